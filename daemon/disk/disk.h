@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The daemon's hands on the file system: work that may take milliseconds runs in threads of its own, side by side, so
+ * that the thread that decides never waits for a disk. */
+
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "index/record.h"
+
+struct shuntd;
+struct disk;
+
+/* A job is made by main's thread, carried out by one of the threads here (which may touch the job and what never
+ * changes: options, root, run_dir, branch_path), and finished by main's thread within an index transaction. */
+struct disk_job {
+    struct link link;
+    void (*carry_out)(struct disk_job *, const struct shuntd *);
+    int (*finish)(struct disk_job *, struct shuntd *); /* frees it; 0 or a fatal -errno */
+};
+
+/* `ring` is called by a thread here when a job is done, to wake main's. */
+int disk_create(struct disk **, struct shuntd *, unsigned threads, void (*ring)(struct shuntd *));
+/* Lets the jobs under way end, drops none. Takes NULL. */
+void disk_destroy(struct disk *);
+
+void disk_submit(struct disk *, struct disk_job *);
+/* The next job that is done, or NULL. */
+struct disk_job *disk_next_done(struct disk *);
+/* Are there jobs that were submitted and not yet taken back with disk_next_done? */
+bool disk_is_busy(struct disk *);
+
+/* Opens a directory of the trunk by its place and makes sure that it is the one that is meant: a descriptor opened with
+ * O_PATH, -ESTALE if another directory is there, or another -errno. */
+int disk_open_trunk(const struct shuntd *, const char *path, struct dirid id);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What this daemon is home of: the single place where a name is decided.
+ *
+ * In the index are facts that others read; here is what is going on: which directories are loaded, which leaves are
+ * open, which names somebody is at work on (a **flight**), and who waits for what. A name has at most one flight. A
+ * request that meets a flight, or a directory with a job under way, is parked there and served again when that ends. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "index/record.h"
+#include "listen/listen.h"
+
+struct shuntd;
+struct home;
+
+/* A request that waits. */
+struct home_parked {
+    struct link link;
+    struct listen_request request;
+};
+
+#define HOME_OPEN_LEAVES 4
+
+struct home_dir {
+    struct home_dir *next; /* in its bucket */
+    struct dirid id;
+    struct record_dir record; /* as in the index */
+    char *path;               /* where it was when last seen, relative to the root; "." is the root */
+    bool working;             /* a job on it is under way */
+    bool closing;             /* its rmdir is in flight: no births */
+    unsigned flights;         /* of its names */
+    struct link waiting;      /* parked until the job, the flights or the closing ends */
+
+    uint32_t *leaf_names;     /* how many names each leaf of this node's mirror holds */
+    uint32_t leaf_count;
+    uint32_t open[HOME_OPEN_LEAVES];
+    uint32_t open_count;
+    uint64_t births;          /* names that this node made here */
+    pid_t last_maker;
+    uint32_t alternations;    /* births whose maker was not the one before */
+
+    struct link changed;      /* on home's list while record.changed is set */
+    uint64_t changed_at;      /* monotonic, of the last change */
+};
+
+enum flight_kind { FLIGHT_BIRTH, FLIGHT_REMOVAL, FLIGHT_FROM, FLIGHT_TO, FLIGHT_CLOSE, FLIGHT_PROMOTION };
+
+struct flight {
+    struct flight *next; /* in its bucket */
+    struct link all;
+    enum flight_kind kind;
+    struct home_dir *dir;
+    struct home_dir *child;  /* FLIGHT_CLOSE: the directory that is to go */
+    struct flight *partner;  /* FLIGHT_FROM and FLIGHT_TO have each other */
+    bool exchange;
+    bool had_before;
+    struct record_entry before; /* what the index said, if had_before */
+    struct record_entry place;  /* where the file will be if it goes well */
+    pid_t client;
+    uint32_t lane, tag;      /* of the request that began it */
+    struct link waiting;
+    uint16_t length;
+    char name[RECORD_NAME_MAX];
+};
+
+int home_create(struct home **);
+void home_destroy(struct home *);
+
+/* Directories. home_dir_add finds or makes; NULL: out of memory. */
+struct home_dir *home_dir_find(struct home *, struct dirid);
+struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
+/* Forgets it; who waits on it is served again. */
+void home_dir_drop(struct home *, struct home_dir *);
+int home_dir_set_path(struct home_dir *, const char *path);
+/* A directory was renamed: those beneath it have new places. */
+void home_dirs_moved(struct home *, const char *from, const char *to);
+bool home_dir_is_loaded(const struct home_dir *);
+/* Writes its record to the index. */
+int home_dir_store(struct shuntd *, struct home_dir *);
+/* A name in one of its mirrors comes or goes now: the trunk's times do not show it. */
+int home_dir_touch(struct shuntd *, struct home_dir *);
+/* All directories, for status and the end. */
+void home_dirs_each(struct home *, void (*each)(struct home_dir *, void *), void *context);
+/* A directory whose times wait to be written to the trunk since before `quiet` (monotonic), or NULL. */
+struct home_dir *home_dir_next_quiet(struct home *, uint64_t quiet);
+bool home_has_changed(struct home *);
+uint64_t home_dir_count(struct home *);
+
+/* Leaves. How many names of this node's mirror are in leaf N. */
+int home_leaf_count(struct home_dir *, uint32_t leaf, int32_t change);
+/* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
+int home_leaf_pick(struct home_dir *, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf, uint32_t *fresh);
+/* A leaf was made: it is open now, instead of one that is full, or beside the others. */
+int home_leaf_open(struct home_dir *, uint32_t leaf, uint32_t full);
+void home_leaves_forget(struct home_dir *);
+
+/* Flights. */
+struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
+/* Its own flight if `client` began it, else NULL. */
+struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, pid_t client);
+struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name, size_t length,
+                            const struct listen_request *);
+/* Ends it; who waited is served again, and so is who waited for the directory's last flight. */
+void flight_end(struct shuntd *, struct flight *);
+/* The first flight whose client is gone (client == that) or has given up waiting for its answer (client == 0). */
+struct flight *flight_of_client(struct shuntd *, pid_t client);
+unsigned flight_count(struct home *);
+
+/* Waiting. home_park copies the request: 0 or -ENOMEM. */
+int home_park(struct shuntd *, struct link *waiting, const struct listen_request *);
+void home_wake(struct home *, struct link *waiting);
+/* The next request to be served again, or NULL; the caller frees it. */
+struct home_parked *home_next_woken(struct home *);

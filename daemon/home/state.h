@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Private to this room. */
+
+#include "home/home.h"
+
+#define HOME_BUCKETS 16384
+
+struct home {
+    struct home_dir *dirs[HOME_BUCKETS];
+    struct flight *names[HOME_BUCKETS]; /* flights by (directory, name) */
+    struct link flights;                /* all of them, the oldest first */
+    unsigned flight_count;
+    uint64_t dir_count;
+    struct link woken;   /* requests to be served again */
+    struct link changed; /* directories whose trunk does not show their times yet */
+};

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "listen/clients.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BUCKETS 1024
+
+struct client {
+    struct client *next;      /* in its bucket */
+    struct client *next_dead; /* in the list of the dead */
+    pid_t pid;
+    int pidfd;
+};
+
+struct clients {
+    void (*ring)(void *);
+    void *context;
+    int epoll, end; /* `end` is an eventfd that stops the thread */
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock; /* of dead */
+    struct client *dead;
+    struct client *buckets[BUCKETS]; /* main's thread only */
+};
+
+static void note_death(struct clients *clients, struct client *client)
+{
+    pthread_mutex_lock(&clients->lock);
+    client->next_dead = clients->dead;
+    clients->dead = client;
+    pthread_mutex_unlock(&clients->lock);
+}
+
+static void *watch(void *context)
+{
+    struct clients *clients = context;
+    struct epoll_event event;
+    for (;;) {
+        int count = epoll_wait(clients->epoll, &event, 1, -1);
+        if (count < 0 && errno != EINTR)
+            return NULL;
+        if (count == 1 && event.data.ptr == NULL)
+            return NULL;
+        if (count != 1)
+            continue;
+        struct client *client = event.data.ptr;
+        epoll_ctl(clients->epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
+        note_death(clients, client);
+        clients->ring(clients->context);
+    }
+}
+
+static int start_thread(struct clients *clients)
+{
+    sigset_t all, before;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (clients->epoll < 0 || clients->end < 0 || epoll_ctl(clients->epoll, EPOLL_CTL_ADD, clients->end, &event) != 0)
+        return -errno;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&clients->thread, NULL, watch, clients);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    clients->running = code == 0;
+    return -code;
+}
+
+int clients_create(struct clients **to, void (*ring)(void *), void *context)
+{
+    struct clients *clients = calloc(1, sizeof *clients);
+    if (clients == NULL)
+        return -ENOMEM;
+    clients->ring = ring;
+    clients->context = context;
+    clients->epoll = epoll_create1(EPOLL_CLOEXEC);
+    clients->end = eventfd(0, EFD_CLOEXEC);
+    pthread_mutex_init(&clients->lock, NULL);
+    int code = start_thread(clients);
+    if (code != 0) {
+        clients_destroy(clients);
+        return code;
+    }
+    *to = clients;
+    return 0;
+}
+
+static void client_free(struct client *client)
+{
+    if (client->pidfd >= 0)
+        close(client->pidfd);
+    free(client);
+}
+
+void clients_destroy(struct clients *clients)
+{
+    if (clients == NULL)
+        return;
+    if (clients->running) {
+        eventfd_write(clients->end, 1);
+        pthread_join(clients->thread, NULL);
+    }
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct client *client = clients->buckets[i], *next; client != NULL; client = next) {
+            next = client->next;
+            client_free(client);
+        }
+    close(clients->end);
+    close(clients->epoll);
+    pthread_mutex_destroy(&clients->lock);
+    free(clients);
+}
+
+static struct client **bucket_of(struct clients *clients, pid_t pid)
+{
+    return &clients->buckets[(uint32_t)pid % BUCKETS];
+}
+
+/* Without a pidfd (the process is gone already, or no descriptor is left) it counts as dead only if it is. */
+static void follow(struct clients *clients, struct client *client)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
+    client->pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
+    if (client->pidfd >= 0 && epoll_ctl(clients->epoll, EPOLL_CTL_ADD, client->pidfd, &event) == 0)
+        return;
+    if (kill(client->pid, 0) != 0 && errno == ESRCH)
+        note_death(clients, client);
+}
+
+void clients_watch(struct clients *clients, pid_t pid)
+{
+    struct client **bucket = bucket_of(clients, pid);
+    for (struct client *client = *bucket; client != NULL; client = client->next)
+        if (client->pid == pid)
+            return;
+    struct client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return;
+    client->pid = pid;
+    client->next = *bucket;
+    *bucket = client;
+    follow(clients, client);
+}
+
+bool clients_has_death(struct clients *clients)
+{
+    return __atomic_load_n(&clients->dead, __ATOMIC_ACQUIRE) != NULL;
+}
+
+pid_t clients_next_death(struct clients *clients)
+{
+    pthread_mutex_lock(&clients->lock);
+    struct client *client = clients->dead;
+    if (client != NULL)
+        clients->dead = client->next_dead;
+    pthread_mutex_unlock(&clients->lock);
+    if (client == NULL)
+        return 0;
+    pid_t pid = client->pid;
+    struct client **at = bucket_of(clients, pid);
+    while (*at != client)
+        at = &(*at)->next;
+    *at = client->next;
+    client_free(client);
+    return pid;
+}

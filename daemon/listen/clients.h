@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Which processes use the road, and when one of them ends: a thread waits on their pidfds. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct clients;
+
+/* `ring` is called from the waiting thread after a death was noted. */
+int clients_create(struct clients **, void (*ring)(void *), void *context);
+void clients_destroy(struct clients *);
+
+/* Main's thread: watches that process from now on; known ones cost a look into a table. One that has ended already is
+ * noted as dead. */
+void clients_watch(struct clients *, pid_t);
+bool clients_has_death(struct clients *);
+/* Main's thread: the next that ended, or 0; it is not watched any more. */
+pid_t clients_next_death(struct clients *);

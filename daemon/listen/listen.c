@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "listen/listen.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "listen/clients.h"
+#include "request/road.h"
+
+struct listen {
+    struct road *road;
+    struct clients *clients;
+    char path[PATH_MAX];
+    uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
+    unsigned at;                       /* word of to_take to go on with */
+    pid_t dying;                       /* ended, its last messages are being taken */
+};
+
+/* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which lives as long
+ * as the daemon does. */
+static int lock_life(struct road *road)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    int code = pthread_mutex_init(&road->life, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return -(code != 0 ? code : pthread_mutex_lock(&road->life));
+}
+
+static int make_road(struct listen *listen, uint64_t session, struct dirid root)
+{
+    unlink(listen->path);
+    int fd = open(listen->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int code = ftruncate(fd, ROAD_SIZE) == 0 ? 0 : -errno;
+    void *mapped = code == 0 ? mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (code == 0 && mapped == MAP_FAILED)
+        code = -errno;
+    close(fd);
+    if (code != 0)
+        return code;
+    listen->road = mapped;
+    listen->road->version = ROAD_VERSION;
+    listen->road->lanes = ROAD_LANES;
+    listen->road->session = session;
+    listen->road->root = root;
+    listen->road->daemon = getpid();
+    code = lock_life(listen->road);
+    __atomic_store_n(&listen->road->magic, ROAD_MAGIC, __ATOMIC_RELEASE);
+    return code;
+}
+
+static void ring_for_client(void *context)
+{
+    listen_ring(context);
+}
+
+int listen_create(struct listen **to, const char *run_dir, uint64_t session, struct dirid root)
+{
+    struct listen *listen = calloc(1, sizeof *listen);
+    if (listen == NULL)
+        return -ENOMEM;
+    snprintf(listen->path, sizeof listen->path, "%s/road", run_dir);
+    int code = make_road(listen, session, root);
+    if (code == 0)
+        code = clients_create(&listen->clients, ring_for_client, listen);
+    if (code != 0) {
+        listen_destroy(listen);
+        return code;
+    }
+    *to = listen;
+    return 0;
+}
+
+static void wake_all(struct road *road)
+{
+    for (unsigned i = 0; i < ROAD_LANES; i++)
+        if (__atomic_load_n(&road->lane[i].owner, __ATOMIC_RELAXED) != 0)
+            sys_futex_wake(&road->lane[i].answered, INT_MAX);
+}
+
+void listen_destroy(struct listen *listen)
+{
+    if (listen == NULL)
+        return;
+    clients_destroy(listen->clients);
+    if (listen->road != NULL) {
+        pthread_mutex_unlock(&listen->road->life);
+        wake_all(listen->road);
+        unlink(listen->path);
+        munmap(listen->road, ROAD_SIZE);
+    }
+    free(listen);
+}
+
+void listen_ring(struct listen *listen)
+{
+    __atomic_add_fetch(&listen->road->bell, 1, __ATOMIC_SEQ_CST);
+    sys_futex_wake(&listen->road->bell, 1);
+}
+
+/* Moves the bits that clients set to our own; true if there were any. */
+static bool collect(struct listen *listen)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < ROAD_LANES / 64; i++) {
+        uint64_t *word = &listen->road->waiting[i];
+        if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != 0)
+            listen->to_take[i] |= __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST);
+        any |= listen->to_take[i];
+    }
+    return any != 0;
+}
+
+void listen_wait(struct listen *listen, uint64_t limit)
+{
+    struct road *road = listen->road;
+    struct timespec wait = clock_split(limit);
+    uint32_t seen = __atomic_load_n(&road->bell, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&road->asleep, 1, __ATOMIC_SEQ_CST);
+    if (!collect(listen) && !clients_has_death(listen->clients))
+        sys_futex_wait(&road->bell, seen, limit > 0 ? &wait : NULL);
+    __atomic_store_n(&road->asleep, 0, __ATOMIC_SEQ_CST);
+}
+
+static void put_answer(struct road_lane *lane, const struct message *answer)
+{
+    lane->answer_size = (uint32_t)message_encode(lane->answer, sizeof lane->answer, answer);
+    __atomic_store_n(&lane->answered, answer->tag, __ATOMIC_RELEASE);
+    sys_futex_wake(&lane->answered, 1);
+}
+
+/* Copies a message and decodes the copy. The text, if the type has one, lies in the lane. */
+static int decode(const struct road_lane *lane, const struct road_slot *slot, struct listen_request *request)
+{
+    uint32_t size = slot->size;
+    uint16_t text_length = lane->text_length;
+    if (size < MESSAGE_FIXED || size > sizeof slot->bytes || text_length > MESSAGE_TEXT_MAX)
+        return -EBADMSG;
+    memcpy(request->bytes, slot->bytes, size);
+    if (text_length > 0) {
+        memcpy(request->bytes + size, lane->text, text_length);
+        memcpy(request->bytes + MESSAGE_FIXED - 4, &text_length, sizeof text_length);
+    }
+    return message_decode(&request->message, request->bytes, size + text_length);
+}
+
+static void refuse(struct road_lane *lane, const struct listen_request *request)
+{
+    uint32_t tag;
+    memcpy(&tag, request->bytes + 8, sizeof tag);
+    if (tag != 0)
+        put_answer(lane, &(struct message){.type = MESSAGE_ANSWER, .tag = tag, .result = -EBADMSG});
+}
+
+/* Takes one message of a lane: 1, 0 if it is empty. */
+static int take(struct listen *listen, uint32_t number, struct listen_request *request, uint64_t *malformed)
+{
+    struct road_lane *lane = &listen->road->lane[number];
+    while (lane->taken != __atomic_load_n(&lane->written, __ATOMIC_ACQUIRE)) {
+        request->lane = number;
+        request->client = (pid_t)__atomic_load_n(&lane->owner, __ATOMIC_ACQUIRE);
+        int code = decode(lane, &lane->slots[lane->taken % ROAD_SLOTS], request);
+        clients_watch(listen->clients, request->client);
+        __atomic_store_n(&lane->taken, lane->taken + 1, __ATOMIC_RELEASE);
+        if (code == 0)
+            return 1;
+        ++*malformed;
+        refuse(lane, request);
+    }
+    return 0;
+}
+
+int listen_next(struct listen *listen, struct listen_request *request, uint64_t *malformed)
+{
+    for (unsigned tried = 0; tried < ROAD_LANES / 64; tried++) {
+        uint64_t *word = &listen->to_take[listen->at];
+        while (*word != 0) {
+            unsigned bit = (unsigned)__builtin_ctzll(*word);
+            if (take(listen, listen->at * 64 + bit, request, malformed))
+                return 1;
+            *word &= *word - 1;
+        }
+        listen->at = (listen->at + 1) % (ROAD_LANES / 64);
+    }
+    return collect(listen) ? listen_next(listen, request, malformed) : 0;
+}
+
+static bool has_messages(struct listen *listen, pid_t client)
+{
+    for (unsigned i = 0; i < ROAD_LANES; i++) {
+        struct road_lane *lane = &listen->road->lane[i];
+        if ((pid_t)lane->owner == client && lane->taken != __atomic_load_n(&lane->written, __ATOMIC_ACQUIRE))
+            return true;
+    }
+    return false;
+}
+
+/* What it wrote and did not announce is announced here, so that listen_next takes it first. */
+static void announce(struct listen *listen, pid_t client)
+{
+    for (unsigned i = 0; i < ROAD_LANES; i++)
+        if ((pid_t)listen->road->lane[i].owner == client)
+            listen->to_take[i / 64] |= 1ull << (i % 64);
+}
+
+pid_t listen_next_death(struct listen *listen)
+{
+    if (listen->dying == 0 && (listen->dying = clients_next_death(listen->clients)) != 0)
+        announce(listen, listen->dying);
+    if (listen->dying == 0 || has_messages(listen, listen->dying))
+        return 0;
+    pid_t client = listen->dying;
+    listen->dying = 0;
+    return client;
+}
+
+void listen_forget(struct listen *listen, pid_t client)
+{
+    for (unsigned i = 0; i < ROAD_LANES; i++) {
+        struct road_lane *lane = &listen->road->lane[i];
+        if ((pid_t)lane->owner != client)
+            continue;
+        lane->given_up = 0;
+        __atomic_store_n(&lane->owner, 0, __ATOMIC_RELEASE);
+    }
+}
+
+bool listen_is_there(struct listen *listen, uint32_t lane, pid_t client)
+{
+    return (pid_t)__atomic_load_n(&listen->road->lane[lane].owner, __ATOMIC_ACQUIRE) == client;
+}
+
+bool listen_gave_up(struct listen *listen, uint32_t lane, uint32_t tag)
+{
+    return tag != 0 && __atomic_load_n(&listen->road->lane[lane].given_up, __ATOMIC_ACQUIRE) == tag;
+}
+
+void listen_answer(struct listen *listen, uint32_t number, pid_t client, const struct message *answer)
+{
+    if (listen_is_there(listen, number, client))
+        put_answer(&listen->road->lane[number], answer);
+}
+
+void listen_set_redirected(struct listen *listen)
+{
+    __atomic_store_n(&listen->road->redirected, 1, __ATOMIC_RELEASE);
+}

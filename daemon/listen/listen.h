@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Accepts the processes of this node: makes the road (lib/request/road.h), takes messages from it, puts answers on it, and
+ * notices the end of a process that used it. Bytes are copied out of the shared memory before they are decoded. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/message.h"
+
+struct shuntd;
+struct listen;
+
+/* A message, who sent it, and where the answer goes. */
+struct listen_request {
+    struct message message; /* its names and text point into bytes */
+    uint32_t lane;
+    pid_t client;
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+};
+
+int listen_create(struct listen **, const char *run_dir, uint64_t session, struct dirid root);
+/* Says to every client that the daemon is gone, and removes the road. Takes NULL. */
+void listen_destroy(struct listen *);
+
+/* Wakes the daemon's main thread. From any thread, and from a signal handler. */
+void listen_ring(struct listen *);
+/* Sleeps until there is something to do, or for `limit` ns (0: for as long as it takes). */
+void listen_wait(struct listen *, uint64_t limit);
+
+/* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a request among
+ * them is answered -EBADMSG, so that its sender does not wait). */
+int listen_next(struct listen *, struct listen_request *, uint64_t *malformed);
+/* The next process that used the road and has ended, all of whose messages were taken: its id, or 0. */
+pid_t listen_next_death(struct listen *);
+/* Gives its lanes back; call it when what it left has been settled. */
+void listen_forget(struct listen *, pid_t client);
+/* Does the sender of a request still own its lane? */
+bool listen_is_there(struct listen *, uint32_t lane, pid_t client);
+/* Has the sender of that request stopped waiting for the answer? */
+bool listen_gave_up(struct listen *, uint32_t lane, uint32_t tag);
+/* Answers a request, if its process still owns the lane. */
+void listen_answer(struct listen *, uint32_t lane, pid_t client, const struct message *answer);
+
+/* Directories may have times that their trunk does not show: clients are to look. */
+void listen_set_redirected(struct listen *);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* shuntd: one process for a node and a root. This file is the table of contents. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crash.h"
+#include "disk/disk.h"
+#include "home/home.h"
+#include "listen/listen.h"
+#include "serve/queue.h"
+#include "serve/serve.h"
+#include "shuntd.h"
+#include "start.h"
+
+#define BATCH_MAX 1024                  /* requests in one index transaction */
+#define TICK (CLOCK_SECOND / 2)         /* while something waits for time to pass; without that the daemon sleeps */
+#define QUIET CLOCK_SECOND              /* a directory without changes for so long is given its times */
+#define RETIRE_EVERY (30 * CLOCK_SECOND) /* reader slots of dead processes */
+
+static int serve_jobs(struct shuntd *shuntd)
+{
+    int code = 0;
+    for (struct disk_job *job; code == 0 && (job = disk_next_done(shuntd->disk)) != NULL;)
+        code = job->finish(job, shuntd);
+    return code;
+}
+
+/* A request whose process has ended meanwhile is dropped. */
+static int serve_woken(struct shuntd *shuntd)
+{
+    int code = 0;
+    for (struct home_parked *parked; code == 0 && (parked = home_next_woken(shuntd->home)) != NULL;) {
+        if (listen_is_there(shuntd->listen, parked->request.lane, parked->request.client))
+            code = serve(shuntd, &parked->request);
+        free(parked);
+    }
+    return code;
+}
+
+static int serve_messages(struct shuntd *shuntd)
+{
+    struct listen_request request;
+    int code = 0;
+    for (unsigned i = 0; i < BATCH_MAX && code == 0; i++) {
+        if (!listen_next(shuntd->listen, &request, &shuntd->counts.malformed))
+            break;
+        shuntd->counts.requests++;
+        code = serve(shuntd, &request);
+        if (code == 0)
+            code = serve_woken(shuntd);
+    }
+    return code;
+}
+
+static int settle_all_of(struct shuntd *shuntd, pid_t client)
+{
+    int code = 0;
+    for (struct flight *flight; code == 0 && (flight = flight_of_client(shuntd, client)) != NULL;)
+        code = serve_settle_by_disk(shuntd, flight);
+    return code;
+}
+
+static int serve_deaths(struct shuntd *shuntd)
+{
+    int code = 0;
+    for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen)) != 0;) {
+        shuntd->counts.deaths++;
+        code = settle_all_of(shuntd, client);
+        listen_forget(shuntd->listen, client);
+    }
+    return code;
+}
+
+static int serve_quiet_dirs(struct shuntd *shuntd)
+{
+    uint64_t now = clock_monotonic();
+    struct home_dir *dir;
+    int code = 0;
+    while (code == 0 && (dir = home_dir_next_quiet(shuntd->home, now - QUIET)) != NULL)
+        code = serve_quiet(shuntd, dir);
+    return code;
+}
+
+/* One transaction: what is done, what is asked, what is over. The answers go out when it is committed. */
+static int serve_batch(struct shuntd *shuntd)
+{
+    static int (*const steps[])(struct shuntd *) = {serve_jobs,   serve_woken,      serve_messages,
+                                                    serve_deaths, serve_quiet_dirs, serve_woken};
+    int code = index_begin(shuntd->index);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
+        code = steps[i](shuntd);
+    if (code == 0 && flight_count(shuntd->home) > 0)
+        code = settle_all_of(shuntd, 0);
+    if (code != 0) {
+        index_abort(shuntd->index);
+        return code;
+    }
+    code = index_commit(shuntd->index);
+    shuntd->counts.batches++;
+    if (code == 0)
+        serve_flush(shuntd);
+    return code;
+}
+
+static bool waits_for_time(struct shuntd *shuntd)
+{
+    return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0;
+}
+
+static void retire_readers(struct shuntd *shuntd, uint64_t *next)
+{
+    uint64_t now = clock_monotonic();
+    if (now < *next)
+        return;
+    index_retire_readers(shuntd->index);
+    *next = now + RETIRE_EVERY;
+}
+
+static int run(struct shuntd *shuntd)
+{
+    uint64_t next_retirement = 0;
+    int code = 0;
+    while (code == 0 && !shuntd->stop) {
+        code = serve_batch(shuntd);
+        retire_readers(shuntd, &next_retirement);
+        if (code == 0 && !shuntd->stop)
+            listen_wait(shuntd->listen, waits_for_time(shuntd) ? TICK : 0);
+    }
+    while (code == 0 && disk_is_busy(shuntd->disk)) {
+        code = serve_batch(shuntd);
+        if (disk_is_busy(shuntd->disk))
+            listen_wait(shuntd->listen, CLOCK_MILLISECOND * 10);
+    }
+    serve_quiet_all(shuntd);
+    return code;
+}
+
+int main(int argc, char *argv[])
+{
+    static struct shuntd shuntd;
+    int ready = -1;
+    int code = start_options(&shuntd.options, argc, argv);
+    if (code != 0)
+        return code > 0 ? 0 : 2;
+    if (!shuntd.options.foreground && (ready = start_background()) < 0)
+        return 1;
+    crash_report_init();
+    code = start(&shuntd);
+    start_ready(ready, code == 0);
+    if (code == 0) {
+        log_line("serving %s as %s", shuntd.root.path, shuntd.session.branch);
+        code = run(&shuntd);
+        log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
+    }
+    start_undo(&shuntd);
+    return code == 0 ? 0 : 1;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* RESERVE, ADOPT, LOOKUP, VANISHED: what is there, and what may come. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "serve/serve.h"
+
+/* The flight on a request's first name, if somebody is at work on it. */
+static struct flight *busy(struct shuntd *shuntd, const struct message *message)
+{
+    return flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+}
+
+static int get(struct shuntd *shuntd, const struct message *message, struct record_entry *entry)
+{
+    return index_get_entry(shuntd->index, message->dir[0], message->name[0], message->name_length[0], entry);
+}
+
+static int exists(struct shuntd *shuntd, const struct listen_request *request, const struct home_dir *dir,
+                  const struct record_entry *entry, struct message *answer)
+{
+    char place[SERVE_PLACE_MAX];
+    answer->result = MESSAGE_EXISTS;
+    answer->entry[0] = *entry;
+    serve_place(shuntd, dir, entry, place, answer, 0);
+    int code = serve_answer(shuntd, request, answer);
+    return code == 0 ? SERVE_SILENT : code;
+}
+
+static int reserve(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir,
+                   struct record_entry *entry, struct message *answer)
+{
+    const struct message *message = &request->message;
+    char place[SERVE_PLACE_MAX];
+    struct flight *flight =
+        flight_begin(shuntd, FLIGHT_BIRTH, dir, message->name[0], message->name_length[0], request);
+    if (flight == NULL)
+        return -ENOMEM;
+    entry->type = message->entry[0].type;
+    entry->state = RECORD_PENDING;
+    entry->ino = 0;
+    flight->place = *entry;
+    int code = index_put_entry(shuntd->index, dir->id, flight->name, flight->length, entry);
+    if (code == 0 && entry->branch != 0)
+        code = home_dir_touch(shuntd, dir);
+    if (code != 0)
+        return code;
+    shuntd->counts.births++;
+    shuntd->counts.redirected += entry->branch != 0;
+    dir->births++;
+    answer->entry[0] = *entry;
+    serve_place(shuntd, dir, entry, place, answer, 0);
+    code = serve_answer(shuntd, request, answer);
+    return code == 0 ? SERVE_SILENT : code;
+}
+
+int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *message = &request->message;
+    struct record_entry entry = {0};
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct flight *flight = busy(shuntd, message);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    int code = get(shuntd, message, &entry);
+    if (code == 0)
+        return exists(shuntd, request, dir, &entry, answer);
+    if (code != -ENOENT)
+        return code;
+    code = 0;
+    if (message->entry[0].type == DT_REG && !(message->flags & MESSAGE_TRUNK))
+        code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
+    if (code == -EAGAIN)
+        return serve_park(shuntd, &dir->waiting, request);
+    return code == 0 ? reserve(shuntd, request, dir, &entry, answer) : code;
+}
+
+int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *message = &request->message;
+    struct record_entry entry, adopted = message->entry[0];
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct flight *flight = busy(shuntd, message);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    int code = get(shuntd, message, &entry);
+    if (code == 0)
+        return exists(shuntd, request, dir, &entry, answer);
+    adopted.state = RECORD_LIVE;
+    adopted.branch = 0;
+    adopted.leaf = 0;
+    code = code == -ENOENT
+               ? index_put_entry(shuntd->index, dir->id, message->name[0], message->name_length[0], &adopted)
+               : code;
+    answer->entry[0] = adopted;
+    return code;
+}
+
+int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *message = &request->message;
+    struct record_entry entry;
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct flight *flight = busy(shuntd, message);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    int code = get(shuntd, message, &entry);
+    if (code == 0)
+        return exists(shuntd, request, dir, &entry, answer);
+    answer->result = MESSAGE_ABSENT;
+    return code == -ENOENT ? SERVE_ANSWER : code;
+}
+
+/* An entry in a branch is taken off only if the disk agrees: an inode number may have come again at the same place. One
+ * in the trunk would be found again there. */
+static bool is_still_there(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
+                           const struct message *message)
+{
+    char path[PATH_MAX];
+    struct statx stat;
+    return entry->branch != 0 &&
+           serve_path(shuntd, dir, entry, message->name[0], message->name_length[0], path) == 0 &&
+           sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0;
+}
+
+int serve_vanished(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *message = &request->message;
+    struct record_entry entry;
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct flight *flight = busy(shuntd, message);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    int code = get(shuntd, message, &entry);
+    answer->result = MESSAGE_ABSENT;
+    if (code == -ENOENT)
+        return SERVE_ANSWER;
+    if (code != 0)
+        return code;
+    if (!record_same(&entry, &message->entry[0]) || is_still_there(shuntd, dir, &entry, message)) {
+        answer->result = MESSAGE_CHANGED;
+        return SERVE_ANSWER;
+    }
+    return index_del_entry(shuntd->index, dir->id, message->name[0], message->name_length[0]);
+}

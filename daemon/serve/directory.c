@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* FOLLOW, SYNC, SETTLE: what concerns a directory and its mirrors as a whole. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "disk/disk.h"
+#include "serve/serve.h"
+#include "union/mirror.h"
+
+struct directory_job {
+    struct disk_job job;
+    struct listen_request request; /* FOLLOW and SYNC: answered at the end */
+    struct dirid id;
+    uint64_t changed; /* for the times */
+    uint64_t settled;
+    int result;
+    char mirror[RECORD_MIRROR_MAX];
+    char path[PATH_MAX];
+};
+
+static void each_branch(struct directory_job *job, const struct shuntd *shuntd, int trunk)
+{
+    char branch[2 * PATH_MAX];
+    for (size_t i = 0; i < shuntd->root.branch_count && job->result == 0; i++) {
+        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
+        job->result = job->request.message.type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror)
+                                                                : mirror_follow(trunk, branch, job->mirror);
+    }
+}
+
+static void carry_out_on_mirrors(struct disk_job *base, const struct shuntd *shuntd)
+{
+    struct directory_job *job = (struct directory_job *)base;
+    int trunk = disk_open_trunk(shuntd, job->path, job->id);
+    job->result = trunk < 0 ? trunk : 0;
+    each_branch(job, shuntd, trunk);
+    if (trunk >= 0)
+        sys_close(trunk);
+}
+
+static int finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
+{
+    struct directory_job *job = (struct directory_job *)base;
+    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    struct message answer = {.type = MESSAGE_ANSWER, .result = job->result < 0 ? job->result : 0};
+    int code = 0;
+    dir->working = false;
+    if (job->result > 0) {
+        dir->record.why = (uint32_t)job->result;
+        code = home_dir_store(shuntd, dir);
+    }
+    home_wake(shuntd->home, &dir->waiting);
+    if (code == 0)
+        code = serve_answer(shuntd, &job->request, &answer);
+    free(job);
+    return code;
+}
+
+static struct directory_job *new_job(struct home_dir *dir)
+{
+    struct directory_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return NULL;
+    job->id = dir->id;
+    memcpy(job->mirror, dir->record.mirror, sizeof job->mirror);
+    strcpy(job->path, dir->path);
+    return job;
+}
+
+static int on_mirrors(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    if (!(dir->record.flags & RECORD_MARKED))
+        return SERVE_ANSWER;
+    if (dir->working)
+        return serve_park(shuntd, &dir->waiting, request);
+    struct directory_job *job = new_job(dir);
+    if (job == NULL)
+        return -ENOMEM;
+    job->job = (struct disk_job){.carry_out = carry_out_on_mirrors, .finish = finish_on_mirrors};
+    job->request = *request;
+    dir->working = true;
+    disk_submit(shuntd->disk, &job->job);
+    return SERVE_PARKED;
+}
+
+int serve_follow(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    return on_mirrors(shuntd, request, answer);
+}
+
+int serve_sync(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    return on_mirrors(shuntd, request, answer);
+}
+
+int serve_settle(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    if (dir->working)
+        return serve_park(shuntd, &dir->waiting, request);
+    list_remove(&dir->changed);
+    dir->record.changed = dir->record.settled = dir->record.stood = 0;
+    return home_dir_store(shuntd, dir);
+}
+
+/* Gives the trunk directory the time of the last change, unless its own is later. Through /proc, since a descriptor
+ * opened with O_PATH takes no times itself. */
+static void carry_out_times(struct disk_job *base, const struct shuntd *shuntd)
+{
+    struct directory_job *job = (struct directory_job *)base;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, clock_split(job->changed)};
+    struct statx stat;
+    char self[64];
+    int trunk = disk_open_trunk(shuntd, job->path, job->id);
+    job->result = trunk;
+    if (trunk < 0)
+        return;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", trunk);
+    job->result = sys_statx(trunk, "", AT_EMPTY_PATH, STATX_MTIME, &stat);
+    if (job->result == 0 && (uint64_t)stat.stx_mtime.tv_sec * CLOCK_SECOND + stat.stx_mtime.tv_nsec < job->changed) {
+        job->result = sys_utimensat(AT_FDCWD, self, times, 0);
+        if (job->result == 0 && sys_statx(trunk, "", AT_EMPTY_PATH, STATX_CTIME, &stat) == 0)
+            job->settled = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + stat.stx_ctime.tv_nsec;
+    }
+    sys_close(trunk);
+}
+
+static int finish_times(struct disk_job *base, struct shuntd *shuntd)
+{
+    struct directory_job *job = (struct directory_job *)base;
+    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    int code = 0;
+    dir->working = false;
+    if (job->result != 0)
+        log_line("the times of %s could not be written: %s", dir->path, strerror(-job->result));
+    if (dir->record.changed == job->changed) {
+        list_remove(&dir->changed);
+        dir->record.settled = job->settled;
+        dir->record.stood = job->settled != 0 ? job->changed : 0;
+        dir->record.changed = job->result == 0 ? 0 : dir->record.changed;
+        code = home_dir_store(shuntd, dir);
+    }
+    home_wake(shuntd->home, &dir->waiting);
+    free(job);
+    return code;
+}
+
+static struct directory_job *times_job(struct home_dir *dir)
+{
+    struct directory_job *job = new_job(dir);
+    if (job == NULL)
+        return NULL;
+    job->job = (struct disk_job){.carry_out = carry_out_times, .finish = finish_times};
+    job->changed = dir->record.changed;
+    return job;
+}
+
+int serve_quiet(struct shuntd *shuntd, struct home_dir *dir)
+{
+    struct directory_job *job = times_job(dir);
+    if (job == NULL)
+        return -ENOMEM;
+    dir->working = true;
+    disk_submit(shuntd->disk, &job->job);
+    return 0;
+}
+
+void serve_quiet_all(struct shuntd *shuntd)
+{
+    for (struct home_dir *dir; (dir = home_dir_next_quiet(shuntd->home, UINT64_MAX)) != NULL;) {
+        struct directory_job *job = times_job(dir);
+        list_remove(&dir->changed);
+        if (job != NULL)
+            carry_out_times(&job->job, shuntd);
+        free(job);
+    }
+}

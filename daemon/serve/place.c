@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Where a birth goes, and the making of leaves for it. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "disk/disk.h"
+#include "serve/serve.h"
+#include "union/mirror.h"
+#include "union/placement.h"
+
+/* One node has touched any directory of this session: this one. */
+#define NODES_OF_THE_SESSION 1
+
+struct leaf_job {
+    struct disk_job job;
+    struct dirid id;
+    uint32_t leaf;
+    bool marked; /* before */
+    struct marker marker;
+    int result;
+};
+
+static int mark(int trunk, struct leaf_job *leaf)
+{
+    if (getrandom(&leaf->marker.id, sizeof leaf->marker.id, 0) != sizeof leaf->marker.id)
+        return -EIO;
+    leaf->marker.id &= (1ull << 48) - 1;
+    leaf->marker.id |= leaf->marker.id == 0;
+    leaf->marker.directory = leaf->id;
+    marker_name(&leaf->marker);
+    return marker_write(trunk, &leaf->marker);
+}
+
+/* Permission to write a marker that the file system refuses for good is a reason to stay in the trunk; a full disk is
+ * not, it may have room again. */
+static int marker_refused(int code)
+{
+    return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST ? RECORD_WHY_MARKER : code;
+}
+
+static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    int trunk = disk_open_trunk(shuntd, leaf->marker.path, leaf->id);
+    leaf->result = trunk;
+    if (trunk < 0)
+        return;
+    int code = leaf->marked ? 0 : marker_refused(mark(trunk, leaf));
+    if (code == 0) {
+        code = mirror_make(trunk, shuntd->branch_path, leaf->marker.mirror, leaf->leaf);
+        if (code != 0 && code != -EEXIST && !leaf->marked)
+            sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    }
+    leaf->result = code == -EEXIST ? 0 : code;
+    sys_close(trunk);
+}
+
+static int made(struct shuntd *shuntd, struct home_dir *dir, const struct leaf_job *leaf)
+{
+    dir->record.flags |= RECORD_MARKED;
+    dir->record.marker = leaf->marker.id;
+    memcpy(dir->record.mirror, leaf->marker.mirror, sizeof dir->record.mirror);
+    int code = home_leaf_open(dir, leaf->leaf, shuntd->options.leaf_full);
+    return code == 0 ? home_dir_store(shuntd, dir) : code;
+}
+
+/* What could not be made: for good, and the directory stays in the trunk; or this time, and those who wait go there. */
+static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
+{
+    if (result > 0) {
+        dir->record.why = (uint32_t)result;
+        log_line("births in %s stay in the trunk: reason %d", dir->path, result);
+        return home_dir_store(shuntd, dir);
+    }
+    log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
+    for (struct link *link = dir->waiting.next; link != &dir->waiting; link = link->next) {
+        struct message *message = &LINK_OF(link, struct home_parked, link)->request.message;
+        if (message->type == MESSAGE_RESERVE || message->type == MESSAGE_RENAME)
+            message->flags |= MESSAGE_TRUNK;
+    }
+    return 0;
+}
+
+static int finish(struct disk_job *job, struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
+    dir->working = false;
+    int code = leaf->result == 0 ? made(shuntd, dir, leaf) : not_made(shuntd, dir, leaf->result);
+    home_wake(shuntd->home, &dir->waiting);
+    free(leaf);
+    return code;
+}
+
+static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+{
+    struct leaf_job *leaf = calloc(1, sizeof *leaf);
+    if (leaf == NULL)
+        return -ENOMEM;
+    leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
+    leaf->id = dir->id;
+    leaf->leaf = number;
+    leaf->marked = (dir->record.flags & RECORD_MARKED) != 0;
+    leaf->marker.id = dir->record.marker;
+    memcpy(leaf->marker.mirror, dir->record.mirror, sizeof leaf->marker.mirror);
+    strcpy(leaf->marker.path, dir->path);
+    dir->working = true;
+    disk_submit(shuntd->disk, &leaf->job);
+    return -EAGAIN;
+}
+
+int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, pid_t maker,
+                 struct record_entry *place)
+{
+    uint32_t leaf, fresh;
+    place->branch = 0;
+    place->leaf = 0;
+    if (dir->record.why != RECORD_WHY_NOT ||
+        !placement_redirects(shuntd->options.placement, NODES_OF_THE_SESSION, dir->births))
+        return 0;
+    if (home_leaf_pick(dir, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, &fresh) != 0)
+        return dir->working ? -EAGAIN : make_leaf(shuntd, dir, fresh);
+    place->branch = shuntd->branch;
+    place->leaf = leaf;
+    return 0;
+}

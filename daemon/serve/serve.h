@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* One file for each operation: what it means, who may answer. WIRE.md lists the messages.
+ *
+ * Everything here is called by main's thread within an index transaction. Answers reach the clients only when the
+ * transaction is committed. */
+
+#include "home/home.h"
+#include "listen/listen.h"
+#include "shuntd.h"
+
+/* Serves one request: 0, or a fatal -errno. */
+int serve(struct shuntd *, struct listen_request *);
+
+/* The operations. Each fills the answer and returns SERVE_ANSWER, or one of the others, or a fatal -errno. */
+enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
+typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
+serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt, serve_vanished,
+    serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote, serve_follow, serve_settle,
+    serve_sync, serve_status;
+
+/* Queues an answer until the transaction is committed; jobs use it too. */
+int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
+/* Sends what was queued. */
+void serve_flush(struct shuntd *);
+
+/* Parks a request: SERVE_PARKED or a fatal -errno. */
+int serve_park(struct shuntd *, struct link *waiting, const struct listen_request *);
+/* The directory a request is about, loaded and not closing; else *how is what to return (parked, or NOT_LOADED). */
+struct home_dir *serve_dir(struct shuntd *, const struct listen_request *, int which, struct message *answer, int *how);
+
+/* Where an entry lies, as answers say it: BRANCH/MIRROR/LEAF, or empty for the trunk. `to` has SERVE_PLACE_MAX. */
+#define SERVE_PLACE_MAX RECORD_NAME_MAX
+void serve_place(const struct shuntd *, const struct home_dir *, const struct record_entry *, char *to, struct message *,
+                 int which);
+/* Where it lies on disk. 0 or -ENAMETOOLONG. */
+int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name,
+               size_t length, char to[PATH_MAX]);
+
+/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, the job is started: park on dir->waiting; or
+ * a fatal -errno. */
+int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, pid_t maker,
+                 struct record_entry *place);
+
+/* How a flight ended: the index is told, waiters are woken. serve_settle_by_disk asks the file system. */
+int serve_ended_well(struct shuntd *, struct flight *, const struct record_entry *made, struct dirid child);
+int serve_ended_badly(struct shuntd *, struct flight *);
+int serve_settle_by_disk(struct shuntd *, struct flight *);
+/* The two flights of a rename; renamed: MESSAGE_RENAMED, as its sender or the disk tells it. */
+int serve_ended_pair(struct shuntd *, struct flight *from, struct flight *to, const struct message *renamed);
+
+/* Begins to write the times of a directory that went quiet to its trunk. */
+int serve_quiet(struct shuntd *, struct home_dir *);
+/* The end: writes them all now, without jobs. */
+void serve_quiet_all(struct shuntd *);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The daemon's state: one struct, passed first. One thread (main's) decides everything and alone touches what is here
+ * and the index; the threads of disk/ work on jobs of their own and hand them back; the thread of listen/ that waits
+ * for the end of clients hands over process ids.
+ *
+ * Functions answer 0, a positive answer that their header names, or -errno, which is fatal and goes up to main. */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "index/index.h"
+#include "session/session.h"
+#include "union/listing.h"
+
+struct disk;
+struct home;
+struct listen;
+struct serve_queue;
+
+struct shuntd_options {
+    char root[PATH_MAX];
+    char node[LAYOUT_NODE_MAX + 1];
+    const char *run_base;
+    enum config_placement placement;
+    uint32_t leaf_full;
+    bool foreground;
+};
+
+struct shuntd_counts {
+    uint64_t requests;   /* messages taken from clients */
+    uint64_t batches;    /* index transactions */
+    uint64_t malformed;  /* messages dropped */
+    uint64_t births;     /* names reserved */
+    uint64_t redirected; /* ... in this node's branch */
+    uint64_t removals, renames, loads, parked, deaths;
+};
+
+struct shuntd {
+    struct shuntd_options options;
+    struct union_root root;
+    struct session session;
+    char run_dir[PATH_MAX];
+    char branch_path[PATH_MAX]; /* ROOT/.shunt/b/NODE.N */
+    uint16_t branch;            /* its number */
+    struct index *index;
+    struct listen *listen;
+    struct disk *disk;
+    struct home *home;
+    struct serve_queue *queue; /* answers that wait for the commit */
+    struct shuntd_counts counts;
+    volatile int stop; /* a signal asked for the end */
+};

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "disk/disk.h"
+#include "home/home.h"
+#include "listen/listen.h"
+#include "serve/queue.h"
+#include "union/placement.h"
+
+#define INDEX_SIZE (8ull << 30) /* the most it may grow to; about 200 bytes a name are used */
+#define INDEX_READERS 8192
+#define DISK_THREADS 4
+
+static struct shuntd *running; /* for the signal handler */
+
+/* Every failure to start is one sentence on standard error. */
+__attribute__((format(printf, 2, 3))) static int fail(int code, const char *format, ...)
+{
+    va_list more;
+    va_start(more, format);
+    fputs("shuntd: ", stderr);
+    vfprintf(stderr, format, more);
+    fputc('\n', stderr);
+    va_end(more);
+    return code;
+}
+
+static const struct option long_options[] = {
+    {"root", required_argument, NULL, 'r'},      {"node", required_argument, NULL, 'n'},
+    {"placement", required_argument, NULL, 'p'}, {"leaf-full", required_argument, NULL, 'l'},
+    {"foreground", no_argument, NULL, 'f'},      {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},         {0},
+};
+
+static const char help[] =
+    "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--foreground]\n"
+    "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt run`.\n";
+
+static int option(struct shuntd_options *options, int which, const char *value)
+{
+    uint64_t number;
+    switch (which) {
+    case 'r':
+        if (strlen(value) >= sizeof options->root)
+            return fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes",
+                        sizeof options->root);
+        strcpy(options->root, value);
+        return 0;
+    case 'n':
+        if (!layout_node_is_valid(value, strlen(value)))
+            return fail(-EINVAL, "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d", value,
+                        LAYOUT_NODE_MAX);
+        strcpy(options->node, value);
+        return 0;
+    case 'p':
+        if (config_placement_parse(value, &options->placement) != 0)
+            return fail(-EINVAL, "'%s' is no placement: use auto or branch", value);
+        return 0;
+    case 'l':
+        if (config_number_parse(value, UINT32_MAX, &number) != 0)
+            return fail(-EINVAL, "'%s' is no number of names for a leaf: use a whole number from 1", value);
+        options->leaf_full = (uint32_t)number;
+        return 0;
+    case 'f':
+        options->foreground = true;
+        return 0;
+    case 'h':
+        fputs(help, stdout);
+        return 1;
+    case 'V':
+        puts("shuntd " SHUNT_VERSION);
+        return 1;
+    default:
+        return fail(-EINVAL, "see shuntd --help");
+    }
+}
+
+static void default_node(char node[LAYOUT_NODE_MAX + 1])
+{
+    char host[LAYOUT_NODE_MAX + 1] = "";
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    strcpy(node, layout_node_is_valid(host, strlen(host)) ? host : "node");
+}
+
+static int from_environment(struct shuntd_options *options)
+{
+    struct config config;
+    config_read(&config, environ);
+    if (config.bad != NULL)
+        return fail(-EINVAL, "the value of %s makes no sense: correct it or unset it", config.bad);
+    options->run_base = config.run_base;
+    options->placement = config.placement;
+    options->leaf_full = config.leaf_full;
+    default_node(options->node);
+    return config.node != NULL ? option(options, 'n', config.node) : 0;
+}
+
+int start_options(struct shuntd_options *options, int argc, char *argv[])
+{
+    int code = from_environment(options);
+    for (int which; code == 0 && (which = getopt_long(argc, argv, "", long_options, NULL)) != -1;)
+        code = option(options, which, optarg);
+    if (code == 0 && (options->root[0] == '\0' || optind < argc))
+        code = fail(-EINVAL, "say which directory to serve: shuntd --root DIR");
+    return code;
+}
+
+static int wait_for_child(int ready, pid_t child)
+{
+    char word = 0;
+    if (read(ready, &word, 1) == 1 && word == 'y')
+        return 0;
+    waitpid(child, NULL, 0);
+    return 1;
+}
+
+int start_background(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return fail(-1, "no pipe could be made: %s", strerror(errno));
+    pid_t child = fork();
+    if (child < 0)
+        return fail(-1, "no process could be started: %s", strerror(errno));
+    if (child > 0) {
+        close(ends[1]);
+        _exit(wait_for_child(ends[0], child));
+    }
+    close(ends[0]);
+    setsid();
+    return ends[1];
+}
+
+/* From here on standard error is the log in the run directory, and the terminal is left alone. */
+void start_ready(int ready, bool serves)
+{
+    if (ready < 0)
+        return;
+    if (serves && running != NULL) {
+        char log[PATH_MAX + 8];
+        snprintf(log, sizeof log, "%s/log", running->run_dir);
+        int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(none, STDIN_FILENO);
+        dup2(none, STDOUT_FILENO);
+        dup2(to >= 0 ? to : none, STDERR_FILENO);
+        close(none);
+        if (to >= 0)
+            close(to);
+        if (chdir("/") != 0)
+            log_line("cannot change to /");
+    }
+    char word = serves ? 'y' : 'n';
+    if (write(ready, &word, 1) != 1)
+        log_line("nobody waits for the start");
+    close(ready);
+}
+
+static void on_signal(int signal)
+{
+    running->stop = 1;
+    if (running->listen != NULL)
+        listen_ring(running->listen);
+}
+
+static void take_signals(struct shuntd *shuntd)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    running = shuntd;
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+static int open_root(struct shuntd *shuntd)
+{
+    const char *path = shuntd->options.root;
+    int code = union_root_init(&shuntd->root, path, 0);
+    if (code == -ENOENT)
+        return fail(code, "%s does not exist: make the directory first", path);
+    if (code == -ENOTDIR)
+        return fail(code, "%s is not a directory: give the directory to be shared", path);
+    if (code != 0)
+        return fail(code, "%s cannot be opened: %s", path, strerror(-code));
+    return 0;
+}
+
+static int refuse_root(const struct shuntd *shuntd, int code)
+{
+    const char *path = shuntd->root.path;
+    switch (code) {
+    case -EMEDIUMTYPE:
+        return fail(code, "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve", path);
+    case -EOPNOTSUPP:
+        return fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
+    case -ELOOP:
+        return fail(code, "%s lies inside another root: give that one instead", path);
+    case -EROFS:
+        return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read", path);
+    default:
+        return fail(code, "%s cannot be made a root: %s", path, strerror(-code));
+    }
+}
+
+static int prepare_root(struct shuntd *shuntd)
+{
+    bool restamped;
+    int code = session_prepare_root(shuntd->root.path, &restamped);
+    if (code != 0)
+        return refuse_root(shuntd, code);
+    if (restamped)
+        log_line("%s is a copy of another root: it has a stamp of its own now", shuntd->root.path);
+    return 0;
+}
+
+static void describe_self(struct shuntd *shuntd)
+{
+    struct session *session = &shuntd->session;
+    struct passwd *user = getpwuid(geteuid());
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gethostname(session->host, sizeof session->host - 1);
+    snprintf(session->node, sizeof session->node, "%s", shuntd->options.node);
+    snprintf(session->user, sizeof session->user, "%s", user != NULL ? user->pw_name : "unknown");
+    session->pid = getpid();
+    session->started = session_process_started(session->pid);
+    session->uid = geteuid();
+    session->since = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    snprintf(session->run_dir, sizeof session->run_dir, "%s", shuntd->run_dir);
+    int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (boot >= 0 && read(boot, session->boot, sizeof session->boot - 1) > 0)
+        session->boot[strcspn(session->boot, "\n")] = '\0';
+    if (boot >= 0)
+        close(boot);
+}
+
+static int refuse_holder(const struct shuntd *shuntd, const struct session *holder)
+{
+    char words[1024];
+    session_describe(holder, words, sizeof words);
+    return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words,
+                shuntd->root.path);
+}
+
+/* Before anything is written under the root: a start that is refused leaves no trace. */
+static int check_holder(struct shuntd *shuntd)
+{
+    struct session holder;
+    int code = session_read(shuntd->root.path, &holder);
+    if (code == 0 && session_lives(&holder) != 0)
+        return refuse_holder(shuntd, &holder);
+    return 0; /* what else may be wrong with it, the claim finds out */
+}
+
+static int claim_session(struct shuntd *shuntd)
+{
+    struct session holder;
+    describe_self(shuntd);
+    if (getrandom(&shuntd->session.id, sizeof shuntd->session.id, 0) != sizeof shuntd->session.id)
+        return fail(-EIO, "no random number could be had");
+    int code = session_claim(shuntd->root.path, &shuntd->session, &holder);
+    if (code == -EBUSY)
+        return refuse_holder(shuntd, &holder);
+    if (code != 0)
+        return fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
+    return 0;
+}
+
+static int claim_branch(struct shuntd *shuntd)
+{
+    int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->session.branch);
+    if (code != 0)
+        return fail(code, "no branch could be made under %s: %s", shuntd->root.path, strerror(-code));
+    int number = union_root_add(&shuntd->root, shuntd->session.branch);
+    if (number < 0)
+        return fail(number, "no memory");
+    shuntd->branch = (uint16_t)number;
+    snprintf(shuntd->branch_path, sizeof shuntd->branch_path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
+             shuntd->session.branch);
+    return 0;
+}
+
+static int make_run_dir(struct shuntd *shuntd)
+{
+    char parent[PATH_MAX];
+    struct stat stat;
+    strcpy(parent, shuntd->run_dir);
+    *strrchr(parent, '/') = '\0';
+    if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
+        return fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir,
+                    strerror(errno));
+    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
+        return fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR", parent);
+    return 0;
+}
+
+static int open_index(struct shuntd *shuntd)
+{
+    struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
+    int code = index_create(&shuntd->index, shuntd->run_dir, INDEX_SIZE, INDEX_READERS, &stamp);
+    if (code == 0)
+        code = index_begin(shuntd->index);
+    for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
+        code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
+    if (code == 0)
+        code = index_commit(shuntd->index);
+    if (code != 0)
+        return fail(code, "the index in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
+    return 0;
+}
+
+static void ring(struct shuntd *shuntd)
+{
+    listen_ring(shuntd->listen);
+}
+
+static int open_rooms(struct shuntd *shuntd)
+{
+    int code = home_create(&shuntd->home);
+    if (code == 0)
+        code = queue_create(&shuntd->queue);
+    if (code == 0)
+        code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id);
+    if (code == 0)
+        code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, ring);
+    if (code != 0)
+        return fail(code, "the road in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
+    return 0;
+}
+
+static void choose_leaf_full(struct shuntd *shuntd)
+{
+    struct statfs filesystem;
+    if (shuntd->options.leaf_full == 0 && statfs(shuntd->root.path, &filesystem) == 0)
+        shuntd->options.leaf_full = placement_leaf_full((uint64_t)filesystem.f_type);
+}
+
+static int name_run_dir(struct shuntd *shuntd)
+{
+    struct text t;
+    text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
+    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino,
+                    shuntd->options.node);
+    return text_ok(&t) ? 0 : fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
+}
+
+int start(struct shuntd *shuntd)
+{
+    static int (*const steps[])(struct shuntd *) = {open_root,    check_holder, prepare_root,  name_run_dir, make_run_dir,
+                                                    claim_branch, claim_session, open_index, open_rooms};
+    umask(022);
+    take_signals(shuntd);
+    int code = 0;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
+        code = steps[i](shuntd);
+    choose_leaf_full(shuntd);
+    return code;
+}
+
+static void remove_run_dir(const struct shuntd *shuntd)
+{
+    static const char *const files[] = {"data.mdb", "lock.mdb", "road", "log"};
+    char path[PATH_MAX + 16];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);
+        unlink(path);
+    }
+    rmdir(shuntd->run_dir);
+}
+
+void start_undo(struct shuntd *shuntd)
+{
+    char branch[PATH_MAX];
+    bool served = shuntd->index != NULL;
+    disk_destroy(shuntd->disk);
+    listen_destroy(shuntd->listen);
+    home_destroy(shuntd->home);
+    queue_destroy(shuntd->queue);
+    index_destroy(shuntd->index);
+    if (served)
+        remove_run_dir(shuntd);
+    else
+        rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
+    if (shuntd->branch != 0) {
+        strcpy(branch, shuntd->branch_path);
+        rmdir(branch); /* if nothing was redirected */
+    }
+    if (shuntd->session.id != 0)
+        session_release(shuntd->root.path, &shuntd->session);
+    union_root_finish(&shuntd->root);
+}

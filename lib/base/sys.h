@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* System calls without libc.
+ *
+ * The shim exports libc's names, so code that runs inside an application must not call them: it would come back
+ * through its own door, or through another interposer's. Every function here returns what the kernel returned: zero
+ * or a positive value, or -errno. errno is not touched. All are async-signal-safe and callable from any thread, in a
+ * vfork child, and before constructors have run. */
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/stat.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+static inline long sys_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long answer;
+    __asm__ volatile("syscall"
+                     : "=a"(answer)
+                     : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return answer;
+}
+#elif defined(__aarch64__)
+static inline long sys_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+}
+#else
+#error "shunt knows the system call convention of x86_64 and aarch64 only"
+#endif
+
+#define SYS0(n) sys_call(n, 0, 0, 0, 0, 0, 0)
+#define SYS1(n, a) sys_call(n, (long)(a), 0, 0, 0, 0, 0)
+#define SYS2(n, a, b) sys_call(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define SYS3(n, a, b, c) sys_call(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define SYS4(n, a, b, c, d) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define SYS5(n, a, b, c, d, e) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define SYS6(n, a, b, c, d, e, f)                                                                                \
+    sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static inline int sys_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    return (int)SYS4(SYS_openat, dir, path, flags, mode);
+}
+
+static inline int sys_close(int fd)
+{
+    return (int)SYS1(SYS_close, fd);
+}
+
+static inline ssize_t sys_read(int fd, void *to, size_t size)
+{
+    return SYS3(SYS_read, fd, to, size);
+}
+
+static inline ssize_t sys_write(int fd, const void *from, size_t size)
+{
+    return SYS3(SYS_write, fd, from, size);
+}
+
+static inline off_t sys_lseek(int fd, off_t offset, int whence)
+{
+    return SYS3(SYS_lseek, fd, offset, whence);
+}
+
+static inline int sys_statx(int dir, const char *path, int flags, unsigned mask, struct statx *to)
+{
+    return (int)SYS5(SYS_statx, dir, path, flags, mask, to);
+}
+
+static inline int sys_unlinkat(int dir, const char *path, int flags)
+{
+    return (int)SYS3(SYS_unlinkat, dir, path, flags);
+}
+
+static inline int sys_mkdirat(int dir, const char *path, mode_t mode)
+{
+    return (int)SYS3(SYS_mkdirat, dir, path, mode);
+}
+
+static inline int sys_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    return (int)SYS5(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+static inline int sys_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    return (int)SYS5(SYS_linkat, from_dir, from, to_dir, to, flags);
+}
+
+static inline int sys_symlinkat(const char *target, int dir, const char *path)
+{
+    return (int)SYS3(SYS_symlinkat, target, dir, path);
+}
+
+static inline ssize_t sys_readlinkat(int dir, const char *path, char *to, size_t size)
+{
+    return SYS4(SYS_readlinkat, dir, path, to, size);
+}
+
+static inline ssize_t sys_getdents64(int fd, void *to, size_t size)
+{
+    return SYS3(SYS_getdents64, fd, to, size);
+}
+
+static inline ssize_t sys_getcwd(char *to, size_t size)
+{
+    return SYS2(SYS_getcwd, to, size);
+}
+
+static inline int sys_fchmod(int fd, mode_t mode)
+{
+    return (int)SYS2(SYS_fchmod, fd, mode);
+}
+
+static inline int sys_fchownat(int dir, const char *path, uid_t user, gid_t group, int flags)
+{
+    return (int)SYS5(SYS_fchownat, dir, path, user, group, flags);
+}
+
+static inline int sys_utimensat(int dir, const char *path, const struct timespec times[2], int flags)
+{
+    return (int)SYS4(SYS_utimensat, dir, path, times, flags);
+}
+
+static inline int sys_futex_wait(const uint32_t *word, uint32_t seen, const struct timespec *limit)
+{
+    return (int)SYS4(SYS_futex, word, FUTEX_WAIT, seen, limit);
+}
+
+static inline int sys_futex_wake(const uint32_t *word, int how_many)
+{
+    return (int)SYS3(SYS_futex, word, FUTEX_WAKE, how_many);
+}
+
+static inline pid_t sys_getpid(void)
+{
+    return (pid_t)SYS0(SYS_getpid);
+}
+
+static inline void *sys_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    return (void *)SYS6(SYS_mmap, at, size, protection, flags, fd, offset);
+}
+
+/* sys_mmap answers -errno as a pointer; this tells the two apart. */
+static inline int sys_is_error(const void *pointer)
+{
+    return (unsigned long)pointer >= (unsigned long)-4095L;
+}
+
+static inline int sys_munmap(void *at, size_t size)
+{
+    return (int)SYS2(SYS_munmap, at, size);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "config/config.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static const char *value_of(char *const environment[], const char *name)
+{
+    size_t length = strlen(name);
+    for (; environment != NULL && *environment != NULL; environment++)
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return *environment + length + 1;
+    return NULL;
+}
+
+static const char *value_if_any(char *const environment[], const char *name, const char *otherwise)
+{
+    const char *value = value_of(environment, name);
+    return value != NULL && *value != '\0' ? value : otherwise;
+}
+
+int config_placement_parse(const char *text, enum config_placement *placement)
+{
+    if (strcmp(text, "auto") == 0)
+        *placement = CONFIG_AUTO;
+    else if (strcmp(text, "branch") == 0)
+        *placement = CONFIG_BRANCH;
+    else
+        return -EINVAL;
+    return 0;
+}
+
+int config_number_parse(const char *text, uint64_t most, uint64_t *number)
+{
+    uint64_t sum = 0;
+    if (*text == '\0')
+        return -EINVAL;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9' || sum > most / 10)
+            return -EINVAL;
+        sum = sum * 10 + (uint64_t)(*text - '0');
+    }
+    if (sum == 0 || sum > most)
+        return -EINVAL;
+    *number = sum;
+    return 0;
+}
+
+static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
+{
+    const char *value = value_if_any(environment, name, NULL);
+    if (value != NULL && config_number_parse(value, most, to) != 0)
+        config->bad = name;
+}
+
+void config_read(struct config *config, char *const environment[])
+{
+    uint64_t full = 0, seconds = 60;
+    *config = (struct config){0};
+    config->roots = value_if_any(environment, "SHUNT_ROOT", NULL);
+    config->node = value_if_any(environment, "SHUNT_NODE", NULL);
+    config->run_base = value_if_any(environment, "SHUNT_RUN_DIR", "/dev/shm");
+    config->preload = value_if_any(environment, "LD_PRELOAD", NULL);
+    const char *placement = value_if_any(environment, "SHUNT_PLACEMENT", "auto");
+    if (config_placement_parse(placement, &config->placement) != 0)
+        config->bad = "SHUNT_PLACEMENT";
+    read_number(config, environment, "SHUNT_LEAF_FULL", UINT32_MAX, &full);
+    read_number(config, environment, "SHUNT_DEADLINE", 86400, &seconds);
+    config->leaf_full = (uint32_t)full;
+    config->deadline = seconds * CLOCK_SECOND;
+}

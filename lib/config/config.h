@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What the environment says, read once; the only reader of it.
+ *
+ *     SHUNT_ROOT       the roots, separated by `:`
+ *     SHUNT_NODE       the name of this node (default: the host's name up to its first dot)
+ *     SHUNT_PLACEMENT  auto or branch, for a daemon that is started
+ *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
+ *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
+ *     SHUNT_DEADLINE   seconds that a request may take (default 60)
+ *
+ * The texts point into the environment block as it was handed in; a bad value is the default and named in `bad`.
+ * Allocates nothing; async-signal-safe. */
+
+#include <stdint.h>
+
+enum config_placement { CONFIG_AUTO = 0, CONFIG_BRANCH };
+
+struct config {
+    const char *roots; /* NULL or empty: none */
+    const char *node;  /* NULL: the host's name */
+    const char *run_base;
+    const char *preload; /* LD_PRELOAD */
+    enum config_placement placement;
+    uint32_t leaf_full; /* 0: the file system's default */
+    uint64_t deadline;  /* ns */
+    const char *bad;    /* the first variable whose value makes no sense, or NULL */
+};
+
+void config_read(struct config *, char *const environment[]);
+
+/* auto or branch: 0, else -EINVAL. */
+int config_placement_parse(const char *text, enum config_placement *);
+/* A whole number from 1 to `most`: 0, else -EINVAL. */
+int config_number_parse(const char *text, uint64_t most, uint64_t *);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "index/index.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "index/store.h"
+
+struct index {
+    MDB_env *env;
+    MDB_dbi names;
+    MDB_txn *txn; /* between begin and commit */
+};
+
+static MDB_val key_value(struct record_key *key)
+{
+    return (MDB_val){.mv_size = key->size, .mv_data = key->bytes};
+}
+
+static int put(struct index *index, struct record_key *key, const void *bytes, size_t size)
+{
+    MDB_val at = key_value(key), value = {.mv_size = size, .mv_data = (void *)bytes};
+    return store_error(mdb_put(index->txn, index->names, &at, &value, 0));
+}
+
+static int get(struct index *index, struct record_key *key, MDB_val *value)
+{
+    MDB_val at = key_value(key);
+    return store_error(mdb_get(index->txn, index->names, &at, value));
+}
+
+static int del(struct index *index, struct record_key *key)
+{
+    MDB_val at = key_value(key);
+    int code = mdb_del(index->txn, index->names, &at, NULL);
+    return code == MDB_NOTFOUND ? 0 : store_error(code);
+}
+
+static int remove_old(const char *directory)
+{
+    char path[PATH_MAX];
+    for (int i = 0; i < 2; i++) {
+        if (snprintf(path, sizeof path, "%s/%s", directory, i ? "lock.mdb" : "data.mdb") >= (int)sizeof path)
+            return -ENAMETOOLONG;
+        if (unlink(path) != 0 && errno != ENOENT)
+            return -errno;
+    }
+    return 0;
+}
+
+static int write_stamp(struct index *index, const struct index_stamp *stamp)
+{
+    struct record_key key;
+    uint8_t bytes[STORE_STAMP_SIZE];
+    int code = index_begin(index);
+    if (code != 0)
+        return code;
+    code = store_error(mdb_dbi_open(index->txn, NULL, 0, &index->names));
+    record_key_from(&key, (struct dirid){0, 0}, 0);
+    store_stamp_encode(bytes, stamp);
+    if (code == 0)
+        code = put(index, &key, bytes, sizeof bytes);
+    if (code == 0)
+        return index_commit(index);
+    index_abort(index);
+    return code;
+}
+
+/* MDB_NOSYNC: the index is soft state. No MDB_WRITEMAP: a full tmpfs would be a SIGBUS in shuntd instead of ENOSPC. */
+static int open_env(struct index *index, const char *directory, size_t map_size, unsigned readers)
+{
+    int code = mdb_env_create(&index->env);
+    if (code == 0)
+        code = mdb_env_set_mapsize(index->env, map_size);
+    if (code == 0)
+        code = mdb_env_set_maxreaders(index->env, readers);
+    if (code == 0)
+        code = mdb_env_open(index->env, directory, MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT, 0600);
+    return store_error(code);
+}
+
+int index_create(struct index **to, const char *directory, size_t map_size, unsigned readers,
+                 const struct index_stamp *stamp)
+{
+    int code = remove_old(directory);
+    if (code != 0)
+        return code;
+    struct index *index = calloc(1, sizeof *index);
+    if (index == NULL)
+        return -ENOMEM;
+    code = open_env(index, directory, map_size, readers);
+    if (code == 0)
+        code = write_stamp(index, stamp);
+    if (code != 0) {
+        index_destroy(index);
+        return code;
+    }
+    *to = index;
+    return 0;
+}
+
+void index_destroy(struct index *index)
+{
+    if (index == NULL)
+        return;
+    index_abort(index);
+    if (index->env != NULL)
+        mdb_env_close(index->env);
+    free(index);
+}
+
+int index_begin(struct index *index)
+{
+    return store_error(mdb_txn_begin(index->env, NULL, 0, &index->txn));
+}
+
+int index_commit(struct index *index)
+{
+    MDB_txn *txn = index->txn;
+    index->txn = NULL;
+    return store_error(mdb_txn_commit(txn));
+}
+
+void index_abort(struct index *index)
+{
+    if (index->txn != NULL)
+        mdb_txn_abort(index->txn);
+    index->txn = NULL;
+}
+
+int index_get_entry(struct index *index, struct dirid dir, const char *name, size_t length, struct record_entry *entry)
+{
+    struct record_key key;
+    MDB_val value;
+    record_key_name(&key, dir, name, length);
+    int code = get(index, &key, &value);
+    return code == 0 ? record_entry_decode(entry, value.mv_data, value.mv_size) : code;
+}
+
+int index_put_entry(struct index *index, struct dirid dir, const char *name, size_t length,
+                    const struct record_entry *entry)
+{
+    struct record_key key;
+    uint8_t bytes[16];
+    record_key_name(&key, dir, name, length);
+    return put(index, &key, bytes, record_entry_encode(bytes, entry));
+}
+
+int index_del_entry(struct index *index, struct dirid dir, const char *name, size_t length)
+{
+    struct record_key key;
+    record_key_name(&key, dir, name, length);
+    return del(index, &key);
+}
+
+int index_get_dir(struct index *index, struct dirid id, struct record_dir *dir)
+{
+    struct record_key key;
+    MDB_val value;
+    record_key_dir(&key, id);
+    int code = get(index, &key, &value);
+    return code == 0 ? record_dir_decode(dir, value.mv_data, value.mv_size) : code;
+}
+
+int index_put_dir(struct index *index, struct dirid id, const struct record_dir *dir)
+{
+    struct record_key key;
+    uint8_t bytes[RECORD_DIR_SIZE];
+    record_key_dir(&key, id);
+    return put(index, &key, bytes, record_dir_encode(bytes, dir));
+}
+
+/* Is the cursor's key one of this directory's? All share the first 16 bytes. */
+static bool belongs(const MDB_val *key, const struct record_key *of)
+{
+    return key->mv_size >= 24 && memcmp(key->mv_data, of->bytes, 16) == 0;
+}
+
+int index_del_dir(struct index *index, struct dirid id)
+{
+    struct record_key from;
+    MDB_cursor *cursor;
+    MDB_val value;
+    record_key_dir(&from, id);
+    int code = mdb_cursor_open(index->txn, index->names, &cursor);
+    if (code != 0)
+        return store_error(code);
+    for (;;) {
+        MDB_val key = key_value(&from);
+        code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+        if (code != 0 || !belongs(&key, &from))
+            break;
+        code = mdb_cursor_del(cursor, 0);
+        if (code != 0)
+            break;
+    }
+    mdb_cursor_close(cursor);
+    return code == MDB_NOTFOUND ? 0 : store_error(code);
+}
+
+int index_has_names(struct index *index, struct dirid id)
+{
+    struct record_key from;
+    MDB_cursor *cursor;
+    MDB_val value;
+    record_key_from(&from, id, 1);
+    int code = mdb_cursor_open(index->txn, index->names, &cursor);
+    if (code != 0)
+        return store_error(code);
+    MDB_val key = key_value(&from);
+    code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    bool has = code == 0 && belongs(&key, &from);
+    mdb_cursor_close(cursor);
+    return code == 0 || code == MDB_NOTFOUND ? has : store_error(code);
+}
+
+int index_put_branch(struct index *index, uint16_t number, const char *branch)
+{
+    struct record_key key;
+    store_branch_key(&key, number);
+    return put(index, &key, branch, strlen(branch));
+}
+
+static int count_reader(const char *line, void *count)
+{
+    /* mdb_reader_list writes a heading first, or one line "(no active readers)". */
+    if (line[0] != '(' && strstr(line, "pid") == NULL)
+        ++*(uint64_t *)count;
+    return 0;
+}
+
+int index_measure(struct index *index, struct index_size *size)
+{
+    MDB_stat stat;
+    int code = mdb_env_stat(index->env, &stat);
+    if (code != 0)
+        return store_error(code);
+    uint64_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+    *size = (struct index_size){.bytes_used = pages * stat.ms_psize, .entries = stat.ms_entries};
+    mdb_reader_list(index->env, count_reader, &size->readers);
+    return 0;
+}
+
+int index_retire_readers(struct index *index)
+{
+    int dead = 0;
+    int code = mdb_reader_check(index->env, &dead);
+    return code != 0 ? store_error(code) : dead;
+}

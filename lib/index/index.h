@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The index of one node and one session: an LMDB environment on node-local storage, written by shuntd alone.
+ *
+ * This half is shuntd's. All functions answer 0 or -errno; LMDB's codes stop in this room (MDB_MAP_FULL is -ENOSPC,
+ * a damaged file -EBADMSG). Not thread-safe: one thread writes. FORMAT.md is the document of what is stored. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "index/record.h"
+#include "union/layout.h"
+
+/* What an index was made for. A reader that expects another refuses it. */
+struct index_stamp {
+    uint64_t session;
+    struct dirid root;
+};
+
+struct index;
+
+/* Makes a new, empty index in `directory` (which exists; an index found there is replaced). `map_size` is the most it
+ * can grow to, `readers` how many threads of how many processes may look at once. */
+int index_create(struct index **, const char *directory, size_t map_size, unsigned readers, const struct index_stamp *);
+/* Takes NULL. */
+void index_destroy(struct index *);
+
+/* Reads and changes go between begin and commit or abort; readers see all of it at the commit, or nothing. */
+int index_begin(struct index *);
+int index_commit(struct index *);
+void index_abort(struct index *);
+
+/* get answers -ENOENT where there is none; del of what is not there is 0. */
+int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
+int index_put_entry(struct index *, struct dirid, const char *name, size_t length, const struct record_entry *);
+int index_del_entry(struct index *, struct dirid, const char *name, size_t length);
+int index_get_dir(struct index *, struct dirid, struct record_dir *);
+int index_put_dir(struct index *, struct dirid, const struct record_dir *);
+/* Forgets a directory and all its names. */
+int index_del_dir(struct index *, struct dirid);
+/* Has it any name? 1, 0 or -errno. */
+int index_has_names(struct index *, struct dirid);
+int index_put_branch(struct index *, uint16_t number, const char *branch);
+
+struct index_size {
+    uint64_t bytes_used; /* pages in use, the free ones not counted */
+    uint64_t entries;    /* keys of every kind */
+    uint64_t readers;    /* slots in use */
+};
+int index_measure(struct index *, struct index_size *);
+
+/* Frees the reader slots of processes that are gone; answers how many, or -errno. */
+int index_retire_readers(struct index *);

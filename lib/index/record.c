@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "index/record.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <linux/stat.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define RECORD_ENTRY_SIZE 16
+#define RECORD_KEY_FIXED 24
+#define RECORD_MARKER_BITS 48
+
+struct dirid dirid_of(const struct statx *stat)
+{
+    struct dirid id = {.ino = stat->stx_ino};
+    if (stat->stx_mask & STATX_BTIME)
+        id.birth = (uint64_t)stat->stx_btime.tv_sec * 1000000000u + stat->stx_btime.tv_nsec;
+    return id;
+}
+
+uint64_t record_hash(const char *name, size_t length)
+{
+    uint64_t hash = XXH3_64bits(name, length) & INT64_MAX;
+    return hash < 3 ? hash + 3 : hash;
+}
+
+/* Keys are big-endian: LMDB compares them with memcmp. */
+static void put_key_number(uint8_t *to, uint64_t number)
+{
+    number = htobe64(number);
+    memcpy(to, &number, sizeof number);
+}
+
+void record_key_from(struct record_key *key, struct dirid id, uint64_t hash)
+{
+    put_key_number(key->bytes, id.ino);
+    put_key_number(key->bytes + 8, id.birth);
+    put_key_number(key->bytes + 16, hash);
+    key->size = RECORD_KEY_FIXED;
+}
+
+void record_key_dir(struct record_key *key, struct dirid id)
+{
+    record_key_from(key, id, 0);
+}
+
+void record_key_name(struct record_key *key, struct dirid id, const char *name, size_t length)
+{
+    if (length > RECORD_NAME_MAX) {
+        key->size = 0;
+        return;
+    }
+    record_key_from(key, id, record_hash(name, length));
+    memcpy(key->bytes + RECORD_KEY_FIXED, name, length);
+    key->size += length;
+}
+
+/* Values are little-endian with fixed offsets, so an index can be read on any machine that maps it. */
+static uint8_t *put16(uint8_t *to, uint16_t number)
+{
+    number = htole16(number);
+    return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
+}
+
+static uint8_t *put32(uint8_t *to, uint32_t number)
+{
+    number = htole32(number);
+    return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
+}
+
+static uint8_t *put64(uint8_t *to, uint64_t number)
+{
+    number = htole64(number);
+    return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
+}
+
+static uint16_t get16(const uint8_t *from)
+{
+    uint16_t number;
+    memcpy(&number, from, sizeof number);
+    return le16toh(number);
+}
+
+static uint32_t get32(const uint8_t *from)
+{
+    uint32_t number;
+    memcpy(&number, from, sizeof number);
+    return le32toh(number);
+}
+
+static uint64_t get64(const uint8_t *from)
+{
+    uint64_t number;
+    memcpy(&number, from, sizeof number);
+    return le64toh(number);
+}
+
+size_t record_entry_encode(uint8_t to[16], const struct record_entry *entry)
+{
+    to[0] = entry->type;
+    to[1] = entry->state;
+    put64(put32(put16(to + 2, entry->branch), entry->leaf), entry->ino);
+    return RECORD_ENTRY_SIZE;
+}
+
+static bool type_is_known(uint8_t type)
+{
+    const unsigned known = 1u << DT_UNKNOWN | 1u << DT_FIFO | 1u << DT_CHR | 1u << DT_DIR | 1u << DT_BLK |
+                           1u << DT_REG | 1u << DT_LNK | 1u << DT_SOCK;
+    return type < 16 && (known >> type & 1);
+}
+
+int record_entry_decode(struct record_entry *entry, const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    if (size != RECORD_ENTRY_SIZE)
+        return -EBADMSG;
+    *entry = (struct record_entry){.type = from[0],
+                                   .state = from[1],
+                                   .branch = get16(from + 2),
+                                   .leaf = get32(from + 4),
+                                   .ino = get64(from + 8)};
+    if (!type_is_known(entry->type) || entry->state < RECORD_LIVE || entry->state > RECORD_DYING)
+        return -EBADMSG;
+    return entry->branch == 0 && entry->leaf != 0 ? -EBADMSG : 0;
+}
+
+size_t record_dir_encode(uint8_t to[RECORD_DIR_SIZE], const struct record_dir *dir)
+{
+    uint8_t *at = put32(put32(to, dir->flags), dir->why);
+    at = put64(put64(at, dir->marker), dir->changed);
+    at = put64(put64(at, dir->settled), dir->stood);
+    size_t length = strnlen(dir->mirror, RECORD_MIRROR_MAX - 1);
+    memset(at, 0, RECORD_MIRROR_MAX);
+    memcpy(at, dir->mirror, length);
+    return RECORD_DIR_SIZE;
+}
+
+/* It becomes a component of a path: it must not lead elsewhere. */
+static bool mirror_is_sane(const char *mirror, uint64_t marker)
+{
+    size_t length = strnlen(mirror, RECORD_MIRROR_MAX);
+    if (length == RECORD_MIRROR_MAX || memchr(mirror, '/', length))
+        return false;
+    if (!strcmp(mirror, ".") || !strcmp(mirror, ".."))
+        return false;
+    return (length > 0) == (marker != 0);
+}
+
+int record_dir_decode(struct record_dir *dir, const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    if (size != RECORD_DIR_SIZE)
+        return -EBADMSG;
+    *dir = (struct record_dir){.flags = get32(from),
+                               .why = get32(from + 4),
+                               .marker = get64(from + 8),
+                               .changed = get64(from + 16),
+                               .settled = get64(from + 24),
+                               .stood = get64(from + 32)};
+    memcpy(dir->mirror, from + 40, RECORD_MIRROR_MAX);
+    if (dir->flags & ~(uint32_t)(RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED) ||
+        dir->why >= RECORD_WHY_COUNT)
+        return -EBADMSG;
+    return dir->marker >> RECORD_MARKER_BITS || !mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;
+}

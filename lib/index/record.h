@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What the index holds: identities, keys and values. FORMAT.md beside this file is the document.
+ *
+ * Pure: no I/O, no allocation, callable anywhere, async-signal-safe. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORD_FORMAT 1 /* raised when a key or a value changes its meaning; an index of another format is refused */
+#define RECORD_NAME_MAX 255
+#define RECORD_MIRROR_MAX 80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
+
+/* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns since
+ * 1970; 0 where the file system has none). Inode numbers are used again; with the birth time they are not. */
+struct dirid {
+    uint64_t ino;
+    uint64_t birth;
+};
+
+static inline bool dirid_equal(struct dirid a, struct dirid b)
+{
+    return a.ino == b.ino && a.birth == b.birth;
+}
+
+struct statx;
+/* Needs STATX_INO | STATX_BTIME in the request that filled it. */
+struct dirid dirid_of(const struct statx *stat);
+
+/* Where the bytes of the XXH3 hash of a name decide: the leaf a birth goes to, the order of a listing (and so what
+ * telldir says), the shard. 63 bits, never 0, 1 or 2: those are the positions before and after `.` and `..`. */
+uint64_t record_hash(const char *name, size_t length);
+
+/* The key of a name: (directory, hash of the name, name). Ordered by memcmp, so a directory's names stand together in
+ * the order of their hashes. With hash 0 and no name it is the key of the directory itself. A name longer than
+ * RECORD_NAME_MAX has no key: size 0, which LMDB refuses. */
+struct record_key {
+    size_t size;
+    uint8_t bytes[16 + 8 + RECORD_NAME_MAX];
+};
+
+void record_key_name(struct record_key *, struct dirid, const char *name, size_t length);
+void record_key_dir(struct record_key *, struct dirid);
+/* The first key a name with at least this hash can have. */
+void record_key_from(struct record_key *, struct dirid, uint64_t hash);
+
+enum record_state {
+    RECORD_LIVE = 1,    /* it is there */
+    RECORD_PENDING = 2, /* somebody was told that he may make it, and has not said yet how it went */
+    RECORD_DYING = 3,   /* likewise for its end */
+};
+
+/* What is known of a name. Its identity is (branch, leaf, ino). */
+struct record_entry {
+    uint8_t type;    /* DT_REG and so on */
+    uint8_t state;   /* enum record_state */
+    uint16_t branch; /* 0 is the trunk, else the number of a record_branch */
+    uint32_t leaf;   /* of the mirror in that branch; 0 in the trunk */
+    uint64_t ino;    /* 0 while pending */
+};
+
+static inline bool record_same(const struct record_entry *a, const struct record_entry *b)
+{
+    return a->branch == b->branch && a->leaf == b->leaf && a->ino == b->ino;
+}
+
+enum record_dir_flag {
+    RECORD_LOADED = 1,   /* all its names are here, so this index may answer "absent" */
+    RECORD_MARKED = 2,   /* it has a marker, and so may have mirrors */
+    RECORD_UNLISTED = 4, /* the trunk could not be listed (no permission): absent names must be asked of it */
+};
+
+/* Why births in a directory stay in the trunk although the placement says otherwise. */
+enum record_why {
+    RECORD_WHY_NOT = 0,
+    RECORD_WHY_OWNER,      /* a mirror could not be given its owner or group */
+    RECORD_WHY_MODE,       /* ... its mode, setgid and sticky bits included */
+    RECORD_WHY_ATTRIBUTES, /* ... its ACLs and extended attributes */
+    RECORD_WHY_FLAGS,      /* ... its inode flags or project */
+    RECORD_WHY_DEVICE,     /* it lies on another device than the branch */
+    RECORD_WHY_MARKER,     /* its marker could not be written */
+    RECORD_WHY_COUNT
+};
+
+/* What is known of a directory. */
+struct record_dir {
+    uint32_t flags;   /* enum record_dir_flag */
+    uint32_t why;     /* enum record_why */
+    uint64_t marker;  /* the random id of its marker, 48 bits; 0 without one */
+    uint64_t changed; /* when a name in a mirror last came or went, ns; 0 once the trunk's own times say so */
+    uint64_t settled; /* the change time that shuntd gave the trunk when it wrote `changed` there, ns; else 0 */
+    uint64_t stood;   /* what stood in `changed` then: it is what a reader is told for `settled` */
+    char mirror[RECORD_MIRROR_MAX]; /* the name of its mirrors in every branch; empty without a marker */
+};
+
+/* Decoding checks sizes and ranges and answers 0, or -EBADMSG. */
+int record_entry_decode(struct record_entry *, const void *bytes, size_t size);
+int record_dir_decode(struct record_dir *, const void *bytes, size_t size);
+size_t record_entry_encode(uint8_t to[16], const struct record_entry *);
+#define RECORD_DIR_SIZE (8 + 4 * 8 + RECORD_MIRROR_MAX)
+size_t record_dir_encode(uint8_t to[RECORD_DIR_SIZE], const struct record_dir *);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "index/view.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "index/lmdb_host.h"
+#include "index/store.h"
+
+/* A thread that looks takes a seat: a transaction that is renewed, used and reset. A seat belongs to nobody between
+ * two lookups: no thread exit to notice, a signal handler that interrupts a lookup takes another seat, and a vfork
+ * child uses its parent's. LMDB registers a reader slot with each, so they are made only as they are needed. */
+#define SEATS 64
+
+struct seat {
+    uint32_t taken;
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+};
+
+struct view {
+    MDB_env *env;
+    MDB_dbi names;
+    uint32_t making;           /* one seat is made at a time: LMDB's memory here is no allocator for threads */
+    struct lmdb_memory memory; /* what LMDB allocated and mapped, this struct included */
+    struct seat seats[SEATS];
+};
+
+static int seat_make(struct view *view, struct seat *seat)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    while (__atomic_exchange_n(&view->making, 1, __ATOMIC_ACQUIRE) != 0)
+        SYS0(SYS_sched_yield);
+    lmdb_enter(&view->memory);
+    int code = mdb_txn_begin(view->env, NULL, MDB_RDONLY, &seat->txn);
+    if (code == 0 && view->names == 0)
+        code = mdb_dbi_open(seat->txn, NULL, 0, &view->names);
+    if (code == 0)
+        code = mdb_cursor_open(seat->txn, view->names, &seat->cursor);
+    if (code == 0)
+        mdb_txn_reset(seat->txn);
+    else if (seat->txn != NULL)
+        mdb_txn_abort(seat->txn), seat->txn = NULL;
+    lmdb_leave();
+    __atomic_store_n(&view->making, 0, __ATOMIC_RELEASE);
+    SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+    return code;
+}
+
+static struct seat *seat_take(struct view *view)
+{
+    for (unsigned round = 0;; round++) {
+        for (unsigned i = 0; i < SEATS; i++)
+            if (__atomic_exchange_n(&view->seats[i].taken, 1, __ATOMIC_ACQUIRE) == 0)
+                return &view->seats[i];
+        SYS0(SYS_sched_yield); /* 64 threads are inside lookups of 200 ns: one ends soon */
+    }
+}
+
+static void seat_give(struct seat *seat)
+{
+    __atomic_store_n(&seat->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* Takes a seat with a fresh snapshot. */
+static int look_begin(struct view *view, struct seat **to)
+{
+    struct seat *seat = seat_take(view);
+    int code = seat->txn == NULL ? seat_make(view, seat) : 0;
+    if (code == 0)
+        code = mdb_txn_renew(seat->txn);
+    if (code != 0) {
+        seat_give(seat);
+        return store_error(code);
+    }
+    *to = seat;
+    return 0;
+}
+
+static void look_end(struct seat *seat)
+{
+    mdb_txn_reset(seat->txn);
+    seat_give(seat);
+}
+
+static int get(struct view *view, struct seat *seat, struct record_key *key, MDB_val *value)
+{
+    MDB_val at = {.mv_size = key->size, .mv_data = key->bytes};
+    return store_error(mdb_get(seat->txn, view->names, &at, value));
+}
+
+static int find_branch(struct view *view, struct seat *seat, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
+{
+    struct record_key key;
+    MDB_val value;
+    store_branch_key(&key, number);
+    int code = get(view, seat, &key, &value);
+    if (code != 0 || value.mv_size >= LAYOUT_BRANCH_MAX)
+        return code == 0 || code == -ENOENT ? -EBADMSG : code;
+    memcpy(branch, value.mv_data, value.mv_size);
+    branch[value.mv_size] = '\0';
+    return 0;
+}
+
+static int find_name(struct view *view, struct seat *seat, struct record_key *key, struct view_found *found)
+{
+    MDB_val value;
+    int code = get(view, seat, key, &value);
+    if (code != 0)
+        return code == -ENOENT ? 0 : code;
+    code = record_entry_decode(&found->entry, value.mv_data, value.mv_size);
+    if (code == 0 && found->entry.branch != 0)
+        code = find_branch(view, seat, found->entry.branch, found->branch);
+    found->known = code == 0;
+    return code;
+}
+
+static int find_dir(struct view *view, struct seat *seat, struct record_key *key, struct view_found *found)
+{
+    MDB_val value;
+    int code = get(view, seat, key, &value);
+    if (code == 0)
+        code = record_dir_decode(&found->dir, value.mv_data, value.mv_size);
+    found->dir_known = code == 0;
+    return code == -ENOENT ? 0 : code;
+}
+
+int view_find(struct view *view, struct dirid dir, const char *name, size_t length, struct view_found *found)
+{
+    struct record_key dir_key, name_key;
+    struct seat *seat;
+    found->dir_known = found->known = false;
+    found->branch[0] = '\0';
+    if (length > RECORD_NAME_MAX)
+        length = 0;
+    record_key_dir(&dir_key, dir);
+    if (length > 0)
+        record_key_name(&name_key, dir, name, length);
+    int code = look_begin(view, &seat);
+    if (code != 0)
+        return code;
+    code = find_dir(view, seat, &dir_key, found);
+    if (code == 0 && found->dir_known && length > 0)
+        code = find_name(view, seat, &name_key, found);
+    look_end(seat);
+    return code;
+}
+
+static int each_name(const MDB_val *key, const MDB_val *value, view_each *each, void *context)
+{
+    const uint8_t *bytes = key->mv_data;
+    struct record_entry entry;
+    uint64_t hash = 0;
+    int code = record_entry_decode(&entry, value->mv_data, value->mv_size);
+    if (code != 0)
+        return code;
+    for (int i = 16; i < 24; i++)
+        hash = hash << 8 | bytes[i];
+    return each(context, hash, (const char *)bytes + 24, key->mv_size - 24, &entry);
+}
+
+int view_list(struct view *view, struct dirid dir, uint64_t from, view_each *each, void *context)
+{
+    struct record_key start;
+    struct seat *seat;
+    MDB_val value;
+    int code = look_begin(view, &seat);
+    if (code != 0)
+        return code;
+    record_key_from(&start, dir, from > 0 ? from : 1);
+    MDB_val key = {.mv_size = start.size, .mv_data = start.bytes};
+    code = store_error(mdb_cursor_renew(seat->txn, seat->cursor));
+    if (code == 0)
+        code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_SET_RANGE));
+    while (code == 0 && key.mv_size > 24 && memcmp(key.mv_data, start.bytes, 16) == 0) {
+        code = each_name(&key, &value, each, context);
+        if (code == 0)
+            code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_NEXT));
+    }
+    look_end(seat);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int each_record_dir(const MDB_val *key, const MDB_val *value, view_each_dir *each, void *context)
+{
+    const uint8_t *bytes = key->mv_data;
+    struct record_dir dir;
+    struct dirid id = {0, 0};
+    if (key->mv_size != 24 || record_dir_decode(&dir, value->mv_data, value->mv_size) != 0)
+        return 0; /* a name, a branch or the stamp */
+    for (int i = 0; i < 8; i++) {
+        id.ino = id.ino << 8 | bytes[i];
+        id.birth = id.birth << 8 | bytes[8 + i];
+    }
+    return each(context, id, &dir);
+}
+
+int view_dirs(struct view *view, view_each_dir *each, void *context)
+{
+    struct seat *seat;
+    MDB_val key, value;
+    int code = look_begin(view, &seat);
+    if (code != 0)
+        return code;
+    code = store_error(mdb_cursor_renew(seat->txn, seat->cursor));
+    if (code == 0)
+        code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_FIRST));
+    while (code == 0) {
+        code = each_record_dir(&key, &value, each, context);
+        if (code == 0)
+            code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_NEXT));
+    }
+    look_end(seat);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int check_stamp(struct view *view, const struct index_stamp *expected)
+{
+    struct record_key key;
+    struct seat *seat;
+    MDB_val value;
+    int code = look_begin(view, &seat);
+    if (code != 0)
+        return code;
+    record_key_from(&key, (struct dirid){0, 0}, 0);
+    code = get(view, seat, &key, &value);
+    code = code == 0 ? store_stamp_check(&value, expected) : code == -ENOENT ? -EBADMSG : code;
+    look_end(seat);
+    return code;
+}
+
+static int open_env(struct view *view, const char *directory)
+{
+    lmdb_enter(&view->memory);
+    int code = mdb_env_create(&view->env);
+    if (code == 0)
+        code = mdb_env_open(view->env, directory, MDB_RDONLY | MDB_NOTLS, 0600);
+    lmdb_leave();
+    lmdb_close_files(&view->memory);
+    return store_error(code);
+}
+
+int view_open(struct view **to, const char *directory, const struct index_stamp *expected)
+{
+    struct lmdb_memory memory;
+    int code = lmdb_memory_init(&memory);
+    if (code != 0)
+        return code;
+    struct view *view = lmdb_memory_take(&memory, sizeof *view);
+    view->memory = memory;
+    code = open_env(view, directory);
+    if (code == 0)
+        code = check_stamp(view, expected);
+    if (code != 0) {
+        view_abandon(view);
+        return code;
+    }
+    *to = view;
+    return 0;
+}
+
+void view_abandon(struct view *view)
+{
+    struct lmdb_memory memory = view->memory; /* the view lies in it */
+    lmdb_memory_finish(&memory);
+}

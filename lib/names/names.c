@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "names/names.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "path/path.h"
+#include "session/session.h"
+
+#define LOAD_DEADLINE (600 * CLOCK_SECOND) /* a directory of ten million names on a busy file system */
+
+uint64_t names_device(const struct statx *stat)
+{
+    return makedev(stat->stx_dev_major, stat->stx_dev_minor); /* as st_dev has it */
+}
+
+static void proc_fd(struct text *t, int fd)
+{
+    text_add(t, "/proc/self/fd/");
+    text_number(t, (uint64_t)fd, 10);
+}
+
+/* The kernel's own name for what a descriptor stands for. */
+static int read_place(int fd, char *to, size_t size)
+{
+    char link[40];
+    struct text t;
+    text_init(&t, link, sizeof link);
+    proc_fd(&t, fd);
+    ssize_t length = sys_readlinkat(AT_FDCWD, link, to, size - 1);
+    if (length < 0)
+        return (int)length;
+    to[length] = '\0';
+    return to[0] == '/' ? 0 : -ENOENT;
+}
+
+static int resolve(struct names_root *root, const char *text)
+{
+    struct statx stat;
+    int fd = sys_openat(AT_FDCWD, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    if (code == 0)
+        code = read_place(fd, root->path, sizeof root->path);
+    sys_close(fd);
+    if (code != 0)
+        return code;
+    root->id = dirid_of(&stat);
+    root->device = names_device(&stat);
+    return 0;
+}
+
+int names_root_init(struct names_root *root, const char *text, size_t length, const char *run_base, const char *node,
+                    uint64_t deadline)
+{
+    struct text given, run_dir;
+    *root = (struct names_root){.deadline = deadline};
+    text_init(&given, root->given, sizeof root->given);
+    text_bytes(&given, text, length);
+    int code = text_ok(&given) ? resolve(root, root->given) : -ENAMETOOLONG;
+    if (code != 0)
+        return code;
+    if (root->given[0] != '/' || strcmp(root->given, root->path) == 0)
+        root->given[0] = '\0';
+    text_init(&run_dir, root->run_dir, sizeof root->run_dir);
+    session_run_dir(&run_dir, run_base, (uid_t)SYS0(SYS_geteuid), root->device, root->id.ino, node);
+    return text_ok(&run_dir) ? 0 : -ENAMETOOLONG;
+}
+
+/* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a vfork child,
+ * which shares its parent's. */
+static uint32_t *mine;
+
+int names_process_init(void)
+{
+    void *page = sys_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_is_error(page))
+        return (int)(long)page;
+    int code = (int)SYS3(SYS_madvise, page, 4096, MADV_WIPEONFORK);
+    if (code != 0)
+        return code;
+    mine = page;
+    *mine = 1;
+    return 0;
+}
+
+/* Its threads are new, so nobody else is in here. */
+static void give_up(struct names_root *root)
+{
+    if (root->view != NULL) {
+        view_abandon(root->view);
+        request_abandon(root->road);
+    }
+    root->view = NULL;
+    root->road = NULL;
+    root->attaching = 0;
+}
+
+void names_process_check(struct names_root *roots, unsigned count)
+{
+    if (mine == NULL || __builtin_expect(__atomic_load_n(mine, __ATOMIC_RELAXED) != 0, 1))
+        return;
+    for (unsigned i = 0; i < count; i++)
+        give_up(&roots[i]);
+    __atomic_store_n(mine, 1, __ATOMIC_RELAXED);
+}
+
+static const char *reason(int code)
+{
+    switch (code) {
+    case -ENOENT:
+        return "no daemon serves it on this node: start one with `shunt start`, or use `shunt run`";
+    case -EHOSTDOWN:
+        return "its daemon on this node has ended: start it again with `shunt start`";
+    case -EACCES:
+    case -EPERM:
+        return "its daemon belongs to another user";
+    case -ESTALE:
+    case -EBADMSG:
+        return "the index found is damaged or of another session: stop the daemon and start it again";
+    case -EPROTO:
+        return "its daemon is of another version of shunt: stop it and start it again";
+    case -EMFILE:
+    case -EUSERS:
+        return "too many threads of this node use it at once";
+    case -ETIMEDOUT:
+        return "its daemon did not answer in time (SHUNT_DEADLINE)";
+    case -ENOMEM:
+        return "there is no memory to map its index";
+    default:
+        return "its daemon cannot be reached";
+    }
+}
+
+/* Fail closed, and say why once. */
+static int fail(struct names_root *root, int code)
+{
+    char words[PATH_MAX + 256];
+    struct text t;
+    if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0) {
+        text_init(&t, words, sizeof words);
+        text_add(&t, "shunt: ");
+        text_add(&t, root->path);
+        text_add(&t, " cannot be used: ");
+        text_add(&t, reason(code));
+        text_add(&t, "\n");
+        sys_write(2, words, t.length);
+    }
+    return -EIO;
+}
+
+static int map(struct names_root *root)
+{
+    struct request_road *road;
+    struct view *view;
+    int code = request_attach(&road, root->run_dir);
+    if (code != 0)
+        return code;
+    struct index_stamp stamp = {.session = request_session(road), .root = root->id};
+    code = dirid_equal(request_root(road), root->id) ? view_open(&view, root->run_dir, &stamp) : -ESTALE;
+    if (code != 0) {
+        request_abandon(road);
+        return code;
+    }
+    /* What stood there before is left mapped: another thread may be looking. It served a daemon that is gone. */
+    __atomic_store_n(&root->view, view, __ATOMIC_RELEASE);
+    __atomic_store_n(&root->road, road, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static bool is_attached(const struct names_root *root)
+{
+    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    return road != NULL && request_is_alive(road);
+}
+
+static int attach(struct names_root *root)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
+        SYS0(SYS_sched_yield);
+    int saved = errno;
+    int code = is_attached(root) ? 0 : map(root);
+    errno = saved;
+    __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
+    SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+    return code;
+}
+
+int names_attach(struct names_root *root)
+{
+    if (__builtin_expect(is_attached(root), 1))
+        return 0;
+    int code = attach(root);
+    return code == 0 ? 0 : fail(root, code);
+}
+
+int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
+{
+    int code = names_attach(root);
+    if (code != 0)
+        return code;
+    code = view_find(root->view, dir, name, length, found);
+    return code == 0 ? 0 : fail(root, code);
+}
+
+int names_list(struct names_root *root, struct dirid dir, uint64_t from, view_each *each, void *context)
+{
+    int code = names_attach(root);
+    if (code != 0)
+        return code;
+    code = view_list(root->view, dir, from, each, context);
+    return code >= 0 ? code : fail(root, code);
+}
+
+static int ask(struct names_root *root, const struct message *message, struct request_answer *answer,
+               uint64_t deadline)
+{
+    int code = names_attach(root);
+    if (code != 0)
+        return code;
+    code = request_ask(root->road, message, answer, deadline);
+    /* A daemon that ended may have been started again meanwhile: then the question is asked once more. */
+    if (code == -EHOSTDOWN && attach(root) == 0)
+        code = request_ask(root->road, message, answer, deadline);
+    return code == 0 ? 0 : fail(root, code);
+}
+
+int names_ask(struct names_root *root, const struct message *message, struct request_answer *answer)
+{
+    return ask(root, message, answer, root->deadline);
+}
+
+void names_tell(struct names_root *root, const struct message *message)
+{
+    if (is_attached(root))
+        request_tell(root->road, message);
+}
+
+bool names_has_redirected(const struct names_root *root)
+{
+    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    return road != NULL && request_has_redirected(road);
+}
+
+uint32_t names_generation(const struct names_root *root)
+{
+    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    return road != NULL ? request_generation(road) : 0;
+}
+
+int names_place_of(const struct names_root *root, int directory, char *text, const char **relative)
+{
+    int code = read_place(directory, text, PATH_MAX);
+    if (code != 0)
+        return code;
+    enum path_verdict verdict = path_verdict(root->path, NULL, text);
+    if (verdict == PATH_FOREIGN)
+        return 0;
+    size_t length = strlen(root->path);
+    *relative = verdict == PATH_IS_ROOT ? "." : text + (length == 1 ? 1 : length + 1);
+    size_t own = sizeof LAYOUT_OWN - 1;
+    bool is_own = strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
+    return !is_own;
+}
+
+int names_load(struct names_root *root, struct dirid dir, const char *relative)
+{
+    struct message load = {
+        .type = MESSAGE_LOAD, .dir = {dir}, .text = relative, .text_length = (uint16_t)strlen(relative)};
+    struct request_answer answer;
+    int code = ask(root, &load, &answer, LOAD_DEADLINE);
+    return code == 0 ? answer.message.result : code;
+}

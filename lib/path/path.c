@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "path/path.h"
+
+#include <string.h>
+
+/* Goes along a path component by component and keeps how deep it is, and how many of the leading components are the
+ * root's. */
+struct walk {
+    const char *root; /* at the component that must come next; valid while matched == depth */
+    const char *start;
+    size_t depth, matched;
+};
+
+static size_t component_length(const char *at)
+{
+    size_t length = 0;
+    while (at[length] != '\0' && at[length] != '/')
+        length++;
+    return length;
+}
+
+static const char *next_component(const char *at)
+{
+    while (*at == '/')
+        at++;
+    return at;
+}
+
+/* The root's component after `count` others. */
+static const char *root_after(const char *root, size_t count)
+{
+    const char *at = next_component(root);
+    while (count-- > 0)
+        at = next_component(at + component_length(at));
+    return at;
+}
+
+static void go_up(struct walk *walk)
+{
+    if (walk->depth > 0)
+        walk->depth--;
+    if (walk->matched > walk->depth) {
+        walk->matched = walk->depth;
+        walk->root = root_after(walk->start, walk->matched);
+    }
+}
+
+static void go_down(struct walk *walk, const char *name, size_t length)
+{
+    size_t wanted = component_length(walk->root);
+    if (walk->matched == walk->depth && wanted == length && length > 0 && memcmp(walk->root, name, length) == 0) {
+        walk->matched++;
+        walk->root = next_component(walk->root + length);
+    }
+    walk->depth++;
+}
+
+static void go_along(struct walk *walk, const char *path)
+{
+    for (const char *at = next_component(path); *at != '\0';) {
+        size_t length = component_length(at);
+        if (length == 2 && at[0] == '.' && at[1] == '.')
+            go_up(walk);
+        else if (length != 1 || at[0] != '.')
+            go_down(walk, at, length);
+        at = next_component(at + length);
+    }
+}
+
+enum path_verdict path_verdict(const char *root, const char *base, const char *path)
+{
+    struct walk walk = {.root = next_component(root), .start = root};
+    if (path[0] != '/' && base != NULL)
+        go_along(&walk, base);
+    go_along(&walk, path);
+    if (*walk.root != '\0')
+        return PATH_FOREIGN;
+    return walk.depth == walk.matched ? PATH_IS_ROOT : PATH_BENEATH;
+}
+
+void path_split(struct path_parts *parts, const char *path)
+{
+    size_t end = strlen(path);
+    size_t all = end;
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    *parts = (struct path_parts){
+        .name = path + start, .length = end - start, .parent_length = start, .slash = end < all};
+    if (parts->length == 0)
+        parts->last = PATH_NONE;
+    else if (parts->name[0] == '.' && (parts->length == 1 || (parts->length == 2 && parts->name[1] == '.')))
+        parts->last = PATH_DOTS;
+    else
+        parts->last = PATH_NAME;
+}

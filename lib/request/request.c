@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "request/request.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "request/road.h"
+
+#define LANES_HELD 256                       /* as many threads of one process can be waiting at once */
+#define PULSE (50 * CLOCK_MILLISECOND)       /* a waiting client looks this often whether the daemon still lives */
+
+/* The lanes this process has taken, in private memory; a thread has one while `busy`. */
+struct held_lane {
+    uint32_t busy;
+    uint32_t number; /* 1 + the lane's, 0: not taken yet */
+    uint32_t tag;    /* of its last request */
+};
+
+struct request_road {
+    struct road *road;
+    pid_t owner;
+    struct held_lane held[LANES_HELD];
+};
+
+static int map_road(const char *run_dir, struct road **road)
+{
+    char path[PATH_MAX];
+    struct text t;
+    struct statx stat;
+    text_init(&t, path, sizeof path);
+    text_add(&t, run_dir);
+    text_add(&t, "/road");
+    if (!text_ok(&t))
+        return -ENAMETOOLONG;
+    int fd = sys_openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return fd;
+    int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &stat);
+    if (code == 0 && stat.stx_size != ROAD_SIZE)
+        code = -EPROTO;
+    void *mapped = code == 0 ? sys_mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
+    sys_close(fd);
+    if (code == 0 && sys_is_error(mapped))
+        code = (int)(long)mapped;
+    if (code == 0)
+        *road = mapped;
+    return code;
+}
+
+static int check_road(const struct road *road)
+{
+    if (road->magic != ROAD_MAGIC || road->version != ROAD_VERSION || road->lanes != ROAD_LANES)
+        return -EPROTO;
+    return road_is_alive(road) ? 0 : -EHOSTDOWN;
+}
+
+int request_attach(struct request_road **to, const char *run_dir)
+{
+    struct road *road;
+    int code = map_road(run_dir, &road);
+    if (code != 0)
+        return code;
+    struct request_road *mine = NULL;
+    code = check_road(road);
+    if (code == 0) {
+        mine = sys_mmap(NULL, sizeof *mine, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        code = sys_is_error(mine) ? (int)(long)mine : 0;
+    }
+    if (code != 0) {
+        sys_munmap(road, ROAD_SIZE);
+        return code;
+    }
+    mine->road = road;
+    mine->owner = sys_getpid();
+    *to = mine;
+    return 0;
+}
+
+void request_abandon(struct request_road *mine)
+{
+    sys_munmap(mine->road, ROAD_SIZE);
+    sys_munmap(mine, sizeof *mine);
+}
+
+uint64_t request_session(const struct request_road *mine)
+{
+    return mine->road->session;
+}
+
+struct dirid request_root(const struct request_road *mine)
+{
+    return mine->road->root;
+}
+
+int request_is_alive(const struct request_road *mine)
+{
+    return road_is_alive(mine->road);
+}
+
+int request_has_redirected(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->redirected, __ATOMIC_RELAXED) != 0;
+}
+
+uint32_t request_generation(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->generation, __ATOMIC_ACQUIRE);
+}
+
+void request_raise_generation(struct request_road *mine)
+{
+    __atomic_add_fetch(&mine->road->generation, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that processes do
+ * not try the same ones. A new owner goes on where the lane's counters stand. */
+static uint32_t claim_lane(struct request_road *mine)
+{
+    uint32_t start = (uint32_t)mine->owner * 7u;
+    for (uint32_t i = 0; i < ROAD_LANES; i++) {
+        uint32_t number = (start + i) % ROAD_LANES, nobody = 0;
+        struct road_lane *lane = &mine->road->lane[number];
+        if (__atomic_load_n(&lane->owner, __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(&lane->owner, &nobody, (uint32_t)mine->owner, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return number + 1;
+    }
+    return 0;
+}
+
+static struct held_lane *lane_take(struct request_road *mine)
+{
+    for (unsigned i = 0; i < LANES_HELD; i++) {
+        struct held_lane *held = &mine->held[i];
+        if (__atomic_exchange_n(&held->busy, 1, __ATOMIC_ACQUIRE) != 0)
+            continue;
+        if (held->number != 0)
+            return held;
+        held->number = claim_lane(mine);
+        if (held->number != 0) {
+            held->tag = __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE);
+            return held;
+        }
+        __atomic_store_n(&held->busy, 0, __ATOMIC_RELEASE);
+        return NULL;
+    }
+    return NULL;
+}
+
+static void lane_give(struct held_lane *held)
+{
+    __atomic_store_n(&held->busy, 0, __ATOMIC_RELEASE);
+}
+
+static bool lane_is_full(const struct road_lane *lane)
+{
+    return lane->written - __atomic_load_n(&lane->taken, __ATOMIC_ACQUIRE) >= ROAD_SLOTS;
+}
+
+/* The order matters: the message, then its count, then the bit, then a look at whether the daemon sleeps. The daemon
+ * raises `asleep`, then looks at the bits: one of the two sees the other. */
+static void ring(struct road *road, uint32_t number, bool wake)
+{
+    __atomic_fetch_or(&road->waiting[number / 64], 1ull << (number % 64), __ATOMIC_SEQ_CST);
+    if (!wake || __atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST) == 0)
+        return;
+    __atomic_add_fetch(&road->bell, 1, __ATOMIC_SEQ_CST);
+    sys_futex_wake(&road->bell, 1);
+}
+
+/* A ring is full only when many messages without an answer came in a row: the daemon is woken, and empties it. */
+static int wait_for_slot(struct road *road, uint32_t number)
+{
+    struct road_lane *lane = &road->lane[number];
+    struct timespec pulse = clock_split(CLOCK_MILLISECOND);
+    while (lane_is_full(lane)) {
+        uint32_t taken = __atomic_load_n(&lane->taken, __ATOMIC_ACQUIRE);
+        if (!road_is_alive(road))
+            return -EHOSTDOWN;
+        ring(road, number, true);
+        if (lane_is_full(lane))
+            sys_futex_wait(&lane->taken, taken, &pulse);
+    }
+    return 0;
+}
+
+static int put(struct road *road, uint32_t number, const struct message *message, bool wake)
+{
+    struct road_lane *lane = &road->lane[number];
+    struct message without_text = *message;
+    int code = wait_for_slot(road, number);
+    if (code != 0)
+        return code;
+    struct road_slot *slot = &lane->slots[lane->written % ROAD_SLOTS];
+    if (message->text_length > 0)
+        memcpy(lane->text, message->text, message->text_length);
+    lane->text_length = message->text_length;
+    without_text.text_length = 0;
+    slot->size = (uint32_t)message_encode(slot->bytes, sizeof slot->bytes, &without_text);
+    __atomic_store_n(&lane->written, lane->written + 1, __ATOMIC_RELEASE);
+    ring(road, number, wake);
+    return 0;
+}
+
+static int wait_for_answer(struct road *road, struct road_lane *lane, uint32_t tag, uint64_t deadline)
+{
+    struct timespec pulse = clock_split(PULSE);
+    uint64_t end = clock_monotonic() + deadline;
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE);
+        if (seen == tag)
+            return 0;
+        if (!road_is_alive(road))
+            return -EHOSTDOWN;
+        if (clock_monotonic() > end)
+            return -ETIMEDOUT;
+        sys_futex_wait(&lane->answered, seen, &pulse);
+    }
+}
+
+static int read_answer(const struct road_lane *lane, struct request_answer *answer)
+{
+    uint32_t size = lane->answer_size;
+    if (size > sizeof answer->bytes)
+        return -EPROTO;
+    memcpy(answer->bytes, lane->answer, size);
+    return message_decode(&answer->message, answer->bytes, size) == 0 ? 0 : -EPROTO;
+}
+
+int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer,
+                uint64_t deadline)
+{
+    struct message tagged = *message;
+    struct held_lane *held = road_is_alive(mine->road) ? lane_take(mine) : NULL;
+    if (held == NULL)
+        return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
+    struct road_lane *lane = &mine->road->lane[held->number - 1];
+    tagged.tag = ++held->tag != 0 ? held->tag : ++held->tag;
+    int code = put(mine->road, held->number - 1, &tagged, true);
+    if (code == 0)
+        code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
+    if (code == 0)
+        code = read_answer(lane, answer);
+    if (code == -ETIMEDOUT)
+        /* The answer may still come: the lane stays busy for good, so that nobody else finds it there. */
+        __atomic_store_n(&lane->given_up, tagged.tag, __ATOMIC_RELEASE);
+    else
+        lane_give(held);
+    return code;
+}
+
+int request_tell(struct request_road *mine, const struct message *message)
+{
+    struct held_lane *held = road_is_alive(mine->road) ? lane_take(mine) : NULL;
+    if (held == NULL)
+        return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
+    int code = put(mine->road, held->number - 1, message, false);
+    lane_give(held);
+    return code;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* One question, one answer, one deadline: the road to this node's daemon, from the side of a process.
+ *
+ * No descriptor, no malloc, no lock: async-signal-safe and thread-safe. In a vfork child it uses the parent's lanes (the
+ * parent's thread sleeps meanwhile). A fork child must call request_abandon and attach again. */
+
+#include <stdint.h>
+
+#include "wire/message.h"
+
+struct request_road;
+
+/* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EPROTO: of another
+ * version; -ENOMEM; another -errno. */
+int request_attach(struct request_road **, const char *run_dir);
+/* Unmaps it; in a fork child, or when the daemon is gone and another thread cannot be in it. */
+void request_abandon(struct request_road *);
+
+/* The session and root it serves, once attached. */
+uint64_t request_session(const struct request_road *);
+struct dirid request_root(const struct request_road *);
+int request_is_alive(const struct request_road *);
+/* May a directory have times that its trunk does not show? */
+int request_has_redirected(const struct request_road *);
+uint32_t request_generation(const struct request_road *);
+/* Tells every process of the node that a directory crossed the edge of the root. */
+void request_raise_generation(struct request_road *);
+
+#define REQUEST_ANSWER_MAX (MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048)
+
+/* The answer, in memory of the caller's. */
+struct request_answer {
+    struct message message; /* names and text point into bytes */
+    uint8_t bytes[REQUEST_ANSWER_MAX];
+};
+
+/* Asks and waits. Answers 0 when `answer` holds one (whatever its result); -EHOSTDOWN: the daemon is gone, the request
+ * may or may not have been carried out; -ETIMEDOUT: no answer within `deadline` ns, the daemon will look at the disk
+ * and settle it; -EUSERS: every lane of the node is taken. */
+int request_ask(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline);
+/* Tells, without waiting and, unless the ring is full, without waking: the daemon reads it before it answers anybody
+ * about the same name. 0, -EHOSTDOWN, -EUSERS. */
+int request_tell(struct request_road *, const struct message *);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The road between the processes of a node and its daemon: one file of shared memory, `road` in the run directory.
+ *
+ * It is cut into lanes. A lane belongs to one process at a time; a thread takes one of its process's lanes for a request
+ * and gives it back with the answer, so that no lock is shared and nobody queues behind another thread (the plan of
+ * blk-mq: many queues). On a lane there is a ring of messages on the way to the daemon and room for one answer. Some
+ * messages want no answer: they lie in the ring until the daemon next looks.
+ *
+ * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a client sleeps
+ * on its lane's `answered`. That the daemon lives is read from `alive`, the word of a robust mutex that the daemon holds
+ * for its whole life: the kernel marks it when the daemon is gone, however it went.
+ *
+ * Everything a side reads from the other's memory is copied before it is checked. */
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+#define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
+#define ROAD_VERSION 1
+#define ROAD_LANES 2048
+#define ROAD_SLOTS 8
+
+struct road_slot {
+    uint32_t size;
+    uint8_t bytes[MESSAGE_SHORT];
+};
+
+/* 128 bytes between what the two sides write, so that they do not take each other's cache lines. */
+struct road_lane {
+    uint32_t owner;   /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
+    uint32_t written; /* messages put in so far; the client's */
+    uint32_t given_up; /* the tag of a request whose sender stopped waiting, 0: none */
+    uint8_t apart_1[116];
+    uint32_t taken;    /* messages taken out so far; the daemon's */
+    uint32_t answered; /* the tag of the answer that lies below; a futex */
+    uint8_t apart_2[120];
+    struct road_slot slots[ROAD_SLOTS];
+    uint16_t text_length;
+    char text[MESSAGE_TEXT_MAX + 1]; /* of the one request on its way that has a text */
+    uint32_t answer_size;
+    uint8_t answer[MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048];
+} __attribute__((aligned(4096)));
+
+struct road {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t lanes; /* ROAD_LANES of whoever made it */
+    uint64_t session;
+    struct dirid root;
+    int32_t daemon;       /* its process id */
+    uint32_t redirected;  /* 1 once a directory may have times that its trunk does not show */
+    uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
+    pthread_mutex_t life; /* robust, shared, held by the daemon */
+    uint8_t apart_1[128];
+    uint32_t bell;   /* raised and woken for a sleeping daemon; a futex */
+    uint32_t asleep; /* the daemon is about to wait on it */
+    uint8_t apart_2[120];
+    uint64_t waiting[ROAD_LANES / 64]; /* a bit for each lane that was written to */
+    struct road_lane lane[] __attribute__((aligned(4096)));
+};
+
+#define ROAD_SIZE (sizeof(struct road) + ROAD_LANES * sizeof(struct road_lane))
+
+/* Is the daemon there? glibc keeps the futex word of a mutex first (it is its ABI); the kernel sets FUTEX_OWNER_DIED in
+ * a robust one when its owner ends, and a daemon that ends on purpose unlocks it. */
+static inline int road_is_alive(const struct road *road)
+{
+    uint32_t word = __atomic_load_n((const uint32_t *)&road->life.__data.__lock, __ATOMIC_ACQUIRE);
+    return word != 0 && (word & FUTEX_OWNER_DIED) == 0;
+}

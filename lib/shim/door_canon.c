@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* realpath and its kin: a file in a branch has the path it has in the trunk. The kernel and libc resolve the parent. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/door.h"
+
+/* The parent's canonical text with the name behind it. 0 or -errno. */
+static int canonical(struct target *t, char *to)
+{
+    struct text text;
+    struct statx stat;
+    int code = (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    if (code != 0)
+        return code;
+    char *parent = t->scratch->text[0];
+    memcpy(parent, t->path, t->parent_length);
+    strcpy(parent + t->parent_length, ".");
+    if (real.realpath(parent, to) == NULL)
+        return -errno;
+    text_init(&text, to, PATH_MAX);
+    text.length = strlen(to);
+    if (text.length > 1)
+        text_add(&text, "/");
+    text_bytes(&text, t->name, t->length);
+    return text_ok(&text) ? 0 : -ENAMETOOLONG;
+}
+
+static char *give(const char *from, char *to)
+{
+    return to != NULL ? strcpy(to, from) : strdup(from);
+}
+
+/* 1: ours, *answer is set (NULL with errno); 0: libc's business. */
+static int resolve(const char *path, char *to, char **answer, unsigned want)
+{
+    struct target t;
+    char buffer[PATH_MAX];
+    int how = target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | want);
+    if (how == TARGET_COLD || how == TARGET_ROOT)
+        return 0;
+    *answer = NULL;
+    if (how < 0)
+        return door_answer(how), 1;
+    if (!target_is_away(&t)) {
+        target_done(&t);
+        return 0;
+    }
+    int code = canonical(&t, buffer);
+    target_done(&t);
+    *answer = code == 0 ? give(buffer, to) : (door_answer(code), NULL);
+    return 1;
+}
+
+DOOR char *realpath(const char *restrict path, char *restrict to)
+{
+    char *answer;
+    DOOR_LAUNDER(path);
+    if (!process_has_roots())
+        return real.realpath(path, to);
+    if (resolve(path, to, &answer, 0))
+        return answer;
+    answer = real.realpath(path, to);
+    if (answer == NULL && errno == ENOENT && path != NULL)
+        resolve(path, to, &answer, TARGET_ALIAS);
+    return answer;
+}
+
+char *__realpath_chk(const char *path, char *to, size_t room);
+DOOR char *__realpath_chk(const char *path, char *to, size_t room)
+{
+    if (!process_has_roots() || room < PATH_MAX)
+        return real.__realpath_chk(path, to, room);
+    return realpath(path, to);
+}
+
+DOOR char *canonicalize_file_name(const char *path)
+{
+    return realpath(path, NULL);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* getdents64 for other doors: bytes, or -errno. */
+
+#include <stddef.h>
+
+long door_getdents64(int fd, void *buffer, size_t size);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by themselves, so a file
+ * that is executed or loaded is moved to the trunk first: then every path means natively what it means here. The shim
+ * goes along: an environment without it gets it back, on the stack (this may be a vfork child). */
+
+#include <alloca.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "shim/door.h"
+
+static void promote(int at, const char *path)
+{
+    struct target t;
+    int saved = errno;
+    if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_HOT)
+        operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
+    errno = saved;
+}
+
+/* execvp looks along PATH: each directory's candidate that is in a branch is moved; those after the first that is found
+ * as well, which does no harm. */
+static void promote_along_path(const char *file)
+{
+    char candidate[PATH_MAX];
+    const char *path = getenv("PATH");
+    if (!process_has_roots())
+        return;
+    if (strchr(file, '/') != NULL) {
+        promote(AT_FDCWD, file);
+        return;
+    }
+    for (const char *at = path != NULL ? path : "/bin:/usr/bin"; at != NULL; at = *at == ':' ? at + 1 : NULL) {
+        const char *end = strchrnul(at, ':');
+        struct text text;
+        text_init(&text, candidate, sizeof candidate);
+        text_bytes(&text, at, (size_t)(end - at));
+        text_add(&text, end > at ? "/" : "");
+        text_add(&text, file);
+        if (text_ok(&text))
+            promote(AT_FDCWD, candidate);
+        at = end;
+    }
+}
+
+/* What a child must have in its environment. */
+#define CARRIED 4
+static const char *const carried[CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
+
+static const char *value_of(unsigned which)
+{
+    switch (which) {
+    case 0:
+        return process.preload;
+    case 1:
+        return process.config.roots;
+    case 2:
+        return process.config.node;
+    default:
+        return process.config.run_base;
+    }
+}
+
+static bool has(char *const environment[], const char *name)
+{
+    size_t length = strlen(name);
+    for (; environment != NULL && *environment != NULL; environment++)
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return true;
+    return false;
+}
+
+/* Whoever took SHUNT_ROOT or the preload out did not mean the shim, which he does not know: he meant everything. A
+ * LD_PRELOAD of his own stays as he set it. */
+static bool lacks(char *const environment[], unsigned which)
+{
+    return value_of(which) != NULL && !has(environment, carried[which]);
+}
+
+static size_t count_of(char *const environment[])
+{
+    size_t count = 0;
+    while (environment != NULL && environment[count] != NULL)
+        count++;
+    return count;
+}
+
+static size_t room_for(char *const environment[])
+{
+    size_t room = 0;
+    for (unsigned i = 0; i < CARRIED; i++)
+        if (lacks(environment, i))
+            room += strlen(carried[i]) + strlen(value_of(i)) + 2;
+    return room;
+}
+
+/* Writes `environment` and what it lacks to `to`; the new texts go to `texts`. */
+static char *const *fill(char *const environment[], char **to, char *texts)
+{
+    size_t count = count_of(environment);
+    if (count > 0)
+        memcpy(to, environment, count * sizeof *to);
+    for (unsigned i = 0; i < CARRIED; i++)
+        if (lacks(environment, i)) {
+            to[count++] = texts;
+            texts = stpcpy(stpcpy(stpcpy(texts, carried[i]), "="), value_of(i)) + 1;
+        }
+    to[count] = NULL;
+    return to;
+}
+
+/* A macro, since alloca must be the caller's. */
+#define CARRY(ENVIRONMENT)                                                                                       \
+    (process_has_roots() && room_for(ENVIRONMENT) > 0                                                            \
+         ? fill(ENVIRONMENT, alloca((count_of(ENVIRONMENT) + CARRIED + 1) * sizeof(char *)),                     \
+                alloca(room_for(ENVIRONMENT)))                                                                   \
+         : (ENVIRONMENT))
+
+DOOR int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    DOOR_LAUNDER(path);
+    promote(AT_FDCWD, path);
+    return real.execve(path, arguments, CARRY(environment));
+}
+
+DOOR int execv(const char *path, char *const arguments[])
+{
+    return execve(path, arguments, environ);
+}
+
+DOOR int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    promote_along_path(file);
+    return real.execvpe(file, arguments, CARRY(environment));
+}
+
+DOOR int execvp(const char *file, char *const arguments[])
+{
+    return execvpe(file, arguments, environ);
+}
+
+DOOR int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    process_has_roots();
+    return real.fexecve(fd, arguments, CARRY(environment));
+}
+
+DOOR int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+{
+    DOOR_LAUNDER(path);
+    promote(at, path);
+    return real.execveat(at, path, arguments, CARRY(environment), flags);
+}
+
+/* The arguments of a variadic exec as a vector on the stack. */
+static size_t count_arguments(va_list from)
+{
+    size_t count = 1;
+    while (va_arg(from, char *) != NULL)
+        count++;
+    return count;
+}
+
+#define VECTOR(FIRST)                                                                                            \
+    va_list more;                                                                                                \
+    DOOR_LAUNDER(FIRST);                                                                                         \
+    va_start(more, FIRST);                                                                                       \
+    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                    \
+    va_end(more);                                                                                                \
+    char **vector = alloca((count + 1) * sizeof *vector);                                                        \
+    va_start(more, FIRST);                                                                                       \
+    vector[0] = (char *)FIRST;                                                                                   \
+    for (size_t i = 1; i <= count; i++)                                                                          \
+        vector[i] = va_arg(more, char *)
+
+DOOR int execl(const char *path, const char *first, ...)
+{
+    VECTOR(first);
+    va_end(more);
+    return execve(path, vector, environ);
+}
+
+DOOR int execle(const char *path, const char *first, ...)
+{
+    VECTOR(first);
+    char *const *environment = va_arg(more, char *const *);
+    va_end(more);
+    return execve(path, vector, environment);
+}
+
+DOOR int execlp(const char *file, const char *first, ...)
+{
+    VECTOR(first);
+    va_end(more);
+    return execvpe(file, vector, environ);
+}
+
+DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
+                     const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes,
+                     char *const arguments[restrict], char *const environment[restrict])
+{
+    promote(AT_FDCWD, path);
+    return real.posix_spawn(child, path, actions, attributes, arguments, CARRY(environment));
+}
+
+DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file,
+                      const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes,
+                      char *const arguments[restrict], char *const environment[restrict])
+{
+    promote_along_path(file);
+    return real.posix_spawnp(child, file, actions, attributes, arguments, CARRY(environment));
+}
+
+/* The child opens by itself, inside libc: the file is made now if it is to be made, and the action is given the place
+ * where it really is. */
+DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd,
+                                          const char *restrict path, int flags, mode_t mode)
+{
+    struct target t;
+    char there[PATH_MAX + 8];
+    int how = target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | (flags & O_CREAT ? TARGET_MAKES : TARGET_ALIAS));
+    if (how == TARGET_HOT && !t.found.known && (flags & O_CREAT)) {
+        int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & O_EXCL), mode);
+        if (made < 0)
+            return -made;
+        close(made);
+        flags &= ~O_EXCL;
+        how = target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | TARGET_ALIAS);
+    }
+    if (how < 0)
+        return -how;
+    bool away = how == TARGET_HOT && target_is_away(&t) && target_place(&t) == 0;
+    if (away)
+        strcpy(there, t.real_path);
+    if (how == TARGET_HOT)
+        target_done(&t);
+    return real.posix_spawn_file_actions_addopen(actions, fd, away ? there : path, flags, mode);
+}
+
+/* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose call it was (for
+ * RUNPATH and namespaces). */
+static void before_dlopen(const char *path)
+{
+    if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
+        promote(AT_FDCWD, path);
+}
+
+DOOR void *dlopen(const char *path, int flags)
+{
+    before_dlopen(path);
+    return real.dlopen(path, flags);
+}
+
+DOOR void *dlmopen(Lmid_t space, const char *path, int flags)
+{
+    before_dlopen(path);
+    return real.dlmopen(space, path, flags);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What changes or asks a file's attributes by path: the real call on the real place. Where it is a directory, its mirrors
+ * learn of it. */
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "shim/door.h"
+
+static unsigned follow(int flags)
+{
+    return flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW;
+}
+
+/* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to report; the
+ * change itself is done. */
+static int followed(int code, int at, const char *path, int flags)
+{
+    if (code != 0 || !process_has_roots())
+        return code;
+    int saved = errno;
+    directory_follow(at, path, flags);
+    errno = saved;
+    return code;
+}
+
+DOOR int chmod(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.chmod(path, mode),
+                              DOOR_THERE(SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
+    return followed(code, AT_FDCWD, path, 0);
+}
+
+/* glibc makes AT_SYMLINK_NOFOLLOW itself (the system call of that time has no flags): it is given the real place. */
+DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(
+        at, path, follow(flags), real.fchmodat(at, path, mode, flags),
+        DOOR_THERE(real.fchmodat(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
+    return followed(code, at, path, flags & AT_SYMLINK_NOFOLLOW);
+}
+
+DOOR int lchmod(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lchmod(path, mode),
+                              DOOR_THERE(real.lchmod(t.real_path, mode) == 0 ? 0 : -errno));
+    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+}
+
+DOOR int chown(const char *path, uid_t user, gid_t group)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.chown(path, user, group),
+                              DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, 0)));
+    return followed(code, AT_FDCWD, path, 0);
+}
+
+DOOR int lchown(const char *path, uid_t user, gid_t group)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lchown(path, user, group),
+                              DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
+    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+}
+
+DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(at, path, follow(flags), real.fchownat(at, path, user, group, flags),
+                              DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, flags)));
+    return followed(code, at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+}
+
+static void settle(int at, const char *path, int flags)
+{
+    int saved = errno;
+    if (path != NULL)
+        directory_settle(at, path, flags);
+    errno = saved;
+}
+
+static long set_times(struct target *to, const struct timespec times[2], int flags)
+{
+    long code = TARGET_CALL(to, sys_utimensat(to->real_at, to->real_path, times, flags));
+    target_done(to);
+    return code;
+}
+
+/* Microseconds as the other calls give them; -EINVAL as the kernel has it for them. */
+static int from_timeval(const struct timeval times[2], struct timespec to[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
+            return -EINVAL;
+        to[i] = (struct timespec){.tv_sec = times[i].tv_sec, .tv_nsec = times[i].tv_usec * 1000};
+    }
+    return 0;
+}
+
+static long set_timevals(struct target *to, const struct timeval times[2], int flags)
+{
+    struct timespec split[2];
+    int code = times != NULL ? from_timeval(times, split) : 0;
+    if (code != 0) {
+        target_done(to);
+        return code;
+    }
+    return set_times(to, times != NULL ? split : NULL, flags);
+}
+
+DOOR int utime(const char *path, const struct utimbuf *times)
+{
+    struct timespec split[2];
+    DOOR_LAUNDER(path);
+    if (times != NULL) {
+        split[0] = (struct timespec){.tv_sec = times->actime};
+        split[1] = (struct timespec){.tv_sec = times->modtime};
+    }
+    settle(AT_FDCWD, path, 0);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.utime(path, times),
+                          set_times(&t, times != NULL ? split : NULL, 0));
+}
+
+DOOR int utimes(const char *path, const struct timeval times[2])
+{
+    DOOR_LAUNDER(path);
+    settle(AT_FDCWD, path, 0);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.utimes(path, times), set_timevals(&t, times, 0));
+}
+
+DOOR int lutimes(const char *path, const struct timeval times[2])
+{
+    DOOR_LAUNDER(path);
+    settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+    return (int)DOOR_PATH(AT_FDCWD, path, 0, real.lutimes(path, times), set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
+}
+
+DOOR int futimesat(int at, const char *path, const struct timeval times[2])
+{
+    if (path != NULL)
+        settle(at, path, 0);
+    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times), set_timevals(&t, times, 0));
+}
+
+DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
+{
+    DOOR_LAUNDER(path);
+    if (path == NULL)
+        settle(at, "", AT_EMPTY_PATH);
+    else
+        settle(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+    return (int)DOOR_PATH(at, path, follow(flags), real.utimensat(at, path, times, flags), set_times(&t, times, flags));
+}
+
+DOOR int truncate(const char *path, off_t length)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.truncate(path, length),
+                          DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
+}
+
+DOOR int truncate64(const char *path, off64_t length)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.truncate64(path, length),
+                          DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
+}
+
+/* These have no *at form, so the trunk's own words must be seen from the working directory, as they are: AT_FDCWD. */
+DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.setxattr(path, name, value, size, flags),
+                              DOOR_THERE(SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
+    return followed(code, AT_FDCWD, path, 0);
+}
+
+DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lsetxattr(path, name, value, size, flags),
+                              DOOR_THERE(SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
+    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+}
+
+DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+    DOOR_LAUNDER(path);
+    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.getxattr(path, name, value, size),
+                     DOOR_THERE(SYS4(SYS_getxattr, t.real_path, name, value, size)));
+}
+
+DOOR ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+    DOOR_LAUNDER(path);
+    return DOOR_PATH(AT_FDCWD, path, 0, real.lgetxattr(path, name, value, size),
+                     DOOR_THERE(SYS4(SYS_lgetxattr, t.real_path, name, value, size)));
+}
+
+DOOR ssize_t listxattr(const char *path, char *list, size_t size)
+{
+    DOOR_LAUNDER(path);
+    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.listxattr(path, list, size),
+                     DOOR_THERE(SYS3(SYS_listxattr, t.real_path, list, size)));
+}
+
+DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
+{
+    DOOR_LAUNDER(path);
+    return DOOR_PATH(AT_FDCWD, path, 0, real.llistxattr(path, list, size),
+                     DOOR_THERE(SYS3(SYS_llistxattr, t.real_path, list, size)));
+}
+
+DOOR int removexattr(const char *path, const char *name)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.removexattr(path, name),
+                              DOOR_THERE(SYS2(SYS_removexattr, t.real_path, name)));
+    return followed(code, AT_FDCWD, path, 0);
+}
+
+DOOR int lremovexattr(const char *path, const char *name)
+{
+    DOOR_LAUNDER(path);
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lremovexattr(path, name),
+                              DOOR_THERE(SYS2(SYS_lremovexattr, t.real_path, name)));
+    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Of a descriptor, if it is a directory's. */
+DOOR int fchmod(int fd, mode_t mode)
+{
+    process_has_roots();
+    return followed(real.fchmod(fd, mode), fd, "", AT_EMPTY_PATH);
+}
+
+DOOR int fchown(int fd, uid_t user, gid_t group)
+{
+    process_has_roots();
+    return followed(real.fchown(fd, user, group), fd, "", AT_EMPTY_PATH);
+}
+
+DOOR int futimens(int fd, const struct timespec times[2])
+{
+    process_has_roots();
+    settle(fd, "", AT_EMPTY_PATH);
+    return real.futimens(fd, times);
+}
+
+DOOR int futimes(int fd, const struct timeval times[2])
+{
+    process_has_roots();
+    settle(fd, "", AT_EMPTY_PATH);
+    return real.futimes(fd, times);
+}
+
+DOOR int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
+{
+    process_has_roots();
+    return followed(real.fsetxattr(fd, name, value, size, flags), fd, "", AT_EMPTY_PATH);
+}
+
+DOOR int fremovexattr(int fd, const char *name)
+{
+    process_has_roots();
+    return followed(real.fremovexattr(fd, name), fd, "", AT_EMPTY_PATH);
+}
+
+/* What was made in a directory is safe when its fsync returns: so its mirrors are synced too. */
+static int synced(int code, int fd)
+{
+    if (code != 0 || !process_has_roots())
+        return code;
+    int saved = errno;
+    code = directory_sync(fd);
+    errno = saved;
+    return (int)door_answer(code);
+}
+
+DOOR int fsync(int fd)
+{
+    process_has_roots();
+    return synced(real.fsync(fd), fd);
+}
+
+DOOR int fdatasync(int fd)
+{
+    process_has_roots();
+    return synced(real.fdatasync(fd), fd);
+}
+
+DOOR int statfs(const char *path, struct statfs *to)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statfs(path, to), DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+}
+
+DOOR int statfs64(const char *path, struct statfs64 *to)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statfs64(path, to),
+                          DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+}
+
+int __statfs(const char *path, struct statfs *to);
+DOOR int __statfs(const char *path, struct statfs *to)
+{
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.__statfs(path, to),
+                          DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+}
+
+/* statvfs is arithmetic on statfs, and glibc's: it is given the real place. */
+DOOR int statvfs(const char *path, struct statvfs *to)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statvfs(path, to),
+                          DOOR_THERE(real.statvfs(t.real_path, to) == 0 ? 0 : -errno));
+}
+
+DOOR int statvfs64(const char *path, struct statvfs64 *to)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statvfs64(path, to),
+                          DOOR_THERE(real.statvfs64(t.real_path, to) == 0 ? 0 : -errno));
+}
+
+/* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
+static long accessible(struct target *to, int mode, int flags)
+{
+    long code = TARGET_CALL(to, real.faccessat(to->real_at, to->real_path, mode, flags) == 0 ? 0 : -errno);
+    target_done(to);
+    return code;
+}
+
+DOOR int access(const char *path, int mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.access(path, mode), accessible(&t, mode, 0));
+}
+
+DOOR int faccessat(int at, const char *path, int mode, int flags)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, follow(flags), real.faccessat(at, path, mode, flags), accessible(&t, mode, flags));
+}
+
+DOOR int eaccess(const char *path, int mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.eaccess(path, mode), accessible(&t, mode, AT_EACCESS));
+}
+
+DOOR int euidaccess(const char *path, int mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.euidaccess(path, mode), accessible(&t, mode, AT_EACCESS));
+}

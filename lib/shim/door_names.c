@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What makes, removes, moves and reads names. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "shim/door.h"
+
+/* remove is unlink, and rmdir if that said EISDIR; the last two follow no link at the end. */
+DOOR int unlink(const char *path)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.unlink(path), operate_unlink(&t));
+}
+
+/* A root is like a mount point: it can be emptied, not removed or renamed. */
+static int remove_directory(int at, const char *path, int (*original)(int, const char *))
+{
+    struct target t;
+    int how = target_find(&t, at, path, TARGET_MAKES);
+    if (how == TARGET_HOT)
+        return (int)door_answer(operate_rmdir(&t));
+    if (how == TARGET_ROOT)
+        how = -EBUSY;
+    return how < 0 ? (int)door_answer(how) : original(at, path);
+}
+
+static int original_rmdir(int at, const char *path)
+{
+    return real.rmdir(path);
+}
+
+static int original_unlinkat(int at, const char *path)
+{
+    return real.unlinkat(at, path, AT_REMOVEDIR);
+}
+
+DOOR int rmdir(const char *path)
+{
+    DOOR_LAUNDER(path);
+    return remove_directory(AT_FDCWD, path, original_rmdir);
+}
+
+DOOR int unlinkat(int at, const char *path, int flags)
+{
+    DOOR_LAUNDER(path);
+    if (flags == AT_REMOVEDIR)
+        return remove_directory(at, path, original_unlinkat);
+    if (flags != 0) {
+        process_has_roots();
+        return real.unlinkat(at, path, flags);
+    }
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.unlinkat(at, path, flags), operate_unlink(&t));
+}
+
+DOOR int remove(const char *path)
+{
+    DOOR_LAUNDER(path);
+    struct target t;
+    int saved = errno;
+    int how = target_find(&t, AT_FDCWD, path, TARGET_MAKES);
+    if (how != TARGET_HOT && how != TARGET_ROOT)
+        return how < 0 ? (int)door_answer(how) : real.remove(path);
+    if (how == TARGET_HOT)
+        target_done(&t);
+    if (unlink(path) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    errno = saved;
+    return rmdir(path);
+}
+
+/* Finds one side; -errno, or enum target_how. */
+static int find_side(struct side *side, int at, const char *path, unsigned want)
+{
+    *side = (struct side){.at = at, .path = path};
+    int how = target_find(&side->target, at, path, want);
+    side->hot = how == TARGET_HOT;
+    return how;
+}
+
+static void drop(struct side *side)
+{
+    if (side->hot)
+        target_done(&side->target);
+}
+
+/* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or -errno. */
+static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to, int to_at,
+                      const char *to_path)
+{
+    int one = find_side(from, from_at, from_path, want);
+    int two = find_side(to, to_at, to_path, TARGET_MAKES);
+    if (one >= 0 && two >= 0)
+        return from->hot || to->hot                             ? TARGET_HOT
+               : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
+                                                                : TARGET_COLD;
+    drop(from);
+    drop(to);
+    return one < 0 ? one : two;
+}
+
+static int rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
+{
+    struct side one, two;
+    *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
+    if (*how == TARGET_HOT)
+        return (int)door_answer(operate_rename(&one, &two, flags));
+    if (*how == TARGET_ROOT)
+        return (int)door_answer(-EBUSY);
+    return *how < 0 ? (int)door_answer(*how) : 0;
+}
+
+DOOR int rename(const char *from, const char *to)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
+    return how == TARGET_COLD ? real.rename(from, to) : code;
+}
+
+DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = rename_words(from_at, from, to_at, to, 0, &how);
+    return how == TARGET_COLD ? real.renameat(from_at, from, to_at, to) : code;
+}
+
+DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = rename_words(from_at, from, to_at, to, flags, &how);
+    return how == TARGET_COLD ? real.renameat2(from_at, from, to_at, to, flags) : code;
+}
+
+static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
+{
+    struct side one, two;
+    *how = find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two,
+                      to_at, to);
+    if (*how == TARGET_HOT)
+        return (int)door_answer(operate_link(&one, &two, flags));
+    if (*how == TARGET_ROOT)
+        *how = TARGET_COLD; /* a directory: the kernel says EPERM, or EEXIST */
+    return *how < 0 ? (int)door_answer(*how) : 0;
+}
+
+DOOR int link(const char *from, const char *to)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
+    return how == TARGET_COLD ? real.link(from, to) : code;
+}
+
+DOOR int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = link_words(from_at, from, to_at, to, flags, &how);
+    return how == TARGET_COLD ? real.linkat(from_at, from, to_at, to, flags) : code;
+}
+
+DOOR int symlink(const char *text, const char *path)
+{
+    DOOR_LAUNDER(text);
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.symlink(text, path),
+                          operate_make(&t, S_IFLNK, 0, text));
+}
+
+DOOR int symlinkat(const char *text, int at, const char *path)
+{
+    DOOR_LAUNDER(text);
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.symlinkat(text, at, path), operate_make(&t, S_IFLNK, 0, text));
+}
+
+static long read_there(struct target *to, char *buffer, size_t size)
+{
+    long code = TARGET_CALL(to, sys_readlinkat(to->real_at, to->real_path, buffer, size));
+    target_done(to);
+    return code;
+}
+
+DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
+{
+    DOOR_LAUNDER(path);
+    return DOOR_PATH(AT_FDCWD, path, 0, real.readlink(path, buffer, size), read_there(&t, buffer, size));
+}
+
+DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
+{
+    DOOR_LAUNDER(path);
+    return DOOR_PATH(at, path, 0, real.readlinkat(at, path, buffer, size), read_there(&t, buffer, size));
+}
+
+/* The real ones abort if the buffer is smaller than said. */
+ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room);
+DOOR ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
+{
+    process_has_roots();
+    if (size > room)
+        return real.__readlink_chk(path, buffer, size, room);
+    return DOOR_PATH(AT_FDCWD, path, 0, real.__readlink_chk(path, buffer, size, room), read_there(&t, buffer, size));
+}
+
+ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room);
+DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
+{
+    process_has_roots();
+    if (size > room)
+        return real.__readlinkat_chk(at, path, buffer, size, room);
+    return DOOR_PATH(at, path, 0, real.__readlinkat_chk(at, path, buffer, size, room), read_there(&t, buffer, size));
+}
+
+DOOR int mkdir(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mkdir(path, mode),
+                          operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+}
+
+DOOR int mkdirat(int at, const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mkdirat(at, path, mode),
+                          operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+}
+
+DOOR int mkfifo(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mkfifo(path, mode),
+                          operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+}
+
+DOOR int mkfifoat(int at, const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mkfifoat(at, path, mode),
+                          operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+}
+
+/* A type of 0 is a regular file; what mknod does not make, the kernel says. */
+static long make_node(struct target *t, mode_t mode, dev_t device)
+{
+    mode_t type = mode & S_IFMT;
+    if (type == 0)
+        return operate_make(t, mode | S_IFREG, device, NULL);
+    if (type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK)
+        return operate_make(t, mode, device, NULL);
+    long code = SYS4(SYS_mknodat, t->at, t->path, mode, device);
+    target_done(t);
+    return code;
+}
+
+DOOR int mknod(const char *path, mode_t mode, dev_t device)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mknod(path, mode, device), make_node(&t, mode, device));
+}
+
+DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mknodat(at, path, mode, device), make_node(&t, mode, device));
+}
+
+int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
+DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
+{
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.__xmknod(version, path, mode, device),
+                          make_node(&t, mode, *device));
+}
+
+int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
+DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
+{
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.__xmknodat(version, at, path, mode, device),
+                          make_node(&t, mode, *device));
+}

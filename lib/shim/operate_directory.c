@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What concerns a directory and its mirrors as a whole. */
+
+#include <errno.h>
+
+#include "base/sys.h"
+#include "shim/operations.h"
+#include "shim/process.h"
+
+/* Sends a message about a directory; one whose place is out of date is told its place and asked again. */
+static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path, int flags)
+{
+    struct scratch *scratch = scratch_take();
+    struct message message = {.type = type, .dir[0] = id};
+    const char *relative;
+    if (scratch == NULL)
+        return -ENOMEM;
+    int code = names_ask(root, &message, &scratch->answer);
+    if (code == 0)
+        code = scratch->answer.message.result;
+    if (code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED) {
+        int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
+        int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
+        code = fd < 0 ? fd : names_place_of(root, fd, scratch->real, &relative);
+        if (code == 1 && (code = names_load(root, id, relative)) == 0 &&
+            (code = names_ask(root, &message, &scratch->answer)) == 0)
+            code = scratch->answer.message.result;
+        if (fd >= 0 && fd != at)
+            sys_close(fd);
+    }
+    scratch_give(scratch);
+    return code < 0 ? code : 0;
+}
+
+static int about(int at, const char *path, int flags, uint16_t type)
+{
+    struct names_root *root;
+    struct view_found found;
+    struct dirid id;
+    int code = target_directory(at, path, flags, &root, &id, &found);
+    if (code != 1)
+        return code;
+    if (type == MESSAGE_SETTLE ? found.dir.changed == 0 && found.dir.settled == 0 : !(found.dir.flags & RECORD_MARKED))
+        return 0;
+    return ask_about(root, id, type, at, path, flags);
+}
+
+int directory_follow(int at, const char *path, int flags)
+{
+    return about(at, path, flags, MESSAGE_FOLLOW);
+}
+
+static bool any_redirected(void)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (names_has_redirected(&process.roots[i]))
+            return true;
+    return false;
+}
+
+int directory_settle(int at, const char *path, int flags)
+{
+    return process_has_roots() && any_redirected() ? about(at, path, flags, MESSAGE_SETTLE) : 0;
+}
+
+int directory_sync(int fd)
+{
+    return about(fd, "", AT_EMPTY_PATH, MESSAGE_SYNC);
+}
+
+int directory_times(int at, const char *path, int flags, uint64_t device, struct directory_times *times)
+{
+    struct names_root *root = NULL;
+    struct view_found found;
+    struct dirid id;
+    if (!any_redirected())
+        return 0;
+    int code = target_directory(at, path, flags, &root, &id, &found);
+    if (code != 1)
+        return code;
+    times->modified = found.dir.changed;
+    times->changed = found.dir.changed != 0 ? found.dir.changed : found.dir.stood;
+    times->instead_of = found.dir.changed != 0 ? 0 : found.dir.settled;
+    return times->changed != 0;
+}

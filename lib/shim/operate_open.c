@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* open, and the making of other things: a name is reserved, made, confirmed. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "shim/birth.h"
+#include "shim/operations.h"
+
+static int there(struct target *t)
+{
+    struct statx stat;
+    return (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+}
+
+/* A file that is known. -ENOENT: it is not there after all. */
+static int open_known(struct target *t, int flags, mode_t mode)
+{
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
+        int code = there(t);
+        return code == 0 ? -EEXIST : code;
+    }
+    if ((flags & O_CREAT) && t->found.entry.type == DT_DIR)
+        return -EISDIR;
+    /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
+    return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
+}
+
+/* The file system says that what was reserved exists: a program without the shim made it, in the trunk; in a branch it is
+ * a file that the index did not know, which is confirmed as it is. */
+static int found_instead(struct target *t)
+{
+    struct statx stat;
+    int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    if (code == 0)
+        birth_confirm(t, &stat);
+    else
+        birth_withdraw(t);
+    code = target_look(t);
+    return code == 0 ? -EAGAIN : code;
+}
+
+static int open_new(struct target *t, int flags, mode_t mode)
+{
+    struct statx stat;
+    int code = birth_reserve(t, DT_REG, 0);
+    if (code != 0)
+        return code;
+    int fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
+    if (fd == -EEXIST)
+        return found_instead(t);
+    if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
+        birth_withdraw(t);
+    else
+        birth_confirm(t, &stat);
+    return fd;
+}
+
+static int open_once(struct target *t, int flags, mode_t mode)
+{
+    if (t->found.known) {
+        int fd = open_known(t, flags, mode);
+        if (fd != -ENOENT || !(flags & O_CREAT))
+            return fd;
+    } else if (!(flags & O_CREAT) || t->slash) {
+        return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
+    }
+    return open_new(t, flags, mode);
+}
+
+int operate_open(struct target *t, int flags, mode_t mode)
+{
+    int fd;
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        fd = sys_openat(t->at, t->path, flags, mode); /* a directory's, and without a name */
+    else
+        do
+            fd = open_once(t, flags, mode);
+        while (fd == -EAGAIN);
+    target_done(t);
+    return fd;
+}
+
+static int make_real(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+{
+    if (S_ISDIR(type_and_mode))
+        return sys_mkdirat(t->real_at, t->real_path, type_and_mode & 07777);
+    if (S_ISLNK(type_and_mode))
+        return sys_symlinkat(link_text, t->real_at, t->real_path);
+    return (int)SYS4(SYS_mknodat, t->real_at, t->real_path, type_and_mode, device);
+}
+
+static int make_once(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+{
+    struct statx stat;
+    int code = t->found.known ? there(t) : -ENOENT;
+    if (code != -ENOENT)
+        return code == 0 || code == -ENOTDIR ? -EEXIST : code;
+    code = birth_reserve(t, (uint8_t)(type_and_mode >> 12 & 15), 0);
+    if (code != 0)
+        return code;
+    code = make_real(t, type_and_mode, device, link_text);
+    if (code == -EEXIST)
+        return found_instead(t) == -EAGAIN ? -EEXIST : -EIO;
+    if (code != 0 ||
+        sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
+        birth_withdraw(t);
+    else
+        birth_confirm(t, &stat);
+    return code;
+}
+
+int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+{
+    int code;
+    if (t->slash && !S_ISDIR(type_and_mode)) {
+        t->real_at = t->at;
+        t->real_path = t->path;
+        code = t->found.known && t->found.entry.type != DT_DIR ? -ENOTDIR
+                                                              : make_real(t, type_and_mode, device, link_text);
+    } else {
+        do
+            code = make_once(t, type_and_mode, device, link_text);
+        while (code == -EAGAIN);
+    }
+    target_done(t);
+    return code;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* unlink, rmdir, and moving a file to the trunk. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/sys.h"
+#include "shim/birth.h"
+#include "shim/hold.h"
+#include "shim/operations.h"
+
+static int unlink_held(struct target *t)
+{
+    struct message gone = {.type = MESSAGE_GONE};
+    int code = sys_unlinkat(t->real_at, t->real_path, 0);
+    if (code == 0 || code == -ENOENT)
+        target_tell(t, &gone);
+    else
+        birth_withdraw(t);
+    return code;
+}
+
+int operate_unlink(struct target *t)
+{
+    int code;
+    if (t->found.known && t->slash && t->found.entry.type != DT_DIR && t->found.entry.type != DT_LNK)
+        code = -ENOTDIR;
+    else if (!t->found.known || t->slash || t->found.entry.type == DT_DIR)
+        code = sys_unlinkat(t->at, t->path, 0);
+    else if ((code = hold_name(t, MESSAGE_REMOVE)) == 0)
+        code = unlink_held(t);
+    else if (code == MESSAGE_ABSENT)
+        code = sys_unlinkat(t->at, t->path, 0);
+    target_done(t);
+    return code;
+}
+
+int hold_name(struct target *t, uint16_t type)
+{
+    struct message hold = {.type = type};
+    int code = target_ask(t, &hold);
+    const struct message *answer = &t->scratch->answer.message;
+    return code == 0 ? target_place_at(t, answer->name[0], answer->name_length[0]) : code;
+}
+
+/* Sends CLOSE for the directory that the target names; loads it if need be. */
+int hold_directory(struct target *t, const struct statx *stat)
+{
+    struct message close = {.type = MESSAGE_CLOSE, .child = dirid_of(stat)};
+    close.dir[0] = t->dir;
+    close.name[0] = t->name;
+    close.name_length[0] = (uint16_t)t->length;
+    for (int i = 0; i < 100; i++) {
+        struct names_root *root;
+        struct view_found found;
+        struct dirid id;
+        int code = names_ask(t->root, &close, &t->scratch->answer);
+        if (code != 0 || (code = t->scratch->answer.message.result) != MESSAGE_NOT_LOADED)
+            return code;
+        code = target_load(t); /* the parent; then the directory itself */
+        if (code == 0)
+            code = target_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
+        if (code <= 0)
+            return code == 0 ? MESSAGE_ABSENT : code;
+    }
+    return -EIO;
+}
+
+static int rmdir_real(struct target *t)
+{
+    return sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
+}
+
+static int rmdir_directory(struct target *t, const struct statx *stat)
+{
+    struct message gone = {.type = MESSAGE_GONE};
+    int code = hold_directory(t, stat);
+    if (code < 0)
+        return code;
+    int held = code == 0;
+    code = rmdir_real(t);
+    if (held && code == 0)
+        target_tell(t, &gone);
+    else if (held)
+        birth_withdraw(t);
+    return code;
+}
+
+int operate_rmdir(struct target *t)
+{
+    struct statx stat;
+    int code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    if (code == 0 && S_ISDIR(stat.stx_mode))
+        code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : rmdir_directory(t, &stat);
+    else if (target_is_away(t))
+        code = -ENOTDIR;
+    else
+        code = rmdir_real(t);
+    target_done(t);
+    return code;
+}
+
+static int promote_held(struct target *t)
+{
+    struct statx stat;
+    int code = sys_renameat2(t->real_at, t->real_path, t->at, t->path, RENAME_NOREPLACE);
+    if (code == 0)
+        code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    if (code == 0)
+        birth_confirm(t, &stat);
+    else
+        birth_withdraw(t);
+    return code;
+}
+
+int promote_target(struct target *t)
+{
+    if (!target_is_away(t))
+        return 0;
+    int code = hold_name(t, MESSAGE_PROMOTE);
+    if (code == 0)
+        code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (birth_withdraw(t), 0);
+    else if (code == MESSAGE_ABSENT)
+        code = -ENOENT;
+    int looked = target_look(t);
+    return code != 0 ? code : looked;
+}
+
+int operate_promote(struct target *t)
+{
+    int code = promote_target(t);
+    target_done(t);
+    return code;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* rename and link: two paths, each under a root or not. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "shim/birth.h"
+#include "shim/hold.h"
+#include "shim/operations.h"
+
+#define KIND (STATX_TYPE | STATX_INO | STATX_BTIME)
+
+static void done(struct side *side)
+{
+    if (side->hot)
+        target_done(&side->target);
+}
+
+static int stat_of(struct target *t, struct statx *stat)
+{
+    return (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, KIND, stat));
+}
+
+static bool is_type(const struct target *t, uint8_t type)
+{
+    return t->found.known && t->found.entry.type == type;
+}
+
+/* What stands in the way of moving a directory onto `to`: mirrors and a marker, which go if its union is empty. *gone
+ * becomes the identity of what will be replaced. */
+static int make_bare(struct target *to, struct dirid *gone)
+{
+    struct statx stat;
+    int code = sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
+    if (code != 0 || !S_ISDIR(stat.stx_mode))
+        return 0;
+    *gone = dirid_of(&stat);
+    code = hold_directory(to, &stat);
+    if (code == 0)
+        birth_withdraw(to);
+    return code == MESSAGE_NOT_EMPTY ? -ENOTEMPTY : code < 0 ? code : 0;
+}
+
+/* The rules that the trunk alone would not know. 0 to go on. */
+static int check_kinds(struct target *from, struct target *to, unsigned flags, struct dirid *gone)
+{
+    bool dir = is_type(from, DT_DIR);
+    if ((from->slash || to->slash) && !dir)
+        return is_type(from, DT_LNK) || !from->found.known ? 0 : -ENOTDIR;
+    if (flags & RENAME_EXCHANGE)
+        return 0;
+    if ((flags & RENAME_NOREPLACE) && to->found.known)
+        return 0;
+    if (dir && target_is_away(to))
+        return -ENOTDIR;
+    return dir && is_type(to, DT_DIR) ? make_bare(to, gone) : 0;
+}
+
+/* Only regular files live in branches: what trades places with, or replaces, a file there has it moved first. */
+static int promote_for(struct target *one, struct target *other)
+{
+    if (!other->found.known || other->found.entry.type == DT_REG)
+        return 0;
+    return promote_target(one);
+}
+
+static int ask_rename(struct target *from, struct target *to, unsigned flags)
+{
+    struct message rename = {.type = MESSAGE_RENAME};
+    rename.dir[1] = to->dir;
+    rename.name[1] = to->name;
+    rename.name_length[1] = (uint16_t)to->length;
+    rename.flags = (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) |
+                              (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
+    return target_ask(from, &rename);
+}
+
+static void tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
+{
+    struct message renamed = {.type = MESSAGE_RENAMED, .result = result, .child = gone};
+    renamed.dir[1] = to->dir;
+    renamed.name[1] = to->name;
+    renamed.name_length[1] = (uint16_t)to->length;
+    target_tell(from, &renamed);
+}
+
+/* Both names are held: one rename of the file system. */
+static int rename_held(struct target *from, struct target *to, unsigned flags, struct dirid gone)
+{
+    const struct message *answer = &from->scratch->answer.message;
+    int code = target_place_at(to, answer->name[1], answer->name_length[1]);
+    if (code == 0)
+        code = target_place_at(from, answer->name[0], answer->name_length[0]);
+    if (code == 0)
+        code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    tell_renamed(from, to, code, gone);
+    return code;
+}
+
+/* The directory of `to` may have to be loaded; target_ask loads that of `from`. */
+static int load_both(struct target *from, struct target *to)
+{
+    int code = from->found.dir_known ? 0 : target_load(from);
+    return code == 0 && !to->found.dir_known ? target_load(to) : code;
+}
+
+static int rename_once(struct target *from, struct target *to, unsigned flags)
+{
+    struct dirid gone = {0, 0};
+    struct statx stat;
+    int code = load_both(from, to);
+    if (code == 0 && !from->found.known)
+        code = stat_of(from, &stat); /* adopts it, if the trunk has it */
+    if (code == 0)
+        code = target_look(from);
+    if (code == 0 && !from->found.known)
+        return -ENOENT;
+    if (code == 0)
+        code = check_kinds(from, to, flags, &gone);
+    if (code == 0)
+        code = promote_for(to, from);
+    if (code == 0 && (flags & RENAME_EXCHANGE))
+        code = promote_for(from, to);
+    if (code == 0)
+        code = ask_rename(from, to, flags);
+    if (code == MESSAGE_SAME)
+        return 0;
+    if (code == MESSAGE_ABSENT)
+        return -ENOENT;
+    return code == 0 || code == MESSAGE_EXISTS ? rename_held(from, to, flags, gone) : code;
+}
+
+/* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors behind: EXDEV, as between
+ * two mounts, and mv copies. */
+static int rename_out(struct target *from, const struct side *to, unsigned flags)
+{
+    struct message gone = {.type = MESSAGE_GONE};
+    if (is_type(from, DT_DIR) || (flags & RENAME_EXCHANGE))
+        return -EXDEV;
+    if (!from->found.known)
+        return sys_renameat2(from->at, from->path, to->at, to->path, flags);
+    int code = hold_name(from, MESSAGE_REMOVE);
+    if (code != 0)
+        return code == MESSAGE_ABSENT ? -ENOENT : code;
+    code = sys_renameat2(from->real_at, from->real_path, to->at, to->path, flags);
+    if (code == 0)
+        target_tell(from, &gone);
+    else
+        birth_withdraw(from);
+    return code;
+}
+
+/* The name that is to come, or to be replaced, is held at real_at/real_path. */
+static int hold_for(struct target *to, uint8_t type)
+{
+    int code;
+    do {
+        code = to->found.known ? hold_name(to, MESSAGE_REMOVE) : birth_reserve(to, type, 0);
+        if (code == MESSAGE_ABSENT && (code = target_look(to)) == 0)
+            code = -EAGAIN;
+    } while (code == -EAGAIN);
+    return code;
+}
+
+static int confirm_there(struct target *to)
+{
+    struct statx stat;
+    int code = sys_statx(to->real_at, to->real_path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
+    if (code == 0)
+        birth_confirm(to, &stat);
+    else
+        birth_withdraw(to);
+    return code;
+}
+
+static int rename_in(const struct side *from, struct target *to, unsigned flags)
+{
+    struct statx stat;
+    int code = sys_statx(from->at, from->path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
+    if (code != 0)
+        return code;
+    if (S_ISDIR(stat.stx_mode) || (flags & RENAME_EXCHANGE))
+        return -EXDEV;
+    if (to->slash)
+        return -ENOTDIR;
+    if (is_type(to, DT_DIR))
+        return flags & RENAME_NOREPLACE ? -EEXIST : -EISDIR;
+    if (!S_ISREG(stat.stx_mode))
+        code = promote_target(to);
+    if (code == 0)
+        code = hold_for(to, (uint8_t)(stat.stx_mode >> 12 & 15));
+    if (code != 0)
+        return code;
+    code = sys_renameat2(from->at, from->path, to->real_at, to->real_path, flags);
+    if (code == 0)
+        confirm_there(to);
+    else
+        birth_withdraw(to);
+    return code;
+}
+
+int operate_rename(struct side *from, struct side *to, unsigned flags)
+{
+    int code;
+    if (!from->hot)
+        code = rename_in(from, &to->target, flags);
+    else if (!to->hot)
+        code = rename_out(&from->target, to, flags);
+    else if (from->target.root != to->target.root)
+        code = -EXDEV;
+    else
+        code = rename_once(&from->target, &to->target, flags);
+    done(from);
+    done(to);
+    return code;
+}
+
+static int link_real(struct side *from, struct target *to, int flags)
+{
+    if (!from->hot)
+        return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
+    struct target *f = &from->target;
+    return (int)TARGET_CALL(f, sys_linkat(f->real_at, f->real_path, to->real_at, to->real_path, flags & ~AT_SYMLINK_FOLLOW));
+}
+
+static int stat_side(struct side *from, int flags, struct statx *stat)
+{
+    if (from->hot)
+        return stat_of(&from->target, stat);
+    return sys_statx(from->at, from->path, (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
+                     KIND, stat);
+}
+
+static int link_once(struct side *from, struct target *to, int flags)
+{
+    struct statx stat, there;
+    int code = stat_side(from, flags, &stat);
+    if (code == 0 && to->found.known)
+        code = stat_of(to, &there) == 0 ? -EEXIST : 0;
+    if (code == 0 && to->slash)
+        code = -ENOENT;
+    if (code == 0)
+        code = S_ISDIR(stat.stx_mode) ? -EPERM : birth_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
+    if (code != 0)
+        return code;
+    code = link_real(from, to, flags);
+    if (code == 0)
+        confirm_there(to);
+    else
+        birth_withdraw(to);
+    return code;
+}
+
+int operate_link(struct side *from, struct side *to, int flags)
+{
+    int code;
+    if (!to->hot) {
+        struct target *f = &from->target;
+        code = (int)TARGET_CALL(f, sys_linkat(f->real_at, f->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
+    } else if (from->hot && from->target.root != to->target.root) {
+        code = -EXDEV;
+    } else {
+        do
+            code = link_once(from, &to->target, flags);
+        while (code == -EAGAIN);
+    }
+    done(from);
+    done(to);
+    return code;
+}

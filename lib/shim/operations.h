@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What the calls mean for a target under a root: one meaning, one function. All answer what the system call would, zero or
+ * positive, or -errno. All consume the target (target_done). Async-signal-safe and thread-safe. */
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "shim/target.h"
+
+/* The other side of a two-path call: a target, or words that are not ours. */
+struct side {
+    bool hot;
+    struct target target; /* if hot */
+    int at;
+    const char *path;
+};
+
+int operate_open(struct target *, int flags, mode_t mode);
+int operate_unlink(struct target *);
+int operate_rmdir(struct target *);
+/* mkdir (type S_IFDIR), mknod (any other), symlink (S_IFLNK, with `link_text`). */
+int operate_make(struct target *, mode_t type_and_mode, dev_t device, const char *link_text);
+int operate_rename(struct side *from, struct side *to, unsigned flags);
+int operate_link(struct side *from, struct side *to, int flags);
+/* Moves a file to the trunk, where a loader and its $ORIGIN expect it; 0 if it is there already, or is no file. */
+int operate_promote(struct target *);
+
+/* A directory (at, path, flags of statx): what its mirrors must learn of a change, and what it tells of its times. */
+int directory_follow(int at, const char *path, int flags); /* after a change of mode, owner or attributes */
+int directory_settle(int at, const char *path, int flags); /* before its times are set */
+int directory_sync(int fd);                                /* after its fsync */
+struct directory_times {
+    uint64_t modified, changed; /* ns; 0: as the trunk says */
+    uint64_t instead_of;        /* a change time of the trunk's for which `changed` stands */
+};
+/* 1 if the trunk's times are not the whole truth, 0 if they are, or -errno. */
+int directory_times(int at, const char *path, int flags, uint64_t device, struct directory_times *);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/process.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "shim/real.h"
+
+struct real real;
+struct process process;
+bool process_started;
+
+static void resolve_real(void)
+{
+#define SYMBOL(group, name, result, arguments) real.name = (result(*) arguments)dlsym(RTLD_NEXT, #name);
+#include "shim/table.h"
+#undef SYMBOL
+}
+
+/* The host's name up to its first dot, as the tool takes it. */
+static const char *node_name(void)
+{
+    static char host[LAYOUT_NODE_MAX + 1];
+    if (process.config.node != NULL)
+        return process.config.node;
+    gethostname(host, sizeof host - 1);
+    for (char *at = host; *at != '\0'; at++)
+        if (*at == '.')
+            *at = '\0';
+    return layout_node_is_valid(host, strlen(host)) ? host : "node";
+}
+
+/* A root that does not exist is none: native calls say so themselves. */
+static void add_root(const char *text, size_t length)
+{
+    const struct config *config = &process.config;
+    if (length > 0 && process.count < NAMES_ROOTS &&
+        names_root_init(&process.roots[process.count], text, length, config->run_base, node_name(),
+                        config->deadline) == 0)
+        process.count++;
+}
+
+static void add_roots(const char *roots)
+{
+    process.roots = sys_mmap(NULL, NAMES_ROOTS * sizeof(struct names_root), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_is_error(process.roots) || names_process_init() != 0)
+        return;
+    while (*roots != '\0') {
+        const char *end = strchrnul(roots, ':');
+        add_root(roots, (size_t)(end - roots));
+        roots = *end == ':' ? end + 1 : end;
+    }
+}
+
+void process_start(char *const environment[])
+{
+    int saved = errno;
+    if (real.open == NULL)
+        resolve_real();
+    /* Before our constructor there is no environment to be had: the real functions are all that is needed. */
+    if (environment != NULL) {
+        process_started = true;
+        config_read(&process.config, environment);
+        process.preload = process.config.preload;
+        if (process.config.roots != NULL)
+            add_roots(process.config.roots);
+    }
+    errno = saved;
+}
+
+/* -z initfirst makes this the first constructor of all; `environ` is not set yet, the arguments are. */
+__attribute__((constructor)) static void start(int count, char *arguments[], char *environment[])
+{
+    process_start(environment);
+}
+
+static uint64_t foreign_word(uint64_t device, struct dirid id)
+{
+    uint64_t word = id.ino * 0x9e3779b97f4a7c15ull ^ id.birth ^ device * 0xff51afd7ed558ccdull;
+    for (unsigned i = 0; i < process.count; i++)
+        word += (uint64_t)names_generation(&process.roots[i]) << 32;
+    word ^= word >> 29;
+    return word | 1;
+}
+
+bool process_is_foreign(uint64_t device, struct dirid id)
+{
+    uint64_t word = foreign_word(device, id);
+    return __atomic_load_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], __ATOMIC_RELAXED) == word;
+}
+
+void process_set_foreign(uint64_t device, struct dirid id)
+{
+    uint64_t word = foreign_word(device, id);
+    __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
+}

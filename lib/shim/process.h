@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The shim's one process-wide state: what is configured. Written by the constructor, before the program's first
+ * instruction, and read-only from then on (but for what lib/names keeps in its roots and the memory of foreign
+ * directories); so it needs no lock and is right after fork, in threads and in signal handlers. Nothing here is keyed by
+ * a descriptor or by the working directory. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "names/names.h"
+
+#define PROCESS_FOREIGN 256
+
+struct process {
+    unsigned count; /* of roots; 0: the shim is out of the way */
+    struct names_root *roots;
+    struct config config;
+    const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
+    uint64_t foreign[PROCESS_FOREIGN]; /* directories that were seen not to be under a root, as one word each */
+};
+
+extern struct process process;
+
+/* Resolves the real functions and reads the environment, once. Every door calls process_ready first: an allocator or an
+ * audit library can come before our constructor. */
+void process_start(char *const environment[]);
+extern bool process_started;
+
+static inline bool process_has_roots(void)
+{
+    if (__builtin_expect(!process_started, 0))
+        process_start(NULL);
+    if (__builtin_expect(process.count == 0, 1))
+        return false;
+    names_process_check(process.roots, process.count);
+    return true;
+}
+
+/* Was this directory seen to lie under no root? One word holds it, so a torn read cannot lie. Forgotten when any directory
+ * crosses the edge of a root. */
+bool process_is_foreign(uint64_t device, struct dirid);
+void process_set_foreign(uint64_t device, struct dirid);

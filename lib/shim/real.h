@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The functions behind the door: what the application would have called without shunt (the next library's, RTLD_NEXT, so
+ * that other interposers have their turn). Resolved once, before any other constructor runs. */
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/vfs.h>
+#include <utime.h>
+
+typedef int shim_filter(const struct dirent *);
+typedef int shim_order(const struct dirent **, const struct dirent **);
+typedef int shim_filter64(const struct dirent64 *);
+typedef int shim_order64(const struct dirent64 **, const struct dirent64 **);
+
+struct real {
+#define SYMBOL(group, name, result, arguments) result(*name) arguments;
+#include "shim/table.h"
+#undef SYMBOL
+};
+
+extern struct real real;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Room for path texts while an operation runs: too large for an 8 KiB signal stack, and malloc and thread-local memory of
+ * that size are not to be had in somebody else's process. A pool of mapped pieces that operations take and give back;
+ * it grows to the largest number of operations that were under way at once. Async-signal-safe, thread-safe: a handler
+ * that interrupts an operation takes another piece. */
+
+#include <limits.h>
+
+#include "request/request.h"
+
+struct scratch {
+    uint32_t taken;
+    char text[2][PATH_MAX + 8]; /* the parent's text; the text a symbolic link led to (by turns) */
+    char real[PATH_MAX + 8];    /* a place in a branch */
+    char place[RECORD_NAME_MAX + 1];
+    struct request_answer answer;
+};
+
+/* NULL: no memory. */
+struct scratch *scratch_take(void);
+void scratch_give(struct scratch *);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "shim/operations.h"
+#include "shim/process.h"
+#include "shim/real.h"
+
+#define STREAMS 4096 /* open at once in a process; more are EMFILE */
+
+static struct stream *range;
+
+static struct stream *map_range(void)
+{
+    struct stream *at = __atomic_load_n(&range, __ATOMIC_ACQUIRE), *none = NULL;
+    if (at != NULL)
+        return at;
+    at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sys_is_error(at))
+        return NULL;
+    if (__atomic_compare_exchange_n(&range, &none, at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return at;
+    sys_munmap(at, STREAMS * sizeof *at);
+    return none;
+}
+
+bool stream_is_ours(const DIR *stream)
+{
+    const struct stream *at = (const struct stream *)stream;
+    return range != NULL && at >= range && at < range + STREAMS;
+}
+
+static struct stream *take(void)
+{
+    struct stream *at = map_range();
+    for (unsigned i = 0; at != NULL && i < STREAMS; i++)
+        if (__atomic_load_n(&at[i].taken, __ATOMIC_RELAXED) == 0 &&
+            __atomic_exchange_n(&at[i].taken, 1, __ATOMIC_ACQUIRE) == 0)
+            return &at[i];
+    errno = at != NULL ? EMFILE : ENOMEM;
+    return NULL;
+}
+
+void stream_free(struct stream *stream)
+{
+    __atomic_store_n(&stream->taken, 0, __ATOMIC_RELEASE);
+}
+
+static DIR *give_up(DIR *libc, int error)
+{
+    real.closedir(libc);
+    errno = error;
+    return NULL;
+}
+
+DIR *stream_over(DIR *libc)
+{
+    struct names_root *root = NULL;
+    struct view_found found;
+    struct dirid id;
+    int saved = errno;
+    if (libc == NULL)
+        return NULL;
+    int fd = real.dirfd(libc);
+    int code = target_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
+    errno = saved;
+    if (code <= 0)
+        return code == 0 ? libc : give_up(libc, -code);
+    struct stream *stream = take();
+    if (stream == NULL)
+        return give_up(libc, errno);
+    stream->libc = libc;
+    stream->at = (struct listing_at){.root = root, .id = id, .fd = fd};
+    stream->told = 0;
+    stream->next = stream->filled = 0;
+    return (DIR *)stream;
+}
+
+/* Filling a buffer: entries that are pending or dying are marked, and looked at afterwards, outside the snapshot. */
+struct filling {
+    char *to;
+    size_t size, used;
+    uint64_t position;
+    bool doubtful;
+};
+
+#define DOUBTFUL 255 /* no DT_ of any system */
+
+static bool put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino, uint64_t after)
+{
+    size_t size = (offsetof(struct dirent64, d_name) + length + 1 + 7) & ~(size_t)7;
+    if (size > filling->size - filling->used)
+        return false;
+    struct dirent64 *entry = (struct dirent64 *)(filling->to + filling->used);
+    memset(entry, 0, size);
+    entry->d_ino = ino;
+    entry->d_off = (off64_t)after;
+    entry->d_reclen = (unsigned short)size;
+    entry->d_type = type;
+    memcpy(entry->d_name, name, length);
+    filling->used += size;
+    filling->position = after;
+    return true;
+}
+
+static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    struct filling *filling = context;
+    bool doubtful = entry->state != RECORD_LIVE;
+    if (!put(filling, name, length, doubtful ? DOUBTFUL : entry->type, entry->ino, hash + 1))
+        return 1;
+    filling->doubtful |= doubtful;
+    return 0;
+}
+
+static void put_dots(struct filling *filling, int fd)
+{
+    static const char *const dots[] = {".", ".."};
+    struct statx stat;
+    while (filling->position < 2) {
+        const char *dot = dots[filling->position];
+        uint64_t ino = sys_statx(fd, dot, 0, STATX_INO, &stat) == 0 ? stat.stx_ino : 1;
+        if (!put(filling, dot, strlen(dot), DT_DIR, ino, filling->position + 1))
+            return;
+    }
+}
+
+/* A name whose birth or end is under way is there if its file is. */
+static bool resolve(const struct listing_at *at, struct dirent64 *entry)
+{
+    struct statx stat;
+    struct target t = {.root = at->root, .dir = at->id, .at = at->fd, .path = entry->d_name, .name = entry->d_name,
+                       .length = strlen(entry->d_name)};
+    t.scratch = scratch_take();
+    if (t.scratch == NULL || target_look(&t) != 0 || !t.found.known || target_place(&t) != 0 ||
+        sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0) {
+        target_done(&t);
+        return false;
+    }
+    entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
+    entry->d_ino = stat.stx_ino;
+    target_done(&t);
+    return true;
+}
+
+static size_t resolve_doubtful(const struct listing_at *at, char *bytes, size_t used)
+{
+    size_t kept = 0, size;
+    for (size_t i = 0; i < used; i += size) {
+        struct dirent64 *entry = (struct dirent64 *)(bytes + i);
+        size = entry->d_reclen;
+        if (entry->d_type == DOUBTFUL && !resolve(at, entry))
+            continue;
+        memmove(bytes + kept, entry, size);
+        kept += size;
+    }
+    return kept;
+}
+
+long stream_fill(struct listing_at *at, char *to, size_t size)
+{
+    struct filling filling = {.to = to, .size = size, .position = at->position};
+    long kept;
+    do {
+        filling.used = 0;
+        filling.doubtful = false;
+        put_dots(&filling, at->fd);
+        int code = filling.position < 2 ? 1 : names_list(at->root, at->id, filling.position, each, &filling);
+        if (code < 0)
+            return code;
+        if (code == 1 && filling.used == 0)
+            return -EINVAL;
+        kept = (long)(filling.doubtful ? resolve_doubtful(at, to, filling.used) : filling.used);
+    } while (kept == 0 && filling.used > 0);
+    at->position = filling.position;
+    return kept;
+}
+
+struct dirent64 *stream_next(struct stream *stream)
+{
+    if (stream->next == stream->filled) {
+        long filled = stream_fill(&stream->at, stream->buffer, sizeof stream->buffer);
+        stream->next = stream->filled = 0;
+        if (filled < 0)
+            errno = (int)-filled;
+        if (filled <= 0)
+            return NULL;
+        stream->filled = (size_t)filled;
+    }
+    struct dirent64 *entry = (struct dirent64 *)(stream->buffer + stream->next);
+    stream->next += entry->d_reclen;
+    stream->told = (uint64_t)entry->d_off;
+    return entry;
+}

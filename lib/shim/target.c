@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/process.h"
+#include "union/layout.h"
+
+#define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */
+#define TRIES_MAX 1000
+#define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE)
+
+/* What the text says with respect to all roots. A root that was given through a symbolic link is known by both texts. */
+static enum path_verdict text_verdict(const char *base, const char *path)
+{
+    enum path_verdict verdict = PATH_FOREIGN;
+    for (unsigned i = 0; i < process.count && verdict == PATH_FOREIGN; i++) {
+        const struct names_root *root = &process.roots[i];
+        verdict = path_verdict(root->path, base, path);
+        if (verdict == PATH_FOREIGN && root->given[0] != '\0')
+            verdict = path_verdict(root->given, base, path);
+    }
+    return verdict;
+}
+
+/* The first sieve. A path seen from a descriptor says nothing by its text: the kernel must be asked. */
+static enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
+{
+    if (path[0] == '/')
+        return text_verdict(NULL, path);
+    if (at != AT_FDCWD)
+        return PATH_BENEATH;
+    if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
+        return PATH_BENEATH;
+    char *base = (*scratch)->text[0];
+    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
+        return PATH_FOREIGN;
+    return text_verdict(base, path);
+}
+
+static bool on_a_root_device(uint64_t device)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (process.roots[i].device == device)
+            return true;
+    return false;
+}
+
+/* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
+static int load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
+{
+    const char *relative;
+    int code = names_place_of(root, fd, text, &relative);
+    return code == 1 ? (code = names_load(root, id, relative), code == 0 ? 1 : code) : code;
+}
+
+static int find_by_place(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                         struct names_root **to)
+{
+    int fd = path[0] == '\0' && at >= 0 ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0; /* it vanished, or was no directory: the native call says so */
+    int code = 0;
+    for (unsigned i = 0; i < process.count && code == 0; i++)
+        if (process.roots[i].device == device) {
+            code = load_if_beneath(&process.roots[i], fd, id, scratch->real);
+            *to = &process.roots[i];
+        }
+    if (fd != at)
+        sys_close(fd);
+    return code;
+}
+
+/* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached is passed
+ * over here: whether the directory is beneath it is seen from its place. */
+static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length, struct names_root **to,
+                            struct view_found *found)
+{
+    for (unsigned i = 0; i < process.count; i++) {
+        struct names_root *root = &process.roots[i];
+        if (root->device != device || root->road == NULL || !request_is_alive(root->road))
+            continue;
+        int code = names_find(root, id, name, length, found);
+        if (code != 0)
+            return code;
+        if (found->dir_known && (found->dir.flags & RECORD_LOADED)) {
+            *to = root;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked up. */
+static int find_root(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                     const char *name, size_t length, struct names_root **root, struct view_found *found)
+{
+    if (!on_a_root_device(device))
+        return 0;
+    int code = find_by_identity(device, id, name, length, root, found);
+    if (code != 0)
+        return code;
+    if (process_is_foreign(device, id))
+        return 0;
+    code = find_by_place(scratch, at, path, device, id, root);
+    if (code == 0)
+        process_set_foreign(device, id);
+    if (code != 1)
+        return code;
+    code = names_find(*root, id, name, length, found);
+    return code == 0 ? 1 : code;
+}
+
+/* The text of the parent, as statx wants it: `parent/.`, or `.`. */
+static int parent_text(const char *path, size_t length, char *to)
+{
+    if (length > PATH_MAX - 2)
+        return -ENAMETOOLONG;
+    memcpy(to, path, length);
+    to[length] = '.';
+    to[length + 1] = '\0';
+    return 0;
+}
+
+static void set_words(struct target *t, int at, const char *path, const struct path_parts *parts)
+{
+    t->at = at;
+    t->path = path;
+    t->name = parts->name;
+    t->length = parts->length;
+    t->parent_length = parts->parent_length;
+    t->slash = parts->slash;
+}
+
+/* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
+static int find_parent(struct target *t, int at, const char *path, char *text)
+{
+    struct path_parts parts;
+    struct statx stat;
+    path_split(&parts, path);
+    set_words(t, at, path, &parts);
+    if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX)
+        return TARGET_COLD;
+    if (parent_text(path, parts.parent_length, text) != 0 || sys_statx(at, text, 0, IDENTITY, &stat) != 0)
+        return TARGET_COLD; /* the native call meets the same error */
+    t->dir = dirid_of(&stat);
+    return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
+}
+
+/* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
+static int read_link(int at, const char *path, size_t parent_length, bool slash, char *to)
+{
+    char *end = to;
+    size_t room = PATH_MAX;
+    ssize_t length;
+    /* A link's text takes the place of its name: kept behind the parent's text unless it is absolute. */
+    if (parent_length > PATH_MAX - 2)
+        return -ENAMETOOLONG;
+    memmove(to, path, parent_length);
+    end += parent_length;
+    room -= parent_length;
+    length = sys_readlinkat(at, path, end, room - 2);
+    if (length < 0)
+        return (int)length;
+    if ((size_t)length >= room - 2)
+        return -ENAMETOOLONG;
+    if (length > 0 && end[0] == '/') {
+        memmove(to, end, (size_t)length);
+        end = to;
+    }
+    end += length;
+    if (slash)
+        *end++ = '/';
+    *end = '\0';
+    return 0;
+}
+
+/* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other the file
+ * system. */
+static bool ends_in_link(const struct target *t, int how, unsigned want)
+{
+    if (!(want & TARGET_FOLLOW) && !t->slash)
+        return false;
+    if (how == TARGET_HOT)
+        return t->found.known && t->found.entry.type == DT_LNK;
+    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0;
+}
+
+static int resolve(struct target *t, int at, const char *path, unsigned want)
+{
+    char *parent = t->scratch->text[0], *link = t->scratch->text[1];
+    int how = find_parent(t, at, path, parent);
+    for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
+        if (links == LINKS_MAX)
+            return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
+        size_t parent_length = t->parent_length;
+        /* without the trailing slash, which would make the kernel follow it */
+        char *plain = t->scratch->real;
+        size_t plain_length = parent_length + t->length;
+        if (plain_length >= PATH_MAX)
+            return TARGET_COLD;
+        memcpy(plain, t->path, plain_length);
+        plain[plain_length] = '\0';
+        if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
+            break;
+        how = find_parent(t, t->at, link, parent);
+    }
+    return how;
+}
+
+/* Names that shunt keeps for itself do not exist for an application. */
+static void hide_own(struct target *t)
+{
+    if (layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id)))
+        t->found.known = false;
+}
+
+static bool is_own(const struct target *t)
+{
+    return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
+}
+
+int target_find(struct target *t, int at, const char *path, unsigned want)
+{
+    if (!process_has_roots() || path == NULL || path[0] == '\0')
+        return TARGET_COLD;
+    t->scratch = NULL;
+    enum path_verdict verdict = sieve(&t->scratch, at, path);
+    int how = TARGET_COLD;
+    if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS)))) {
+        if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
+            return -ENOMEM;
+        how = resolve(t, at, path, want);
+        if (how == TARGET_HOT && is_own(t)) {
+            hide_own(t);
+            how = want & TARGET_MAKES ? -EPERM : -ENOENT;
+        }
+    }
+    if (how != TARGET_HOT && t->scratch != NULL)
+        scratch_give(t->scratch);
+    return verdict == PATH_IS_ROOT && how == TARGET_COLD ? TARGET_ROOT : how;
+}
+
+void target_done(struct target *t)
+{
+    scratch_give(t->scratch);
+    t->scratch = NULL;
+}
+
+int target_place_at(struct target *t, const char *place, size_t length)
+{
+    struct text text;
+    t->real_at = t->at;
+    t->real_path = t->path;
+    if (length == 0)
+        return 0;
+    text_init(&text, t->scratch->real, PATH_MAX);
+    text_add(&text, t->root->path);
+    text_add(&text, "/" LAYOUT_BRANCHES "/");
+    text_bytes(&text, place, length);
+    text_add(&text, "/");
+    text_bytes(&text, t->name, t->length);
+    t->real_at = AT_FDCWD;
+    t->real_path = t->scratch->real;
+    return text_ok(&text) ? 0 : -ENAMETOOLONG;
+}
+
+int target_place(struct target *t)
+{
+    const struct view_found *found = &t->found;
+    struct text text;
+    if (!target_is_away(t))
+        return target_place_at(t, NULL, 0);
+    if (t->slash)
+        return -ENOTDIR;
+    text_init(&text, t->scratch->place, sizeof t->scratch->place);
+    text_add(&text, found->branch);
+    text_add(&text, "/");
+    text_add(&text, found->dir.mirror);
+    text_add(&text, "/");
+    text_number(&text, found->entry.leaf, 10);
+    return text_ok(&text) ? target_place_at(t, text.at, text.length) : -ENAMETOOLONG;
+}
+
+int target_look(struct target *t)
+{
+    return names_find(t->root, t->dir, t->name, t->length, &t->found);
+}
+
+int target_load(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    struct names_root *root;
+    if (parent_text(t->path, t->parent_length, text) != 0)
+        return -ENAMETOOLONG;
+    int code = find_by_place(t->scratch, t->at, text, t->root->device, t->dir, &root);
+    return code == 1 ? 0 : code == 0 ? -ENOENT : code;
+}
+
+/* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
+int target_ask(struct target *t, struct message *message)
+{
+    message->dir[0] = t->dir;
+    message->name[0] = t->name;
+    message->name_length[0] = (uint16_t)t->length;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        int code = names_ask(t->root, message, &t->scratch->answer);
+        if (code != 0)
+            return code;
+        code = t->scratch->answer.message.result;
+        if (code != MESSAGE_NOT_LOADED)
+            return code;
+        code = target_load(t);
+        if (code != 0)
+            return code;
+    }
+    return -EIO;
+}
+
+void target_tell(struct target *t, struct message *message)
+{
+    message->dir[0] = t->dir;
+    message->name[0] = t->name;
+    message->name_length[0] = (uint16_t)t->length;
+    names_tell(t->root, message);
+}
+
+/* A program without the shim made it: from now on the index knows it. */
+static void adopt(struct target *t)
+{
+    struct statx stat;
+    if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
+        return;
+    struct message message = {.type = MESSAGE_ADOPT,
+                              .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15),
+                                           .state = RECORD_LIVE,
+                                           .ino = stat.stx_ino}};
+    target_ask(t, &message);
+}
+
+/* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again, either way. */
+static bool vanished(struct target *t)
+{
+    struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
+    int code = target_ask(t, &message);
+    return code >= 0 && target_look(t) == 0;
+}
+
+bool target_again(struct target *t, long result)
+{
+    struct record_entry before = t->found.entry;
+    if (!t->found.known) {
+        if (result >= 0)
+            adopt(t);
+        return false;
+    }
+    if (result != -ENOENT || target_look(t) != 0 || !t->found.known)
+        return false;
+    if (!record_same(&before, &t->found.entry))
+        return true;
+    return t->found.entry.state == RECORD_LIVE && vanished(t);
+}
+
+int target_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
+                     struct view_found *found)
+{
+    struct statx stat;
+    if (!process_has_roots() || sys_statx(at, path, flags, IDENTITY, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR ||
+        !on_a_root_device(names_device(&stat)))
+        return 0;
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL)
+        return -ENOMEM;
+    *id = dirid_of(&stat);
+    int code = find_root(scratch, at, path, names_device(&stat), *id, NULL, 0, root, found);
+    scratch_give(scratch);
+    return code;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/attributes.h"
+
+#include <errno.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "index/record.h"
+
+/* Two lists and two values, as large as the kernel lets them be. */
+struct attributes {
+    char from_list[XATTR_LIST_MAX], to_list[XATTR_LIST_MAX];
+    char from_value[XATTR_SIZE_MAX], to_value[XATTR_SIZE_MAX];
+};
+
+/* A default layout of Lustre and CephFS: asked for by name, since they are not listed. */
+static const char *const attributes_unlisted[] = {"lustre.lov", "ceph.dir.layout"};
+
+static bool starts_with(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_one_of(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(name, *list))
+            return true;
+    return false;
+}
+
+bool attributes_carried(const char *name)
+{
+    /* Labels come from the policy; the identities of Lustre's objects are theirs alone. */
+    static const char *const own[] = {"security.selinux",
+                                      "security.ima",
+                                      "security.evm",
+                                      "trusted.lma",
+                                      "trusted.link",
+                                      "trusted.fid",
+                                      "trusted.lmv",
+                                      "trusted.som",
+                                      "trusted.hsm",
+                                      "trusted.version",
+                                      NULL};
+    static const char *const others[] = {"system.posix_acl_access", "system.posix_acl_default",
+                                         "system.nfs4_acl",         "lustre.lov",
+                                         "ceph.dir.layout",         NULL};
+    if (is_one_of(name, own) || starts_with(name, "trusted.overlay."))
+        return false;
+    return starts_with(name, "user.") || starts_with(name, "trusted.") || starts_with(name, "security.") ||
+           is_one_of(name, others);
+}
+
+static ssize_t get_from(const char *from, const char *name, char *value)
+{
+    return SYS4(SYS_getxattr, from, name, value, XATTR_SIZE_MAX);
+}
+
+static ssize_t get_to(int to, const char *name, char *value)
+{
+    return SYS4(SYS_fgetxattr, to, name, value, XATTR_SIZE_MAX);
+}
+
+/* Makes one equal if it is not and `change` says so. True: it is equal, or there is nothing to be equal to.
+ */
+static bool match(struct attributes *room, const char *from, int to, const char *name, bool change)
+{
+    ssize_t wanted = get_from(from, name, room->from_value);
+    if (wanted < 0)
+        return wanted != -ERANGE && wanted != -E2BIG;
+    ssize_t now = get_to(to, name, room->to_value);
+    if (now == wanted && memcmp(room->from_value, room->to_value, (size_t)now) == 0)
+        return true;
+    return change && SYS5(SYS_fsetxattr, to, name, room->from_value, wanted, 0) == 0;
+}
+
+/* False: one is there that should not be. */
+static bool match_absence(struct attributes *room, const char *from, int to, const char *name, bool change)
+{
+    if (get_from(from, name, room->from_value) != -ENODATA)
+        return true;
+    long error = change ? SYS2(SYS_fremovexattr, to, name) : -EPERM;
+    return error == 0 || error == -ENODATA;
+}
+
+static bool match_lists(struct attributes *room, const char *from, int to, bool change)
+{
+    ssize_t from_size = SYS3(SYS_listxattr, from, room->from_list, sizeof room->from_list);
+    ssize_t to_size = SYS3(SYS_flistxattr, to, room->to_list, sizeof room->to_list);
+    if (from_size == -E2BIG || from_size == -ERANGE)
+        return false;
+    bool equal = true;
+    for (const char *name = room->from_list; from_size > 0 && name < room->from_list + from_size;
+         name += strlen(name) + 1)
+        equal = (!attributes_carried(name) || match(room, from, to, name, change)) && equal;
+    for (const char *name = room->to_list; to_size > 0 && name < room->to_list + to_size;
+         name += strlen(name) + 1)
+        equal = (!attributes_carried(name) || match_absence(room, from, to, name, change)) && equal;
+    for (size_t i = 0; i < sizeof attributes_unlisted / sizeof *attributes_unlisted; i++)
+        equal = match(room, from, to, attributes_unlisted[i], change) && equal;
+    return equal;
+}
+
+int attributes_copy(const char *from, int to)
+{
+    struct attributes *room = malloc(sizeof *room);
+    if (!room)
+        return -ENOMEM;
+    match_lists(room, from, to, true);
+    bool equal = match_lists(room, from, to, false);
+    free(room);
+    return equal ? 0 : RECORD_WHY_ATTRIBUTES;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Extended attributes and ACLs of a directory, which are extended attributes to the kernel, copied byte by
+ * byte. */
+
+#include <stdbool.h>
+
+/* Gives the directory `to` those of the directory at the path `from`, removes those it has and that one has
+ * not, and reads them back. 0, RECORD_WHY_ATTRIBUTES if they are not equal then, or -ENOMEM. Those that the
+ * file system or the security policy keeps for itself, and those that the caller may not read, are left
+ * alone. */
+int attributes_copy(const char *from, int to);
+
+/* Does this one say anything that a mirror must say too? */
+bool attributes_carried(const char *name);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* One name in several places: who keeps it. The rules stand at listing_init. */
+
+#include "union/listing.h"
+
+struct conflict_scene {
+    struct listing *listing; /* its names sorted by name, then branch, then leaf; still with doubles */
+    const struct union_root *root;
+    int directory;  /* of the trunk; may be O_PATH */
+    unsigned flags; /* LISTING_SETTLE */
+};
+
+/* Afterwards every name stands once, and all are sorted. 0 or -ENOMEM. */
+int conflict_settle(const struct conflict_scene *);
+
+/* Memory that lives as long as the listing. NULL: none. */
+char *listing_keep(struct listing *, const char *name, size_t length);
+/* By name, then branch, then leaf; for qsort. */
+int listing_compare(const void *, const void *);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/disk.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+
+void disk_proc(char to[DISK_PROC_SIZE], int fd)
+{
+    struct text t;
+    text_init(&t, to, DISK_PROC_SIZE);
+    text_add(&t, "/proc/self/fd/");
+    text_number(&t, (uint64_t)fd, 10);
+}
+
+/* "." asks for search permission, /proc/self/fd does not, but may be missing. */
+int disk_reopen(int directory)
+{
+    int fd = sys_openat(directory, ".", DISK_DIRECTORY, 0);
+    if (fd != -EACCES)
+        return fd;
+    char proc[DISK_PROC_SIZE];
+    disk_proc(proc, directory);
+    fd = sys_openat(AT_FDCWD, proc, DISK_DIRECTORY & ~O_NOFOLLOW, 0);
+    return fd == -ENOENT ? -EACCES : fd;
+}
+
+int disk_canonical(int directory, char *to, size_t size)
+{
+    char proc[DISK_PROC_SIZE];
+    disk_proc(proc, directory);
+    ssize_t length = sys_readlinkat(AT_FDCWD, proc, to, size);
+    if (length < 0)
+        return (int)length;
+    if ((size_t)length == size)
+        return -ENAMETOOLONG;
+    to[length] = '\0';
+    struct statx here, there;
+    int error = sys_statx(directory, "", AT_EMPTY_PATH, STATX_INO, &here);
+    if (error == 0)
+        error = sys_statx(AT_FDCWD, to, 0, STATX_INO, &there);
+    if (error < 0)
+        return error;
+    return here.stx_ino == there.stx_ino && disk_device(&here) == disk_device(&there) ? (int)length : -ENOENT;
+}
+
+static ssize_t read_all(int fd, char *to, size_t size)
+{
+    size_t length = 0;
+    while (length < size) {
+        ssize_t more = sys_read(fd, to + length, size - length);
+        if (more == -EINTR)
+            continue;
+        if (more < 0)
+            return more;
+        if (more == 0)
+            return (ssize_t)length;
+        length += (size_t)more;
+    }
+    return -EBADMSG;
+}
+
+ssize_t disk_read(int dir, const char *name, char *to, size_t size)
+{
+    /* O_NONBLOCK: a FIFO in its place must not hold us. */
+    int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd == -ELOOP || fd == -ENXIO ? -EBADMSG : fd;
+    struct statx stat;
+    ssize_t length = sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &stat);
+    if (length == 0)
+        length = S_ISREG(stat.stx_mode) ? read_all(fd, to, size) : -EBADMSG;
+    sys_close(fd);
+    return length;
+}
+
+static int write_all(int fd, const char *from, size_t length)
+{
+    while (length > 0) {
+        ssize_t wrote = sys_write(fd, from, length);
+        if (wrote == -EINTR)
+            continue;
+        if (wrote <= 0)
+            return wrote < 0 ? (int)wrote : -EIO;
+        from += wrote;
+        length -= (size_t)wrote;
+    }
+    return 0;
+}
+
+int disk_write_new(int dir, const char *name, const char *from, size_t length, mode_t mode)
+{
+    int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fd;
+    int error = write_all(fd, from, length);
+    if (error == 0)
+        error = sys_fchmod(fd, mode);
+    /* A file system that delays allocation may otherwise keep the name and lose the words. */
+    if (error == 0)
+        error = (int)SYS1(SYS_fdatasync, fd);
+    int closed = sys_close(fd);
+    if (error == 0)
+        error = closed;
+    if (error < 0)
+        sys_unlinkat(dir, name, 0);
+    return error;
+}
+
+int disk_make_private(int dir, const char *name)
+{
+    int error = sys_mkdirat(dir, name, 0700);
+    return error < 0 ? error : (int)SYS3(SYS_fchmodat, dir, name, 0700);
+}
+
+int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
+{
+    int error = sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+    if (error != -EINVAL && error != -ENOSYS)
+        return error;
+    error = sys_linkat(from_dir, from, to_dir, to, 0);
+    if (error == 0)
+        return sys_unlinkat(from_dir, from, 0);
+    if (error != -EPERM)
+        return error;
+    /* A directory: there is no link to make. The gap between these two is all that is left without the flag.
+     */
+    struct statx stat;
+    if (sys_statx(to_dir, to, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0)
+        return -EEXIST;
+    return sys_renameat2(from_dir, from, to_dir, to, 0);
+}
+
+uint64_t disk_random(void)
+{
+    uint64_t number;
+    if (SYS3(SYS_getrandom, &number, sizeof number, 0) == (long)sizeof number)
+        return number;
+    return (clock_of(CLOCK_REALTIME) * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sys_getpid() << 40);
+}
+
+void disk_temporary(struct text *t, const char *prefix)
+{
+    uint64_t number = disk_random();
+    text_add(t, prefix);
+    for (int shift = 60; shift >= 0; shift -= 4)
+        text_number(t, number >> shift & 15, 16);
+}
+
+int disk_scan_init(struct disk_scan *scan, int dir, const char *path, void *buffer, size_t size)
+{
+    int fd = sys_openat(dir, path, DISK_DIRECTORY, 0);
+    disk_scan_of(scan, fd, buffer, size);
+    return fd < 0 ? fd : 0;
+}
+
+void disk_scan_of(struct disk_scan *scan, int fd, void *buffer, size_t size)
+{
+    *scan = (struct disk_scan){.fd = fd, .buffer = buffer, .size = size};
+}
+
+static bool is_dot(const char *name)
+{
+    return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+int disk_scan_next(struct disk_scan *scan, const struct disk_name **name)
+{
+    do {
+        if (scan->at >= scan->filled) {
+            ssize_t filled = sys_getdents64(scan->fd, scan->buffer, scan->size);
+            if (filled <= 0)
+                return filled == -ENOENT ? 0 : (int)filled;
+            scan->filled = (size_t)filled;
+            scan->at = 0;
+        }
+        *name = (const struct disk_name *)(const void *)(scan->buffer + scan->at);
+        scan->at += (*name)->record;
+    } while (is_dot((*name)->name));
+    return 1;
+}
+
+void disk_scan_finish(struct disk_scan *scan)
+{
+    if (scan->fd >= 0)
+        sys_close(scan->fd);
+    scan->fd = -1;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What is done with plain files and directories in more than one system call. All answer -errno on failure;
+ * all are blocking, allocate nothing and share no state. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+
+#define DISK_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define DISK_PROC_SIZE 32
+
+/* /proc/self/fd/N, the name of a descriptor, for the calls that take no O_PATH descriptor. */
+void disk_proc(char to[DISK_PROC_SIZE], int fd);
+/* A descriptor to read a directory with, of one that may be O_PATH. */
+int disk_reopen(int directory);
+/* The path of a directory that stands. The length; -ENOENT if it was removed. */
+int disk_canonical(int directory, char *to, size_t size);
+
+/* Reads a small regular file whole. The length; -EBADMSG: no regular file, or not smaller than `size`. */
+ssize_t disk_read(int dir, const char *name, char *to, size_t size);
+/* Makes a file that is not there yet, with exactly that mode and its contents on disk, or leaves nothing. */
+int disk_write_new(int dir, const char *name, const char *from, size_t length, mode_t mode);
+/* Makes a directory that is the caller's alone (0700, and not less, whatever the umask). */
+int disk_make_private(int dir, const char *name);
+/* A rename that replaces nothing (-EEXIST), also where the file system knows no RENAME_NOREPLACE. */
+int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to);
+
+uint64_t disk_random(void);
+/* PREFIX and 16 hexadecimal digits that no other process makes. */
+void disk_temporary(struct text *, const char *prefix);
+
+static inline uint64_t disk_device(const struct statx *stat)
+{
+    /* As st_dev has it (gnu_dev_makedev). */
+    uint64_t major = stat->stx_dev_major, minor = stat->stx_dev_minor;
+    return (major & 0xfffff000) << 32 | (major & 0xfff) << 8 | (minor & 0xffffff00) << 12 | (minor & 0xff);
+}
+
+/* The names in a directory, without `.` and `..`. The memory is the caller's and must be suitably aligned. */
+struct disk_scan {
+    int fd;
+    char *buffer;
+    size_t size, filled, at;
+};
+
+struct disk_name {
+    uint64_t ino;
+    int64_t position;
+    uint16_t record;
+    uint8_t type;
+    char name[];
+};
+
+int disk_scan_init(struct disk_scan *, int dir, const char *path, void *buffer, size_t size);
+/* Takes over an open descriptor. */
+void disk_scan_of(struct disk_scan *, int fd, void *buffer, size_t size);
+/* 1, 0 at the end, or -errno. The name lives until the next call. */
+int disk_scan_next(struct disk_scan *, const struct disk_name **);
+void disk_scan_finish(struct disk_scan *);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/layout.h"
+
+/* ctype.h asks the locale. */
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter_or_digit(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool layout_node_is_valid(const char *node, size_t length)
+{
+    if (length == 0 || length > LAYOUT_NODE_MAX || !is_letter_or_digit(node[0]))
+        return false;
+    for (size_t i = 1; i < length; i++)
+        if (!is_letter_or_digit(node[i]) && node[i] != '-' && node[i] != '_' && node[i] != '.')
+            return false;
+    return true;
+}
+
+bool layout_number(const char *digits, size_t length, uint32_t *number)
+{
+    uint64_t sum = 0;
+    if (length == 0 || length > 10 || (digits[0] == '0' && length > 1))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (!is_digit(digits[i]))
+            return false;
+        sum = sum * 10 + (uint64_t)(digits[i] - '0');
+    }
+    *number = (uint32_t)sum;
+    return sum <= UINT32_MAX;
+}
+
+size_t layout_branch_node(const char *branch, size_t length, uint32_t *incarnation)
+{
+    const char *dot = length < LAYOUT_BRANCH_MAX ? memrchr(branch, '.', length) : NULL;
+    if (!dot)
+        return 0;
+    size_t node = (size_t)(dot - branch);
+    if (!layout_number(dot + 1, length - node - 1, incarnation) || *incarnation == 0)
+        return 0;
+    return layout_node_is_valid(branch, node) ? node : 0;
+}

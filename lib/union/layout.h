@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Where things are under a root. Text only; pure; async-signal-safe.
+ *
+ *   ROOT/.shunt/                     shunt's own directory
+ *   ROOT/.shunt/README               what it is, in words
+ *   ROOT/.shunt/root                 the stamp: which root this is (lib/session/stamp.h)
+ *   ROOT/.shunt/session/             who serves it now (lib/session/session.h)
+ *   ROOT/.shunt/b/NODE.N/            the branch of a node, incarnation N
+ *   ROOT/.shunt/b/NODE.N/LABEL-ID/   the mirror of the directory whose marker says `mirror LABEL-ID`
+ *   ROOT/.shunt/b/NODE.N/LABEL-ID/L/ leaf L of it: redirected files under their own names
+ *   DIRECTORY/.shunt-dir             the marker of a redirected directory */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define LAYOUT_OWN ".shunt"
+#define LAYOUT_BRANCHES ".shunt/b"
+#define LAYOUT_MARKER ".shunt-dir"
+#define LAYOUT_BRANCH_MAX 72 /* NODE.N: a node's name of at most 60 bytes, a dot, a number */
+#define LAYOUT_NODE_MAX 60
+#define LAYOUT_LEAF_MAX (1u << 20) /* leaves are 0 to LAYOUT_LEAF_MAX - 1 */
+
+/* The mirror of a directory in a branch. Check text_ok. */
+static inline void layout_mirror(struct text *t, const char *root, const char *branch, const char *mirror)
+{
+    text_add(t, root);
+    text_add(t, "/" LAYOUT_BRANCHES "/");
+    text_add(t, branch);
+    text_add(t, "/");
+    text_add(t, mirror);
+}
+
+/* The real place of a name in a branch. Check text_ok. */
+static inline void layout_leaf(struct text *t, const char *root, const char *branch, const char *mirror,
+                               uint32_t leaf)
+{
+    layout_mirror(t, root, branch, mirror);
+    text_add(t, "/");
+    text_number(t, leaf, 10);
+}
+
+/* A name that shunt keeps for itself: never listed, never the application's. `.shunt` is ours in the root
+ * alone. A marker being written is LAYOUT_MARKER, a dot and 16 hexadecimal digits. */
+#define LAYOUT_MARKER_NEW (sizeof LAYOUT_MARKER - 1 + 1 + 16)
+
+static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
+{
+    const size_t marker = sizeof LAYOUT_MARKER - 1;
+    if (length == marker || (length == LAYOUT_MARKER_NEW && name[marker] == '.'))
+        return memcmp(name, LAYOUT_MARKER, marker) == 0;
+    return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
+}
+
+/* A node's name: 1 to LAYOUT_NODE_MAX of letters, digits, `-`, `_` and `.`, the first a letter or a digit. */
+bool layout_node_is_valid(const char *node, size_t length);
+/* Takes NODE.N apart: the length of NODE, or 0 if it is no branch's name. */
+size_t layout_branch_node(const char *branch, size_t length, uint32_t *incarnation);
+/* A number as it stands in the names of branches and leaves: decimal, no leading zero, at most UINT32_MAX. */
+bool layout_number(const char *digits, size_t length, uint32_t *number);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/listing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "union/census.h"
+#include "union/conflict.h"
+#include "union/disk.h"
+
+#define LISTING_BUFFER (256 * 1024) /* for the names of one directory */
+#define LISTING_LEAVES_BUFFER 32768 /* for the leaves of one mirror */
+#define LISTING_ARENA_FIRST 4096
+#define LISTING_ARENA_MAX (1 << 20)
+#define LISTING_STALE (60 * CLOCK_SECOND)
+
+struct listing_arena {
+    struct listing_arena *next;
+    size_t size, used;
+    char bytes[];
+};
+
+/* A listing while it is made. */
+struct reader {
+    struct listing *listing;
+    const struct union_root *root;
+    int directory;
+    const char *path;
+    uint16_t own_branch;
+    unsigned flags;
+    bool in_root;
+    size_t room; /* of listing->names */
+    void *buffer, *leaves_buffer;
+};
+
+char *listing_keep(struct listing *listing, const char *name, size_t length)
+{
+    struct listing_arena *arena = listing->arena;
+    if (!arena || arena->size - arena->used < length + 1) {
+        size_t size = arena ? arena->size * 2 : LISTING_ARENA_FIRST;
+        if (size > LISTING_ARENA_MAX)
+            size = LISTING_ARENA_MAX;
+        if (!(arena = malloc(sizeof *arena + size)))
+            return NULL;
+        *arena = (struct listing_arena){.next = listing->arena, .size = size};
+        listing->arena = arena;
+    }
+    char *to = arena->bytes + arena->used;
+    memcpy(to, name, length);
+    to[length] = '\0';
+    arena->used += length + 1;
+    return to;
+}
+
+int listing_compare(const void *a, const void *b)
+{
+    const struct union_name *one = a, *other = b;
+    int order = strcmp(one->name, other->name);
+    if (order != 0)
+        return order;
+    if (one->branch != other->branch)
+        return one->branch < other->branch ? -1 : 1;
+    return one->leaf < other->leaf ? -1 : one->leaf > other->leaf;
+}
+
+static bool make_room(struct reader *reader)
+{
+    if (reader->listing->count < reader->room)
+        return true;
+    size_t room = reader->room ? 2 * reader->room : 64;
+    void *more = realloc(reader->listing->names, room * sizeof *reader->listing->names);
+    if (!more)
+        return false;
+    reader->listing->names = more;
+    reader->room = room;
+    return true;
+}
+
+/* File systems that keep no type in their directories answer DT_UNKNOWN. */
+static uint8_t type_of(int dir, const struct disk_name *one)
+{
+    struct statx stat;
+    if (one->type != DT_UNKNOWN ||
+        sys_statx(dir, one->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
+        return one->type;
+    return (uint8_t)IFTODT(stat.stx_mode);
+}
+
+static int add(struct reader *reader, int dir, const struct disk_name *one, uint16_t branch, uint32_t leaf)
+{
+    struct listing *listing = reader->listing;
+    const char *name = listing_keep(listing, one->name, strlen(one->name));
+    if (!name || !make_room(reader))
+        return -ENOMEM;
+    listing->names[listing->count++] = (struct union_name){.name = name,
+                                                           .on_disk = name,
+                                                           .type = type_of(dir, one),
+                                                           .branch = branch,
+                                                           .leaf = leaf,
+                                                           .ino = one->ino};
+    return 0;
+}
+
+/* A marker whose writer died before it had its name would keep the directory from being removed. */
+static void sweep(const struct reader *reader, int dir, const char *name, size_t length)
+{
+    struct statx stat;
+    if (!(reader->flags & LISTING_SETTLE) || length != LAYOUT_MARKER_NEW ||
+        sys_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_CTIME, &stat) < 0)
+        return;
+    uint64_t changed = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND;
+    if (clock_files() > changed + LISTING_STALE)
+        sys_unlinkat(dir, name, 0);
+}
+
+static int read_names(struct reader *reader, struct disk_scan *scan, uint16_t branch, uint32_t leaf)
+{
+    const struct disk_name *one;
+    int more, error = 0;
+    while (error == 0 && (more = disk_scan_next(scan, &one)) != 0) {
+        if (more < 0)
+            return more;
+        size_t length = strlen(one->name);
+        if (layout_is_ours(one->name, length, reader->in_root))
+            sweep(reader, scan->fd, one->name, length);
+        else
+            error = add(reader, scan->fd, one, branch, leaf);
+    }
+    return error;
+}
+
+static int read_trunk(struct reader *reader)
+{
+    struct disk_scan scan;
+    int fd = disk_reopen(reader->directory);
+    if (fd == -EACCES) {
+        reader->listing->trunk_unlisted = true;
+        return 0;
+    }
+    if (fd < 0)
+        return fd;
+    disk_scan_of(&scan, fd, reader->buffer, LISTING_BUFFER);
+    int error = read_names(reader, &scan, 0, 0);
+    disk_scan_finish(&scan);
+    return error;
+}
+
+static int count_leaf(struct listing *listing, uint32_t leaf, size_t count)
+{
+    if (leaf >= listing->leaves) {
+        size_t *more = realloc(listing->leaf_counts, (leaf + (size_t)1) * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        memset(more + listing->leaves, 0, (leaf + (size_t)1 - listing->leaves) * sizeof *more);
+        listing->leaf_counts = more;
+        listing->leaves = leaf + (size_t)1;
+    }
+    listing->leaf_counts[leaf] = count;
+    return 0;
+}
+
+/* What went since its name was read, or is no directory, is no leaf. */
+static int read_leaf(struct reader *reader, int mirror, const char *name, uint16_t branch, uint32_t leaf)
+{
+    struct disk_scan scan;
+    size_t before = reader->listing->count;
+    int error = disk_scan_init(&scan, mirror, name, reader->buffer, LISTING_BUFFER);
+    if (error < 0)
+        return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
+    error = read_names(reader, &scan, branch, leaf);
+    disk_scan_finish(&scan);
+    if (error == 0 && branch == reader->own_branch)
+        error = count_leaf(reader->listing, leaf, reader->listing->count - before);
+    return error;
+}
+
+/* Leaves being made have other names than numbers. */
+static int read_leaves(struct reader *reader, struct disk_scan *scan, uint16_t branch)
+{
+    const struct disk_name *one;
+    uint32_t leaf;
+    int more, error = 0;
+    while (error == 0 && (more = disk_scan_next(scan, &one)) != 0) {
+        if (more < 0)
+            return more;
+        if (layout_number(one->name, strlen(one->name), &leaf) && leaf < LAYOUT_LEAF_MAX)
+            error = read_leaf(reader, scan->fd, one->name, branch, leaf);
+    }
+    return error;
+}
+
+static int read_mirror(struct reader *reader, uint16_t branch)
+{
+    char path[PATH_MAX];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    layout_mirror(&t, reader->root->path, reader->root->branches[branch - 1], reader->listing->marker.mirror);
+    if (!text_ok(&t))
+        return -ENAMETOOLONG;
+    struct disk_scan scan;
+    int error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
+    if (error < 0)
+        return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
+    error = read_leaves(reader, &scan, branch);
+    disk_scan_finish(&scan);
+    return error;
+}
+
+static int read_all(struct reader *reader)
+{
+    int error = read_trunk(reader);
+    for (size_t i = 1; error == 0 && reader->listing->marked && i <= reader->root->branch_count; i++)
+        error = read_mirror(reader, (uint16_t)i);
+    return error;
+}
+
+/* The marker was written for another directory. While that one stands, this is a native copy of it, and its
+ * mirrors are the other's; else this is what became of it, and nothing must be hidden. */
+static void judge_foreign(struct reader *reader, struct marker *marker)
+{
+    struct listing *listing = reader->listing;
+    bool settle = reader->flags & LISTING_SETTLE;
+    if (census_holds_owner(reader->root, marker)) {
+        if (settle)
+            sys_unlinkat(reader->directory, LAYOUT_MARKER, 0);
+        listing->marked = false;
+        return;
+    }
+    marker->directory = listing->id;
+}
+
+/* A marker that cannot be rewritten is judged again next time, with the same result. */
+static int judge_marker(struct reader *reader)
+{
+    struct listing *listing = reader->listing;
+    struct marker *marker = &listing->marker;
+    bool same_path = !strcmp(marker->path, reader->path);
+    bool same = dirid_equal(marker->directory, listing->id);
+    listing->marked = true;
+    if (!same)
+        judge_foreign(reader, marker);
+    if (!listing->marked || (same && same_path))
+        return 0;
+    struct text t;
+    text_init(&t, marker->path, sizeof marker->path);
+    text_add(&t, reader->path);
+    if (!text_ok(&t))
+        return -ENAMETOOLONG;
+    if (reader->flags & LISTING_SETTLE)
+        marker_replace(reader->directory, marker);
+    return 0;
+}
+
+static int identify(struct reader *reader)
+{
+    struct statx stat;
+    struct listing *listing = reader->listing;
+    int error = sys_statx(reader->directory, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    if (error < 0)
+        return error;
+    listing->id = dirid_of(&stat);
+    reader->in_root = dirid_equal(listing->id, reader->root->id);
+    error = marker_read(reader->directory, &listing->marker);
+    if (error == -ENOENT)
+        return 0;
+    return error < 0 ? error : judge_marker(reader);
+}
+
+static int make(struct reader *reader)
+{
+    int error = identify(reader);
+    if (error == 0)
+        error = read_all(reader);
+    if (error < 0)
+        return error;
+    struct listing *listing = reader->listing;
+    if (listing->count > 1)
+        qsort(listing->names, listing->count, sizeof *listing->names, listing_compare);
+    const struct conflict_scene scene = {
+        .listing = listing, .root = reader->root, .directory = reader->directory, .flags = reader->flags};
+    return conflict_settle(&scene);
+}
+
+int listing_init(struct listing *listing, const struct union_root *root, int directory, const char *path,
+                 uint16_t own_branch, unsigned flags)
+{
+    *listing = (struct listing){0};
+    struct reader reader = {.listing = listing,
+                            .root = root,
+                            .directory = directory,
+                            .path = path,
+                            .own_branch = own_branch,
+                            .flags = flags,
+                            .buffer = malloc(LISTING_BUFFER),
+                            .leaves_buffer = malloc(LISTING_LEAVES_BUFFER)};
+    int error = reader.buffer && reader.leaves_buffer ? make(&reader) : -ENOMEM;
+    free(reader.buffer);
+    free(reader.leaves_buffer);
+    if (error < 0)
+        listing_finish(listing);
+    return error;
+}
+
+void listing_finish(struct listing *listing)
+{
+    while (listing->arena) {
+        struct listing_arena *arena = listing->arena;
+        listing->arena = arena->next;
+        free(arena);
+    }
+    free(listing->names);
+    free(listing->leaf_counts);
+    listing->names = NULL;
+    listing->leaf_counts = NULL;
+    listing->count = listing->leaves = listing->conflicts = 0;
+}
+
+const struct union_name *listing_find(const struct listing *listing, const char *name, size_t length)
+{
+    size_t low = 0, high = listing->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct union_name *one = &listing->names[middle];
+        int order = strncmp(name, one->name, length);
+        if (order == 0 && one->name[length] == '\0')
+            return one;
+        if (order <= 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+int listing_where(const struct listing *listing, const struct union_root *root, const char *path,
+                  const struct union_name *name, char *to, size_t size)
+{
+    struct text t;
+    text_init(&t, to, size);
+    if (name->branch > 0) {
+        layout_leaf(&t, root->path, root->branches[name->branch - 1], listing->marker.mirror, name->leaf);
+    } else {
+        text_add(&t, root->path);
+        if (strcmp(path, ".") != 0) {
+            text_add(&t, "/");
+            text_add(&t, path);
+        }
+    }
+    text_add(&t, "/");
+    text_add(&t, name->on_disk);
+    return text_ok(&t) ? 0 : -ENAMETOOLONG;
+}

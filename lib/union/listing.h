@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The union of a directory, read from the file system: the trunk and its mirrors in every branch.
+ *
+ * This is the truth that every index is made from. shuntd reads it when a directory is first used; the tools
+ * and libshunt read it with no daemon running. It calls the kernel directly, so it sees the plain trees even
+ * in a process that runs under the shim. Not for signal handlers: it allocates. Thread-safe (no shared
+ * state). */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "index/record.h"
+#include "union/layout.h"
+#include "union/marker.h"
+
+/* A root and its branches, as they were when it was opened. */
+struct union_root {
+    char path[PATH_MAX]; /* canonical, no trailing slash */
+    struct dirid id;
+    uint64_t device; /* as st_dev has it */
+    size_t branch_count;
+    char (*branches)[LAYOUT_BRANCH_MAX]; /* names, sorted; number N of a union_name is branches[N - 1] */
+    struct census *census;               /* where the root's directories stand, if that was ever asked */
+};
+
+/* `path` may be any spelling of the root or, with LISTING_FIND_ROOT, of anything beneath it: the nearest
+ * directory upwards that holds `.shunt` is taken. 0, -ENOENT, -ENOTDIR, -ENOTUNIQ (no `.shunt` found: not a
+ * root; with find), another -errno. A root without `.shunt` is a root with no branches. */
+enum { LISTING_FIND_ROOT = 1 };
+int union_root_init(struct union_root *, const char *path, unsigned flags);
+void union_root_finish(struct union_root *);
+/* Appends a branch that was made meanwhile; answers its number. */
+int union_root_add(struct union_root *, const char *branch);
+
+struct union_name {
+    const char *name; /* what it is called, owned by the listing */
+    const char
+        *on_disk;    /* what it is called on disk: another name for the loser of a conflict not yet renamed */
+    uint8_t type;    /* DT_* */
+    uint16_t branch; /* 0 the trunk, else 1 + index in branches */
+    uint32_t leaf;
+    uint64_t ino;
+};
+
+struct listing {
+    struct dirid id;
+    bool marked;          /* it has a marker that is its own */
+    bool trunk_unlisted;  /* no permission to list the trunk directory */
+    struct marker marker; /* if marked */
+    size_t count;
+    struct union_name *names; /* sorted by name (memcmp), unique; without shunt's own */
+    size_t conflicts;         /* how many of them lost a conflict */
+    size_t leaves;            /* of own_branch: the number of the highest leaf + 1 */
+    size_t *leaf_counts;      /* of own_branch: names in each leaf, `leaves` of them */
+    struct listing_arena *arena;
+};
+
+/* Lists one directory. `directory` is an open descriptor of it (not closed; may be O_PATH), `path` its place
+ * relative to the root ("." is the root itself), for messages and to tell a copied marker from a moved one.
+ *
+ * Conflicts (one name in two places): same inode is none, the trunk is told; else a non-empty file beats an
+ * empty one, else the newer change time wins; anything that is no regular file in the trunk beats a file in a
+ * branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the trunk; a number follows
+ * where that is taken) and with LISTING_SETTLE also renamed to that on disk. With LISTING_SETTLE a marker
+ * that was copied natively along with its directory, while the original still stands, is removed, one whose
+ * directory is a restored copy is claimed (rewritten for this directory); without it the same is only assumed
+ * for the listing. own_branch: 0 or the number whose leaves are counted. 0 or -errno. */
+enum { LISTING_SETTLE = 1 };
+int listing_init(struct listing *, const struct union_root *, int directory, const char *path,
+                 uint16_t own_branch, unsigned flags);
+void listing_finish(struct listing *);
+/* The entry of that name, or NULL. */
+const struct union_name *listing_find(const struct listing *, const char *name, size_t length);
+
+/* The real place of one entry of a listing: ROOT/PATH/NAME or ROOT/.shunt/b/.... 0 or -ENAMETOOLONG. `path`
+ * as above. */
+int listing_where(const struct listing *, const struct union_root *, const char *path,
+                  const struct union_name *, char *to, size_t size);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/marker.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/sys.h"
+#include "union/disk.h"
+#include "union/layout.h"
+#include "union/lines.h"
+
+#define MARKER_HEAD "shunt-dir 1"
+#define MARKER_ID_DIGITS 12
+#define MARKER_LABEL_MAX 64
+
+static const char marker_words[] =
+    "\n"
+    "This directory is managed by shunt. More of its files live in .shunt/b/*/ under the mirror's name, in "
+    "the\n"
+    "directory above that holds .shunt. `shunt ls` lists all of them, `shunt export` makes this a plain "
+    "directory\n"
+    "again. Without this file they are not shown here; `shunt fsck --restore` brings them back.\n";
+
+static bool label_may_hold(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+}
+
+/* LABEL-ID, in exactly the form that marker_name gives it: it becomes a component of paths. */
+static bool parse_mirror(struct marker *marker, struct lines_value value)
+{
+    if (value.length < MARKER_ID_DIGITS + 2 || value.length >= RECORD_MIRROR_MAX)
+        return false;
+    size_t label = value.length - MARKER_ID_DIGITS - 1;
+    struct lines_value id = {value.at + label + 1, MARKER_ID_DIGITS};
+    if (label > MARKER_LABEL_MAX || value.at[label] != '-' || !lines_number(id, 16, &marker->id) ||
+        !marker->id)
+        return false;
+    for (size_t i = 0; i < label; i++)
+        if (!label_may_hold(value.at[i]))
+            return false;
+    return lines_word(value, marker->mirror, sizeof marker->mirror);
+}
+
+/* It will be opened relative to the root: no empty component, no `.`, no `..`. */
+static bool path_stays_below(const char *path)
+{
+    if (!strcmp(path, "."))
+        return true;
+    for (;;) {
+        size_t length = strcspn(path, "/");
+        if (length == 0 || (path[0] == '.' && (length == 1 || (length == 2 && path[1] == '.'))))
+            return false;
+        if (path[length] == '\0')
+            return true;
+        path += length + 1;
+    }
+}
+
+int marker_parse(struct marker *marker, const char *text, size_t length)
+{
+    struct lines lines = {text, length};
+    struct lines_value mirror, directory, path;
+    if (!lines_expect(&lines, MARKER_HEAD) || !lines_take(&lines, "mirror", &mirror) ||
+        !lines_take(&lines, "directory", &directory) || !lines_take(&lines, "path", &path))
+        return -EBADMSG;
+    if (!parse_mirror(marker, mirror) || !lines_dirid(directory, &marker->directory) ||
+        !lines_path(path, marker->path, sizeof marker->path) || !path_stays_below(marker->path))
+        return -EBADMSG;
+    return 0;
+}
+
+int marker_format(const struct marker *marker, char *to, size_t size)
+{
+    struct text t;
+    text_init(&t, to, size);
+    text_add(&t, MARKER_HEAD "\n");
+    lines_add(&t, "mirror", marker->mirror);
+    lines_add_dirid(&t, "directory", marker->directory);
+    lines_add_path(&t, "path", marker->path);
+    text_add(&t, marker_words);
+    return text_ok(&t) ? (int)t.length : -ENAMETOOLONG;
+}
+
+void marker_name(struct marker *marker)
+{
+    const char *slash = strrchr(marker->path, '/');
+    const char *last = slash ? slash + 1 : marker->path;
+    if (!strcmp(last, ".") || *last == '\0')
+        last = "root";
+    struct text t;
+    text_init(&t, marker->mirror, sizeof marker->mirror);
+    for (size_t i = 0; last[i] && i < MARKER_LABEL_MAX; i++)
+        text_bytes(&t, label_may_hold(last[i]) ? last + i : "_", 1);
+    text_add(&t, "-");
+    for (int shift = 4 * (MARKER_ID_DIGITS - 1); shift >= 0; shift -= 4)
+        text_number(&t, marker->id >> shift & 15, 16);
+}
+
+int marker_read(int directory, struct marker *marker)
+{
+    char text[MARKER_SIZE_MAX];
+    ssize_t length = disk_read(directory, LAYOUT_MARKER, text, sizeof text);
+    return length < 0 ? (int)length : marker_parse(marker, text, (size_t)length);
+}
+
+/* The marker under a name of its own, to be given the real one. */
+static int write_temporary(int directory, const struct marker *marker, char *name, size_t size)
+{
+    char text[MARKER_SIZE_MAX];
+    int length = marker_format(marker, text, sizeof text);
+    if (length < 0)
+        return length;
+    struct text t;
+    text_init(&t, name, size);
+    disk_temporary(&t, LAYOUT_MARKER ".");
+    return disk_write_new(directory, name, text, (size_t)length, 0644);
+}
+
+int marker_write(int directory, const struct marker *marker)
+{
+    char name[LAYOUT_MARKER_NEW + 1];
+    int error = write_temporary(directory, marker, name, sizeof name);
+    if (error < 0)
+        return error;
+    error = disk_rename_new(directory, name, directory, LAYOUT_MARKER);
+    if (error < 0)
+        sys_unlinkat(directory, name, 0);
+    return error;
+}
+
+int marker_replace(int directory, const struct marker *marker)
+{
+    char name[LAYOUT_MARKER_NEW + 1];
+    int error = write_temporary(directory, marker, name, sizeof name);
+    if (error < 0)
+        return error;
+    error = sys_renameat2(directory, name, directory, LAYOUT_MARKER, 0);
+    if (error < 0)
+        sys_unlinkat(directory, name, 0);
+    return error;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/mirror.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "union/disk.h"
+#include "union/inherit.h"
+#include "union/layout.h"
+
+#define MIRROR_NEW ".new-"
+#define MIRROR_BUFFER 16384
+
+static int open_branch(const char *branch_path)
+{
+    return sys_openat(AT_FDCWD, branch_path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+static int open_mirror(const char *branch_path, const char *mirror)
+{
+    int branch = open_branch(branch_path);
+    if (branch < 0)
+        return branch;
+    int fd = sys_openat(branch, mirror, DISK_DIRECTORY, 0);
+    sys_close(branch);
+    return fd;
+}
+
+static bool same_device(int fd, const struct inherit *from)
+{
+    struct statx stat;
+    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 &&
+           disk_device(&stat) == disk_device(&from->stat);
+}
+
+/* Makes `dir`/`name`, equal; or opens it and makes it so, if `keep` and it is there. A descriptor in *fd with
+ * 0; else what was made is gone again. */
+static int make_directory(const struct inherit *from, int dir, const char *name, bool keep, int *fd)
+{
+    int made = disk_make_private(dir, name);
+    if (made < 0 && !(keep && made == -EEXIST))
+        return made;
+    int answer = *fd = sys_openat(dir, name, DISK_DIRECTORY, 0);
+    if (*fd >= 0) {
+        answer = inherit_apply(from, *fd);
+        if (answer == 0)
+            return 0;
+        sys_close(*fd);
+    }
+    if (made == 0)
+        sys_unlinkat(dir, name, AT_REMOVEDIR);
+    return answer;
+}
+
+static void number_name(char *to, size_t size, uint32_t leaf)
+{
+    struct text t;
+    text_init(&t, to, size);
+    text_number(&t, leaf, 10);
+}
+
+static void temporary_name(char *to, size_t size, uint32_t leaf)
+{
+    struct text t;
+    text_init(&t, to, size);
+    text_add(&t, MIRROR_NEW);
+    text_number(&t, (uint64_t)sys_getpid(), 10);
+    text_add(&t, "-");
+    text_number(&t, leaf, 10);
+}
+
+static int make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
+{
+    char name[16], temporary[48];
+    struct statx stat;
+    number_name(name, sizeof name, leaf);
+    temporary_name(temporary, sizeof temporary, leaf);
+    if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0)
+        return -EEXIST;
+    /* A process of this number that died may have left one. */
+    sys_unlinkat(mirror, temporary, AT_REMOVEDIR);
+    int fd;
+    int answer = make_directory(from, mirror, temporary, false, &fd);
+    if (answer != 0)
+        return answer;
+    sys_close(fd);
+    answer = disk_rename_new(mirror, temporary, mirror, name);
+    if (answer < 0)
+        sys_unlinkat(mirror, temporary, AT_REMOVEDIR);
+    return answer;
+}
+
+/* A mirror that was there before has leaves, or will have: rmdir leaves it alone, or does no harm. */
+static int make_both(const struct inherit *from, int branch, const char *mirror, uint32_t leaf)
+{
+    if (!same_device(branch, from))
+        return RECORD_WHY_DEVICE;
+    int fd;
+    int answer = make_directory(from, branch, mirror, true, &fd);
+    if (answer != 0)
+        return answer;
+    answer = make_leaf(from, fd, leaf);
+    sys_close(fd);
+    if (answer != 0 && answer != -EEXIST)
+        sys_unlinkat(branch, mirror, AT_REMOVEDIR);
+    return answer;
+}
+
+int mirror_make(int trunk, const char *branch_path, const char *mirror, uint32_t leaf)
+{
+    if (leaf >= LAYOUT_LEAF_MAX)
+        return -EOVERFLOW;
+    struct inherit from;
+    int answer = inherit_init(&from, trunk);
+    if (answer == 0 && from.unread)
+        answer = RECORD_WHY_FLAGS;
+    if (answer != 0)
+        return answer;
+    int branch = open_branch(branch_path);
+    if (branch < 0)
+        return branch;
+    answer = make_both(&from, branch, mirror, leaf);
+    sys_close(branch);
+    return answer;
+}
+
+/* Calls `visit` for each leaf until one fails; the first positive answer, if any, is the answer. */
+typedef int mirror_visit(int mirror, const char *leaf, const void *argument);
+
+static int each_leaf(int mirror, mirror_visit *visit, const void *argument)
+{
+    char buffer[MIRROR_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    uint32_t leaf;
+    int answer = 0;
+    int more = disk_scan_init(&scan, mirror, ".", buffer, sizeof buffer);
+    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
+        if (!layout_number(one->name, strlen(one->name), &leaf))
+            continue;
+        more = visit(mirror, one->name, argument);
+        answer = answer ? answer : more;
+    }
+    disk_scan_finish(&scan);
+    return more < 0 ? more : answer;
+}
+
+/* With 0 for what is no directory or went meanwhile. */
+static int open_leaf(int mirror, const char *leaf, int *fd)
+{
+    *fd = sys_openat(mirror, leaf, DISK_DIRECTORY, 0);
+    if (*fd >= 0)
+        return 1;
+    return *fd == -ENOENT || *fd == -ENOTDIR || *fd == -ELOOP ? 0 : *fd;
+}
+
+static int follow_leaf(int mirror, const char *leaf, const void *from)
+{
+    int fd;
+    int answer = open_leaf(mirror, leaf, &fd);
+    if (answer <= 0)
+        return answer;
+    answer = inherit_apply(from, fd);
+    sys_close(fd);
+    return answer;
+}
+
+/* What one cannot follow, the others still do. */
+static int follow_all(const struct inherit *from, int mirror)
+{
+    int answer = inherit_apply(from, mirror);
+    if (answer < 0)
+        return answer;
+    int leaves = each_leaf(mirror, follow_leaf, from);
+    return leaves < 0 || answer == 0 ? leaves : answer;
+}
+
+int mirror_follow(int trunk, const char *branch_path, const char *mirror)
+{
+    int fd = open_mirror(branch_path, mirror);
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    struct inherit from;
+    int answer = inherit_init(&from, trunk);
+    if (answer == 0 && !same_device(fd, &from))
+        answer = RECORD_WHY_DEVICE;
+    if (answer == 0)
+        answer = follow_all(&from, fd);
+    sys_close(fd);
+    return answer;
+}
+
+static int sync_leaf(int mirror, const char *leaf, const void *unused)
+{
+    int fd;
+    int answer = open_leaf(mirror, leaf, &fd);
+    if (answer <= 0)
+        return answer;
+    answer = (int)SYS1(SYS_fsync, fd);
+    sys_close(fd);
+    return answer;
+}
+
+int mirror_sync(const char *branch_path, const char *mirror)
+{
+    int fd = open_mirror(branch_path, mirror);
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    int error = each_leaf(fd, sync_leaf, NULL);
+    if (error == 0)
+        error = (int)SYS1(SYS_fsync, fd);
+    sys_close(fd);
+    return error;
+}
+
+static bool is_leaf_or_new(const char *name)
+{
+    uint32_t leaf;
+    return layout_number(name, strlen(name), &leaf) || !strncmp(name, MIRROR_NEW, sizeof MIRROR_NEW - 1);
+}
+
+/* One pass. How many went, or -errno. Some file systems skip names when others go meanwhile. */
+static int remove_leaves(int mirror)
+{
+    char buffer[MIRROR_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int gone = 0, error = 0;
+    int more = disk_scan_init(&scan, mirror, ".", buffer, sizeof buffer);
+    while (more >= 0 && error == 0 && (more = disk_scan_next(&scan, &one)) > 0) {
+        if (!is_leaf_or_new(one->name))
+            continue;
+        error = sys_unlinkat(mirror, one->name, AT_REMOVEDIR);
+        gone += error == 0;
+        if (error == -ENOENT)
+            error = 0;
+    }
+    disk_scan_finish(&scan);
+    if (error == 0 && more < 0)
+        error = more;
+    return error == -EEXIST || error == -ENOTDIR ? -ENOTEMPTY : error < 0 ? error : gone;
+}
+
+int mirror_remove(const char *branch_path, const char *mirror)
+{
+    int branch = open_branch(branch_path);
+    if (branch < 0)
+        return branch == -ENOENT ? 0 : branch;
+    int fd = sys_openat(branch, mirror, DISK_DIRECTORY, 0);
+    int error = fd < 0 ? fd : 1;
+    while (error > 0)
+        error = remove_leaves(fd);
+    if (fd >= 0)
+        sys_close(fd);
+    if (error == 0)
+        error = sys_unlinkat(branch, mirror, AT_REMOVEDIR);
+    sys_close(branch);
+    if (error == -EEXIST)
+        return -ENOTEMPTY;
+    return error == -ENOENT ? 0 : error;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "union/listing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "union/census.h"
+#include "union/disk.h"
+
+#define BRANCHES_MAX (UINT16_MAX - 1)
+
+static bool is_directory(int dir, const char *path)
+{
+    struct statx stat;
+    return sys_statx(dir, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode);
+}
+
+/* The directory that holds what `path` names: its text without the last component. */
+static int open_parent(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    char parent[PATH_MAX];
+    struct text t;
+    text_init(&t, parent, sizeof parent);
+    text_bytes(&t, path, length);
+    text_add(&t, length > 0 ? "" : ".");
+    return text_ok(&t) ? sys_openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENAMETOOLONG;
+}
+
+/* What is looked for beneath a root may be a file, and one in a branch is not there by this name at all. */
+static int open_start(const char *path, unsigned flags)
+{
+    int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (!(flags & LISTING_FIND_ROOT) || (fd != -ENOENT && fd != -ENOTDIR) || *path == '\0')
+        return fd;
+    int parent = open_parent(path);
+    return parent < 0 ? fd : parent;
+}
+
+/* Cuts `path` to the nearest directory upwards that holds `.shunt`. */
+static int find_upwards(char path[PATH_MAX])
+{
+    for (;;) {
+        char own[PATH_MAX + sizeof LAYOUT_OWN];
+        struct text t;
+        text_init(&t, own, sizeof own);
+        text_add(&t, path);
+        text_add(&t, "/" LAYOUT_OWN);
+        if (text_ok(&t) && is_directory(AT_FDCWD, own))
+            return 0;
+        char *slash = strrchr(path, '/');
+        if (!slash || path[1] == '\0')
+            return -ENOTUNIQ;
+        slash[slash == path] = '\0';
+    }
+}
+
+static int compare_branches(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int union_root_add(struct union_root *root, const char *branch)
+{
+    if (root->branch_count == BRANCHES_MAX)
+        return -EOVERFLOW;
+    size_t count = root->branch_count;
+    /* Room doubles at powers of two. */
+    if ((count & (count - 1)) == 0) {
+        void *more = realloc(root->branches, (count ? 2 * count : 1) * sizeof *root->branches);
+        if (!more)
+            return -ENOMEM;
+        root->branches = more;
+    }
+    struct text t;
+    text_init(&t, root->branches[count], LAYOUT_BRANCH_MAX);
+    text_add(&t, branch);
+    if (!text_ok(&t))
+        return -ENAMETOOLONG;
+    return (int)++root->branch_count;
+}
+
+static int read_branches(struct union_root *root, int fd)
+{
+    char buffer[16384] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    uint32_t incarnation;
+    int more = disk_scan_init(&scan, fd, LAYOUT_BRANCHES, buffer, sizeof buffer);
+    if (more < 0)
+        return more == -ENOENT ? 0 : more;
+    while ((more = disk_scan_next(&scan, &one)) > 0) {
+        if (layout_branch_node(one->name, strlen(one->name), &incarnation) == 0 ||
+            (one->type != DT_DIR && one->type != DT_UNKNOWN))
+            continue;
+        more = union_root_add(root, one->name);
+        if (more < 0)
+            break;
+    }
+    disk_scan_finish(&scan);
+    if (root->branch_count > 0)
+        qsort(root->branches, root->branch_count, sizeof *root->branches, compare_branches);
+    return more;
+}
+
+static int identify(struct union_root *root, int fd)
+{
+    struct statx stat;
+    int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    if (error < 0)
+        return error;
+    root->id = dirid_of(&stat);
+    root->device = disk_device(&stat);
+    return 0;
+}
+
+static int locate(struct union_root *root, const char *path, unsigned flags)
+{
+    int fd = open_start(path, flags);
+    if (fd < 0)
+        return fd;
+    int length = disk_canonical(fd, root->path, sizeof root->path);
+    sys_close(fd);
+    if (length < 0)
+        return length;
+    return flags & LISTING_FIND_ROOT ? find_upwards(root->path) : 0;
+}
+
+int union_root_init(struct union_root *root, const char *path, unsigned flags)
+{
+    *root = (struct union_root){0};
+    int error = locate(root, path, flags);
+    if (error < 0)
+        return error;
+    int fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    error = identify(root, fd);
+    if (error == 0)
+        error = read_branches(root, fd);
+    sys_close(fd);
+    if (error == 0 && !(root->census = census_create()))
+        error = -ENOMEM;
+    if (error < 0)
+        union_root_finish(root);
+    return error;
+}
+
+void union_root_finish(struct union_root *root)
+{
+    census_destroy(root->census);
+    free(root->branches);
+    root->census = NULL;
+    root->branches = NULL;
+    root->branch_count = 0;
+}

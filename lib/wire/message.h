@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The messages between a process and its daemon, and what they look like as bytes. WIRE.md says what each means.
+ *
+ * Pure: the decoder takes (pointer, size), allocates nothing, trusts nothing. Async-signal-safe. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "index/record.h"
+
+#define WIRE_VERSION 1
+
+enum message_type {
+    MESSAGE_LOAD = 1, /* dir[0], text: its place relative to the root */
+    MESSAGE_LOOKUP,   /* dir[0], name[0]: once nobody is at work on it */
+    MESSAGE_RESERVE,  /* dir[0], name[0], entry[0].type; MESSAGE_TRUNK */
+    MESSAGE_CONFIRM,  /* dir[0], name[0], entry[0], child: it was made. No answer */
+    MESSAGE_WITHDRAW, /* dir[0], name[0]: nothing came of it. No answer */
+    MESSAGE_ADOPT,    /* dir[0], name[0], entry[0]: the trunk turned out to hold it */
+    MESSAGE_VANISHED, /* dir[0], name[0], entry[0]: it is not where that entry says */
+    MESSAGE_REMOVE,   /* dir[0], name[0] */
+    MESSAGE_GONE,     /* dir[0], name[0]: it was removed. No answer */
+    MESSAGE_RENAME,   /* dir[0], name[0] to dir[1], name[1]; MESSAGE_EXCHANGE, MESSAGE_NOREPLACE */
+    MESSAGE_RENAMED,  /* likewise, result: how it went. No answer */
+    MESSAGE_CLOSE,    /* dir[0], name[0], child: before its rmdir; answered by GONE or WITHDRAW */
+    MESSAGE_PROMOTE,  /* dir[0], name[0]: to be moved to the trunk; then CONFIRM or WITHDRAW */
+    MESSAGE_FOLLOW,   /* dir[0]: its attributes changed, give them to its mirrors */
+    MESSAGE_SETTLE,   /* dir[0]: its times are about to be set */
+    MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
+    MESSAGE_STATUS,   /* the counters, in text */
+    MESSAGE_ANSWER,   /* result, and what it says */
+    MESSAGE_TYPES
+};
+
+enum message_flag {
+    MESSAGE_TRUNK = 1,     /* RESERVE: whatever the placement says, in the trunk */
+    MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
+    MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
+};
+
+/* Answers besides 0 and -errno, in `result`. */
+enum message_result {
+    MESSAGE_EXISTS = 1,   /* RESERVE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
+    MESSAGE_ABSENT,       /* LOOKUP, REMOVE, RENAME (the old name), VANISHED: there is none */
+    MESSAGE_NOT_LOADED,   /* any: send LOAD, then again */
+    MESSAGE_CHANGED,      /* VANISHED: look again */
+    MESSAGE_NOT_EMPTY,    /* CLOSE */
+    MESSAGE_SAME,         /* RENAME: both are names of one file; nothing is held, nothing is to be done */
+};
+
+/* Every message has this one layout; what a type does not use is zero. In answers name[] are places: BRANCH/MIRROR/LEAF
+ * for an entry in a branch, empty for the trunk. */
+struct message {
+    uint16_t type;
+    uint16_t flags;
+    uint32_t tag; /* the answer carries its request's */
+    int32_t result;
+    struct dirid dir[2];
+    struct dirid child;
+    struct record_entry entry[2];
+    const char *name[2]; /* not terminated */
+    const char *text;
+    uint16_t name_length[2];
+    uint16_t text_length;
+};
+
+#define MESSAGE_FIXED 104
+#define MESSAGE_TEXT_MAX 4095
+#define MESSAGE_SHORT (MESSAGE_FIXED + 2 * RECORD_NAME_MAX) /* the longest without text */
+
+/* The size of a message as bytes. */
+static inline size_t message_size(const struct message *m)
+{
+    return (size_t)MESSAGE_FIXED + m->name_length[0] + m->name_length[1] + m->text_length;
+}
+
+/* Writes it; the size, or 0 if it does not fit or a length is out of range. */
+size_t message_encode(uint8_t *to, size_t size, const struct message *);
+/* Reads it; names and text point into `bytes`. 0; -EPROTO: another version; -EBADMSG: malformed (sizes, type, a name
+ * that is empty where it must not be, holds a slash or a zero, or is `.` or `..`). */
+int message_decode(struct message *, const uint8_t *bytes, size_t size);

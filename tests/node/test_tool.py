@@ -1,0 +1,823 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The shunt command on unions made by hand, with no daemon: what it shows, what it changes, what it refuses."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pwd
+import select
+import signal
+import stat
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from conftest import assert_plain, environment, run
+from union_on_disk import Union, snapshot
+
+LIVES_LONG = 10**9 * 1_500_000_000
+
+
+@pytest.fixture
+def union(root):
+    """out/ with two files in the trunk, three in two branches; plain/ as it is; a link, and a hidden name."""
+    made = Union(root)
+    mirror = made.mark("out", 0x0123456789AB)
+    (root / "out" / "a").write_text("in the trunk")
+    (root / "out" / "sub").mkdir()
+    (root / "out" / "sub" / "deep").write_text("deep")
+    made.put("n1.1", mirror, "b", "first branch")
+    made.put("n1.1", mirror, "c", "other leaf", leaf=3)
+    made.put("n2.4", mirror, ".hidden", "second branch")
+    (root / "out" / "link").symlink_to("b")
+    (root / "plain").mkdir()
+    (root / "plain" / "x").write_text("x")
+    (root / "to-out").symlink_to("out")
+    made.mirror = mirror
+    return made
+
+
+def branch_path(union, branch, name, leaf=0):
+    return union.root / ".shunt" / "b" / branch / union.mirror / str(leaf) / name
+
+
+# What ls and its like show
+
+
+def test_ls_lists_the_union(shunt, union):
+    assert shunt("ls", union.root / "out").check() == "a\nb\nc\nlink\nsub\n"
+    assert shunt("ls", "-a", "out", cwd=union.root).check() == ".\n..\n.hidden\na\nb\nc\nlink\nsub\n"
+
+
+def test_ls_lists_the_root_without_what_is_shunts_own(shunt, union):
+    assert shunt("ls", union.root).check() == "out\nplain\nto-out\n"
+    assert ".shunt" not in shunt("ls", "-a", "-R", union.root).check()
+
+
+@pytest.mark.parametrize("spelling", ["out", "./out/", "to-out", "plain/../out", "out/sub/.."])
+def test_ls_takes_any_spelling(shunt, union, spelling):
+    assert "b\nc\n" in shunt("ls", spelling, cwd=union.root).check()
+
+
+def test_ls_from_within_and_through_a_link_from_outside(shunt, union, area):
+    assert "b\nc\n" in shunt("ls", cwd=union.root / "out").check()
+    (area / "outside").symlink_to(union.root / "out")
+    (area / "file").symlink_to(union.root / "out" / "b")
+    assert "b\nc\n" in shunt("ls", area / "outside").check()
+    assert shunt("where", area / "file").check() == f"{branch_path(union, 'n1.1', 'b')}\n"
+
+
+def test_ls_long_is_as_that_of_ls(shunt, union):
+    native = run(["ls", "-l", "plain"], cwd=union.root).check()
+    assert shunt("ls", "-l", "plain", cwd=union.root).check() == native
+    os.chmod(branch_path(union, "n1.1", "b"), 0o4751)
+    os.utime(branch_path(union, "n1.1", "b"), ns=(LIVES_LONG, LIVES_LONG))
+    line = next(line for line in shunt("ls", "-l", union.root / "out").check().splitlines() if line.endswith(" b"))
+    user = pwd.getpwuid(os.getuid()).pw_name
+    assert line.split()[:3] == ["-rwsr-x--x", "1", user]
+    assert line.split()[4:] == ["12", "Jul", "14", "2017", "b"]
+
+
+def test_ls_long_of_every_type_is_as_that_of_ls(shunt, union):
+    odd = union.root / "odd"
+    odd.mkdir()
+    os.mkfifo(odd / "fifo")
+    (odd / "dangling").symlink_to("nowhere")
+    (odd / "sticky").mkdir(mode=0o755)
+    os.chmod(odd / "sticky", 0o3777)
+    if os.geteuid() == 0:
+        try:
+            os.mknod(odd / "null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        except PermissionError:
+            pass
+    for words in (["-l", "odd"], ["-ld", "odd", "odd/dangling"], ["-la", "odd"], ["-1", "odd/dangling"]):
+        native = [line.split() for line in run(["ls", *words], cwd=union.root).check().splitlines()]
+        assert [line.split() for line in shunt("ls", *words, cwd=union.root).check().splitlines()] == native
+
+
+def test_ls_recursive_is_as_that_of_ls(shunt, union):
+    native = run(["ls", "-R", "plain"], cwd=union.root).check()
+    assert shunt("ls", "-R", "plain", cwd=union.root).check() == native
+    assert shunt("ls", "-R", "out", cwd=union.root).check() == "out:\na\nb\nc\nlink\nsub\n\nout/sub:\ndeep\n"
+
+
+def test_ls_of_several_puts_files_first(shunt, union):
+    assert shunt("ls", "out/sub", "out/b", "plain", cwd=union.root).check() == "out/b\n\nout/sub:\ndeep\n\nplain:\nx\n"
+    assert shunt("ls", "-d", "out", "plain/", cwd=union.root).check() == "out\nplain/\n"
+
+
+def test_ls_follows_a_link_at_the_end_as_ls_does(shunt, union):
+    assert shunt("ls", "-l", "to-out", cwd=union.root).check().endswith("to-out -> out\n")
+    assert "b\nc\n" in shunt("ls", "-l", "to-out/", cwd=union.root).check().replace(" ", "\n")
+
+
+def test_ls_prints_columns_on_a_terminal(shunt, union):
+    terminal, end = os.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+    subprocess.run([shunt.path, "ls", union.root / "out"], stdout=end, check=True, env=environment())
+    os.close(end)
+    assert os.read(terminal, 1000) == b"a     c     sub\r\nb     link\r\n"
+    os.close(terminal)
+
+
+def test_ls_json(shunt, union):
+    entries = {entry["path"]: entry for entry in json.loads(shunt("ls", "--json", "-a", "out", cwd=union.root).check())}
+    assert list(entries) == ["out/.hidden", "out/a", "out/b", "out/c", "out/link", "out/sub"]
+    assert entries["out/c"]["branch"] == "n1.1" and entries["out/c"]["leaf"] == 3
+    assert entries["out/c"]["where"] == str(branch_path(union, "n1.1", "c", 3))
+    assert entries["out/c"]["size"] == len("other leaf") and entries["out/c"]["type"] == "file"
+    assert entries["out/a"]["branch"] is None and entries["out/a"]["where"] == str(union.root / "out" / "a")
+    assert entries["out/link"]["target"] == "b"
+    real = branch_path(union, "n1.1", "b").stat()
+    assert entries["out/b"]["mtime_ns"] == real.st_mtime_ns and entries["out/b"]["ino"] == real.st_ino
+
+
+def test_json_of_names_that_are_no_utf8(shunt, union):
+    for name in (b"\xff\"\\\n", b"\xc3\xa9", b"\xed\xa0\x80", b"a\xc3"):
+        with open(os.fsencode(union.root / "plain") + b"/" + name, "w"):
+            pass
+    text = shunt("ls", "--json", "plain", cwd=union.root).check()
+    assert '\\u00ff\\"\\\\\\u000a' in text
+    names = {entry["path"] for entry in json.loads(text)}
+    assert names == {"plain/x", 'plain/\xff"\\\n', "plain/\u00e9", "plain/\xed\xa0\x80", "plain/a\xc3"}
+
+
+def test_stat(shunt, union):
+    out = shunt("stat", "out/b", "out/link", "out", cwd=union.root).check()
+    assert f" Where: {branch_path(union, 'n1.1', 'b')}\nBranch: n1.1  Leaf: 0\n" in out
+    assert "  File: out/link -> b\n" in out and "Branch: the trunk\n" in out
+    native = run(["stat", branch_path(union, "n1.1", "b")]).check().splitlines()
+    ours = shunt("stat", "out/b", cwd=union.root).check().splitlines()
+    assert [line.split() for line in ours[3:8]] == [line.split() for line in native[3:8]]
+    [entry] = json.loads(shunt("stat", "--json", "out/b", cwd=union.root).check())
+    assert entry["path"] == "out/b" and entry["branch"] == "n1.1"
+
+
+def test_where(shunt, union):
+    out = shunt("where", "out/a", "out/b", "out/sub/deep", ".", "out", cwd=union.root).check().splitlines()
+    root = union.root
+    assert out == [f"{root}/out/a", str(branch_path(union, "n1.1", "b")), f"{root}/out/sub/deep", str(root),
+                   f"{root}/out"]
+
+
+def test_tree(shunt, union):
+    assert shunt("tree", "out", cwd=union.root).check() == (
+        "out\n|-- a\n|-- b  [n1.1]\n|-- c  [n1.1]\n|-- link -> b\n`-- sub\n    `-- deep\n"
+        "\n1 directory, 5 files, 2 of them redirected\n")
+    made = json.loads(shunt("tree", "-a", "--json", cwd=union.root).check())
+    out = next(entry for entry in made["entries"] if entry["name"] == "out")
+    assert {entry["name"]: entry["branch"] for entry in out["entries"]} == {
+        ".hidden": "n2.4", "a": None, "b": "n1.1", "c": "n1.1", "link": None, "sub": None}
+    assert out["entries"][-1]["entries"][0]["name"] == "deep"
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["-name", "?"], {"out/a", "out/b", "out/c", "plain/x"}),
+    (["-type", "d"], {"", "out", "out/sub", "plain"}),
+    (["-type", "l"], {"out/link", "to-out"}),
+    (["-branch", "n1.1"], {"out/b", "out/c"}),
+    (["-branch", "n2"], {"out/.hidden"}),
+    (["-trunk", "-type", "f"], {"out/a", "out/sub/deep", "plain/x"}),
+])
+def test_find(shunt, union, words, expected):
+    out = shunt("find", ".", *words, cwd=union.root).check().splitlines()
+    assert {line[2:] for line in out} == expected
+    zeroes = shunt("find", *words, "-print0", cwd=union.root).check()
+    assert sorted(zeroes.split("\0")[:-1]) == sorted(out)
+
+
+def test_find_finds_what_native_find_does_in_a_plain_tree(shunt, union):
+    for spelling in ("plain", "plain/", union.root / "plain", "plain/x"):
+        native = run(["find", spelling], cwd=union.root).check()
+        assert shunt("find", spelling, cwd=union.root).check() == native
+
+
+def test_deep_trees(shunt, union):
+    """Deeper than a process may have descriptors."""
+    path = pathlib.Path("plain")
+    for _ in range(1200):
+        path = path / "d"
+    (union.root / path).mkdir(parents=True)
+    (union.root / path / "end").write_text("")
+    limited = ["bash", "-c", 'ulimit -n 64; exec "$@"', "-", shunt.path]
+    assert f"{path}/end\n" in run([*limited, "find", "plain"], cwd=union.root).check()
+    assert run([*limited, "ls", "-R", "plain"], cwd=union.root).check().endswith("end\n")
+    shunt("export", union.root).check()
+
+
+def test_a_copied_directory_shows_its_own_files_alone(shunt, union):
+    (union.root / "copy").mkdir()
+    union.write_marker("copy", union.mirror, written_for="out")
+    (union.root / "copy" / "mine").write_text("")
+    assert shunt("ls", union.root / "copy").check() == "mine\n"
+
+
+def test_a_conflict_is_shown_under_two_names(shunt, union):
+    (union.root / "out" / "b").write_text("")
+    assert shunt("ls", "out", cwd=union.root).check() == "a\nb\nb.shunt-conflict-trunk\nc\nlink\nsub\n"
+    assert shunt("where", "out/b", "out/b.shunt-conflict-trunk", cwd=union.root).check().splitlines() == [
+        str(branch_path(union, "n1.1", "b")), str(union.root / "out" / "b")]
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize("words, status, sentence", [
+    ([], 2, "no verb is given"),
+    (["frobnicate"], 2, "there is no verb 'frobnicate'"),
+    (["--frobnicate"], 2, "unknown option '--frobnicate'"),
+    (["ls", "--frobnicate"], 2, "unknown option '--frobnicate'"),
+    (["ls", "-lx"], 2, "unknown option '-x'"),
+    (["find", "-frobnicate"], 2, "unknown option '-frobnicate'"),
+    (["find", "-name"], 2, "an argument is missing after '-name'"),
+    (["find", "-type", "x"], 2, "-type takes one of"),
+    (["find", "-trunk", "-branch", "n1"], 2, "exclude each other"),
+    (["stat"], 2, "give at least one path"),
+    (["where"], 2, "give at least one path"),
+    (["tree", "a", "b"], 2, "give at most one path"),
+    (["export"], 2, "give exactly one root"),
+    (["fsck", "--restore", "--delete", "."], 2, "exclude each other"),
+    (["help", "frobnicate"], 2, "there is no verb 'frobnicate'"),
+    (["run", "--", "true"], 2, "no root is given"),
+    (["start"], 2, "no root is given"),
+    (["start", "--root", "missing"], 2, "the root missing does not exist"),
+    (["stop", "--root", "plain/x"], 2, "is no directory"),
+    (["exec", "--root", "."], 2, "give a command"),
+    (["start", "--root", ".", "--node", "a/b"], 1, "no name for a node"),
+    (["ls", "missing"], 1, "missing: no such file"),
+    (["ls", "plain/x/y"], 1, "plain/x/y: "),
+    (["ls", ".shunt"], 1, "is shunt's own"),
+    (["ls", "/"], 1, "lies in no root"),
+    (["where", "out/.shunt-dir"], 1, "is shunt's own"),
+    (["stat", "plain/x/"], 1, "Not a directory"),
+    (["ls", "x" * 300], 1, "no such file"),
+    (["ls", "x/" * 3000], 1, "too long"),
+    (["export", "missing"], 1, "no such file"),
+    (["export", "out"], 1, "is a part of the root"),
+    (["fsck", "plain"], 2, "is no root"),
+])
+def test_every_mistake_is_one_sentence(shunt, union, words, status, sentence):
+    result = shunt(*words, cwd=union.root)
+    result.check(status)
+    assert result.out == "" and result.err.startswith("shunt: ") and sentence in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_ls_goes_on_after_an_error(shunt, union):
+    result = shunt("ls", "missing", "plain", cwd=union.root)
+    assert result.check(1) == "plain:\nx\n" and result.err.count("\n") == 1
+
+
+def test_links_in_a_circle(shunt, union):
+    (union.root / "plain" / "one").symlink_to("two")
+    (union.root / "plain" / "two").symlink_to("one")
+    assert "symbolic links" in shunt("ls", "plain/one/", cwd=union.root).err
+
+
+def test_a_marker_that_is_none(shunt, union):
+    (union.root / "plain" / ".shunt-dir").write_text("nonsense")
+    result = shunt("ls", "plain", cwd=union.root)
+    result.check(1)
+    assert "is no marker" in result.err and "fsck" in result.err
+
+
+def test_standard_output_that_is_full(shunt, union):
+    result = run(["bash", "-c", '"$0" ls "$1" >/dev/full', shunt.path, union.root])
+    result.check(1)
+    assert "standard output cannot be written" in result.err
+
+
+VERBS = ["run", "start", "exec", "stop", "status", "ls", "stat", "tree", "where", "find", "export", "fsck"]
+
+
+def test_help_is_one_table(shunt):
+    overview = shunt("--help").check()
+    assert overview == shunt("help").check() and "prove" not in overview
+    for verb in VERBS:
+        assert f"\n  {verb}" in overview
+        text = shunt(verb, "--help").check()
+        assert text == shunt("help", verb).check() and text.startswith(f"usage: shunt {verb}")
+    assert shunt("--version").check().startswith("shunt ")
+
+
+def test_every_option_is_in_the_man_page(shunt):
+    page = (pathlib.Path(__file__).resolve().parents[2] / "tools" / "shunt.1").read_text().replace("\\-", "-")
+    for verb in VERBS:
+        for line in shunt(verb, "--help").check().splitlines()[4:]:
+            for word in line[:24].replace(",", " ").split():
+                assert not word.startswith("-") or word in page, f"{verb} {word}"
+
+
+def test_completion(shunt):
+    script = pathlib.Path(__file__).resolve().parents[2] / "tools" / "shunt.bash"
+    ask = ('source "$1"; COMP_WORDS=("$2" "${@:3}"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+           '_shunt "$2"; printf "%s\\n" "${COMPREPLY[@]}"')
+
+    def complete(*words):
+        return run(["bash", "-c", ask, "-", script, shunt.path, *words]).check().split()
+
+    assert complete("st") == ["start", "stop", "status", "stat"]
+    assert complete("fsck", "--re") == ["--repair", "--restore"]
+    assert complete("find", "-na") == ["-name"]
+    assert complete("run", "--placement", "b") == ["branch"]
+
+
+# Export
+
+
+NATIVE = {"out": None, "out/a": "in the trunk", "out/b": "first branch", "out/c": "other leaf",
+          "out/.hidden": "second branch", "out/link": "b", "out/sub": None, "out/sub/deep": "deep",
+          "plain": None, "plain/x": "x", "to-out": "out"}
+
+
+def test_export_gives_the_plain_directory(shunt, union):
+    inode = branch_path(union, "n1.1", "b").stat().st_ino
+    for name, when in (("out", 1_600_000_000), (".", 1_600_000_001)):
+        os.utime(union.root / name, ns=(when * 10**9 + 5, when * 10**9 + 7))
+    out = shunt("export", union.root).check()
+    assert out == f"exported 3 files in 1 directory: {union.root} is a plain directory\n"
+    after = (union.root / "out").stat()
+    assert (after.st_atime_ns, after.st_mtime_ns) == (1_600_000_000 * 10**9 + 5, 1_600_000_000 * 10**9 + 7)
+    assert union.root.stat().st_mtime_ns == 1_600_000_001 * 10**9 + 7
+    assert snapshot(union.root) == NATIVE
+    assert (union.root / "out" / "b").stat().st_ino == inode
+    assert shunt("export", union.root).check() == f"{union.root} is a plain directory already\n"
+
+
+def test_export_dry_run_changes_nothing(shunt, union):
+    before = snapshot(union.root)
+    out = shunt("export", "--dry-run", union.root).check()
+    assert out == "would export 3 files into out\nwould export 3 files in 1 directory\n"
+    made = json.loads(shunt("export", "--dry-run", "--json", union.root).check())
+    assert made == {"root": str(union.root), "dry_run": True, "files": 3, "directories": 1, "conflicts": 0,
+                    "orphans": 0, "complete": True}
+    assert snapshot(union.root) == before
+    assert json.loads(shunt("export", "--json", union.root).check())["complete"] is True
+    assert_plain(union.root)
+
+
+def test_export_keeps_the_loser_of_a_conflict(shunt, union):
+    (union.root / "out" / "b").write_text("")
+    out = shunt("export", union.root).check()
+    assert "conflict" in out
+    assert snapshot(union.root) == {**NATIVE, "out/b.shunt-conflict-trunk": ""}
+
+
+def test_export_of_a_file_with_two_links_to_one_name(shunt, union):
+    """What a rename by link and unlink leaves when it is cut short."""
+    os.link(branch_path(union, "n1.1", "b"), union.root / "out" / "b")
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+    assert (union.root / "out" / "b").stat().st_nlink == 1
+
+
+def test_export_of_unfinished_leaves_and_a_copied_marker(shunt, union):
+    (union.leaf("n1.1", union.mirror).parent / ".new-12-9").mkdir()
+    (union.root / "copy").mkdir()
+    union.write_marker("copy", union.mirror, written_for="out")
+    os.utime(union.root / "copy", ns=(LIVES_LONG, LIVES_LONG))
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == {**NATIVE, "copy": None}
+    assert (union.root / "copy").stat().st_mtime_ns == LIVES_LONG
+
+
+def test_export_leaves_orphans_alone(shunt, union):
+    union.put("n1.1", "gone-aaaaaaaaaaaa", "lost", "precious")
+    union.leaf("n2.4", "empty-bbbbbbbbbbbb")
+    result = shunt("export", union.root)
+    result.check(1)
+    assert "fsck --restore" in result.err and "fsck --delete" in result.err and "gone-aaaaaaaaaaaa" in result.err
+    assert "empty-bbbbbbbbbbbb" not in result.err
+    left = snapshot(union.root)
+    assert left[".shunt/b/n1.1/gone-aaaaaaaaaaaa/0/lost"] == "precious"
+    assert {name: left[name] for name in left if not name.startswith(".shunt")} == NATIVE
+    shunt("fsck", "--restore", union.root).check(1)
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == {**NATIVE, "shunt-restored": None, "shunt-restored/gone-aaaaaaaaaaaa": None,
+                                    "shunt-restored/gone-aaaaaaaaaaaa/lost": "precious"}
+
+
+def test_export_with_a_marker_that_is_none(shunt, union):
+    (union.root / "plain" / ".shunt-dir").write_text("nonsense")
+    union.put("n1.1", "plain-aaaaaaaaaaaa", "y", "precious")
+    (union.root / "plain" / "below").mkdir()
+    below = union.mark("plain/below", 0xCC)
+    union.put("n1.1", below, "z", "below")
+    result = shunt("export", union.root)
+    result.check(1)
+    assert "is no marker" in result.err and "of a directory that is gone" not in result.err
+    left = snapshot(union.root)
+    assert left["plain/below/z"] == "below" and left["out/b"] == "first branch"
+    assert left[".shunt/b/n1.1/plain-aaaaaaaaaaaa/0/y"] == "precious"
+
+
+def test_export_with_something_foreign(shunt, union):
+    (union.root / ".shunt" / "b" / "n1.1" / "note").write_text("mine")
+    result = shunt("export", union.root)
+    result.check(1)
+    assert "is not shunt's" in result.err
+    assert (union.root / ".shunt" / "b" / "n1.1" / "note").read_text() == "mine"
+    os.unlink(union.root / ".shunt" / "b" / "n1.1" / "note")
+    (union.root / ".shunt" / "note").write_text("mine")
+    assert "is not shunt's" in shunt("export", union.root).err
+    os.unlink(union.root / ".shunt" / "note")
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+
+
+@pytest.mark.parametrize("words", [["export"], ["export", "--dry-run"], ["fsck", "--repair"]])
+def test_a_live_session_is_in_the_way(shunt, union, words):
+    union.hold()
+    before = snapshot(union.root)
+    result = shunt(*words, union.root)
+    assert result.status != 0 and "shunt stop" in result.err and "somebody" in result.err
+    assert snapshot(union.root) == before
+    shunt("fsck", union.root).check()
+    [state] = json.loads(shunt("status", "--json", "--root", union.root).check())
+    assert state["state"] == "alive" and state["pid"] == os.getpid() and state["branches"] == 2
+
+
+def test_a_session_of_another_host_is_in_the_way(shunt, union):
+    union.hold(pid=4194000, host="elsewhere")
+    result = shunt("export", union.root)
+    result.check(1)
+    assert "elsewhere" in result.err and "there" in result.err
+    assert "there" in shunt("stop", "--root", union.root).err
+
+
+def test_a_dead_session_is_not(shunt, union):
+    union.hold(pid=4194000)
+    assert json.loads(shunt("status", "--json", "--root", union.root).check(1))[0]["state"] == "dead"
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+
+
+def test_stop_takes_a_dead_session_away(shunt, union):
+    union.hold(pid=4194000)
+    shunt("stop", SHUNT_ROOT=union.root).check()
+    assert "no session" in shunt("status", SHUNT_ROOT=f"{union.root}:").check(1)
+
+
+def many(union, count):
+    for number in range(count):
+        union.put("n1.1", union.mirror, f"f{number:05}", str(number), leaf=number % 3)
+
+
+def test_export_shows_progress(shunt, union):
+    many(union, 2000)
+    err = shunt("export", "--progress", union.root).check() and ""
+    result = shunt("export", "--progress", union.root)
+    assert result.check().endswith("already\n") and err == ""
+
+
+def read_until(stream, wanted, deadline=60):
+    seen, end = b"", time.monotonic() + deadline
+    while wanted not in seen and time.monotonic() < end:
+        if select.select([stream], [], [], 1)[0]:
+            more = os.read(stream.fileno(), 4096)
+            if not more:
+                break
+            seen += more
+    return seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_export_interrupted_and_run_again(shunt, union, number):
+    many(union, 20000)
+    process = subprocess.Popen([shunt.path, "export", "--progress", union.root], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=environment())
+    assert b"of about" in read_until(process.stderr, b"of about")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    if process.returncode != 0:
+        assert process.returncode == 128 + number and b"again to go on" in err
+        assert (union.root / ".shunt").exists() and not (union.root / ".shunt" / "session" / "holder").exists()
+        assert shunt("ls", union.root / "out").check().count("\n") == 20005
+    result = shunt("export", union.root)
+    result.check()
+    assert_plain(union.root)
+    assert len(os.listdir(union.root / "out")) == 20006
+
+
+def test_export_killed_and_run_again(shunt, union):
+    many(union, 20000)
+    process = subprocess.Popen([shunt.path, "export", "--progress", union.root], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=environment())
+    read_until(process.stderr, b"of about")
+    process.kill()
+    process.communicate(timeout=60)
+    shunt("export", union.root).check()
+    assert_plain(union.root)
+    assert len(os.listdir(union.root / "out")) == 20006
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o500, 0o700])
+def test_export_into_a_directory_that_is_read_only(shunt, area, mode):
+    """As its owner, who is not root: a tree that was unpacked read-only."""
+    user = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    union = Union(area / "root")
+    mirror = union.mark("out", 1)
+    union.put("n1.1", mirror, "b", "first branch")
+    for path in [union.root, *union.root.rglob("*")]:
+        os.chown(path, user.pw_uid, user.pw_gid)
+    for path in (union.leaf("n1.1", mirror), union.leaf("n1.1", mirror).parent, union.root / "out"):
+        path.chmod(mode)
+    words = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    tool = area / "shunt"
+    tool.write_bytes(shunt.path.read_bytes())
+    tool.chmod(0o755)
+    for path in tool.parents:
+        if not path.stat().st_mode & 1:
+            path.chmod(path.stat().st_mode | 0o11)
+    run([*(words if os.geteuid() == 0 else []), tool, "export", union.root]).check()
+    assert stat.S_IMODE((union.root / "out").stat().st_mode) == mode
+    (union.root / "out").chmod(0o755)
+    assert snapshot(union.root) == {"out": None, "out/b": "first branch"}
+
+
+def test_export_across_file_systems_fails_closed(shunt, union):
+    """The trunk directory on another file system than its branch: nothing is copied, nothing is lost."""
+    script = ('mount -t tmpfs none "$2/out" && cp "$3" "$2/out/.shunt-dir" && '
+              'sed -i "s/^directory.*/directory $(stat -c %i "$2/out") 0/" "$2/out/.shunt-dir" && "$1" export "$2"')
+    command = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", script, "-", shunt.path, union.root,
+               union.root / "out" / ".shunt-dir"]
+    if run(["unshare", "--user", "--map-root-user", "--mount", "true"]).status != 0:
+        command = command[:1] + command[3:]
+    result = run(command)
+    assert result.status == 1, result
+    assert branch_path(union, "n1.1", "b").read_text() == "first branch"
+
+
+# fsck
+
+
+def findings(result):
+    return {(one["kind"], one["path"]): one for one in json.loads(result.out)["findings"]}
+
+
+def test_fsck_of_a_clean_root(shunt, union):
+    assert shunt("fsck", union.root).check() == f"{union.root}: clean (4 directories)\n"
+    made = json.loads(shunt("fsck", "--json", union.root).check())
+    assert made["findings"] == [] and made["directories"] == 4
+
+
+def test_fsck_settles(shunt, union):
+    (union.root / "out" / "b").write_text("")
+    (union.root / "copy").mkdir()
+    union.write_marker("copy", union.mirror, written_for="out")
+    (union.root / "restored").mkdir()
+    (union.root / "restored" / ".shunt-dir").write_text(
+        "shunt-dir 1\nmirror was-dddddddddddd\ndirectory 1 1\npath was\n\n")
+    union.put("n1.1", "was-dddddddddddd", "r", "r")
+    (union.leaf("n1.1", union.mirror).parent / ".new-12-9").mkdir()
+    union.leaf("n1.1", "empty-bbbbbbbbbbbb")
+    empty = union.mark("plain", 0xEE)
+    union.leaf("n1.1", empty)
+    before = snapshot(union.root)
+    kinds = {("conflict", "out/b"), ("copied-marker", "copy"), ("restored-marker", "restored"),
+             ("unfinished-leaf", f".shunt/b/n1.1/{union.mirror}"), ("empty-orphan", ".shunt/b/n1.1/empty-bbbbbbbbbbbb"),
+             ("empty-mirror", f".shunt/b/n1.1/{empty}")}
+    only_told = shunt("fsck", "--json", union.root)
+    only_told.check(1)
+    assert findings(only_told).keys() == kinds and snapshot(union.root) == before
+    assert not any(one["repaired"] for one in findings(only_told).values())
+    repaired = shunt("fsck", "--repair", "--json", union.root)
+    repaired.check(1)
+    assert findings(repaired).keys() == kinds and all(one["repaired"] for one in findings(repaired).values())
+    shunt("fsck", union.root).check()
+    assert shunt("ls", "restored", cwd=union.root).check() == "r\n"
+    assert (union.root / "out" / "b.shunt-conflict-trunk").exists()
+    assert not (union.root / "copy" / ".shunt-dir").exists()
+    shunt("export", union.root).check()
+    assert_plain(union.root)
+
+
+def test_an_empty_mirror_is_no_fault(shunt, union):
+    mirror = union.mark("plain", 0xEE)
+    union.leaf("n1.1", mirror)
+    assert "empty-mirror" in shunt("fsck", union.root).check()
+
+
+def orphans(union):
+    for branch, content in (("n1.1", "one"), ("n2.4", "two")):
+        union.put(branch, "gone-aaaaaaaaaaaa", "lost", content)
+    union.put("n2.4", "gone-aaaaaaaaaaaa", "lost", "three", leaf=1)
+    for branch in ("n1.1", "n2.4"):
+        union.leaf(branch, "gone-aaaaaaaaaaaa").parent.chmod(0o750)
+
+
+def test_fsck_restores_orphans(shunt, union):
+    orphans(union)
+    before = snapshot(union.root)
+    assert "--restore" in shunt("fsck", union.root).check(2)
+    assert "gone" in shunt("fsck", "--repair", union.root).check(2)
+    assert snapshot(union.root) == before
+    shunt("fsck", "--restore", union.root).check(1)
+    restored = union.root / "shunt-restored" / "gone-aaaaaaaaaaaa"
+    assert stat.S_IMODE(restored.stat().st_mode) == 0o750
+    assert sorted(snapshot(restored).values()) == ["one", "three", "two"]
+    assert snapshot(restored).keys() == {"lost", "lost.shunt-conflict-n2", "lost.shunt-conflict-n2.2"}
+    shunt("fsck", union.root).check()
+
+
+def test_fsck_deletes_orphans_only_when_told(shunt, union):
+    orphans(union)
+    shunt("fsck", "--delete", union.root).check(1)
+    assert not list(union.root.rglob("gone-*"))
+    assert shunt("ls", union.root / "out").check() == "a\nb\nc\nlink\nsub\n"
+
+
+def test_fsck_deletes_nothing_beside_a_marker_that_is_none(shunt, union):
+    orphans(union)
+    (union.root / "plain" / ".shunt-dir").write_text("nonsense")
+    before = snapshot(union.root)
+    result = shunt("fsck", "--delete", "--json", union.root)
+    result.check(2)
+    assert ("bad-marker", "plain") in findings(result)
+    assert snapshot(union.root) == before
+    shunt("fsck", "--restore", union.root).check(2)
+    assert (union.root / "shunt-restored" / "gone-aaaaaaaaaaaa" / "lost").exists()
+
+
+# start, exec and their like, as far as they go without a daemon
+
+
+@pytest.fixture
+def installed(shunt, area):
+    """A copy of the tool that is not beside a build: no daemon, no shim."""
+    (area / "bin").mkdir()
+    tool = area / "bin" / "shunt"
+    tool.write_bytes(shunt.path.read_bytes())
+    tool.chmod(0o755)
+    return tool
+
+
+@pytest.mark.parametrize("words, status", [(["start"], 1), (["run", "--", "true"], 1), (["exec", "--", "true"], 125)])
+def test_parts_that_are_missing(installed, root, words, status):
+    result = run([installed, *words], SHUNT_ROOT=root)
+    result.check(status)
+    assert "build or install shunt as a whole" in result.err and result.err.count("\n") == 1
+
+
+def test_a_shim_that_is_not_loaded_is_noticed(installed, root, area):
+    (area / "lib" / "shim").mkdir(parents=True)
+    (area / "lib" / "shim" / "libshunt_preload.so").write_text("no library")
+    result = run([installed, "exec", "--root", root, "--", "touch", area / "made"])
+    result.check(125)
+    assert "did not load" in result.err and not (area / "made").exists()
+
+
+@pytest.fixture
+def with_stand_ins(installed, area):
+    """A library that does nothing under the shim's name, and a daemon that is a script."""
+    (area / "lib" / "shim").mkdir(parents=True)
+    library = area / "lib" / "shim" / "libshunt_preload.so"
+    run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "/dev/null"]).check()
+    (area / "daemon").mkdir()
+    daemon = area / "daemon" / "shuntd"
+    daemon.write_text('#!/bin/sh\necho "$LD_PRELOAD|$*" >>"$LOG"\ncase $2 in *bad) echo "shuntd: bad root" >&2; exit 1; esac\n')
+    daemon.chmod(0o755)
+    return installed, library
+
+
+def test_exec_gives_the_command_its_environment(with_stand_ins, root, area):
+    tool, library = with_stand_ins
+    (area / "second").mkdir()
+    show = ["sh", "-c", 'echo "$LD_PRELOAD $SHUNT_ROOT $SHUNT_NODE"']
+    out = run([tool, "exec", "--root", root, "--root", area / "second", "--root", f"{root}/.", "--node", "n7", "--",
+               *show]).check()
+    assert out == f"{library} {root}:{area}/second n7\n"
+    out = run([tool, "exec", "--", *show], SHUNT_ROOT=root, SHUNT_NODE="n8",
+              LD_PRELOAD=f"{library}:libm.so.6 /elsewhere/libshunt_preload.so").check()
+    assert out == f"{library}:libm.so.6 {root} n8\n"
+
+
+def test_exec_answers_as_the_command_does(with_stand_ins, root, area):
+    tool, _ = with_stand_ins
+    command = [tool, "exec", "--root", root, "--"]
+    assert run([*command, "sh", "-c", "exit 7"]).status == 7
+    assert run([*command, "no-such-command"]).status == 127
+    (area / "text").write_text("text")
+    assert run([*command, area / "text"]).status == 126
+    assert run([*command, "sh", "-c", "kill -9 $$"]).status == -signal.SIGKILL
+
+
+def test_exec_warns_of_a_static_command(with_stand_ins, root, area):
+    tool, _ = with_stand_ins
+    (area / "static.c").write_text("int main(void) { return 5; }\n")
+    run(["cc", "-static", "-o", area / "static", area / "static.c"]).check()
+    result = run([tool, "exec", "--root", root, "--", "./static"], cwd=area)
+    result.check(5)
+    assert "statically linked" in result.err and result.err.count("\n") == 1
+    assert run([tool, "exec", "--root", root, "--", "static"], PATH=f"/bin:{area}").status == 5
+    assert run([tool, "exec", "--root", root, "--", "true"]).err == ""
+
+
+def test_start_gives_the_daemon_its_words_and_no_shim(with_stand_ins, root, area):
+    tool, library = with_stand_ins
+    log = area / "log"
+    run([tool, "start", "--root", root, "--node", "n1", "--placement", "branch", "--leaf-full", "5"], LOG=log,
+        LD_PRELOAD=library).check()
+    assert log.read_text() == f"|--root {root} --node n1 --placement branch --leaf-full 5\n"
+    (area / "bad").mkdir()
+    result = run([tool, "start", "--root", root, "--root", area / "bad"], LOG=log)
+    result.check(1)
+    assert result.err == "shuntd: bad root\n"
+
+
+def test_run_answers_as_the_command_does_and_exports(with_stand_ins, union, area):
+    tool, _ = with_stand_ins
+    command = [tool, "run", "--root", union.root]
+    assert run([*command, "--keep", "--", "sh", "-c", "exit 7"], LOG=area / "log").status == 7
+    assert (union.root / ".shunt").exists()
+    assert run([*command, "--", "sh", "-c", "kill -9 $$"], LOG=area / "log").status == 128 + signal.SIGKILL
+    assert snapshot(union.root) == NATIVE
+    assert run([*command, "--", "no-such-command"], LOG=area / "log").status == 127
+
+
+def test_run_says_if_the_export_fails(with_stand_ins, union, area):
+    tool, _ = with_stand_ins
+    union.put("n1.1", "gone-aaaaaaaaaaaa", "lost", "precious")
+    result = run([tool, "run", "--root", union.root, "--", "true"], LOG=area / "log")
+    result.check(1)
+    assert "fsck --restore" in result.err
+    assert run([tool, "run", "--root", union.root, "--", "sh", "-c", "exit 7"], LOG=area / "log").status == 7
+
+
+def test_run_passes_signals_on(with_stand_ins, union, area):
+    tool, _ = with_stand_ins
+    script = 'trap "echo got; exit 9" TERM; echo ready; while :; do sleep 0.05; done'
+    process = subprocess.Popen([tool, "run", "--root", union.root, "--", "bash", "-c", script],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(LOG=area / "log"))
+    assert process.stdout.readline() == b"ready\n"
+    process.terminate()
+    assert process.communicate(timeout=30)[0] == b"got\n" and process.returncode == 9
+    assert_plain(union.root)
+
+
+def test_run_leaves_an_interrupt_to_the_command(with_stand_ins, union, area):
+    tool, _ = with_stand_ins
+    script = 'trap "echo got; exit 9" INT; echo ready; while :; do sleep 0.05; done'
+    process = subprocess.Popen([tool, "run", "--root", union.root, "--", "bash", "-c", script], start_new_session=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(LOG=area / "log"))
+    assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == b"got\n" and process.returncode == 9
+    assert_plain(union.root)
+
+
+# libshunt
+
+
+PROGRAM = r"""
+#include <shunt/shunt.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    char where[4096];
+    struct shunt_list *list;
+    struct shunt_entry entry;
+    int error = shunt_where(argv[1], where, sizeof where);
+    printf("%s\n", error < 0 ? strerror(-error) : where);
+    error = shunt_list_open(&list, argv[1]);
+    printf("%s\n", error < 0 ? strerror(-error) : "open");
+    while (list && shunt_list_next(list, &entry) == 1)
+        printf("%s %d %s %u\n", entry.name, entry.type, entry.branch ? entry.branch : "-", entry.leaf);
+    shunt_list_close(list);
+    printf("%d %d %s\n", shunt_sync(argv[1]), shunt_where(argv[1], where, 1), shunt_version());
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def program(build, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("api")
+    (directory / "program.c").write_text(PROGRAM)
+    include = pathlib.Path(__file__).resolve().parents[2] / "include"
+    library = build / "lib" / "api"
+    run(["cc", "-Wall", "-Werror", f"-I{include}", "-o", directory / "program", directory / "program.c", f"-L{library}",
+         "-lshunt", f"-Wl,-rpath,{library}"]).check()
+    return directory / "program"
+
+
+def test_library(program, shunt, union):
+    version = shunt("--version").check().split()[1]
+    assert run([program, "out"], cwd=union.root).check().splitlines() == [
+        f"{union.root}/out", "open", ".hidden 8 n2.4 0", "a 8 - 0", "b 8 n1.1 0", "c 8 n1.1 3", "link 10 - 0",
+        "sub 4 - 0", f"0 -36 {version}"]
+    assert run([program, "out/link"], cwd=union.root).check().splitlines() == [
+        str(branch_path(union, "n1.1", "b")), "Not a directory", f"0 -36 {version}"]
+    assert run([program, "/"]).check().splitlines()[:2] == ["Name not unique on network"] * 2
+
+
+def test_library_exports_its_own_names_only(build):
+    names = run(["nm", "-D", "--defined-only", build / "lib" / "api" / "libshunt.so"]).check().split()[2::3]
+    assert sorted(names) == ["shunt_list_close", "shunt_list_next", "shunt_list_open", "shunt_sync", "shunt_version",
+                             "shunt_where"]

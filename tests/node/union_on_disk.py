@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Unions made by hand: what a session leaves on disk, without a session."""
+
+import ctypes
+import os
+import pathlib
+import socket
+import struct
+
+AT_FDCWD = -100
+STATX_BTIME = 0x800
+
+
+def birth(path):
+    """Nanoseconds since 1970; 0 where the file system has no birth times."""
+    buffer = ctypes.create_string_buffer(256)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.statx(AT_FDCWD, os.fsencode(path), 0, STATX_BTIME, buffer) == 0, os.strerror(ctypes.get_errno())
+    mask, = struct.unpack_from("I", buffer, 0)
+    seconds, nanoseconds = struct.unpack_from("qI", buffer, 80)
+    return seconds * 10**9 + nanoseconds if mask & STATX_BTIME else 0
+
+
+class Union:
+    """A root with branches, mirrors and leaves."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.root.mkdir(exist_ok=True)
+        (self.root / ".shunt" / "b").mkdir(parents=True)
+        (self.root / ".shunt" / "session").mkdir(mode=0o700)
+        (self.root / ".shunt" / "README").write_text("words\n")
+
+    def write_marker(self, directory, mirror, written_for=None, path=None):
+        """The marker of `directory`, written for it unless another is named."""
+        owner = self.root / (written_for or directory)
+        text = (f"shunt-dir 1\nmirror {mirror}\ndirectory {owner.stat().st_ino} {birth(owner)}\n"
+                f"path {path or written_for or directory}\n\nwords\n")
+        (self.root / directory / ".shunt-dir").write_text(text)
+
+    def mark(self, directory, number):
+        """Makes a directory (relative to the root) a redirected one; the name of its mirrors."""
+        (self.root / directory).mkdir(parents=True, exist_ok=True)
+        mirror = f"{pathlib.Path(directory).name or 'root'}-{number:012x}"
+        self.write_marker(directory, mirror)
+        return mirror
+
+    def leaf(self, branch, mirror, number=0):
+        directory = self.root / ".shunt" / "b" / branch / mirror / str(number)
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    def put(self, branch, mirror, name, content="", leaf=0):
+        """A redirected file."""
+        file = self.leaf(branch, mirror, leaf) / name
+        file.write_text(content)
+        return file
+
+    def hold(self, pid=None, host=None):
+        """A session of this process, or of one that never was."""
+        started = pathlib.Path(f"/proc/{pid or os.getpid()}/stat").read_text().rpartition(")")[2].split()[19] \
+            if pid is None else 1
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip() if host is None \
+            else "00000000-0000-0000-0000-000000000000"
+        (self.root / ".shunt" / "session" / "holder").write_text(
+            f"shunt-session 1\nid abc\nhost {host or socket.gethostname()}\nboot {boot}\nnode n1\nbranch n1.1\n"
+            f"pid {pid or os.getpid()}\nstarted {started}\nuid {os.getuid()}\nuser somebody\n"
+            f"since 1700000000000000000\nrun /dev/shm/nowhere\n")
+
+
+def snapshot(root):
+    """{relative path: content} of all below a plain directory; None for a directory."""
+    found = {}
+    for path in sorted(pathlib.Path(root).rglob("*")):
+        name = str(path.relative_to(root))
+        found[name] = os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else None
+    return found

@@ -1,0 +1,82 @@
+#!/bin/bash
+# run.sh: installs what is missing, builds twice (build/, and build-asan/ with ASan and UBSan), and runs every test. The
+# last line is `N passed, N failed`, and the exit status is 0 if none failed.
+set -u -o pipefail
+
+cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
+exec </dev/null
+results=$(mktemp -d "${TMPDIR:-/tmp}/shunt-results.XXXXXX")
+trap 'rm -rf "$results"' EXIT
+
+# The distribution's Python is the one that has the distribution's pytest.
+python=/usr/bin/python3
+"$python" -m pytest --version >/dev/null 2>&1 || python=python3
+
+# stage NAME COMMAND...: runs one part; its status and its JUnit file, if it writes one, are what is counted.
+stage() {
+    local name=$1 began=$SECONDS status
+    shift
+    printf '\n== %s\n' "$name"
+    "$@"
+    status=$?
+    echo "$status" >"$results/$name.status"
+    echo "== $name: status $status after $((SECONDS - began)) s"
+    return "$status"
+}
+
+# A part that is one test: its status is the result.
+single() {
+    local name=$1
+    stage "$@" && echo "<testsuite><testcase name='$name'/></testsuite>" >"$results/$name.xml"
+}
+
+build() {
+    local directory=$1
+    shift
+    [ -f "$directory/build.ninja" ] || meson setup "$directory" "$@" || return
+    ninja -C "$directory"
+}
+
+# What Meson runs: all but the suites of pytest, which count their tests themselves.
+meson_tests() {
+    local directory=$1 name=$2 status
+    rm -f "$directory/meson-logs/testlog.junit.xml"
+    meson test -C "$directory" --print-errorlogs --no-rebuild --no-suite node --no-suite same --no-suite abi
+    status=$?
+    cp "$directory/meson-logs/testlog.junit.xml" "$results/$name.xml"
+    return "$status"
+}
+
+pytest() {
+    local directory=$1 name=$2
+    shift 2
+    SHUNT_BUILD=$PWD/$directory "$python" -m pytest -q -p no:cacheprovider --durations=5 \
+        --junit-xml="$results/$name.xml" "$@"
+}
+
+# The sanitized shim enters programs that are not sanitized themselves, and whose leaks are their own.
+sanitized() {
+    ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
+}
+
+summary() {
+    printf '\n== summary\n'
+    "$python" tests/count_results.py "$results"
+}
+
+stage packages bash tests/packages.sh build test
+if ! stage build build build; then
+    summary
+    exit 1
+fi
+stage build-asan build build-asan --native-file dev.ini
+stage unit meson_tests build unit
+stage unit-asan meson_tests build-asan unit-asan
+for suite in abi same node; do
+    stage "$suite" pytest build "$suite" "tests/$suite"
+done
+stage same-asan sanitized pytest build-asan same-asan tests/same
+stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large"
+single quickstart bash examples/quickstart.sh
+
+summary

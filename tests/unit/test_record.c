@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "index/record.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/stat.h>
+#include <string.h>
+
+static const struct dirid directory = {.ino = 0x0102030405060708, .birth = 0x1112131415161718};
+
+Test(record, identity_is_inode_and_birth)
+{
+    struct statx stat = {
+        .stx_mask = STATX_INO | STATX_BTIME, .stx_ino = 7, .stx_btime = {.tv_sec = 2, .tv_nsec = 3}};
+    cr_assert(dirid_equal(dirid_of(&stat), (struct dirid){7, 2000000003}));
+    stat.stx_mask = STATX_INO;
+    cr_assert(dirid_equal(dirid_of(&stat), (struct dirid){7, 0}), "a file system without birth times");
+}
+
+Test(record, hash_keeps_to_its_range)
+{
+    char name[4] = {0};
+    for (unsigned i = 0; i < 100000; i++) {
+        memcpy(name, &i, sizeof name);
+        uint64_t hash = record_hash(name, sizeof name);
+        cr_assert(hash > 2 && hash <= INT64_MAX);
+    }
+    /* It is in every index and decides who is home: it must never change. */
+    cr_assert_eq(record_hash("", 0), 0x2d06800538d394c2 & INT64_MAX);
+    cr_assert_neq(record_hash("a", 1), record_hash("b", 1));
+}
+
+Test(record, keys_of_a_directory_stand_together_in_the_order_of_hashes)
+{
+    struct record_key dir, name, from, next;
+    const struct dirid follower = {directory.ino, directory.birth + 1};
+    record_key_dir(&dir, directory);
+    record_key_name(&name, directory, "ckpt.0017", 9);
+    record_key_from(&from, directory, record_hash("ckpt.0017", 9));
+    record_key_dir(&next, follower);
+    cr_assert_eq(dir.size, 24);
+    cr_assert_eq(name.size, 24 + 9);
+    cr_assert_arr_eq(dir.bytes, "\1\2\3\4\5\6\7\10\21\22\23\24\25\26\27\30\0\0\0\0\0\0\0\0", 24);
+    cr_assert(memcmp(dir.bytes, name.bytes, 24) < 0);
+    cr_assert_arr_eq(from.bytes, name.bytes, 24);
+    cr_assert(memcmp(name.bytes, next.bytes, 24) < 0);
+}
+
+Test(record, a_name_too_long_has_no_key)
+{
+    char name[RECORD_NAME_MAX + 1];
+    struct record_key key;
+    memset(name, 'x', sizeof name);
+    record_key_name(&key, directory, name, RECORD_NAME_MAX);
+    cr_assert_eq(key.size, sizeof key.bytes);
+    record_key_name(&key, directory, name, RECORD_NAME_MAX + 1);
+    cr_assert_eq(key.size, 0);
+}
+
+Test(record, entry_survives)
+{
+    const struct record_entry entry = {DT_REG, RECORD_PENDING, 513, 0x01020304, 0x1112131415161718};
+    struct record_entry back;
+    uint8_t bytes[16];
+    cr_assert_eq(record_entry_encode(bytes, &entry), sizeof bytes);
+    cr_assert_arr_eq(bytes, "\10\2\1\2\4\3\2\1\30\27\26\25\24\23\22\21", 16);
+    cr_assert_eq(record_entry_decode(&back, bytes, sizeof bytes), 0);
+    cr_assert(record_same(&entry, &back) && back.type == DT_REG && back.state == RECORD_PENDING);
+}
+
+Test(record, entry_is_checked)
+{
+    const struct record_entry entry = {DT_REG, RECORD_LIVE, 0, 0, 5};
+    struct record_entry back;
+    uint8_t bytes[17] = {0};
+    record_entry_encode(bytes, &entry);
+    cr_assert_eq(record_entry_decode(&back, bytes, 15), -EBADMSG);
+    cr_assert_eq(record_entry_decode(&back, bytes, 17), -EBADMSG);
+    cr_assert_eq(record_entry_decode(&back, bytes, 0), -EBADMSG);
+    bytes[0] = 3;
+    cr_assert_eq(record_entry_decode(&back, bytes, 16), -EBADMSG, "no such type");
+    record_entry_encode(bytes, &entry);
+    bytes[1] = 0;
+    cr_assert_eq(record_entry_decode(&back, bytes, 16), -EBADMSG, "no such state");
+    bytes[1] = 4;
+    cr_assert_eq(record_entry_decode(&back, bytes, 16), -EBADMSG, "no such state");
+    record_entry_encode(bytes, &entry);
+    bytes[4] = 1;
+    cr_assert_eq(record_entry_decode(&back, bytes, 16), -EBADMSG, "a leaf of the trunk");
+}
+
+static struct record_dir some_dir(void)
+{
+    return (struct record_dir){.flags = RECORD_LOADED | RECORD_MARKED,
+                               .why = RECORD_WHY_MODE,
+                               .marker = 0x5f3a9c01d2e4,
+                               .changed = 1,
+                               .settled = 2,
+                               .stood = 3,
+                               .mirror = "out-5f3a9c01d2e4"};
+}
+
+Test(record, directory_survives)
+{
+    const struct record_dir dir = some_dir();
+    struct record_dir back;
+    uint8_t bytes[RECORD_DIR_SIZE];
+    cr_assert_eq(record_dir_encode(bytes, &dir), sizeof bytes);
+    cr_assert_eq(record_dir_decode(&back, bytes, sizeof bytes), 0);
+    cr_assert(back.flags == dir.flags && back.why == dir.why && back.marker == dir.marker);
+    cr_assert(back.changed == 1 && back.settled == 2 && back.stood == 3);
+    cr_assert_str_eq(back.mirror, dir.mirror);
+}
+
+Test(record, directory_is_checked)
+{
+    const struct record_dir good = some_dir();
+    struct record_dir bad[7], back;
+    uint8_t bytes[RECORD_DIR_SIZE];
+    for (size_t i = 0; i < 7; i++)
+        bad[i] = good;
+    bad[0].flags = 8;
+    bad[1].why = RECORD_WHY_COUNT;
+    bad[2].marker = 1ull << 48;
+    bad[3].marker = 0;
+    bad[4].mirror[0] = '\0';
+    strcpy(bad[5].mirror, "../../etc");
+    strcpy(bad[6].mirror, "..");
+    for (size_t i = 0; i < 7; i++) {
+        record_dir_encode(bytes, &bad[i]);
+        cr_assert_eq(record_dir_decode(&back, bytes, sizeof bytes), -EBADMSG, "number %zu", i);
+    }
+    record_dir_encode(bytes, &good);
+    cr_assert_eq(record_dir_decode(&back, bytes, sizeof bytes - 1), -EBADMSG);
+    memset(bytes + 40, 'a', RECORD_MIRROR_MAX);
+    cr_assert_eq(record_dir_decode(&back, bytes, sizeof bytes), -EBADMSG, "not terminated");
+}

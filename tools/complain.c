@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "verb.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void say(const char *format, va_list arguments, const char *end)
+{
+    fflush(stdout);
+    flockfile(stderr);
+    fputs("shunt: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs(end, stderr);
+    funlockfile(stderr);
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments, "\n");
+    va_end(arguments);
+}
+
+int complain_usage(const struct verb *verb, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments, "");
+    va_end(arguments);
+    fprintf(stderr, ": see `shunt %s --help`\n", verb->name);
+    return STATUS_USAGE;
+}
+
+static const struct {
+    int error;
+    const char *sentence;
+} sentences[] = {
+    {ENOENT, "no such file or directory in the union"},
+    {ENOTUNIQ,
+     "lies in no root of shunt: there is no .shunt in a directory above it, so `ls` shows all there is"},
+    {EINVAL, "is shunt's own, not a part of the union: look at it without shunt"},
+    {EBADMSG, "holds a .shunt-dir that is no marker, so its mirrors are not known: see `shunt fsck`"},
+    {EACCES, "permission denied: ask its owner, or run as the user who may read it"},
+    {EPERM, "not permitted: run as the user who owns it"},
+    {EROFS, "the file system is read-only: mount it for writing first"},
+    {ENOSPC, "no space is left on the file system: make room and run this again"},
+    {EDQUOT, "the quota is used up: make room and run this again"},
+    {ENAMETOOLONG, "the path is too long: change to a directory further down and give a shorter one"},
+    {EXDEV, "lies on another file system than the branch, and shunt copies no data: move it by hand"},
+};
+
+void complain_of(const char *path, int error)
+{
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (sentences[i].error == -error) {
+            complain("%s: %s", path, sentences[i].sentence);
+            return;
+        }
+    complain("%s: %s", path, strerror(-error));
+}

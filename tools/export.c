@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "export.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "hold.h"
+#include "json.h"
+#include "mirrors.h"
+#include "progress.h"
+#include "stopping.h"
+#include "union/disk.h"
+#include "union/mirror.h"
+#include "walk.h"
+
+struct export
+{
+    const struct export_options *options;
+    struct union_root root;
+    struct progress progress;
+    struct json json;
+    struct statx root_before;
+    struct mirror_names left; /* of directories that could not be exported wholly */
+    size_t files, about, directories, conflicts, orphans;
+    bool blind;    /* a directory could not be read: a mirror without a marker need not be an orphan */
+    bool failed;   /* something was complained of */
+    bool hopeless; /* ... that will be so everywhere */
+};
+
+static void fail(struct export *export, const char *path, int error)
+{
+    progress_finish(&export->progress);
+    complain_of(path, error);
+    export->failed = true;
+}
+
+/* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to him
+ * for the time of the export. Who is not its owner gets the kernel's refusal later. */
+static bool loosen(int fd, const struct statx *before)
+{
+    char proc[DISK_PROC_SIZE];
+    if ((before->stx_mode & 0300) == 0300 || before->stx_uid != geteuid() || geteuid() == 0)
+        return false;
+    disk_proc(proc, fd);
+    return SYS3(SYS_fchmodat, AT_FDCWD, proc, (before->stx_mode & 07777) | 0700) == 0;
+}
+
+static void put_back(int fd, const struct statx *before, bool loosened)
+{
+    char proc[DISK_PROC_SIZE];
+    struct timespec times[2] = {{before->stx_atime.tv_sec, before->stx_atime.tv_nsec},
+                                {before->stx_mtime.tv_sec, before->stx_mtime.tv_nsec}};
+    disk_proc(proc, fd);
+    if (loosened)
+        SYS3(SYS_fchmodat, AT_FDCWD, proc, before->stx_mode & 07777);
+    sys_utimensat(AT_FDCWD, proc, times, 0);
+}
+
+static int loosen_leaf(int mirror, const char *name)
+{
+    struct statx stat;
+    int fd = sys_openat(mirror, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat);
+    if (error == 0)
+        loosen(fd, &stat);
+    sys_close(fd);
+    return error;
+}
+
+/* Mirrors and leaves have the mode of their directory; they end here, so nothing is put back. */
+static void loosen_mirror(const struct export *export, uint16_t branch, const char *mirror)
+{
+    char path[PATH_MAX], buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    if (mirrors_branch_path(&export->root, branch, path, sizeof path) < 0)
+        return;
+    int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (loosen_leaf(fd, mirror) == 0 && disk_scan_init(&scan, fd, mirror, buffer, sizeof buffer) == 0) {
+        while (disk_scan_next(&scan, &one) > 0)
+            loosen_leaf(scan.fd, one->name);
+        disk_scan_finish(&scan);
+    }
+    sys_close(fd);
+}
+
+static void show_progress(struct export *export)
+{
+    if (progress_due(&export->progress))
+        progress_line(&export->progress, "exported %zu of about %zu files in %zu directories", export->files,
+                      export->about, export->directories);
+}
+
+static void complain_appeared(struct export *export, const char *where)
+{
+    progress_finish(&export->progress);
+    complain(
+        "%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again",
+        where);
+    export->failed = true;
+}
+
+/* One file. 0, also if it ended by itself; else -errno after a complaint. */
+static int export_file(struct export *export, const struct folder *folder, const struct union_name *name)
+{
+    char where[PATH_MAX];
+    int error = folder_where(folder, &export->root, name, where, sizeof where);
+    if (error == 0 && !export->options->dry_run)
+        error = disk_rename_new(AT_FDCWD, where, folder->fd, name->name);
+    if (error == -EEXIST)
+        complain_appeared(export, where);
+    else if (error < 0 && error != -ENOENT)
+        fail(export, where, error);
+    export->hopeless |= error == -EXDEV || error == -EROFS || error == -ENOSPC || error == -EDQUOT;
+    export->files += error == 0;
+    show_progress(export);
+    return error == -ENOENT ? 0 : error;
+}
+
+static int export_files(struct export *export, const struct folder *folder)
+{
+    int error = 0;
+    for (size_t i = 0; i < folder->listing.count && error == 0; i++) {
+        if (stopping())
+            return -EINTR;
+        if (folder->listing.names[i].branch > 0)
+            error = export_file(export, folder, &folder->listing.names[i]);
+    }
+    return error;
+}
+
+static int remove_mirrors(struct export *export, const struct folder *folder)
+{
+    const char *mirror = folder->listing.marker.mirror;
+    char path[PATH_MAX];
+    for (size_t i = 1; i <= export->root.branch_count; i++) {
+        int error = mirrors_branch_path(&export->root, (uint16_t)i, path, sizeof path);
+        if (error == 0)
+            error = mirror_remove(path, mirror);
+        if (error < 0) {
+            fail(export, path, error);
+            return error;
+        }
+    }
+    return 0;
+}
+
+static int export_marked(struct export *export, const struct walk *walk)
+{
+    const struct folder *folder = &walk->folder;
+    const char *mirror = folder->listing.marker.mirror;
+    bool loosened = loosen(folder->fd, &walk->before);
+    if ((walk->before.stx_mode & 0300) != 0300)
+        for (size_t i = 1; i <= export->root.branch_count; i++)
+            loosen_mirror(export, (uint16_t)i, mirror);
+    int error = export_files(export, folder);
+    if (error == 0)
+        error = remove_mirrors(export, folder);
+    if (error == 0)
+        error = sys_unlinkat(folder->fd, LAYOUT_MARKER, 0);
+    put_back(folder->fd, &walk->before, loosened);
+    return error;
+}
+
+static size_t count_redirected(const struct listing *listing)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++)
+        count += listing->names[i].branch > 0;
+    return count;
+}
+
+static void tell_directory(struct export *export, const struct folder *folder)
+{
+    size_t files = count_redirected(&folder->listing);
+    if (export->options->dry_run && !export->options->json)
+        printf("would export %zu file%s into %s\n", files, files == 1 ? "" : "s", folder->path);
+}
+
+/* A directory without a marker may have been touched too: LISTING_SETTLE takes away one that was copied. */
+static void export_folder(struct export *export, const struct walk *walk)
+{
+    const struct folder *folder = &walk->folder;
+    struct statx now;
+    export->conflicts += folder->listing.conflicts;
+    if (!folder->listing.marked) {
+        if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
+            (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec ||
+             now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
+            put_back(folder->fd, &walk->before, false);
+        return;
+    }
+    export->directories++;
+    tell_directory(export, folder);
+    int error = export->options->dry_run ? export_files(export, folder) : export_marked(export, walk);
+    if (error < 0 && !export->failed && error != -EINTR)
+        fail(export, folder->path, error);
+    if (error < 0 || export->options->dry_run)
+        error = mirror_names_add(&export->left, folder->listing.marker.mirror);
+    export->blind |= error == -ENOMEM;
+}
+
+static void export_trunk(struct export *export)
+{
+    struct walk walk;
+    unsigned flags = WALK_ONE_DEVICE | (export->options->dry_run ? 0 : WALK_SETTLE);
+    int more = walk_init(&walk, &export->root, ".", flags);
+    if (more < 0)
+        fail(export, export->root.path, more);
+    bool first = true;
+    for (; more == 0 && !stopping() && !export->hopeless && (more = walk_next(&walk)) != 0; more = 0) {
+        if (first)
+            export->root_before = walk.before;
+        first = false;
+        show_progress(export);
+        if (more > 0) {
+            export_folder(export, &walk);
+            continue;
+        }
+        fail(export, walk.folder.path, more);
+        export->blind = true;
+    }
+    walk_finish(&walk);
+}
+
+/* Only to say how much there is to do. */
+static void count_ahead(struct export *export)
+{
+    struct mirror_names none = {0};
+    struct mirrors mirrors;
+    if (!export->progress.on)
+        return;
+    mirrors_init(&mirrors, &export->root, &none);
+    for (size_t i = 0; i < mirrors.count; i++)
+        export->about += mirrors.all[i].files;
+    mirrors_finish(&mirrors);
+}
+
+static void complain_left(struct export *export, const struct mirror_found *mirror)
+{
+    const char *root = export->root.path, *branch = export->root.branches[mirror->branch - 1];
+    export->failed = true;
+    if (mirror->foreign)
+        complain("%s/" LAYOUT_BRANCHES "/%s/%s is not shunt's: move it elsewhere and run this again", root,
+                 branch, mirror->name);
+    else if (!export->blind)
+        complain("%s/" LAYOUT_BRANCHES
+                 "/%s/%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore "
+                 "%s` to get them back or `shunt fsck --delete %s` to remove them",
+                 root, branch, mirror->name, mirror->files, mirror->files == 1 ? "" : "s", root, root);
+}
+
+/* What no directory claimed. An empty mirror holds nothing that could be lost. */
+static void look_at_mirrors(struct export *export)
+{
+    struct mirrors mirrors;
+    char path[PATH_MAX];
+    int error = mirrors_init(&mirrors, &export->root, &export->left);
+    if (error < 0)
+        fail(export, export->root.path, error);
+    for (size_t i = 0; i < mirrors.count; i++) {
+        const struct mirror_found *mirror = &mirrors.all[i];
+        if (mirror->known)
+            continue;
+        if (!mirror->foreign && mirror->files == 0 && !export->options->dry_run &&
+            mirrors_branch_path(&export->root, mirror->branch, path, sizeof path) == 0 &&
+            mirror_remove(path, mirror->name) == 0)
+            continue;
+        if (!mirror->foreign && mirror->files == 0)
+            continue;
+        export->orphans += !mirror->foreign && !export->blind;
+        complain_left(export, mirror);
+    }
+    mirrors_finish(&mirrors);
+}
+
+static void unlink_all(int directory, const char *name)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    if (disk_scan_init(&scan, directory, name, buffer, sizeof buffer) < 0)
+        return;
+    while (disk_scan_next(&scan, &one) > 0)
+        sys_unlinkat(scan.fd, one->name, 0);
+    disk_scan_finish(&scan);
+}
+
+static int remove_directory(int root, const char *path)
+{
+    int error = sys_unlinkat(root, path, AT_REMOVEDIR);
+    return error == -ENOENT ? 0 : error;
+}
+
+static int remove_branches(const struct export *export, int root)
+{
+    int error = 0;
+    for (size_t i = 0; i < export->root.branch_count && error == 0; i++) {
+        char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX];
+        snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", export->root.branches[i]);
+        error = remove_directory(root, path);
+    }
+    return error < 0 ? error : remove_directory(root, LAYOUT_BRANCHES);
+}
+
+/* The claim on the root goes last but for what is of no use without it. */
+static int remove_own(const struct export *export, int root)
+{
+    int error = remove_branches(export, root);
+    if (error < 0)
+        return error;
+    unlink_all(root, LAYOUT_OWN "/session");
+    error = remove_directory(root, LAYOUT_OWN "/session");
+    if (error < 0)
+        return error;
+    sys_unlinkat(root, LAYOUT_OWN "/README", 0);
+    sys_unlinkat(root, LAYOUT_OWN "/root", 0);
+    return remove_directory(root, LAYOUT_OWN);
+}
+
+static void remove_shunt(struct export *export)
+{
+    int root = sys_openat(AT_FDCWD, export->root.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    bool loosened = root >= 0 && loosen(root, &export->root_before);
+    int error = root < 0 ? root : remove_own(export, root);
+    if (error == -ENOTEMPTY || error == -EEXIST) {
+        complain("%s/" LAYOUT_OWN
+                 " holds something that is not shunt's: look what it is, move it, and run this again",
+                 export->root.path);
+        export->failed = true;
+    } else if (error < 0) {
+        fail(export, export->root.path, error);
+    }
+    if (root >= 0) {
+        put_back(root, &export->root_before, loosened);
+        sys_close(root);
+    }
+}
+
+static void tell_json(struct export *export, bool complete)
+{
+    struct json *json = &export->json;
+    json_open(json, NULL, '{');
+    json_text(json, "root", export->root.path);
+    json_bool(json, "dry_run", export->options->dry_run);
+    json_unsigned(json, "files", export->files);
+    json_unsigned(json, "directories", export->directories);
+    json_unsigned(json, "conflicts", export->conflicts);
+    json_unsigned(json, "orphans", export->orphans);
+    json_bool(json, "complete", complete);
+    json_close(json, '}');
+}
+
+static void tell(struct export *export, bool complete)
+{
+    bool dry = export->options->dry_run;
+    progress_finish(&export->progress);
+    if (export->options->json) {
+        tell_json(export, complete);
+        return;
+    }
+    if (export->options->quiet && complete)
+        return;
+    printf("%s %zu file%s in %zu director%s", dry ? "would export" : "exported", export->files,
+           export->files == 1 ? "" : "s", export->directories, export->directories == 1 ? "y" : "ies");
+    if (export->conflicts > 0)
+        printf(", %zu that lost a conflict kept as NAME.shunt-conflict-NODE", export->conflicts);
+    printf("%s%s%s\n", complete && !dry ? ": " : "", complete && !dry ? export->root.path : "",
+           complete && !dry ? " is a plain directory" : "");
+}
+
+static int finish(struct export *export, int signal)
+{
+    if (!signal)
+        look_at_mirrors(export);
+    if (!signal && !export->failed && !export->options->dry_run)
+        remove_shunt(export);
+    tell(export, !signal && !export->failed);
+    mirror_names_finish(&export->left);
+    if (!signal)
+        return export->failed ? STATUS_FAILED : STATUS_OK;
+    complain("interrupted, nothing is lost: run `shunt export %s` again to go on", export->root.path);
+    return 128 + signal;
+}
+
+static int export_held(struct export *export)
+{
+    stopping_catch();
+    progress_init(&export->progress, export->options->progress);
+    count_ahead(export);
+    export_trunk(export);
+    int signal = stopping();
+    int status = finish(export, signal);
+    stopping_release();
+    return status;
+}
+
+static bool has_own(const char *root)
+{
+    struct statx stat;
+    int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    int error = sys_statx(fd, LAYOUT_OWN, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    sys_close(fd);
+    return error == 0;
+}
+
+/* Nothing of shunt's in it: it is plain already, unless it is a part of a root. */
+static int export_plain(struct export *export, const char *root)
+{
+    struct union_root above;
+    if (union_root_init(&above, root, LISTING_FIND_ROOT) == 0) {
+        complain("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`",
+                 root, above.path, above.path);
+        union_root_finish(&above);
+        return STATUS_FAILED;
+    }
+    if (export->options->json)
+        tell_json(export, true);
+    else if (!export->options->quiet)
+        printf("%s is a plain directory already\n", root);
+    return STATUS_OK;
+}
+
+static int export_claimed(struct export *export)
+{
+    struct hold hold;
+    if (export->options->dry_run)
+        return hold_is_taken(export->root.path) ? STATUS_FAILED : export_held(export);
+    if (hold_take(&hold, export->root.path, "export") < 0)
+        return STATUS_FAILED;
+    int status = export_held(export);
+    hold_release(&hold);
+    return status;
+}
+
+int export_root(const char *root, const struct export_options *options)
+{
+    struct export export = {.options = options};
+    int error = union_root_init(&export.root, root, 0);
+    if (error < 0) {
+        complain_of(root, error);
+        return STATUS_FAILED;
+    }
+    int status =
+        has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
+    union_root_finish(&export.root);
+    return status;
+}

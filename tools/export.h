@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Makes a root a plain directory again: files are renamed out of the branches into the trunk, markers and
+ * `.shunt` go.
+ *
+ * It replaces nothing and removes nothing but what is shunt's own and empty. Stopped at any point, it leaves
+ * a root that it can be run on again. */
+
+#include <stdbool.h>
+
+#include "verb.h"
+
+struct export_options {
+    bool dry_run;  /* only say what would be done */
+    bool json;     /* the result as an object */
+    bool progress; /* show it even if standard error is no terminal */
+    bool quiet;    /* say nothing of success */
+};
+
+/* The exit status: STATUS_OK, STATUS_FAILED after a complaint, or 128 and the signal that interrupted it. */
+int export_root(const char *root, const struct export_options *);

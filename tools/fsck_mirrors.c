@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "fsck.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "union/disk.h"
+#include "union/mirror.h"
+
+static int remove_mirror(const struct fsck *fsck, const struct mirror_found *mirror)
+{
+    char path[PATH_MAX];
+    int error = mirrors_branch_path(&fsck->root, mirror->branch, path, sizeof path);
+    return error < 0 ? error : mirror_remove(path, mirror->name);
+}
+
+/* One pass would do but on file systems that skip names when others go meanwhile. */
+static bool remove_unfinished(const struct fsck *fsck, const struct mirror_found *mirror)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int fd = mirrors_open(&fsck->root, mirror), error = 0;
+    if (fd < 0)
+        return false;
+    disk_scan_of(&scan, fd, buffer, sizeof buffer);
+    while (disk_scan_next(&scan, &one) > 0)
+        if (mirrors_is_unfinished(one->name) && sys_unlinkat(fd, one->name, AT_REMOVEDIR) < 0)
+            error = -1;
+    disk_scan_finish(&scan);
+    return error == 0;
+}
+
+static void look_at_known(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
+{
+    if (fsck->served)
+        return;
+    if (mirror->unfinished > 0)
+        fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && remove_unfinished(fsck, mirror), "unfinished-leaf",
+                  path, "a leaf was not made to its end (%zu)", mirror->unfinished);
+    if (mirror->files == 0)
+        fsck_tell(fsck, FSCK_NOTE, fsck->repair && remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
+                  "nothing is in it now");
+}
+
+/* Who cannot read every marker, or has a bad one, cannot know whose files he would delete. */
+static bool may_delete(const struct fsck *fsck)
+{
+    return fsck->delete &&!fsck->blind && fsck->markers_bad == 0;
+}
+
+static void tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path,
+                        const char *why)
+{
+    fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s of a directory that is gone%s",
+              mirror->files, mirror->files == 1 ? "" : "s", why);
+}
+
+static void look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
+{
+    if (mirror->files == 0) {
+        fsck_tell(fsck, FSCK_REPAIRABLE,
+                  !fsck->blind && (fsck->repair || fsck->restore || fsck->delete) &&
+                      remove_mirror(fsck, mirror) == 0,
+                  "empty-orphan", path, "an empty mirror of a directory that is gone");
+        return;
+    }
+    if (fsck->blind) {
+        tell_orphan(fsck, mirror, path, ", or of one that could not be read: nothing is done about it");
+        return;
+    }
+    if (!fsck->restore && !fsck->delete) {
+        tell_orphan(fsck, mirror, path, ": --restore gets them back, --delete removes them");
+        return;
+    }
+    if (fsck->delete &&!may_delete(fsck)) {
+        tell_orphan(fsck, mirror, path,
+                    ", or of the one with the bad .shunt-dir: not deleted, use --restore");
+        return;
+    }
+    int error = fsck->restore ? fsck_restore(&fsck->root, mirror) : fsck_delete(&fsck->root, mirror);
+    if (error < 0) {
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "could not be %s (%s)",
+                  fsck->restore ? "restored" : "deleted", strerror(-error));
+        return;
+    }
+    fsck_tell(fsck, FSCK_REPAIRABLE, true, "orphan", path, "%zu file%s %s%s", mirror->files,
+              mirror->files == 1 ? "" : "s", fsck->restore ? "moved to shunt-restored/" : "deleted",
+              fsck->restore ? mirror->name : "");
+}
+
+static void look_at(struct fsck *fsck, const struct mirror_found *mirror)
+{
+    char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX + NAME_MAX + 1];
+    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s", fsck->root.branches[mirror->branch - 1],
+             mirror->name);
+    if (mirror->foreign)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path, "it is not shunt's: move it elsewhere");
+    else if (mirror->known)
+        look_at_known(fsck, mirror, path);
+    else
+        look_at_orphan(fsck, mirror, path);
+}
+
+void fsck_mirrors(struct fsck *fsck)
+{
+    struct mirrors mirrors;
+    int error = mirrors_init(&mirrors, &fsck->root, &fsck->known);
+    if (error < 0)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", LAYOUT_BRANCHES, "a branch cannot be read (%s)",
+                  strerror(-error));
+    for (size_t i = 0; i < mirrors.count; i++)
+        look_at(fsck, &mirrors.all[i]);
+    mirrors_finish(&mirrors);
+}

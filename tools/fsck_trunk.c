@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "fsck.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "verb.h"
+#include "walk.h"
+
+/* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */
+static bool settle(const struct fsck *fsck, const struct folder *folder)
+{
+    struct listing again;
+    if (!fsck->repair || listing_init(&again, &fsck->root, folder->fd, folder->path, 0, LISTING_SETTLE) < 0)
+        return false;
+    listing_finish(&again);
+    return true;
+}
+
+/* `marker` is what stood there before anything was settled. */
+static void tell_marker(struct fsck *fsck, const struct folder *folder, const struct marker *marker,
+                        bool settled)
+{
+    if (!folder->listing.marked)
+        fsck_tell(fsck, FSCK_REPAIRABLE, settled, "copied-marker", folder->path,
+                  "its .shunt-dir came with a copy of %s, whose files are not its own", marker->path);
+    else if (!dirid_equal(marker->directory, folder->listing.id))
+        fsck_tell(fsck, FSCK_REPAIRABLE, settled, "restored-marker", folder->path,
+                  "its .shunt-dir was written for a directory that is gone, and this is taken for what "
+                  "became of it");
+}
+
+static void tell_conflicts(struct fsck *fsck, const struct folder *folder, bool settled)
+{
+    for (size_t i = 0; i < folder->listing.count; i++) {
+        const struct union_name *name = &folder->listing.names[i];
+        char path[PATH_MAX];
+        if (strcmp(name->name, name->on_disk) != 0 &&
+            folder_path(folder, name->on_disk, path, sizeof path) == 0)
+            fsck_tell(fsck, FSCK_REPAIRABLE, settled, "conflict", path,
+                      "is there twice, and the one that lost is called %s", name->name);
+    }
+}
+
+static void look_at_folder(struct fsck *fsck, const struct folder *folder)
+{
+    struct marker marker;
+    const struct listing *listing = &folder->listing;
+    fsck->directories++;
+    if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
+        fsck->blind = true;
+    if (marker_read(folder->fd, &marker) < 0)
+        return;
+    bool settled = settle(fsck, folder);
+    tell_marker(fsck, folder, &marker, settled);
+    tell_conflicts(fsck, folder, settled);
+}
+
+static void tell_unlisted(struct fsck *fsck, const char *path, int error)
+{
+    if (error == -EBADMSG) {
+        fsck->markers_bad++;
+        fsck_tell(fsck, FSCK_TROUBLE, false, "bad-marker", path,
+                  "its .shunt-dir is no marker, so its mirrors look like orphans: get it from a backup, or "
+                  "run `shunt fsck "
+                  "--restore` and then remove it");
+        return;
+    }
+    fsck->blind = true;
+    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below",
+              strerror(-error));
+}
+
+void fsck_trunk(struct fsck *fsck)
+{
+    struct walk walk;
+    int more = walk_init(&walk, &fsck->root, ".", WALK_ONE_DEVICE);
+    if (more < 0)
+        tell_unlisted(fsck, ".", more);
+    for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0)
+        if (more < 0)
+            tell_unlisted(fsck, walk.folder.path, more);
+        else
+            look_at_folder(fsck, &walk.folder);
+    walk_finish(&walk);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Writes JSON, one piece after the other, to standard output. The writer places commas and indents; the
+ * caller opens and closes. Keys are NULL inside an array. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json {
+    unsigned depth;
+    bool begun; /* the innermost has something in it */
+};
+
+void json_open(struct json *, const char *key, char bracket);
+void json_close(struct json *, char bracket);
+/* Bytes that are no UTF-8 are written as \u0080 to \u00ff, each by its own value. NULL: null. */
+void json_text(struct json *, const char *key, const char *value);
+void json_number(struct json *, const char *key, int64_t value);
+void json_unsigned(struct json *, const char *key, uint64_t value);
+void json_bool(struct json *, const char *key, bool value);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "mirrors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "union/disk.h"
+
+#define MIRRORS_BUFFER 32768
+#define MIRRORS_UNFINISHED ".new-"
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int mirror_names_add(struct mirror_names *known, const char *mirror)
+{
+    if (known->count == known->room) {
+        size_t room = known->room ? 2 * known->room : 64;
+        void *more = realloc(known->names, room * sizeof *known->names);
+        if (!more)
+            return -ENOMEM;
+        known->names = more;
+        known->room = room;
+    }
+    strcpy(known->names[known->count++], mirror);
+    return 0;
+}
+
+void mirror_names_finish(struct mirror_names *known)
+{
+    free(known->names);
+    *known = (struct mirror_names){0};
+}
+
+static bool is_known(const struct mirror_names *known, const char *name)
+{
+    return known->count > 0 && bsearch(name, known->names, known->count, sizeof *known->names, compare_names);
+}
+
+bool mirrors_is_unfinished(const char *leaf)
+{
+    return !strncmp(leaf, MIRRORS_UNFINISHED, sizeof MIRRORS_UNFINISHED - 1);
+}
+
+int mirrors_branch_path(const struct union_root *root, uint16_t branch, char *to, size_t size)
+{
+    struct text t;
+    text_init(&t, to, size);
+    text_add(&t, root->path);
+    text_add(&t, "/" LAYOUT_BRANCHES "/");
+    text_add(&t, root->branches[branch - 1]);
+    return text_ok(&t) ? 0 : -ENAMETOOLONG;
+}
+
+int mirrors_open(const struct union_root *root, const struct mirror_found *mirror)
+{
+    char path[PATH_MAX];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    layout_mirror(&t, root->path, root->branches[mirror->branch - 1], mirror->name);
+    return text_ok(&t) ? sys_openat(AT_FDCWD, path, DISK_DIRECTORY, 0) : -ENAMETOOLONG;
+}
+
+static int leaf_files(int mirror, const char *leaf, mirrors_each *each, void *argument)
+{
+    char buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int answer = disk_scan_init(&scan, mirror, leaf, buffer, sizeof buffer);
+    while (answer >= 0 && (answer = disk_scan_next(&scan, &one)) > 0) {
+        answer = each(scan.fd, one->name, argument);
+        if (answer != 0)
+            break;
+    }
+    disk_scan_finish(&scan);
+    return answer;
+}
+
+int mirrors_files(int mirror, mirrors_each *each, void *argument)
+{
+    char buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    uint32_t leaf;
+    int answer = disk_scan_init(&scan, mirror, ".", buffer, sizeof buffer);
+    while (answer >= 0 && (answer = disk_scan_next(&scan, &one)) > 0) {
+        if (!layout_number(one->name, strlen(one->name), &leaf))
+            continue;
+        answer = leaf_files(mirror, one->name, each, argument);
+        if (answer != 0)
+            break;
+    }
+    disk_scan_finish(&scan);
+    return answer;
+}
+
+static int count_one(int leaf, const char *name, void *count)
+{
+    ++*(size_t *)count;
+    return 0;
+}
+
+/* What is neither a leaf nor going to be one counts as a file: it is in the way of removing the mirror. */
+static int look_into(int fd, struct mirror_found *found)
+{
+    char buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    uint32_t leaf;
+    int answer = disk_scan_init(&scan, fd, ".", buffer, sizeof buffer);
+    while (answer >= 0 && (answer = disk_scan_next(&scan, &one)) > 0) {
+        bool is_leaf = layout_number(one->name, strlen(one->name), &leaf);
+        found->unfinished += mirrors_is_unfinished(one->name);
+        found->files += !is_leaf && !mirrors_is_unfinished(one->name);
+    }
+    disk_scan_finish(&scan);
+    return answer < 0 ? answer : mirrors_files(fd, count_one, &found->files);
+}
+
+/* LABEL-ID, with 12 hexadecimal digits. */
+static bool is_mirror_name(const char *name)
+{
+    size_t length = strlen(name);
+    if (length < 14 || length >= RECORD_MIRROR_MAX || name[length - 13] != '-')
+        return false;
+    return strspn(name + length - 12, "0123456789abcdef") == 12;
+}
+
+static int add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
+               uint16_t branch, const char *name)
+{
+    if (mirrors->count == mirrors->room) {
+        size_t room = mirrors->room ? 2 * mirrors->room : 64;
+        void *more = realloc(mirrors->all, room * sizeof *mirrors->all);
+        if (!more)
+            return -ENOMEM;
+        mirrors->all = more;
+        mirrors->room = room;
+    }
+    struct mirror_found *found = &mirrors->all[mirrors->count++];
+    *found = (struct mirror_found){.branch = branch, .known = is_known(known, name)};
+    strcpy(found->name, name);
+    int fd = is_mirror_name(name) ? mirrors_open(root, found) : -ENOTDIR;
+    found->foreign = fd == -ENOTDIR || fd == -ELOOP;
+    if (fd < 0)
+        return found->foreign ? 0 : fd;
+    int error = look_into(fd, found);
+    sys_close(fd);
+    return error;
+}
+
+static int read_branch(struct mirrors *mirrors, const struct union_root *root,
+                       const struct mirror_names *known, uint16_t branch)
+{
+    char path[PATH_MAX], buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int more = mirrors_branch_path(root, branch, path, sizeof path);
+    if (more < 0)
+        return more;
+    more = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
+    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
+        more = add(mirrors, root, known, branch, one->name);
+    disk_scan_finish(&scan);
+    return more == -ENOENT ? 0 : more;
+}
+
+int mirrors_init(struct mirrors *mirrors, const struct union_root *root, struct mirror_names *known)
+{
+    *mirrors = (struct mirrors){0};
+    if (known->count > 0)
+        qsort(known->names, known->count, sizeof *known->names, compare_names);
+    int first = 0;
+    for (size_t i = 1; i <= root->branch_count; i++) {
+        int error = read_branch(mirrors, root, known, (uint16_t)i);
+        if (first == 0)
+            first = error;
+    }
+    return first;
+}
+
+void mirrors_finish(struct mirrors *mirrors)
+{
+    free(mirrors->all);
+    *mirrors = (struct mirrors){0};
+}

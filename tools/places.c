@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "places.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verb.h"
+
+/* Relative to the executable's directory, the build directory first. SHUNT_DAEMON_FROM_BIN and
+ * SHUNT_PRELOAD_FROM_BIN are the way from bindir to what is installed, so a tree that was moved as a whole
+ * still works. */
+static const char *const daemon_places[] = {"../daemon/shuntd", SHUNT_DAEMON_FROM_BIN, "shuntd", NULL};
+static const char *const preload_places[] = {"../lib/shim/libshunt_preload.so", SHUNT_PRELOAD_FROM_BIN, NULL};
+
+static bool own_directory(char to[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", to, PATH_MAX - 1);
+    if (length <= 0)
+        return false;
+    to[length] = '\0';
+    char *slash = strrchr(to, '/');
+    *slash = '\0';
+    return true;
+}
+
+static int look(const char *const *places, const char *what, char to[PATH_MAX])
+{
+    char directory[PATH_MAX], candidate[2 * PATH_MAX];
+    if (!own_directory(directory)) {
+        complain("/proc/self/exe cannot be read, so %s cannot be found: mount /proc", what);
+        return -1;
+    }
+    for (; *places; places++) {
+        bool absolute = **places == '/';
+        snprintf(candidate, sizeof candidate, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/",
+                 *places);
+        if (realpath(candidate, to) && access(to, R_OK) == 0)
+            return 0;
+    }
+    complain("%s is not beside %s/shunt: build or install shunt as a whole", what, directory);
+    return -1;
+}
+
+int places_daemon(char to[PATH_MAX])
+{
+    return look(daemon_places, "shuntd", to);
+}
+
+int places_preload(char to[PATH_MAX])
+{
+    return look(preload_places, "libshunt_preload.so", to);
+}

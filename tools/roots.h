@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The roots a verb works on: every --root, or else $SHUNT_ROOT. */
+
+#include <limits.h>
+#include <stddef.h>
+
+#define ROOTS_MAX 64
+
+struct roots {
+    size_t count;
+    char *paths[ROOTS_MAX]; /* canonical */
+};
+
+void roots_init(struct roots *);
+void roots_finish(struct roots *);
+/* One --root: 0, or -1 after a complaint. The same root twice is one. */
+int roots_add(struct roots *, const char *path);
+/* If there was no --root, takes those of $SHUNT_ROOT. 0, or -1 after a complaint: none at all, or a bad one.
+ */
+int roots_default(struct roots *);
+/* Joined with `:`, to be freed; NULL: no memory. */
+char *roots_join(const struct roots *);

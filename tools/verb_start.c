@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <getopt.h>
+
+#include "daemon.h"
+#include "verb.h"
+#include "verbs.h"
+
+const struct choice verb_start_choices[] = {
+    {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {'n', "node", "NAME", "what this node is called (default: the host's name)"},
+    {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
+    {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
+    {0},
+};
+
+static int start(const struct roots *roots, struct daemon_options *options, const char *node)
+{
+    return daemon_node(options, node) == 0 && daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+static int take_options(const struct verb *verb, int argc, char **argv, struct roots *roots,
+                        struct daemon_options *options, const char **node)
+{
+    int option;
+    while ((option = verb_option(verb, argc, argv)) >= 0)
+        switch (option) {
+        case 'r':
+            if (roots_add(roots, optarg) < 0)
+                return VERB_WRONG;
+            break;
+        case 'n':
+            *node = optarg;
+            break;
+        case 'p':
+            options->placement = optarg;
+            break;
+        default:
+            options->leaf_full = optarg;
+        }
+    return option;
+}
+
+int verb_start(const struct verb *verb, int argc, char **argv)
+{
+    struct roots roots;
+    struct daemon_options options = {0};
+    const char *node = NULL;
+    roots_init(&roots);
+    int end = take_options(verb, argc, argv, &roots, &options, &node);
+    int status = verb_status(end);
+    if (end == VERB_END && optind < argc)
+        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (end == VERB_END)
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : start(&roots, &options, node);
+    roots_finish(&roots);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+#include "roots.h"
+#include "session/session.h"
+#include "union/listing.h"
+#include "verb.h"
+#include "verbs.h"
+
+const struct choice verb_status_choices[] = {
+    {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {VERB_LONG + 1, "json", NULL, "an array of objects, one for each root"},
+    {0},
+};
+
+struct standing {
+    const char *root;
+    int error; /* of reading the session; 0: there is one */
+    int lives; /* as session_lives */
+    size_t branches;
+    struct session session;
+};
+
+static void look(struct standing *standing, const char *root)
+{
+    struct union_root opened;
+    *standing = (struct standing){.root = root, .error = session_read(root, &standing->session)};
+    if (standing->error == -ENOTDIR)
+        standing->error = -ENOENT;
+    if (standing->error == 0)
+        standing->lives = session_lives(&standing->session);
+    if (union_root_init(&opened, root, 0) < 0)
+        return;
+    standing->branches = opened.branch_count;
+    union_root_finish(&opened);
+}
+
+static const char *state(const struct standing *standing)
+{
+    if (standing->error == -ENOENT)
+        return "none";
+    if (standing->error < 0)
+        return "unreadable";
+    return standing->lives == 1 ? "alive" : standing->lives == 0 ? "dead" : "elsewhere";
+}
+
+static void print_json(struct json *json, const struct standing *standing)
+{
+    const struct session *session = &standing->session;
+    json_open(json, NULL, '{');
+    json_text(json, "root", standing->root);
+    json_text(json, "state", state(standing));
+    json_unsigned(json, "branches", standing->branches);
+    if (standing->error == 0) {
+        json_text(json, "host", session->host);
+        json_text(json, "node", session->node);
+        json_text(json, "branch", session->branch);
+        json_number(json, "pid", session->pid);
+        json_text(json, "user", session->user);
+        json_unsigned(json, "uid", session->uid);
+        json_unsigned(json, "since_ns", session->since);
+        json_text(json, "run_dir", session->run_dir);
+    }
+    json_close(json, '}');
+}
+
+static void print_words(const struct standing *standing)
+{
+    char words[512];
+    if (standing->error < 0) {
+        printf("%s: %s (%zu branches)\n", standing->root,
+               standing->error == -ENOENT ? "no session" : "the session cannot be read", standing->branches);
+        return;
+    }
+    session_describe(&standing->session, words, sizeof words);
+    printf("%s: %s\n", standing->root, words);
+    printf("  state    %s\n", standing->lives == 1   ? "alive"
+                              : standing->lives == 0 ? "dead: `shunt start` takes over"
+                                                     : "on another host: ask there");
+    printf("  branch   %s (of %zu)\n", standing->session.branch, standing->branches);
+    printf("  run dir  %s\n", standing->session.run_dir);
+}
+
+static int print_all(const struct roots *roots, bool as_json)
+{
+    struct json json = {0};
+    static struct standing standing;
+    int status = STATUS_OK;
+    if (as_json)
+        json_open(&json, NULL, '[');
+    for (size_t i = 0; i < roots->count; i++) {
+        look(&standing, roots->paths[i]);
+        if (as_json)
+            print_json(&json, &standing);
+        else
+            print_words(&standing);
+        if (standing.error < 0 || standing.lives == 0)
+            status = STATUS_FAILED;
+    }
+    if (as_json)
+        json_close(&json, ']');
+    return status;
+}
+
+int verb_status_of(const struct verb *verb, int argc, char **argv)
+{
+    struct roots roots;
+    bool as_json = false;
+    int end, wrong = 0;
+    roots_init(&roots);
+    while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
+        if (end == 'r')
+            wrong = roots_add(&roots, optarg);
+        else
+            as_json = true;
+    int status = wrong ? STATUS_USAGE : verb_status(end);
+    if (!wrong && end == VERB_END && optind < argc)
+        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (!wrong && end == VERB_END)
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, as_json);
+    roots_finish(&roots);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <getopt.h>
+
+#include "daemon.h"
+#include "verb.h"
+#include "verbs.h"
+
+const struct choice verb_stop_choices[] = {
+    {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {0},
+};
+
+int verb_stop(const struct verb *verb, int argc, char **argv)
+{
+    struct roots roots;
+    int end, wrong = 0;
+    roots_init(&roots);
+    while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
+        wrong = roots_add(&roots, optarg);
+    int status = wrong ? STATUS_USAGE : verb_status(end);
+    if (!wrong && end == VERB_END && optind < argc)
+        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (!wrong && end == VERB_END && roots_default(&roots) < 0)
+        status = STATUS_USAGE;
+    else if (!wrong && end == VERB_END && daemon_stop_all(&roots, roots.count) < 0)
+        status = STATUS_FAILED;
+    roots_finish(&roots);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "union/disk.h"
+
+#define WALK_BUFFER 32768
+
+static int push(struct walk *walk, const char *path)
+{
+    if (walk->count == walk->room) {
+        size_t room = walk->room ? 2 * walk->room : 64;
+        char **more = realloc(walk->steps, room * sizeof *walk->steps);
+        if (!more)
+            return -ENOMEM;
+        walk->steps = more;
+        walk->room = room;
+    }
+    char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    walk->steps[walk->count++] = copy;
+    return 0;
+}
+
+int walk_init(struct walk *walk, const struct union_root *root, const char *from, unsigned flags)
+{
+    *walk = (struct walk){.root = root, .flags = flags, .folder.fd = -1};
+    walk->root_fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (walk->root_fd < 0)
+        return walk->root_fd;
+    int error = push(walk, from);
+    if (error < 0)
+        walk_finish(walk);
+    return error;
+}
+
+void walk_finish(struct walk *walk)
+{
+    folder_close(&walk->folder);
+    while (walk->count > 0)
+        free(walk->steps[--walk->count]);
+    free(walk->steps);
+    walk->steps = NULL;
+    if (walk->root_fd >= 0)
+        sys_close(walk->root_fd);
+    walk->root_fd = -1;
+}
+
+static int push_below(struct walk *walk, const char *name)
+{
+    char path[PATH_MAX];
+    int error = folder_path(&walk->folder, name, path, sizeof path);
+    return error < 0 ? error : push(walk, path);
+}
+
+/* Last first, so that the first is on top. */
+static int push_listed(struct walk *walk)
+{
+    const struct listing *listing = &walk->folder.listing;
+    int error = 0;
+    for (size_t i = listing->count; i-- > 0 && error == 0;)
+        if (listing->names[i].type == DT_DIR && listing->names[i].branch == 0)
+            error = push_below(walk, listing->names[i].on_disk);
+    return error;
+}
+
+/* A directory that cannot be listed as a union still has directories in it. */
+static void push_unlisted(struct walk *walk)
+{
+    char buffer[WALK_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    struct statx stat;
+    bool in_root = !strcmp(walk->folder.path, ".");
+    if (disk_scan_init(&scan, walk->folder.fd, ".", buffer, sizeof buffer) < 0)
+        return;
+    while (disk_scan_next(&scan, &one) > 0)
+        if (!layout_is_ours(one->name, strlen(one->name), in_root) &&
+            sys_statx(scan.fd, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
+            S_ISDIR(stat.stx_mode))
+            push_below(walk, one->name);
+    disk_scan_finish(&scan);
+}
+
+static int list(struct walk *walk)
+{
+    int error = folder_list(&walk->folder, walk->root, walk->flags & WALK_SETTLE ? LISTING_SETTLE : 0);
+    if (error == -EBADMSG)
+        push_unlisted(walk);
+    if (error == 0)
+        error = push_listed(walk);
+    return error < 0 ? error : 1;
+}
+
+/* Opens a step's directory: 0, 1 if it is not to be walked (it went meanwhile, or it is on another device),
+ * -errno. */
+static int take(struct walk *walk, const char *path)
+{
+    int error = folder_open(&walk->folder, walk->root_fd, path);
+    if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP)
+        return 1;
+    if (error == 0)
+        error = folder_stat(&walk->folder, walk->root, NULL, &walk->before);
+    if (error < 0) {
+        folder_of(&walk->folder, -1, path);
+        return error;
+    }
+    return walk->flags & WALK_ONE_DEVICE && disk_device(&walk->before) != walk->root->device;
+}
+
+int walk_next(struct walk *walk)
+{
+    int taken = 1;
+    while (taken == 1) {
+        folder_close(&walk->folder);
+        if (walk->count == 0)
+            return 0;
+        char *path = walk->steps[--walk->count];
+        taken = take(walk, path);
+        free(path);
+    }
+    return taken < 0 ? taken : list(walk);
+}
