@@ -128,16 +128,12 @@ static int run(struct shuntd *shuntd)
 {
     uint64_t next_retirement = 0;
     int code = 0;
-    while (code == 0 && !shuntd->stop) {
+    while (code == 0 && (!shuntd->stop || disk_is_busy(shuntd->disk))) {
+        uint32_t rings = listen_rings(shuntd->listen);
         code = serve_batch(shuntd);
         retire_readers(shuntd, &next_retirement);
-        if (code == 0 && !shuntd->stop)
-            listen_wait(shuntd->listen, waits_for_time(shuntd) ? TICK : 0);
-    }
-    while (code == 0 && disk_is_busy(shuntd->disk)) {
-        code = serve_batch(shuntd);
-        if (disk_is_busy(shuntd->disk))
-            listen_wait(shuntd->listen, CLOCK_MILLISECOND * 10);
+        if (code == 0 && (!shuntd->stop || disk_is_busy(shuntd->disk)))
+            listen_wait(shuntd->listen, rings, waits_for_time(shuntd) ? TICK : 0);
     }
     serve_quiet_all(shuntd);
     return code;

@@ -45,7 +45,7 @@ struct shuntd {
     struct union_root root;
     struct session session;
     char run_dir[PATH_MAX];
-    char branch_path[PATH_MAX]; /* ROOT/.shunt/b/NODE.N */
+    char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;            /* its number */
     struct index *index;
     struct listen *listen;

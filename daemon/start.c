@@ -392,7 +392,6 @@ static void remove_run_dir(const struct shuntd *shuntd)
 
 void start_undo(struct shuntd *shuntd)
 {
-    char branch[PATH_MAX];
     bool served = shuntd->index != NULL;
     disk_destroy(shuntd->disk);
     listen_destroy(shuntd->listen);
@@ -403,10 +402,8 @@ void start_undo(struct shuntd *shuntd)
         remove_run_dir(shuntd);
     else
         rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
-    if (shuntd->branch != 0) {
-        strcpy(branch, shuntd->branch_path);
-        rmdir(branch); /* if nothing was redirected */
-    }
+    if (shuntd->branch != 0)
+        rmdir(shuntd->branch_path); /* if nothing was redirected */
     if (shuntd->session.id != 0)
         session_release(shuntd->root.path, &shuntd->session);
     union_root_finish(&shuntd->root);

@@ -83,8 +83,8 @@ int launch_exec(const struct roots *roots, const char *node, char **command)
     size_t count = 0;
     while (command[count])
         count++;
-    char **words = calloc(count + 4, sizeof *words);
-    if (!words || set_environment(roots, node) < 0)
+    char **words = set_environment(roots, node) == 0 ? calloc(count + 4, sizeof *words) : NULL;
+    if (!words)
         return LAUNCH_NO_SHIM;
     words[0] = "shunt";
     words[1] = LAUNCH_PROVE;

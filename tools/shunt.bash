@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+# bash completion for shunt: verbs and options are asked of the command itself.
+
+_shunt()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} words i
+    COMPREPLY=()
+    compopt -o filenames 2>/dev/null
+    if ((COMP_CWORD == 1)); then
+        words=$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+        mapfile -t COMPREPLY < <(compgen -W "$words --help --version" -- "$word")
+        return
+    fi
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} == -- ]]; then
+            mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
+            return
+        fi
+    done
+    case $verb:$previous in
+    help:*)
+        mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
+    *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
+    *:--root | export:* | fsck:*)
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+        [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$verb")" -- "$word") ;;
+    find:-type) mapfile -t COMPREPLY < <(compgen -W 'f d l p s' -- "$word") ;;
+    *)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$verb") --help" -- "$word")
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        fi ;;
+    esac
+}
+
+_shunt_options()
+{
+    "$1" "$2" --help | sed -n 's/^  \(-[A-Za-z0-9], \)\{0,1\}\(-[-a-z0-9]*\).*/\2/p'
+}
+
+complete -F _shunt shunt

@@ -29,7 +29,8 @@ struct standing {
 static void look(struct standing *standing, const char *root)
 {
     struct union_root opened;
-    *standing = (struct standing){.root = root, .error = session_read(root, &standing->session)};
+    *standing = (struct standing){.root = root};
+    standing->error = session_read(root, &standing->session);
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
     if (standing->error == 0)

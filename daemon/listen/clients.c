@@ -150,11 +150,6 @@ void clients_watch(struct clients *clients, pid_t pid)
     follow(clients, client);
 }
 
-bool clients_has_death(struct clients *clients)
-{
-    return __atomic_load_n(&clients->dead, __ATOMIC_ACQUIRE) != NULL;
-}
-
 pid_t clients_next_death(struct clients *clients)
 {
     pthread_mutex_lock(&clients->lock);

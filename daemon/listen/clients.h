@@ -16,6 +16,5 @@ void clients_destroy(struct clients *);
 /* Main's thread: watches that process from now on; known ones cost a look into a table. One that has ended already is
  * noted as dead. */
 void clients_watch(struct clients *, pid_t);
-bool clients_has_death(struct clients *);
 /* Main's thread: the next that ended, or 0; it is not watched any more. */
 pid_t clients_next_death(struct clients *);

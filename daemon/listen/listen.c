@@ -125,14 +125,19 @@ static bool collect(struct listen *listen)
     return any != 0;
 }
 
-void listen_wait(struct listen *listen, uint64_t limit)
+uint32_t listen_rings(struct listen *listen)
+{
+    return __atomic_load_n(&listen->road->bell, __ATOMIC_SEQ_CST);
+}
+
+/* Clients ring only while `asleep` stands, so their bits are looked at after it was raised. */
+void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
 {
     struct road *road = listen->road;
     struct timespec wait = clock_split(limit);
-    uint32_t seen = __atomic_load_n(&road->bell, __ATOMIC_SEQ_CST);
     __atomic_store_n(&road->asleep, 1, __ATOMIC_SEQ_CST);
-    if (!collect(listen) && !clients_has_death(listen->clients))
-        sys_futex_wait(&road->bell, seen, limit > 0 ? &wait : NULL);
+    if (!collect(listen))
+        sys_futex_wait(&road->bell, rings, limit > 0 ? &wait : NULL);
     __atomic_store_n(&road->asleep, 0, __ATOMIC_SEQ_CST);
 }
 

@@ -28,8 +28,11 @@ void listen_destroy(struct listen *);
 
 /* Wakes the daemon's main thread. From any thread, and from a signal handler. */
 void listen_ring(struct listen *);
+/* How often it was rung. Taken before a look at what there is to do, and handed to listen_wait after it, so that a ring in
+ * between is not slept through. */
+uint32_t listen_rings(struct listen *);
 /* Sleeps until there is something to do, or for `limit` ns (0: for as long as it takes). */
-void listen_wait(struct listen *, uint64_t limit);
+void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
 
 /* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a request among
  * them is answered -EBADMSG, so that its sender does not wait). */

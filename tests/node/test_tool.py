@@ -113,7 +113,7 @@ def test_ls_of_several_puts_files_first(shunt, union):
 
 def test_ls_follows_a_link_at_the_end_as_ls_does(shunt, union):
     assert shunt("ls", "-l", "to-out", cwd=union.root).check().endswith("to-out -> out\n")
-    assert "b\nc\n" in shunt("ls", "-l", "to-out/", cwd=union.root).check().replace(" ", "\n")
+    assert shunt("ls", "-l", "to-out/", cwd=union.root).check().count("\n") == 6
 
 
 def test_ls_prints_columns_on_a_terminal(shunt, union):
@@ -177,7 +177,7 @@ def test_tree(shunt, union):
 
 
 @pytest.mark.parametrize("words, expected", [
-    (["-name", "?"], {"out/a", "out/b", "out/c", "plain/x"}),
+    (["-name", "?"], {"", "out/a", "out/b", "out/c", "plain/x"}),
     (["-type", "d"], {"", "out", "out/sub", "plain"}),
     (["-type", "l"], {"out/link", "to-out"}),
     (["-branch", "n1.1"], {"out/b", "out/c"}),
@@ -197,17 +197,25 @@ def test_find_finds_what_native_find_does_in_a_plain_tree(shunt, union):
         assert shunt("find", spelling, cwd=union.root).check() == native
 
 
-def test_deep_trees(shunt, union):
-    """Deeper than a process may have descriptors."""
-    path = pathlib.Path("plain")
+@pytest.fixture
+def deep(union):
+    """A path with more directories than a process may have descriptors. Python's own rmtree is not up to it."""
+    path = "plain"
     for _ in range(1200):
-        path = path / "d"
-    (union.root / path).mkdir(parents=True)
+        path += "/d"
+        os.mkdir(union.root / path)
     (union.root / path / "end").write_text("")
+    yield path
+    run(["rm", "-r", union.root / "plain"]).check()
+
+
+def test_deep_trees(shunt, union, deep):
     limited = ["bash", "-c", 'ulimit -n 64; exec "$@"', "-", shunt.path]
-    assert f"{path}/end\n" in run([*limited, "find", "plain"], cwd=union.root).check()
+    assert f"{deep}/end\n" in run([*limited, "find", "plain"], cwd=union.root).check()
     assert run([*limited, "ls", "-R", "plain"], cwd=union.root).check().endswith("end\n")
-    shunt("export", union.root).check()
+    assert run([*limited, "where", f"{deep}/end"], cwd=union.root).check() == f"{union.root}/{deep}/end\n"
+    run([*limited, "export", union.root]).check()
+    assert not (union.root / ".shunt").exists()
 
 
 def test_a_copied_directory_shows_its_own_files_alone(shunt, union):
@@ -233,6 +241,7 @@ def test_a_conflict_is_shown_under_two_names(shunt, union):
     (["--frobnicate"], 2, "unknown option '--frobnicate'"),
     (["ls", "--frobnicate"], 2, "unknown option '--frobnicate'"),
     (["ls", "-lx"], 2, "unknown option '-x'"),
+    (["tree", "--json=yes"], 2, "unknown option"),
     (["find", "-frobnicate"], 2, "unknown option '-frobnicate'"),
     (["find", "-name"], 2, "an argument is missing after '-name'"),
     (["find", "-type", "x"], 2, "-type takes one of"),
@@ -470,9 +479,9 @@ def many(union, count):
 
 def test_export_shows_progress(shunt, union):
     many(union, 2000)
-    err = shunt("export", "--progress", union.root).check() and ""
     result = shunt("export", "--progress", union.root)
-    assert result.check().endswith("already\n") and err == ""
+    assert result.check().startswith("exported 2003 files")
+    assert result.err.startswith("\rexported 0 of about 2003 files") and "\033" not in result.err
 
 
 def read_until(stream, wanted, deadline=60):
