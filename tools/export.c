@@ -26,7 +26,7 @@ struct export
     struct statx root_before;
     struct mirror_names left; /* of directories that could not be exported wholly */
     size_t files, about, directories, conflicts, orphans;
-    bool blind;    /* a directory could not be read: a mirror without a marker need not be an orphan */
+    bool blind;    /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
     bool failed;   /* something was complained of */
     bool hopeless; /* ... that will be so everywhere */
 };
@@ -228,6 +228,7 @@ static void export_trunk(struct export *export)
         fail(export, walk.folder.path, more);
         export->blind = true;
     }
+    export->blind |= walk.partial || export->hopeless;
     walk_finish(&walk);
 }
 
@@ -246,16 +247,23 @@ static void count_ahead(struct export *export)
 
 static void complain_left(struct export *export, const struct mirror_found *mirror)
 {
-    const char *root = export->root.path, *branch = export->root.branches[mirror->branch - 1];
-    export->failed = true;
+    const char *root = export->root.path;
+    char path[PATH_MAX + sizeof LAYOUT_BRANCHES + LAYOUT_BRANCH_MAX + NAME_MAX + 3];
+    snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s/%s", root,
+             export->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
-        complain("%s/" LAYOUT_BRANCHES "/%s/%s is not shunt's: move it elsewhere and run this again", root,
-                 branch, mirror->name);
+        complain("%s is not shunt's: move it elsewhere and run this again", path);
     else if (!export->blind)
-        complain("%s/" LAYOUT_BRANCHES
-                 "/%s/%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore "
-                 "%s` to get them back or `shunt fsck --delete %s` to remove them",
-                 root, branch, mirror->name, mirror->files, mirror->files == 1 ? "" : "s", root, root);
+        complain("%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore %s` to get them "
+                 "back or "
+                 "`shunt fsck --delete %s` to remove them",
+                 path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
+    else if (!export->failed)
+        complain("%s holds %zu file%s of a directory that is gone, or that cannot be seen (no permission, or "
+                 "covered by a "
+                 "mount): make all of %s visible and run this again",
+                 path, mirror->files, mirror->files == 1 ? "" : "s", root);
+    export->failed = true;
 }
 
 /* What no directory claimed. An empty mirror holds nothing that could be lost. */

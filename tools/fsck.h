@@ -16,14 +16,14 @@ enum fsck_weight {
 };
 
 struct fsck {
-    bool repair, restore, delete, json;
+    bool repair, restore, discard, json;
     bool served; /* a session lives: what is unfinished may be being finished */
     struct union_root root;
     struct mirror_names known;
     struct json writer;
     size_t directories, markers_bad;
     size_t notes, repairable, repaired, troubles;
-    bool blind; /* a directory could not be read: a mirror without a marker need not be an orphan */
+    bool blind; /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
 };
 
 /* One thing found, in words. `repaired`: it is set right already. */

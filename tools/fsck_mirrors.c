@@ -48,7 +48,7 @@ static void look_at_known(struct fsck *fsck, const struct mirror_found *mirror, 
 /* Who cannot read every marker, or has a bad one, cannot know whose files he would delete. */
 static bool may_delete(const struct fsck *fsck)
 {
-    return fsck->delete &&!fsck->blind && fsck->markers_bad == 0;
+    return fsck->discard && !fsck->blind && fsck->markers_bad == 0;
 }
 
 static void tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path,
@@ -62,20 +62,22 @@ static void look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror,
 {
     if (mirror->files == 0) {
         fsck_tell(fsck, FSCK_REPAIRABLE,
-                  !fsck->blind && (fsck->repair || fsck->restore || fsck->delete) &&
+                  !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) &&
                       remove_mirror(fsck, mirror) == 0,
                   "empty-orphan", path, "an empty mirror of a directory that is gone");
         return;
     }
     if (fsck->blind) {
-        tell_orphan(fsck, mirror, path, ", or of one that could not be read: nothing is done about it");
+        tell_orphan(
+            fsck, mirror, path,
+            ", or that cannot be seen (no permission, or covered by a mount): nothing is done about it");
         return;
     }
-    if (!fsck->restore && !fsck->delete) {
+    if (!fsck->restore && !fsck->discard) {
         tell_orphan(fsck, mirror, path, ": --restore gets them back, --delete removes them");
         return;
     }
-    if (fsck->delete &&!may_delete(fsck)) {
+    if (fsck->discard && !may_delete(fsck)) {
         tell_orphan(fsck, mirror, path,
                     ", or of the one with the bad .shunt-dir: not deleted, use --restore");
         return;

@@ -43,20 +43,6 @@ static void tell_conflicts(struct fsck *fsck, const struct folder *folder, bool 
     }
 }
 
-static void look_at_folder(struct fsck *fsck, const struct folder *folder)
-{
-    struct marker marker;
-    const struct listing *listing = &folder->listing;
-    fsck->directories++;
-    if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
-        fsck->blind = true;
-    if (marker_read(folder->fd, &marker) < 0)
-        return;
-    bool settled = settle(fsck, folder);
-    tell_marker(fsck, folder, &marker, settled);
-    tell_conflicts(fsck, folder, settled);
-}
-
 static void tell_unlisted(struct fsck *fsck, const char *path, int error)
 {
     if (error == -EBADMSG) {
@@ -67,21 +53,40 @@ static void tell_unlisted(struct fsck *fsck, const char *path, int error)
                   "--restore` and then remove it");
         return;
     }
-    fsck->blind = true;
     fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below",
               strerror(-error));
+}
+
+static void look_at_folder(struct fsck *fsck, const struct folder *folder)
+{
+    struct marker marker;
+    const struct listing *listing = &folder->listing;
+    fsck->directories++;
+    if (listing->trunk_unlisted)
+        tell_unlisted(fsck, folder->path, -EACCES);
+    if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
+        fsck->blind = true;
+    if (marker_read(folder->fd, &marker) < 0)
+        return;
+    bool settled = settle(fsck, folder);
+    tell_marker(fsck, folder, &marker, settled);
+    tell_conflicts(fsck, folder, settled);
 }
 
 void fsck_trunk(struct fsck *fsck)
 {
     struct walk walk;
     int more = walk_init(&walk, &fsck->root, ".", WALK_ONE_DEVICE);
-    if (more < 0)
+    if (more < 0) {
         tell_unlisted(fsck, ".", more);
+        fsck->blind = true;
+    }
     for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0)
         if (more < 0)
             tell_unlisted(fsck, walk.folder.path, more);
         else
             look_at_folder(fsck, &walk.folder);
+    /* A bad marker is known to be one, and what is below it was seen. */
+    fsck->blind |= walk.partial;
     walk_finish(&walk);
 }

@@ -76,7 +76,7 @@ static void make_session_directory(const char *root)
     int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return;
-    sys_mkdirat(fd, SESSION_DIRECTORY, 0700);
+    sys_mkdirat(fd, SESSION_DIRECTORY, 0755);
     sys_close(fd);
 }
 

@@ -95,7 +95,7 @@ static int check_held(struct fsck *fsck)
 {
     struct hold hold;
     struct session session;
-    if (!fsck->repair && !fsck->restore && !fsck->delete) {
+    if (!fsck->repair && !fsck->restore && !fsck->discard) {
         fsck->served = session_read(fsck->root.path, &session) == 0 && session_lives(&session) != 0;
         return check(fsck);
     }
@@ -146,7 +146,7 @@ static int take_options(struct fsck *fsck, const struct verb *verb, int argc, ch
             fsck->restore = true;
             break;
         case FSCK_DELETE_OPTION:
-            fsck->delete = true;
+            fsck->discard = true;
             break;
         default:
             fsck->json = true;
@@ -160,7 +160,7 @@ int verb_fsck(const struct verb *verb, int argc, char **argv)
     int end = take_options(&fsck, verb, argc, argv);
     if (end != VERB_END)
         return verb_status(end);
-    if (fsck.restore && fsck.delete)
+    if (fsck.restore && fsck.discard)
         return complain_usage(verb, "--restore and --delete exclude each other");
     if (!verb_one_word(verb, argc, "root"))
         return STATUS_USAGE;

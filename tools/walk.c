@@ -71,31 +71,29 @@ static int push_listed(struct walk *walk)
 }
 
 /* A directory that cannot be listed as a union still has directories in it. */
-static void push_unlisted(struct walk *walk)
+static int push_unlisted(struct walk *walk)
 {
     char buffer[WALK_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
     struct statx stat;
     bool in_root = !strcmp(walk->folder.path, ".");
-    if (disk_scan_init(&scan, walk->folder.fd, ".", buffer, sizeof buffer) < 0)
-        return;
-    while (disk_scan_next(&scan, &one) > 0)
+    int more = disk_scan_init(&scan, walk->folder.fd, ".", buffer, sizeof buffer);
+    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
         if (!layout_is_ours(one->name, strlen(one->name), in_root) &&
             sys_statx(scan.fd, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
             S_ISDIR(stat.stx_mode))
-            push_below(walk, one->name);
+            more = push_below(walk, one->name);
     disk_scan_finish(&scan);
+    return more;
 }
 
 static int list(struct walk *walk)
 {
     int error = folder_list(&walk->folder, walk->root, walk->flags & WALK_SETTLE ? LISTING_SETTLE : 0);
-    if (error == -EBADMSG)
-        push_unlisted(walk);
-    if (error == 0)
-        error = push_listed(walk);
-    return error < 0 ? error : 1;
+    int pushed = error == 0 ? push_listed(walk) : error == -EBADMSG ? push_unlisted(walk) : error;
+    walk->partial |= pushed < 0 || (error == 0 && walk->folder.listing.trunk_unlisted);
+    return error < 0 ? error : pushed < 0 ? pushed : 1;
 }
 
 /* Opens a step's directory: 0, 1 if it is not to be walked (it went meanwhile, or it is on another device),
@@ -109,9 +107,13 @@ static int take(struct walk *walk, const char *path)
         error = folder_stat(&walk->folder, walk->root, NULL, &walk->before);
     if (error < 0) {
         folder_of(&walk->folder, -1, path);
+        walk->partial = true;
         return error;
     }
-    return walk->flags & WALK_ONE_DEVICE && disk_device(&walk->before) != walk->root->device;
+    if (!(walk->flags & WALK_ONE_DEVICE) || disk_device(&walk->before) == walk->root->device)
+        return 0;
+    walk->partial = true;
+    return 1;
 }
 
 int walk_next(struct walk *walk)

@@ -198,7 +198,7 @@ static int make_all(struct preparation *p, bool *restamped)
     p->own = ensure_directory(p->root, LAYOUT_OWN, 0755, &p->made_own);
     if (p->own < 0)
         return p->own;
-    p->session = ensure_directory(p->own, "session", 0700, &p->made_session);
+    p->session = ensure_directory(p->own, "session", 0755, &p->made_session);
     if (p->session < 0)
         return p->session;
     int error = probe(p->session);

@@ -150,7 +150,7 @@ static int claim(int directory, const char *text, size_t length, const struct se
     struct text t;
     text_init(&t, temporary, sizeof temporary);
     disk_temporary(&t, ".holder-");
-    int error = disk_write_new(directory, temporary, text, length, 0600);
+    int error = disk_write_new(directory, temporary, text, length, 0644);
     if (error < 0)
         return error;
     do

@@ -59,7 +59,7 @@ void session_describe(const struct session *, char *to, size_t size);
 /* The process's own start time, in session.started's unit; 0 if it cannot be told. */
 uint64_t session_process_started(pid_t pid);
 
-/* Makes ROOT/.shunt with its README, session/ (0700) and b/, and the stamp; *restamped says that there was a
+/* Makes ROOT/.shunt with its README, session/ and b/, and the stamp; *restamped says that there was a
  * stamp of another directory, i.e. this root is a copy: the copied session was removed and a new stamp
  * written. Checks that the file system will do: hard links, and an inode number that survives link and
  * rename. 0; -EMEDIUMTYPE: inode numbers are not stable here; -EOPNOTSUPP: no hard links; -ELOOP: the root

@@ -138,6 +138,34 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->slash = parts->slash;
 }
 
+/* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file in a branch,
+ * it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_COLD. */
+static int missing_parent(int at, char *text)
+{
+    struct target first;
+    struct statx stat;
+    char *end = text + strlen(text) - 1; /* the dot of `parent/.` */
+    while (end > text) {
+        while (end > text && end[-1] == '/')
+            end--;
+        *end = '\0'; /* `text` names what is missing; is its own parent there? */
+        while (end > text && end[-1] != '/')
+            end--;
+        char kept = *end;
+        *end = '\0';
+        int code = end > text ? sys_statx(at, text, 0, STATX_TYPE, &stat) : 0;
+        *end = kept;
+        if (code == -ENOENT)
+            continue;
+        if (code != 0 || target_find(&first, at, text, TARGET_FOLLOW) != TARGET_HOT)
+            return TARGET_COLD;
+        code = target_is_away(&first) ? -ENOTDIR : TARGET_COLD;
+        target_done(&first);
+        return code;
+    }
+    return TARGET_COLD;
+}
+
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
 static int find_parent(struct target *t, int at, const char *path, char *text)
 {
@@ -147,8 +175,11 @@ static int find_parent(struct target *t, int at, const char *path, char *text)
     set_words(t, at, path, &parts);
     if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX)
         return TARGET_COLD;
-    if (parent_text(path, parts.parent_length, text) != 0 || sys_statx(at, text, 0, IDENTITY, &stat) != 0)
-        return TARGET_COLD; /* the native call meets the same error */
+    if (parent_text(path, parts.parent_length, text) != 0)
+        return TARGET_COLD;
+    int code = sys_statx(at, text, 0, IDENTITY, &stat);
+    if (code != 0) /* the native call meets the same error */
+        return code == -ENOENT && parts.parent_length > 0 ? missing_parent(at, text) : TARGET_COLD;
     t->dir = dirid_of(&stat);
     return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
 }

@@ -525,41 +525,77 @@ def test_export_killed_and_run_again(shunt, union):
     assert len(os.listdir(union.root / "out")) == 20006
 
 
-@pytest.mark.parametrize("mode", [0o555, 0o500, 0o700])
-def test_export_into_a_directory_that_is_read_only(shunt, area, mode):
-    """As its owner, who is not root: a tree that was unpacked read-only."""
-    user = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
-    union = Union(area / "root")
-    mirror = union.mark("out", 1)
-    union.put("n1.1", mirror, "b", "first branch")
-    for path in [union.root, *union.root.rglob("*")]:
+@pytest.fixture
+def user():
+    """Somebody whom permissions stop."""
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+
+
+def give(root, user):
+    for path in [root, *root.rglob("*")]:
         os.chown(path, user.pw_uid, user.pw_gid)
-    for path in (union.leaf("n1.1", mirror), union.leaf("n1.1", mirror).parent, union.root / "out"):
-        path.chmod(mode)
-    words = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+def as_user(user, shunt, area, words):
+    """Runs a copy of the tool as a user, where he can reach it."""
     tool = area / "shunt"
     tool.write_bytes(shunt.path.read_bytes())
     tool.chmod(0o755)
     for path in tool.parents:
         if not path.stat().st_mode & 1:
             path.chmod(path.stat().st_mode | 0o11)
-    run([*(words if os.geteuid() == 0 else []), tool, "export", union.root]).check()
+    become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    return run([*(become if os.geteuid() != user.pw_uid else []), tool, *words])
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o500, 0o700])
+def test_export_into_a_directory_that_is_read_only(shunt, user, area, mode):
+    """As its owner, who is not root: a tree that was unpacked read-only."""
+    union = Union(area / "root")
+    mirror = union.mark("out", 1)
+    union.put("n1.1", mirror, "b", "first branch")
+    give(union.root, user)
+    for path in (union.leaf("n1.1", mirror), union.leaf("n1.1", mirror).parent, union.root / "out"):
+        path.chmod(mode)
+    as_user(user, shunt, area, ["export", union.root]).check()
     assert stat.S_IMODE((union.root / "out").stat().st_mode) == mode
     (union.root / "out").chmod(0o755)
     assert snapshot(union.root) == {"out": None, "out/b": "first branch"}
 
 
-def test_export_across_file_systems_fails_closed(shunt, union):
-    """The trunk directory on another file system than its branch: nothing is copied, nothing is lost."""
-    script = ('mount -t tmpfs none "$2/out" && cp "$3" "$2/out/.shunt-dir" && '
-              'sed -i "s/^directory.*/directory $(stat -c %i "$2/out") 0/" "$2/out/.shunt-dir" && "$1" export "$2"')
-    command = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", script, "-", shunt.path, union.root,
-               union.root / "out" / ".shunt-dir"]
-    if run(["unshare", "--user", "--map-root-user", "--mount", "true"]).status != 0:
-        command = command[:1] + command[3:]
-    result = run(command)
-    assert result.status == 1, result
-    assert branch_path(union, "n1.1", "b").read_text() == "first branch"
+def with_mount(shunt, union, script):
+    """Runs a script with a tmpfs over out/; $1 is the tool, $2 the root, $3 out's marker."""
+    command = ["bash", "-c", f'marker=$(cat "$2/out/.shunt-dir"); mount -t tmpfs none "$2/out" && {script}', "-",
+               shunt.path, union.root]
+    private = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    return run([*private, *command])
+
+
+def test_a_directory_covered_by_a_mount_is_not_taken_for_gone(shunt, union):
+    before = snapshot(union.root)
+    result = with_mount(shunt, union, '"$1" export "$2"')
+    result.check(1)
+    assert "covered by a mount" in result.err and "--delete" not in result.err
+    with_mount(shunt, union, '"$1" fsck --delete "$2"').check(2)
+    assert snapshot(union.root) == before
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+
+
+def test_a_directory_that_may_not_be_listed_is_not_taken_for_gone(shunt, user, area):
+    union = Union(area / "root")
+    mirror = union.mark("hidden/out", 1)
+    union.put("n1.1", mirror, "b", "first branch")
+    give(union.root, user)
+    (union.root / "hidden").chmod(0o311)
+    result = as_user(user, shunt, area, ["fsck", "--delete", union.root])
+    assert "hidden: unreadable" in result.check(2) and "cannot be seen" in result.out
+    result = as_user(user, shunt, area, ["export", union.root])
+    result.check(1)
+    assert "cannot be seen" in result.err
+    (union.root / "hidden").chmod(0o755)
+    as_user(user, shunt, area, ["export", union.root]).check()
+    assert snapshot(union.root) == {"hidden": None, "hidden/out": None, "hidden/out/b": "first branch"}
 
 
 # fsck

@@ -198,7 +198,7 @@ Test(prepare, makes_everything_once, .init = root_init, .fini = place_finish)
     cr_assert_not(restamped);
     cr_assert_eq(mode("r/.shunt"), 0755);
     cr_assert_eq(mode("r/.shunt/b"), 0755);
-    cr_assert_eq(mode("r/.shunt/session"), 0700);
+    cr_assert_eq(mode("r/.shunt/session"), 0755);
     cr_assert_eq(mode("r/.shunt/README"), 0644);
     cr_assert_eq(mode("r/.shunt/root"), 0644);
     cr_assert_eq(place_count("r/.shunt"), 4);
@@ -217,7 +217,7 @@ Test(prepare, finishes_what_was_begun, .init = root_init, .fini = place_finish)
     place_directory("r/.shunt/session");
     cr_assert_eq(session_prepare_root(place_path("r"), &restamped), 0);
     cr_assert_not(restamped);
-    cr_assert_eq(mode("r/.shunt/session"), 0700);
+    cr_assert_eq(mode("r/.shunt/session"), 0755);
     cr_assert(place_has("r/.shunt/root") && place_has("r/.shunt/b"));
 }
 
@@ -338,7 +338,7 @@ Test(claim, one_holds_it, .init = prepared_init, .fini = place_finish)
     assert_equal(&mine, &holder);
     session_release(place_path("r"), &other);
     cr_assert_eq(session_read(place_path("r"), &holder), 0, "not theirs to withdraw");
-    cr_assert_eq(mode("r/.shunt/session/holder"), 0600);
+    cr_assert_eq(mode("r/.shunt/session/holder"), 0644);
     session_release(place_path("r"), &mine);
     cr_assert_eq(session_read(place_path("r"), &holder), -ENOENT);
     session_release(place_path("r"), &mine);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* same ROOT PLUGIN [PART]...: makes file-system calls by the thousand beneath ROOT and prints what came of each. Run
+ * natively and under shunt, it prints the same. ROOT is an empty directory, its parent may be written to; PLUGIN is a
+ * shared object to be copied and loaded. */
+#include "same.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+static char details[16384];
+static size_t details_length;
+static unsigned cases;
+
+void detail(const char *format, ...)
+{
+    int error = errno;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(details + details_length, sizeof details - details_length, format, arguments);
+    va_end(arguments);
+    if (length > 0 && details_length + (size_t)length < sizeof details)
+        details_length += (size_t)length;
+    errno = error;
+}
+
+void detail_bytes(const void *bytes, size_t count)
+{
+    const unsigned char *at = bytes;
+    detail(" \"");
+    for (size_t i = 0; i < count; i++)
+        detail(at[i] >= ' ' && at[i] < 127 ? "%c" : "\\%02x", at[i]);
+    detail("\"");
+}
+
+long detail_stat(long result, const struct stat *st)
+{
+    if (result < 0)
+        return result;
+    detail(" %06o links %u owner %u:%u", st->st_mode, (unsigned)st->st_nlink, st->st_uid, st->st_gid);
+    if (!S_ISDIR(st->st_mode))
+        detail(" size %lld blocks %lld", (long long)st->st_size, (long long)st->st_blocks);
+    return result;
+}
+
+void case_told(const char *call, const char *where, long result, int error, bool changes)
+{
+    cases++;
+    if (result < 0)
+        printf("%s %s = %s%s\n", call, where, strerrorname_np(error), details);
+    else
+        printf("%s %s = %ld%s\n", call, where, result, details);
+    details[0] = '\0';
+    details_length = 0;
+    if (changes && (fixture_tell_changes() || result >= 0))
+        fixture_rebuild();
+}
+
+void case_run(const struct call *call, enum place_base base, const struct name *name)
+{
+    static struct place place;
+    char where[64];
+    if (!place_exists(base, name, call->traits & CALL_AT))
+        return;
+    if ((call->traits & CALL_WAITS && name->traits & NAME_FIFO) || (call->traits & CALL_NO_NULL && !name->text))
+        return;
+    place_enter(&place, base, name);
+    errno = 0;
+    long result = call->run(&place, call->argument);
+    int error = errno;
+    place_leave(&place);
+    snprintf(where, sizeof where, "%s:%s", base_label(base), name->label);
+    case_told(call->name, where, result, error, call->traits & CALL_CHANGES);
+}
+
+void cases_run(const struct call *calls, size_t count, bool everywhere)
+{
+    for (size_t c = 0; c < count; c++)
+        for (enum place_base base = 0; base < BASES; base++)
+            for (size_t n = 0; n < names_count; n++)
+                if (everywhere || base == BASE_ABSOLUTE || names[n].traits & (NAME_CORE | NAME_AS_IS))
+                    case_run(&calls[c], base, &names[n]);
+}
+
+static const char *plugin;
+
+static void part_exec_plugin(void)
+{
+    part_exec(plugin);
+}
+
+static const struct part {
+    const char *name;
+    void (*run)(void);
+} parts[] = {
+    {"open", part_open},     {"stdio", part_stdio},     {"stat", part_stat},           {"names", part_names},
+    {"pairs", part_pairs},   {"meta", part_meta},       {"times", part_times},         {"xattr", part_xattr},
+    {"inherit", part_inherit}, {"directory", part_directory}, {"canon", part_canon},   {"deep", part_deep},
+    {"temp", part_temp},     {"exec", part_exec_plugin}, {"raw", part_raw},
+};
+
+static bool is_wanted(const char *name, char **wanted)
+{
+    if (!*wanted)
+        return true;
+    while (*wanted && strcmp(*wanted, name) != 0)
+        wanted++;
+    return *wanted;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3 || argv[1][0] != '/') {
+        fprintf(stderr, "usage: same ROOT PLUGIN [PART]...\n");
+        return 2;
+    }
+    static char buffer[1 << 16];
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    umask(022);
+    plugin = argv[2];
+    fixture_start(argv[1]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (is_wanted(parts[i].name, argv + 3)) {
+            unsigned before = cases;
+            parts[i].run();
+            printf("part %s: %u cases\n", parts[i].name, cases - before);
+            fflush(stdout);
+        }
+    fixture_clear();
+    printf("%u cases\n", cases);
+    return fflush(stdout) == 0 ? 0 : 1;
+}

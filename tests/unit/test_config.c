@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "config/config.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "base/clock.h"
+
+Test(config, an_empty_environment)
+{
+    struct config config;
+    char *const nothing[] = {NULL};
+    char *const *const blocks[] = {nothing, NULL};
+    for (int i = 0; i < 2; i++) {
+        config_read(&config, blocks[i]);
+        cr_assert_null(config.roots);
+        cr_assert_null(config.node);
+        cr_assert_null(config.preload);
+        cr_assert_null(config.bad);
+        cr_assert_str_eq(config.run_base, "/dev/shm");
+        cr_assert_eq(config.placement, CONFIG_AUTO);
+        cr_assert_eq(config.leaf_full, 0);
+        cr_assert_eq(config.deadline, 60 * CLOCK_SECOND);
+    }
+}
+
+Test(config, everything_said)
+{
+    struct config config;
+    char *const environment[] = {"SHUNT_ROOT=/a:/b",       "HOME=/root",
+                                 "SHUNT_NODE=n017",        "SHUNT_PLACEMENT=branch",
+                                 "SHUNT_LEAF_FULL=1000",   "SHUNT_RUN_DIR=/run",
+                                 "SHUNT_DEADLINE=5",       "LD_PRELOAD=/x.so /y.so",
+                                 "SHUNT_ROOT=/never/this", NULL};
+    config_read(&config, environment);
+    cr_assert_str_eq(config.roots, "/a:/b");
+    cr_assert_eq(config.roots, environment[0] + 11, "it points into the block");
+    cr_assert_str_eq(config.node, "n017");
+    cr_assert_str_eq(config.run_base, "/run");
+    cr_assert_str_eq(config.preload, "/x.so /y.so");
+    cr_assert_eq(config.placement, CONFIG_BRANCH);
+    cr_assert_eq(config.leaf_full, 1000);
+    cr_assert_eq(config.deadline, 5 * CLOCK_SECOND);
+    cr_assert_null(config.bad);
+}
+
+Test(config, names_that_only_begin_alike)
+{
+    struct config config;
+    char *const environment[] = {"SHUNT_ROOTS=/a", "XSHUNT_ROOT=/b", "SHUNT_ROOT", "SHUNT_NODE=", NULL};
+    config_read(&config, environment);
+    cr_assert_null(config.roots);
+    cr_assert_null(config.node, "an empty value is none");
+}
+
+static void check_bad(char *setting, const char *bad)
+{
+    struct config config;
+    char *const environment[] = {setting, NULL};
+    config_read(&config, environment);
+    cr_assert_not_null(config.bad, "%s", setting);
+    cr_assert_str_eq(config.bad, bad);
+    cr_assert_eq(config.placement, CONFIG_AUTO);
+    cr_assert_eq(config.leaf_full, 0);
+    cr_assert_eq(config.deadline, 60 * CLOCK_SECOND);
+}
+
+Test(config, a_bad_value_is_the_default_and_named)
+{
+    check_bad("SHUNT_PLACEMENT=Branch", "SHUNT_PLACEMENT");
+    check_bad("SHUNT_PLACEMENT=branch ", "SHUNT_PLACEMENT");
+    check_bad("SHUNT_LEAF_FULL=0", "SHUNT_LEAF_FULL");
+    check_bad("SHUNT_LEAF_FULL=-1", "SHUNT_LEAF_FULL");
+    check_bad("SHUNT_LEAF_FULL=4294967296", "SHUNT_LEAF_FULL");
+    check_bad("SHUNT_DEADLINE=1.5", "SHUNT_DEADLINE");
+    check_bad("SHUNT_DEADLINE=86401", "SHUNT_DEADLINE");
+    check_bad("SHUNT_DEADLINE= 5", "SHUNT_DEADLINE");
+}
+
+Test(config, the_first_bad_variable_is_named)
+{
+    struct config config;
+    char *const environment[] = {"SHUNT_DEADLINE=x", "SHUNT_LEAF_FULL=y", "SHUNT_PLACEMENT=z", NULL};
+    config_read(&config, environment);
+    cr_assert_str_eq(config.bad, "SHUNT_PLACEMENT");
+}
+
+Test(config, numbers)
+{
+    static const char *const bad[] = {"",
+                                      "0",
+                                      "00",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "0x10",
+                                      "1e3",
+                                      "18446744073709551616",
+                                      "99999999999999999999999"};
+    uint64_t number = 77;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_eq(config_number_parse(bad[i], UINT64_MAX, &number), -EINVAL, "%s", bad[i]);
+    cr_assert_eq(number, 77, "a bad text leaves it alone");
+    cr_assert_eq(config_number_parse("18446744073709551615", UINT64_MAX, &number), 0);
+    cr_assert_eq(number, UINT64_MAX);
+    cr_assert_eq(config_number_parse("007", 7, &number), 0);
+    cr_assert_eq(number, 7);
+    cr_assert_eq(config_number_parse("8", 7, &number), -EINVAL);
+    cr_assert_eq(config_number_parse("1", 1, &number), 0);
+}
+
+Test(config, placements)
+{
+    enum config_placement placement = CONFIG_AUTO;
+    cr_assert_eq(config_placement_parse("branch", &placement), 0);
+    cr_assert_eq(placement, CONFIG_BRANCH);
+    cr_assert_eq(config_placement_parse("auto", &placement), 0);
+    cr_assert_eq(placement, CONFIG_AUTO);
+    cr_assert_eq(config_placement_parse("", &placement), -EINVAL);
+    cr_assert_eq(config_placement_parse("branches", &placement), -EINVAL);
+}

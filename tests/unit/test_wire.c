@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "wire/message.h"
+
+#include <dirent.h>
+
+#include "place.h"
+
+static struct message some_message(uint16_t type)
+{
+    return (struct message){
+        .type = type,
+        .flags = MESSAGE_EXCHANGE | MESSAGE_NOREPLACE,
+        .tag = 0x01020304,
+        .result = -ENOENT,
+        .dir = {{0x1112131415161718, 0x2122232425262728}, {0x3132333435363738, 0x4142434445464748}},
+        .child = {0x5152535455565758, 0x6162636465666768},
+        .entry = {{DT_REG, RECORD_PENDING, 513, 0x01020304, 7}, {DT_DIR, RECORD_LIVE, 0, 0, UINT64_MAX}},
+        .name = {"ckpt.0017", "latest"},
+        .name_length = {9, 6},
+        .text = "out/a",
+        .text_length = 5,
+    };
+}
+
+static void assert_equal(const struct message *a, const struct message *b)
+{
+    cr_assert(a->type == b->type && a->flags == b->flags && a->tag == b->tag && a->result == b->result);
+    cr_assert(dirid_equal(a->child, b->child));
+    for (int i = 0; i < 2; i++) {
+        cr_assert(dirid_equal(a->dir[i], b->dir[i]));
+        cr_assert(record_same(&a->entry[i], &b->entry[i]));
+        cr_assert(a->entry[i].type == b->entry[i].type && a->entry[i].state == b->entry[i].state);
+        cr_assert_eq(a->name_length[i], b->name_length[i]);
+        cr_assert_eq(memcmp(a->name[i], b->name[i], a->name_length[i]), 0);
+    }
+    cr_assert_eq(a->text_length, b->text_length);
+    cr_assert_eq(memcmp(a->text, b->text, a->text_length), 0);
+}
+
+Test(wire, every_type_survives)
+{
+    for (uint16_t type = 1; type < MESSAGE_TYPES; type++) {
+        const struct message message = some_message(type);
+        uint8_t bytes[MESSAGE_SHORT];
+        struct message back;
+        size_t size = message_encode(bytes, sizeof bytes, &message);
+        cr_assert_eq(size, MESSAGE_FIXED + 9 + 6 + 5, "type %u", type);
+        cr_assert_eq(size, message_size(&message));
+        cr_assert_eq(message_decode(&back, bytes, size), 0, "type %u", type);
+        assert_equal(&message, &back);
+        cr_assert_eq((const uint8_t *)back.name[0], bytes + MESSAGE_FIXED, "names point into the bytes");
+    }
+}
+
+/* The layout as WIRE.md has it: it must not change without WIRE_VERSION. */
+Test(wire, layout)
+{
+    const struct message message = some_message(MESSAGE_RENAME);
+    uint8_t bytes[MESSAGE_SHORT];
+    cr_assert_gt(message_encode(bytes, sizeof bytes, &message), 0);
+    cr_assert_arr_eq(bytes, "\1\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
+    cr_assert_arr_eq(bytes + 16, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
+    cr_assert_arr_eq(bytes + 32, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
+    cr_assert_arr_eq(bytes + 48, "\130\127\126\125\124\123\122\121\150\147\146\145\144\143\142\141", 16);
+    cr_assert_arr_eq(bytes + 64, "\10\2\1\2\4\3\2\1\7\0\0\0\0\0\0\0", 16);
+    cr_assert_arr_eq(bytes + 80, "\4\1\0\0\0\0\0\0\377\377\377\377\377\377\377\377", 16);
+    cr_assert_arr_eq(bytes + 96, "\11\0\6\0\5\0\0\0ckpt.0017latestout/a", 8 + 20);
+}
+
+Test(wire, what_is_unset_stays_unset)
+{
+    const struct message message = {.type = MESSAGE_STATUS};
+    uint8_t bytes[MESSAGE_FIXED];
+    struct message back;
+    cr_assert_eq(message_encode(bytes, sizeof bytes, &message), MESSAGE_FIXED);
+    cr_assert_eq(message_decode(&back, bytes, sizeof bytes), 0);
+    assert_equal(&message, &back);
+}
+
+Test(wire, every_truncation_is_malformed)
+{
+    for (uint16_t type = 1; type < MESSAGE_TYPES; type++) {
+        const struct message message = some_message(type);
+        uint8_t bytes[MESSAGE_SHORT];
+        struct message back;
+        size_t size = message_encode(bytes, sizeof bytes, &message);
+        for (size_t cut = 0; cut < size; cut++) {
+            uint8_t *copy = malloc(cut ? cut : 1);
+            memcpy(copy, bytes, cut);
+            cr_assert_eq(message_decode(&back, copy, cut), -EBADMSG, "type %u cut to %zu", type, cut);
+            free(copy);
+        }
+        cr_assert_eq(message_decode(&back, bytes, size + 1), -EBADMSG, "one byte too many");
+    }
+}
+
+Test(wire, what_does_not_fit_is_not_written)
+{
+    struct message message = some_message(MESSAGE_RENAME);
+    static uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX + 1];
+    cr_assert_eq(message_encode(bytes, message_size(&message) - 1, &message), 0);
+    cr_assert_eq(message_encode(bytes, 0, &message), 0);
+    message.name_length[1] = RECORD_NAME_MAX + 1;
+    cr_assert_eq(message_encode(bytes, sizeof bytes, &message), 0);
+    message = some_message(MESSAGE_LOAD);
+    message.text_length = MESSAGE_TEXT_MAX + 1;
+    cr_assert_eq(message_encode(bytes, sizeof bytes, &message), 0);
+}
+
+static int decode_of(const struct message *message, uint16_t version)
+{
+    static uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    struct message back;
+    size_t size = message_encode(bytes, sizeof bytes, message);
+    memcpy(bytes, &version, 2);
+    return message_decode(&back, bytes, size);
+}
+
+Test(wire, another_version_is_told_apart)
+{
+    const struct message message = some_message(MESSAGE_LOOKUP);
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), 0);
+    cr_assert_eq(decode_of(&message, WIRE_VERSION + 1), -EPROTO);
+    cr_assert_eq(decode_of(&message, 0), -EPROTO);
+}
+
+Test(wire, no_such_type)
+{
+    struct message message = some_message(0);
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
+    message.type = MESSAGE_TYPES;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
+    message.type = UINT16_MAX;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
+}
+
+static const uint16_t with_a_name[] = {
+    MESSAGE_LOOKUP, MESSAGE_RESERVE, MESSAGE_CONFIRM, MESSAGE_WITHDRAW, MESSAGE_ADOPT, MESSAGE_VANISHED,
+    MESSAGE_REMOVE, MESSAGE_GONE,    MESSAGE_RENAME,  MESSAGE_RENAMED,  MESSAGE_CLOSE, MESSAGE_PROMOTE,
+};
+
+static const struct {
+    const char *bytes;
+    uint16_t length;
+} no_names[] = {{"", 0},   {".", 1},    {"..", 2}, {"/", 1}, {"a/b", 3}, {"/etc/passwd", 11},
+                {"a/", 2}, {"a\0b", 3}, {"\0", 1}};
+
+Test(wire, bad_names_are_refused)
+{
+    for (size_t i = 0; i < sizeof with_a_name / sizeof *with_a_name; i++)
+        for (size_t j = 0; j < sizeof no_names / sizeof *no_names; j++) {
+            struct message message = some_message(with_a_name[i]);
+            message.name[0] = no_names[j].bytes;
+            message.name_length[0] = no_names[j].length;
+            cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG, "type %u, name %zu", with_a_name[i], j);
+        }
+}
+
+Test(wire, bad_second_names_are_refused)
+{
+    for (uint16_t type = MESSAGE_RENAME; type <= MESSAGE_RENAMED; type++)
+        for (size_t j = 0; j < sizeof no_names / sizeof *no_names; j++) {
+            struct message message = some_message(type);
+            message.name[1] = no_names[j].bytes;
+            message.name_length[1] = no_names[j].length;
+            cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG, "type %u, name %zu", type, j);
+        }
+}
+
+Test(wire, good_names_pass)
+{
+    char longest[RECORD_NAME_MAX];
+    static const char *const names[] = {"...", "..a", ".a", "a b", "\xff\xfe", "\n", "-"};
+    memset(longest, 'x', sizeof longest);
+    struct message message = some_message(MESSAGE_LOOKUP);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        message.name[0] = names[i];
+        message.name_length[0] = (uint16_t)strlen(names[i]);
+        cr_assert_eq(decode_of(&message, WIRE_VERSION), 0, "%s", names[i]);
+    }
+    message.name[0] = longest;
+    message.name_length[0] = sizeof longest;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), 0);
+}
+
+Test(wire, a_load_says_where)
+{
+    struct message message = some_message(MESSAGE_LOAD);
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), 0);
+    message.text_length = 0;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
+    message.text = "a\0b";
+    message.text_length = 3;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
+}
+
+Test(wire, bad_entries_are_refused)
+{
+    struct message message = some_message(MESSAGE_CONFIRM);
+    message.entry[0].state = 9;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
+    message = some_message(MESSAGE_CONFIRM);
+    message.entry[1].leaf = 1;
+    cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG, "a leaf of the trunk");
+}
+
+static bool is_name(const char *name, size_t length)
+{
+    return length > 0 && length <= RECORD_NAME_MAX && !memchr(name, '/', length) &&
+           !memchr(name, '\0', length) && !(length == 1 && name[0] == '.') &&
+           !(length == 2 && name[0] == '.' && name[1] == '.');
+}
+
+static bool needs_name(uint16_t type)
+{
+    for (size_t i = 0; i < sizeof with_a_name / sizeof *with_a_name; i++)
+        if (with_a_name[i] == type)
+            return true;
+    return false;
+}
+
+static void decode_any(const char *bytes, size_t size)
+{
+    struct message message;
+    int code = message_decode(&message, (const uint8_t *)bytes, size);
+    cr_assert(code == 0 || code == -EBADMSG || code == -EPROTO);
+    if (code != 0)
+        return;
+    cr_assert(message.type > 0 && message.type < MESSAGE_TYPES);
+    cr_assert_eq(message_size(&message), size);
+    cr_assert(!needs_name(message.type) || is_name(message.name[0], message.name_length[0]));
+    if (message.type == MESSAGE_RENAME || message.type == MESSAGE_RENAMED)
+        cr_assert(is_name(message.name[1], message.name_length[1]));
+    uint8_t *copy = malloc(size);
+    cr_assert_eq(message_encode(copy, size, &message), size);
+    free(copy);
+}
+
+Test(wire, hostile_bytes)
+{
+    static const uint16_t types[] = {MESSAGE_LOAD, MESSAGE_RESERVE, MESSAGE_RENAME, MESSAGE_ANSWER};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct message message = some_message(types[i]);
+        uint8_t bytes[MESSAGE_SHORT];
+        size_t size = message_encode(bytes, sizeof bytes, &message);
+        place_mutate((const char *)bytes, size, decode_any);
+    }
+}
