@@ -54,7 +54,7 @@ int config_number_parse(const char *text, uint64_t most, uint64_t *number)
 static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
 {
     const char *value = value_if_any(environment, name, NULL);
-    if (value != NULL && config_number_parse(value, most, to) != 0)
+    if (value != NULL && config_number_parse(value, most, to) != 0 && config->bad == NULL)
         config->bad = name;
 }
 

@@ -153,15 +153,6 @@ static int remove_copied_session(int session)
     return error;
 }
 
-static int write_stamp(const struct preparation *p)
-{
-    struct stamp stamp = {.directory = p->id};
-    do
-        stamp.id = disk_random();
-    while (stamp.id == 0);
-    return stamp_write(p->own, &stamp);
-}
-
 static int settle_stamp(const struct preparation *p, bool *restamped)
 {
     struct stamp stamp;
@@ -174,7 +165,7 @@ static int settle_stamp(const struct preparation *p, bool *restamped)
     } else if (error == -ENOENT) {
         error = 0;
     }
-    return error < 0 ? error : write_stamp(p);
+    return error < 0 ? error : stamp_renew(p->own, p->id);
 }
 
 static int make_readme(struct preparation *p)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "session/stamp.h"
 #include "union/disk.h"
 #include "union/lines.h"
 
@@ -31,12 +32,22 @@ static int read_holder(int directory, struct session *session)
     return length < 0 ? (int)length : session_parse(session, text, (size_t)length);
 }
 
+/* The session that a copied root brought along is of the root that it was copied from. */
+static bool is_copied(int directory)
+{
+    int own = sys_openat(directory, "..", DISK_DIRECTORY, 0);
+    bool copied = own >= 0 && stamp_is_copied(own) == 1;
+    if (own >= 0)
+        sys_close(own);
+    return copied;
+}
+
 int session_read(const char *root, struct session *session)
 {
     int directory = open_in_root(root, SESSION_DIRECTORY);
     if (directory < 0)
         return directory;
-    int error = read_holder(directory, session);
+    int error = is_copied(directory) ? -ENOENT : read_holder(directory, session);
     sys_close(directory);
     return error;
 }

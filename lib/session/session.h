@@ -42,7 +42,7 @@ int session_parse(struct session *, const char *text, size_t length);
 /* Pure. The length, or -ENAMETOOLONG. */
 int session_format(const struct session *, char *to, size_t size);
 
-/* The session of a root: 0, -ENOENT without one, -EBADMSG, another -errno. */
+/* The session of a root: 0, -ENOENT without one (one that was copied with the root is none), -EBADMSG, another -errno. */
 int session_read(const char *root, struct session *);
 /* Does its process still live? 1 yes, 0 no, -EREMOTE: it is on another host, which cannot be told from here.
  */

@@ -55,3 +55,23 @@ int stamp_write(int own, const struct stamp *stamp)
         sys_unlinkat(own, name, 0);
     return error;
 }
+
+int stamp_renew(int own, struct dirid directory)
+{
+    struct stamp stamp = {.directory = directory};
+    do
+        stamp.id = disk_random();
+    while (stamp.id == 0);
+    return stamp_write(own, &stamp);
+}
+
+int stamp_is_copied(int own)
+{
+    struct stamp stamp;
+    struct statx stat;
+    int error = stamp_read(own, &stamp);
+    if (error < 0)
+        return error == -ENOENT ? 0 : error;
+    error = sys_statx(own, "..", 0, STATX_INO | STATX_BTIME, &stat);
+    return error < 0 ? error : !dirid_equal(stamp.directory, dirid_of(&stat));
+}

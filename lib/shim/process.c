@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "shim/real.h"
 
@@ -99,4 +100,28 @@ void process_set_foreign(uint64_t device, struct dirid id)
 {
     uint64_t word = foreign_word(device, id);
     __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
+}
+
+static uint64_t dead_end_word(const char *path, size_t length)
+{
+    uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
+    uint64_t made = __atomic_load_n(&process.names_made, __ATOMIC_RELAXED);
+    return (record_hash(path, length) ^ (second << 32 | made) * 0x9e3779b97f4a7c15ull) | 1;
+}
+
+bool process_is_dead_end(const char *path, size_t length)
+{
+    uint64_t word = dead_end_word(path, length);
+    return __atomic_load_n(&process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)], __ATOMIC_RELAXED) == word;
+}
+
+void process_set_dead_end(const char *path, size_t length)
+{
+    uint64_t word = dead_end_word(path, length);
+    __atomic_store_n(&process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)], word, __ATOMIC_RELAXED);
+}
+
+void process_made_name(void)
+{
+    __atomic_add_fetch(&process.names_made, 1, __ATOMIC_RELAXED);
 }

@@ -8,12 +8,14 @@
  * a descriptor or by the working directory. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "config/config.h"
 #include "names/names.h"
 
 #define PROCESS_FOREIGN 256
+#define PROCESS_DEAD_ENDS 256
 
 struct process {
     unsigned count; /* of roots; 0: the shim is out of the way */
@@ -21,6 +23,8 @@ struct process {
     struct config config;
     const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
     uint64_t foreign[PROCESS_FOREIGN]; /* directories that were seen not to be under a root, as one word each */
+    uint64_t dead_ends[PROCESS_DEAD_ENDS]; /* paths that were seen to reach no root, likewise */
+    uint32_t names_made; /* counts what this process did that can make an alias of a root */
 };
 
 extern struct process process;
@@ -44,3 +48,11 @@ static inline bool process_has_roots(void)
  * crosses the edge of a root. */
 bool process_is_foreign(uint64_t device, struct dirid);
 void process_set_foreign(uint64_t device, struct dirid);
+
+/* Programs look for files that are not there, the same ones again and again; each such ENOENT would cost system calls to
+ * see whether the path reaches a root through a symbolic link from outside. So paths that did not are remembered, for as
+ * long as the second lasts, and only until this process makes, moves or links a name: an alias that another process makes
+ * is seen a second later at the latest. The path is absolute. */
+bool process_is_dead_end(const char *path, size_t length);
+void process_set_dead_end(const char *path, size_t length);
+void process_made_name(void);

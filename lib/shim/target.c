@@ -167,19 +167,19 @@ static int missing_parent(int at, char *text)
 }
 
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, int at, const char *path, char *text)
+static int find_parent(struct target *t, int at, const char *path, char *text, unsigned want)
 {
     struct path_parts parts;
     struct statx stat;
     path_split(&parts, path);
     set_words(t, at, path, &parts);
-    if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX)
-        return TARGET_COLD;
+    if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX || parts.parent_length + parts.length >= PATH_MAX)
+        return TARGET_COLD; /* too long a text the native call refuses, too */
     if (parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
     int code = sys_statx(at, text, 0, IDENTITY, &stat);
     if (code != 0) /* the native call meets the same error */
-        return code == -ENOENT && parts.parent_length > 0 ? missing_parent(at, text) : TARGET_COLD;
+        return code == -ENOENT && parts.parent_length > 0 && !(want & TARGET_ALIAS) ? missing_parent(at, text) : TARGET_COLD;
     t->dir = dirid_of(&stat);
     return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
 }
@@ -226,7 +226,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
 static int resolve(struct target *t, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
-    int how = find_parent(t, at, path, parent);
+    int how = find_parent(t, at, path, parent, want);
     for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
             return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
@@ -240,7 +240,7 @@ static int resolve(struct target *t, int at, const char *path, unsigned want)
         plain[plain_length] = '\0';
         if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, t->at, link, parent);
+        how = find_parent(t, t->at, link, parent, want);
     }
     return how;
 }
@@ -257,6 +257,20 @@ static bool is_own(const struct target *t)
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
+/* A path whose text is foreign, and which the file system did not find. The end may be a link, so the parent alone is a
+ * dead end only if nothing is there. */
+static int find_alias(struct target *t, int at, const char *path, unsigned want)
+{
+    struct path_parts parts;
+    path_split(&parts, path);
+    if (path[0] == '/' && process_is_dead_end(path, parts.parent_length + parts.length))
+        return TARGET_COLD;
+    int how = resolve(t, at, path, want);
+    if (how == TARGET_COLD && path[0] == '/')
+        process_set_dead_end(path, parts.parent_length + parts.length);
+    return how;
+}
+
 int target_find(struct target *t, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || path == NULL || path[0] == '\0')
@@ -264,10 +278,12 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
     t->scratch = NULL;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
     int how = TARGET_COLD;
+    if (want & TARGET_MAKES)
+        process_made_name();
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS)))) {
         if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
             return -ENOMEM;
-        how = resolve(t, at, path, want);
+        how = verdict == PATH_FOREIGN && (want & TARGET_ALIAS) ? find_alias(t, at, path, want) : resolve(t, at, path, want);
         if (how == TARGET_HOT && is_own(t)) {
             hide_own(t);
             how = want & TARGET_MAKES ? -EPERM : -ENOENT;

@@ -481,16 +481,315 @@ def test_a_dead_session_is_taken_over_by_run(started):
     assert sorted(path.name for path in (started.root / "out").iterdir()) == ["after", "before"]
 
 
-def test_a_daemon_that_is_killed_under_run(shunt, root, run_base):
-    """run ends with the command's status, and exports what is there."""
-    kill = f"echo 1 >{root}/a; kill -9 $(sed -n 's/^pid //p' {root}/.shunt/session/holder); echo 2 >{root}/b; exit 3"
-    session = Session(shunt, root, run_base)
-    helper = run_base / "kill"
-    helper.write_text(f"#!/bin/sh\nkill -9 $(sed -n 's/^pid //p' {root}/.shunt/session/holder)\n")
-    helper.chmod(0o755)
-    script = f"echo 1 >{root}/a; env -u LD_PRELOAD -u SHUNT_ROOT {helper}; echo 2 >{root}/b; exit 3"
-    pid_of = f"LD_PRELOAD= SHUNT_ROOT= {helper}"
-    result = session.tool("run", "--root", root, "--placement", "branch", "--", "bash", "-c",
-                          f"shuntd=$(cat {run_base}/pid); echo 1 >{root}/a; kill -9 $shuntd; sleep 0.2; "
-                          f"echo 2 >{root}/b; exit 3") if (run_base / "pid").exists() else None
-    del kill, script, pid_of, result
+def test_a_daemon_that_is_killed_under_run(session):
+    """The command is told, run ends with its status, and what was made is exported."""
+    words = ["run", "--root", session.root, "--placement", "branch", "--", "sh", "-c",
+             f"echo 1 >{session.root}/a; echo made; read line; echo 2 >{session.root}/b"]
+    process = subprocess.Popen([session.shunt.path, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True,
+                               env=environment(SHUNT_RUN_DIR=session.run_base, SHUNT_NODE="n1"))
+    assert process.stdout.readline() == "made\n"
+    session.kill_daemon()
+    _, err = process.communicate("go\n", timeout=60)
+    assert process.returncode == 2 and "its daemon on this node has ended" in err, err
+    assert_plain(session.root)
+    assert (session.root / "a").read_text() == "1\n" and not (session.root / "b").exists()
+
+
+# Indexes that are none
+
+
+def test_an_index_that_is_overwritten(started):
+    started.exec("touch", started.root / "out" / "before").check()
+    data = started.run_dir() / "data.mdb"
+    data.write_bytes(os.urandom(data.stat().st_size))
+    result = started.exec("touch", started.root / "out" / "new")
+    assert result.status == 1 and "the index found is damaged" in result.err and "Input/output error" in result.err
+    assert [path.name for path in (started.root / "out").iterdir()] == [".shunt-dir"]
+    started.stop()
+    started.start().check()
+    assert started.names("out") == ["before"]
+
+
+def test_an_index_of_another_session(started, shunt, area):
+    """A daemon's index is put in the place of another's: its stamp gives it away."""
+    (area / "other" / "out").mkdir(parents=True)
+    other = Session(shunt, area / "other", started.run_base)
+    other.start().check()
+    other.exec("touch", other.root / "out" / "foreign").check()
+    shutil.copy(other.run_dir() / "data.mdb", started.run_dir() / "data.mdb.new")
+    os.rename(started.run_dir() / "data.mdb.new", started.run_dir() / "data.mdb")
+    for command in (["touch", started.root / "out" / "new"], ["ls", started.root / "out"]):
+        result = started.exec(*command)
+        assert result.status != 0 and "of another session" in result.err and "foreign" not in result.out
+    other.stop().check()
+    assert not list((started.root / "out").glob("new"))
+    started.stop()
+    started.start().check()
+    assert started.names("out") == []
+
+
+def test_an_index_that_is_gone(started):
+    started.exec("touch", started.root / "out" / "before").check()
+    for file in started.run_dir().iterdir():
+        file.unlink()
+    result = started.exec("touch", started.root / "out" / "new")
+    assert result.status == 1 and "Input/output error" in result.err
+    started.stop().check()
+    started.start().check()
+    assert started.names("out") == ["before"]
+
+
+def test_leftovers_in_the_run_directory(started):
+    """What a daemon that was killed left there is in nobody's way, whatever it is."""
+    started.exec("touch", started.root / "out" / "before").check()
+    run_dir = started.run_dir()
+    started.kill_daemon()
+    for file in run_dir.iterdir():
+        file.write_bytes(b"junk" * 4096)
+    started.start().check()
+    assert started.names("out") == ["before"]
+
+
+# Names and paths that are too long
+
+
+LONG = r"""
+import errno, os, sys
+os.chdir(sys.argv[1])
+def say(call, *words):
+    try:
+        call(*words)
+        print("done")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+def create(path):
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+say(create, "x" * 255)
+say(create, "x" * 256)
+say(create, sys.argv[1] + "/" + "x" * 256)
+say(create, "./" * 2040 + "short")
+say(create, "./" * 2048 + "short")
+say(create, "./" * 2046 + "abc")
+say(create, "./" * 2046 + "abcd")
+say(os.stat, "y" * 256)
+say(os.stat, "/" * 4096)
+say(os.mkdir, "x" * 256)
+say(os.rename, "x" * 255, "x" * 256)
+say(os.unlink, "x" * 256)
+say(os.symlink, "y" * 4095, "link")
+say(os.symlink, "y" * 4096, "link2")
+say(os.stat, "link")
+print(sorted(os.listdir(".")))
+"""
+
+
+def test_names_and_paths_that_are_too_long(pair):
+    native, under_shunt = pair.both(f"mkdir out; {PYTHON} -c '{LONG}' $ROOT/out")
+    assert native == under_shunt
+    assert native.count("ENAMETOOLONG") >= 6
+    pair.assert_equal()
+
+
+DEEP = r"""
+import errno, os, sys
+os.chdir(sys.argv[1])
+for i in range(25):
+    try:
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    except OSError as error:
+        print(i, errno.errorcode[error.errno])
+        break
+try:
+    os.close(os.open("file", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    print(os.listdir("."), os.stat("file").st_size)
+    os.rename("file", "moved")
+    os.unlink("moved")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+
+
+def test_a_directory_deeper_than_a_path_can_say(started):
+    """Either all goes well there, or nothing is made and the error says why."""
+    result = started.exec(PYTHON, "-c", DEEP, started.root / "out")
+    result.check()
+    assert result.out in ("['file'] 0\n",) or "ENAMETOOLONG" in result.out, result.out
+    run(["sh", "-c", f"find {started.root}/out -name file -o -name moved"]).check()
+    assert run(["find", started.root / "out", "-type", "f", "!", "-name", ".shunt-dir"]).check() == ""
+    started.exec("rm", "-r", started.root / "out").check()
+
+
+# Clients that are killed
+
+
+KILLED_AT = r"""
+import ctypes, os, struct, sys
+directory, operation, number, argument, flag = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+LOAD, EQUAL, SET, ANSWER, ALLOW, KILL = 0x20, 0x15, 0x45, 0x06, 0x7FFF0000, 0x80000000
+program = [(LOAD, 0, 0, 0), (EQUAL, 0, 3, number), (LOAD, 0, 0, 16 + 8 * argument), (SET, 0, 1, flag),
+           (ANSWER, 0, 0, KILL), (ANSWER, 0, 0, ALLOW)]
+if flag == 0:
+    program[3] = (EQUAL, 0, 0, 0)
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
+libc = ctypes.CDLL(None)
+os.chdir(directory)
+os.listdir(".")
+text = compile(operation, "operation", "exec")
+filter = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(code))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter, 0, 0) == 0
+exec(text)
+print("it was not killed")
+"""
+
+O_CREAT, AT_EMPTY_PATH = os.O_CREAT, 0x1000
+X86 = os.uname().machine == "x86_64"
+NUMBERS = {"openat": 257 if X86 else 56, "unlinkat": 263 if X86 else 35, "renameat2": 316 if X86 else 276,
+           "linkat": 265 if X86 else 37, "mkdirat": 258 if X86 else 34, "symlinkat": 266 if X86 else 36,
+           "statx": 332 if X86 else 291}
+CREATE = "os.open('new', os.O_CREAT | os.O_EXCL | os.O_WRONLY)"
+
+
+@pytest.mark.parametrize("operation, call, argument, flag, left", [
+    (CREATE, "openat", 2, O_CREAT, ["old"]),
+    (CREATE, "statx", 2, AT_EMPTY_PATH, ["new", "old"]),
+    ("os.unlink('old')", "unlinkat", 0, 0, ["old"]),
+    ("os.rename('old', 'new')", "renameat2", 0, 0, ["old"]),
+    ("os.link('old', 'new')", "linkat", 0, 0, ["old"]),
+    ("os.mkdir('new')", "mkdirat", 0, 0, ["old"]),
+    ("os.symlink('x', 'new')", "symlinkat", 0, 0, ["old"]),
+])
+def test_a_client_that_is_killed_within_a_call(started, operation, call, argument, flag, left):
+    """Killed at the entry of a system call, i.e. between what the daemon promised and what the disk shows."""
+    out = started.root / "out"
+    started.exec("sh", "-c", f"echo words >{out}/old").check()
+    result = started.exec(PYTHON, "-c", KILLED_AT, out, operation, NUMBERS[call], argument, flag)
+    assert result.status == -signal.SIGSYS and result.out == "", result
+    began = time.monotonic()
+    assert started.names("out") == left
+    # No name is blocked: the next one may use both.
+    started.exec("sh", "-c", f"rm -rf {out}/new && mv {out}/old {out}/new && echo again >{out}/old").check()
+    assert time.monotonic() - began < 20
+    assert started.names("out") == ["new", "old"]
+    assert started.exec("cat", out / "new").check() == "words\n"
+
+
+def test_clients_that_are_killed_among_many_creates(started):
+    out = started.root / "out"
+    for number in range(5):
+        process = started.popen(PYTHON, "-c", CREATES, out, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        made = read_lines(process.stdout, lambda lines: len(lines) == 50 + 37 * number)
+        process.kill()
+        made += process.stdout.read().split("\n")[:-1]
+        process.wait()
+        listed = started.names("out")
+        assert set(made) <= set(listed) and len(listed) <= len(made) + 1, number
+        assert sorted(map(os.path.basename, redirected_files(started.root))) == listed
+        following = out / f"f{len(made)}"
+        started.exec("sh", "-c", f"echo again >{following} && test -s {following} && rm -r {out}/*").check()
+    assert started.names("out") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_is_interrupted(session, number):
+    """Ctrl-C reaches the command and run alike, SIGTERM run alone: the session ends, and what is there is exported."""
+    words = ["run", "--root", session.root, "--placement", "branch", "--", PYTHON, "-c", CREATES, session.root / "out"]
+    process = subprocess.Popen([session.shunt.path, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               env=environment(SHUNT_RUN_DIR=session.run_base, SHUNT_NODE="n1"))
+    made = read_lines(process.stdout, lambda lines: len(lines) == 100)
+    daemon = session.daemon()
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    rest, _ = process.communicate(timeout=60)
+    made += rest.split("\n")[:-1]
+    assert process.returncode == 128 + number
+    wait_until(lambda: not is_running(daemon))
+    assert_plain(session.root)
+    listed = {path.name for path in (session.root / "out").iterdir()}
+    assert set(made) <= listed and len(listed) <= len(made) + 1
+    assert list(session.run_base.rglob("*.mdb")) == []
+
+
+# What happens to a root between two sessions
+
+
+@pytest.fixture
+def between(started):
+    """Two files in the branch, one in a plain directory; the session has ended."""
+    out = started.root / "out"
+    started.exec("sh", "-c", f"echo 1 >{out}/a; echo 2 >{out}/b").check()
+    started.stop().check()
+    assert len(redirected_files(started.root)) == 2
+    return started
+
+
+def test_a_copied_root(started, shunt, area):
+    """A copy made while the session lives, its `.shunt` included: two roots, neither in the way of the other."""
+    out = started.root / "out"
+    started.exec("sh", "-c", f"echo 1 >{out}/a; echo 2 >{out}/b").check()
+    run(["cp", "-a", started.root, area / "copy"]).check()
+    copy = Session(shunt, area / "copy", started.run_base)
+    copy.start().check()
+    assert copy.names("out") == started.names("out") == ["a", "b"]
+    copy.exec("sh", "-c", f"echo 3 >{copy.root}/out/c; rm {copy.root}/out/a").check()
+    started.exec("sh", "-c", f"echo 4 >{out}/d; cat {out}/a").check()
+    assert copy.names("out") == ["b", "c"] and started.names("out") == ["a", "b", "d"]
+    for one in (copy, started):
+        one.stop().check()
+        shunt("export", one.root).check()
+        assert_plain(one.root)
+    assert sorted(path.name for path in (copy.root / "out").iterdir()) == ["b", "c"]
+
+
+def test_a_redirected_directory_is_moved_natively(between):
+    os.rename(between.root / "out", between.root / "moved")
+    between.start().check()
+    assert between.names("moved") == ["a", "b"]
+    assert between.exec("cat", between.root / "moved" / "b").check() == "2\n"
+    between.exec("touch", between.root / "moved" / "c").check()
+    assert between.names("moved") == ["a", "b", "c"] and not (between.root / "out").exists()
+
+
+def test_a_redirected_directory_is_removed_natively(between):
+    run(["rm", "-rf", between.root / "out"]).check()
+    (between.root / "out").mkdir()
+    between.start().check()
+    assert between.names("out") == []
+    between.exec("sh", "-c", f"echo new >{between.root}/out/a").check()
+    assert between.names("out") == ["a"]
+    between.stop().check()
+    result = between.shunt("fsck", between.root)
+    assert result.status != 0 and "--restore" in result.out + result.err, result
+    result = between.shunt("export", between.root)
+    assert result.status != 0 and "fsck" in result.err
+    between.shunt("fsck", "--restore", between.root).check()
+    found = sorted(path.read_text() for path in (between.root / "shunt-restored").rglob("*") if path.is_file())
+    assert found == ["1\n", "2\n"], "the orphan's files are lost"
+
+
+def test_an_orphan_is_reported_at_the_start(between):
+    run(["rm", "-rf", between.root / "out"]).check()
+    result = between.start()
+    result.check()
+    assert "fsck" in result.err, "the start does not report the orphan"
+
+
+def test_a_name_in_two_places(between):
+    """A program without the shim made a file of the same name: both are there, one of them as a conflict."""
+    out = between.root / "out"
+    (out / "a").write_text("native\n")
+    (out / "c").write_text("only native\n")
+    between.start().check()
+    listed = between.names("out")
+    assert [name for name in listed if "conflict" not in name] == ["a", "b", "c"]
+    conflict, = [name for name in listed if "conflict" in name]
+    assert conflict.startswith("a.shunt-conflict-")
+    texts = sorted(between.exec("cat", out / "a", out / conflict).check().split())
+    assert texts == ["1", "native"]
+    between.stop().check()
+    between.shunt("export", between.root).check()
+    assert sorted(path.name for path in out.iterdir()) == sorted(listed)

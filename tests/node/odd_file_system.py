@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""odd_file_system.py ODDITY DIRECTORY: mounts a small file system in memory there, and serves it through /dev/fuse.
+
+ODDITY: nolinks has no hard links, as FAT has none; unstable makes up an inode number from a file's name, as file
+systems on top of a service do; none has neither oddity."""
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import sys
+import zlib
+
+LOOKUP, FORGET, GETATTR, SETATTR, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK = 1, 2, 3, 4, 8, 9, 10, 11, 12, 13
+OPEN, READ, WRITE, STATFS, RELEASE, INIT, OPENDIR, READDIR, RELEASEDIR, CREATE = 14, 15, 16, 17, 18, 26, 27, 28, 29, 35
+INTERRUPT, BATCH_FORGET = 36, 42
+WITHOUT_ANSWER = (FORGET, BATCH_FORGET, INTERRUPT)
+SET_MODE, SET_SIZE = 1, 8
+
+
+class Node:
+    def __init__(self, number, mode):
+        self.number = self.ino = number
+        self.mode = mode
+        self.links = 1
+        self.children = {}
+        self.data = b""
+
+    def attributes(self):
+        return struct.pack("<6Q10I", self.ino, len(self.data), 0, 0, 0, 0, 0, 0, 0, self.mode, self.links,
+                           os.getuid(), os.getgid(), 0, 4096, 0)
+
+    def entry(self):
+        return struct.pack("<4Q2I", self.number, 0, 0, 0, 0, 0) + self.attributes()
+
+
+class FileSystem:
+    def __init__(self, oddity):
+        self.oddity = oddity
+        self.nodes = {1: Node(1, stat.S_IFDIR | 0o777)}
+
+    def add(self, parent, name, mode):
+        if name in parent.children:
+            raise OSError(errno.EEXIST, "")
+        node = Node(len(self.nodes) + 1, mode)
+        self.nodes[node.number] = parent.children[name] = node
+        return self.named(node, name)
+
+    def named(self, node, name):
+        if self.oddity == "unstable":
+            node.ino = zlib.crc32(name) + 2
+        return node
+
+    def child(self, parent, name):
+        if name not in parent.children:
+            raise OSError(errno.ENOENT, "")
+        return self.named(parent.children[name], name)
+
+    def lookup(self, node, body):
+        return self.child(node, body.rstrip(b"\0")).entry()
+
+    def getattr(self, node, body):
+        return struct.pack("<QII", 0, 0, 0) + node.attributes()
+
+    def setattr(self, node, body):
+        valid, size, mode = *struct.unpack_from("<I", body), *struct.unpack_from("<Q", body, 16), \
+            *struct.unpack_from("<I", body, 68)
+        if valid & SET_MODE:
+            node.mode = mode
+        if valid & SET_SIZE:
+            node.data = node.data[:size].ljust(size, b"\0")
+        return self.getattr(node, body)
+
+    def mknod(self, node, body):
+        return self.add(node, body[16:].rstrip(b"\0"), struct.unpack_from("<I", body)[0]).entry()
+
+    def mkdir(self, node, body):
+        return self.add(node, body[8:].rstrip(b"\0"), stat.S_IFDIR | struct.unpack_from("<I", body)[0]).entry()
+
+    def create(self, node, body):
+        made = self.add(node, body[16:].rstrip(b"\0"), stat.S_IFREG | struct.unpack_from("<I", body, 4)[0])
+        return made.entry() + self.open(made, body)
+
+    def unlink(self, node, body):
+        self.child(node, body.rstrip(b"\0")).links -= 1
+        del node.children[body.rstrip(b"\0")]
+        return b""
+
+    def rmdir(self, node, body):
+        if self.child(node, body.rstrip(b"\0")).children:
+            raise OSError(errno.ENOTEMPTY, "")
+        return self.unlink(node, body)
+
+    def rename(self, node, body):
+        old, new = body[8:].split(b"\0")[:2]
+        parent = self.nodes[struct.unpack_from("<Q", body)[0]]
+        parent.children[new] = self.child(node, old)
+        del node.children[old]
+        return b""
+
+    def link(self, node, body):
+        if self.oddity == "nolinks":
+            raise OSError(errno.EPERM, "")
+        name, linked = body[8:].rstrip(b"\0"), self.nodes[struct.unpack_from("<Q", body)[0]]
+        node.children[name] = linked
+        linked.links += 1
+        return self.named(linked, name).entry()
+
+    def open(self, node, body):
+        return struct.pack("<QII", 0, 0, 0)
+
+    def read(self, node, body):
+        offset, size = struct.unpack_from("<QI", body, 8)
+        return node.data[offset:offset + size]
+
+    def write(self, node, body):
+        offset, size = struct.unpack_from("<QI", body, 8)
+        node.data = node.data[:offset].ljust(offset, b"\0") + body[40:40 + size] + node.data[offset + size:]
+        return struct.pack("<II", size, 0)
+
+    def statfs(self, node, body):
+        return struct.pack("<5Q4I", 1000, 1000, 1000, 1000, 1000, 4096, 255, 4096, 0) + bytes(24)
+
+    def readdir(self, node, body):
+        offset, size = struct.unpack_from("<QI", body, 8)
+        names = [(b".", node), (b"..", node), *sorted(node.children.items())]
+        answer = b""
+        for i, (name, child) in enumerate(names[offset:], offset + 1):
+            ino = child.ino if name.startswith(b".") else self.named(child, name).ino
+            one = struct.pack("<QQII", ino, i, len(name), child.mode >> 12) + name
+            one += bytes(-len(one) % 8)
+            if len(answer) + len(one) > size:
+                break
+            answer += one
+        return answer
+
+    def init(self, node, body):
+        return struct.pack("<IIIIHHI", 7, 22, 0, 0, 0, 0, 65536)
+
+    def nothing(self, node, body):
+        return b""
+
+    OPERATIONS = {LOOKUP: lookup, GETATTR: getattr, SETATTR: setattr, MKNOD: mknod, MKDIR: mkdir, UNLINK: unlink,
+                  RMDIR: rmdir, RENAME: rename, LINK: link, OPEN: open, READ: read, WRITE: write, STATFS: statfs,
+                  RELEASE: nothing, INIT: init, OPENDIR: open, READDIR: readdir, RELEASEDIR: nothing, CREATE: create}
+
+    def serve(self, request):
+        """The answer to one request of the kernel, or None."""
+        _, operation, unique, number = struct.unpack_from("<IIQQ", request)
+        if operation in WITHOUT_ANSWER:
+            return None
+        error, body = -errno.ENOSYS, b""
+        if operation in self.OPERATIONS:
+            try:
+                error, body = 0, self.OPERATIONS[operation](self, self.nodes.get(number), request[40:])
+            except OSError as failure:
+                error, body = -failure.errno, b""
+        return struct.pack("<IiQ", 16 + len(body), error, unique) + body
+
+
+def main():
+    oddity, directory = sys.argv[1:]
+    device = os.open("/dev/fuse", os.O_RDWR)
+    libc = ctypes.CDLL(None, use_errno=True)
+    options = f"fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
+    if libc.mount(b"shunt-test", os.fsencode(directory), b"fuse", 0, options.encode()) != 0:
+        sys.exit(f"mount: {os.strerror(ctypes.get_errno())}")
+    print("serving", flush=True)
+    file_system = FileSystem(oddity)
+    while True:
+        answer = file_system.serve(os.read(device, 1 << 20))
+        if answer:
+            os.write(device, answer)
+
+
+main()

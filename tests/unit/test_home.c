@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "home/home.h"
+
+#include "place.h"
+#include "shuntd.h"
+
+static const struct dirid one = {1, 10}, two = {2, 20}, three = {3, 30};
+static struct shuntd shuntd;
+
+static void rooms_init(void)
+{
+    const struct index_stamp stamp = {.session = 1, .root = {9, 9}};
+    place_init();
+    memset(&shuntd, 0, sizeof shuntd);
+    cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, 16, &stamp), 0);
+    cr_assert_eq(index_begin(shuntd.index), 0);
+    cr_assert_eq(listen_create(&shuntd.listen, place, 1, (struct dirid){9, 9}), 0);
+    cr_assert_eq(home_create(&shuntd.home), 0);
+}
+
+static void rooms_finish(void)
+{
+    home_destroy(shuntd.home);
+    listen_destroy(shuntd.listen);
+    index_destroy(shuntd.index);
+    place_finish();
+}
+
+TestSuite(home, .init = rooms_init, .fini = rooms_finish);
+
+static struct home_dir *add(struct dirid id, const char *path)
+{
+    struct home_dir *dir = home_dir_add(shuntd.home, id, path);
+    cr_assert_not_null(dir);
+    return dir;
+}
+
+/* A request as listen hands it over: names point into its bytes. */
+static struct listen_request some_request(pid_t client, uint32_t tag, const char *name)
+{
+    const struct message message = {.type = MESSAGE_RESERVE,
+                                    .tag = tag,
+                                    .dir = {one},
+                                    .name = {name, "other"},
+                                    .name_length = {(uint16_t)strlen(name), 5},
+                                    .text = "text",
+                                    .text_length = 4};
+    struct listen_request request = {.client = client, .lane = 7};
+    size_t size = message_encode(request.bytes, sizeof request.bytes, &message);
+    cr_assert_eq(message_decode(&request.message, request.bytes, size), 0);
+    return request;
+}
+
+/* The struct was copied by value: the names are made to point into this copy. */
+static struct listen_request *settle(struct listen_request *request)
+{
+    size_t size = message_size(&request->message);
+    cr_assert_eq(message_decode(&request->message, request->bytes, size), 0);
+    return request;
+}
+
+static struct flight *begin(enum flight_kind kind, struct home_dir *dir, const char *name, pid_t client)
+{
+    struct listen_request request = some_request(client, 3, name);
+    struct flight *flight = flight_begin(&shuntd, kind, dir, name, strlen(name), settle(&request));
+    cr_assert_not_null(flight);
+    return flight;
+}
+
+static void park(struct link *waiting, pid_t client, uint32_t tag, const char *name)
+{
+    struct listen_request request = some_request(client, tag, name);
+    cr_assert_eq(home_park(&shuntd, waiting, settle(&request)), 0);
+    memset(&request, 0xee, sizeof request);
+}
+
+/* The tag of the next woken request, 0 if there is none. */
+static uint32_t next_woken(void)
+{
+    struct home_parked *parked = home_next_woken(shuntd.home);
+    uint32_t tag = parked != NULL ? parked->request.message.tag : 0;
+    free(parked);
+    return tag;
+}
+
+Test(home, directories_come_and_go)
+{
+    cr_assert_null(home_dir_find(shuntd.home, one));
+    struct home_dir *dir = add(one, "out");
+    cr_assert_eq(home_dir_find(shuntd.home, one), dir);
+    cr_assert_null(home_dir_find(shuntd.home, (struct dirid){1, 11}), "the same inode number, another birth");
+    cr_assert_eq(add(one, "moved/out"), dir, "known already");
+    cr_assert_str_eq(dir->path, "moved/out");
+    cr_assert_eq(home_dir_count(shuntd.home), 1);
+    cr_assert_not(home_dir_is_loaded(dir));
+    cr_assert_not(home_dir_is_loaded(NULL));
+    dir->record.flags = RECORD_LOADED;
+    cr_assert(home_dir_is_loaded(dir));
+    home_dir_drop(shuntd.home, dir);
+    cr_assert_null(home_dir_find(shuntd.home, one));
+    cr_assert_eq(home_dir_count(shuntd.home), 0);
+}
+
+Test(home, many_directories)
+{
+    for (uint64_t i = 1; i <= 50000; i++)
+        add((struct dirid){i, i * 1000}, "d");
+    cr_assert_eq(home_dir_count(shuntd.home), 50000);
+    for (uint64_t i = 1; i <= 50000; i += 2)
+        home_dir_drop(shuntd.home, home_dir_find(shuntd.home, (struct dirid){i, i * 1000}));
+    for (uint64_t i = 1; i <= 50000; i++)
+        cr_assert_eq(home_dir_find(shuntd.home, (struct dirid){i, i * 1000}) != NULL, i % 2 == 0);
+}
+
+Test(home, a_renamed_directory_takes_along_what_is_beneath)
+{
+    struct home_dir *self = add(one, "a/b"), *below = add(two, "a/b/c/d"), *alike = add(three, "a/bc");
+    home_dirs_moved(shuntd.home, "a/b", "x");
+    cr_assert_str_eq(self->path, "x");
+    cr_assert_str_eq(below->path, "x/c/d");
+    cr_assert_str_eq(alike->path, "a/bc");
+}
+
+Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
+{
+    struct home_dir *dir = add(one, "out");
+    struct record_dir record;
+    cr_assert_not(home_has_changed(shuntd.home));
+    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    cr_assert(home_has_changed(shuntd.home));
+    cr_assert_eq(index_get_dir(shuntd.index, one, &record), 0);
+    cr_assert_eq(record.changed, dir->record.changed);
+    cr_assert_gt(record.changed, 0);
+    cr_assert_null(home_dir_next_quiet(shuntd.home, dir->changed_at - 1), "not quiet yet");
+    cr_assert_eq(home_dir_next_quiet(shuntd.home, dir->changed_at), dir);
+    dir->working = true;
+    cr_assert_null(home_dir_next_quiet(shuntd.home, dir->changed_at), "a job is under way");
+    home_dir_drop(shuntd.home, dir);
+    cr_assert_not(home_has_changed(shuntd.home));
+}
+
+/* A directory that is touched all the time must not keep one that is quiet from being given its times. */
+Test(home, the_longest_quiet_comes_first)
+{
+    struct home_dir *first = add(one, "a"), *second = add(two, "b");
+    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, second), 0);
+    usleep(20000); /* the clock of file systems has a tick of up to 10 ms */
+    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
+    cr_assert_eq(home_dir_next_quiet(shuntd.home, UINT64_MAX), second);
+}
+
+Test(home, a_name_has_one_flight)
+{
+    struct home_dir *dir = add(one, "out"), *other = add(two, "in");
+    struct flight *flight = begin(FLIGHT_BIRTH, dir, "a", 100);
+    begin(FLIGHT_BIRTH, other, "a", 100);
+    begin(FLIGHT_REMOVAL, dir, "ab", 101);
+    cr_assert_eq(flight_count(shuntd.home), 3);
+    cr_assert_eq(dir->flights, 2);
+    cr_assert_eq(flight_find(shuntd.home, one, "a", 1), flight);
+    cr_assert_eq(flight_find(shuntd.home, one, "ab", 2)->kind, FLIGHT_REMOVAL);
+    cr_assert_null(flight_find(shuntd.home, one, "b", 1));
+    cr_assert_null(flight_find(shuntd.home, three, "a", 1));
+    cr_assert_eq(flight_of(shuntd.home, one, "a", 1, 100), flight);
+    cr_assert_null(flight_of(shuntd.home, one, "a", 1, 101), "somebody else's");
+    cr_assert(flight->client == 100 && flight->lane == 7 && flight->tag == 3);
+    flight_end(&shuntd, flight);
+    cr_assert_null(flight_find(shuntd.home, one, "a", 1));
+    cr_assert_not_null(flight_find(shuntd.home, two, "a", 1));
+    cr_assert_eq(flight_count(shuntd.home), 2);
+}
+
+Test(home, the_flights_of_a_client)
+{
+    struct home_dir *dir = add(one, "out");
+    struct flight *first = begin(FLIGHT_BIRTH, dir, "a", 100);
+    begin(FLIGHT_BIRTH, dir, "b", 101);
+    struct flight *last = begin(FLIGHT_BIRTH, dir, "c", 100);
+    cr_assert_eq(flight_of_client(&shuntd, 100), first, "the oldest first");
+    flight_end(&shuntd, first);
+    cr_assert_eq(flight_of_client(&shuntd, 100), last);
+    flight_end(&shuntd, last);
+    cr_assert_null(flight_of_client(&shuntd, 100));
+    cr_assert_null(flight_of_client(&shuntd, 0), "nobody has given up");
+}
+
+Test(home, who_waits_is_served_in_order)
+{
+    struct home_dir *dir = add(one, "out");
+    struct flight *flight = begin(FLIGHT_BIRTH, dir, "a", 100);
+    park(&flight->waiting, 101, 11, "a");
+    park(&flight->waiting, 102, 12, "a");
+    cr_assert_eq(next_woken(), 0, "not yet");
+    flight_end(&shuntd, flight);
+    cr_assert_eq(next_woken(), 11);
+    cr_assert_eq(next_woken(), 12);
+    cr_assert_eq(next_woken(), 0);
+    cr_assert_eq(shuntd.counts.parked, 2);
+}
+
+Test(home, a_parked_request_is_whole)
+{
+    struct home_dir *dir = add(one, "out");
+    park(&dir->waiting, 101, 11, "ckpt.0017");
+    home_wake(shuntd.home, &dir->waiting);
+    struct home_parked *parked = home_next_woken(shuntd.home);
+    const struct listen_request *request = &parked->request;
+    cr_assert(request->client == 101 && request->lane == 7 && request->message.tag == 11);
+    cr_assert_eq(memcmp(request->message.name[0], "ckpt.0017", 9), 0);
+    cr_assert_eq(memcmp(request->message.name[1], "other", 5), 0);
+    cr_assert_eq(memcmp(request->message.text, "text", 4), 0);
+    const uint8_t *name = (const uint8_t *)request->message.name[0];
+    cr_assert(name > request->bytes && name < request->bytes + sizeof request->bytes, "into its own copy");
+    free(parked);
+}
+
+Test(home, who_waits_on_a_directory_is_served_after_its_last_flight)
+{
+    struct home_dir *dir = add(one, "out");
+    struct flight *first = begin(FLIGHT_BIRTH, dir, "a", 100), *last = begin(FLIGHT_BIRTH, dir, "b", 100);
+    park(&dir->waiting, 101, 11, "x");
+    flight_end(&shuntd, first);
+    cr_assert_eq(next_woken(), 0);
+    flight_end(&shuntd, last);
+    cr_assert_eq(next_woken(), 11);
+}
+
+Test(home, a_job_or_an_rmdir_goes_on_holding_the_directory)
+{
+    struct home_dir *dir = add(one, "out");
+    park(&dir->waiting, 101, 11, "x");
+    dir->working = true;
+    flight_end(&shuntd, begin(FLIGHT_BIRTH, dir, "a", 100));
+    cr_assert_eq(next_woken(), 0, "until the job ends");
+    dir->working = false;
+    dir->closing = true;
+    flight_end(&shuntd, begin(FLIGHT_BIRTH, dir, "a", 100));
+    cr_assert_eq(next_woken(), 0, "until the rmdir ends");
+    home_dir_drop(shuntd.home, dir);
+    cr_assert_eq(next_woken(), 11, "it is gone");
+}
+
+Test(home, destroy_frees_what_is_under_way)
+{
+    struct home_dir *dir = add(one, "out");
+    struct flight *flight = begin(FLIGHT_BIRTH, dir, "a", 100);
+    park(&flight->waiting, 101, 11, "a");
+    park(&dir->waiting, 101, 12, "b");
+    home_leaf_count(dir, 3, 1);
+    struct home_dir *gone = add(two, "in");
+    park(&gone->waiting, 101, 13, "c");
+    home_dir_drop(shuntd.home, gone);
+    home_destroy(shuntd.home);
+    shuntd.home = NULL;
+    home_destroy(NULL);
+}
+
+/* Leaves. */
+
+static int pick(struct home_dir *dir, uint64_t hash, pid_t maker, uint32_t *leaf)
+{
+    uint32_t fresh = UINT32_MAX;
+    int code = home_leaf_pick(dir, hash, maker, 3, leaf, &fresh);
+    cr_assert(code == 0 || (code == -EAGAIN && fresh == dir->leaf_count), "%d, fresh %u", code, fresh);
+    return code;
+}
+
+Test(home, a_leaf_is_used_until_it_is_full)
+{
+    struct home_dir *dir = add(one, "out");
+    uint32_t leaf;
+    cr_assert_eq(pick(dir, 1, 100, &leaf), -EAGAIN, "none yet");
+    cr_assert_eq(home_leaf_open(dir, 0, 3), 0);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(pick(dir, (uint64_t)i << 32, 100, &leaf), 0);
+        cr_assert_eq(leaf, 0);
+        cr_assert_eq(home_leaf_count(dir, leaf, 1), 0);
+    }
+    cr_assert_eq(pick(dir, 1, 100, &leaf), -EAGAIN, "full");
+    cr_assert_eq(home_leaf_open(dir, 1, 3), 0);
+    cr_assert_eq(dir->open_count, 1, "in the place of the full one");
+    cr_assert_eq(pick(dir, 1, 100, &leaf), 0);
+    cr_assert_eq(leaf, 1);
+}
+
+Test(home, leaves_are_counted)
+{
+    struct home_dir *dir = add(one, "out");
+    cr_assert_eq(home_leaf_count(dir, 5, 2), 0);
+    cr_assert_eq(dir->leaf_count, 6);
+    cr_assert_eq(dir->leaf_names[5], 2);
+    cr_assert_eq(dir->leaf_names[0], 0);
+    cr_assert_eq(home_leaf_count(dir, 5, -1), 0);
+    cr_assert_eq(dir->leaf_names[5], 1);
+    cr_assert_eq(home_leaf_count(dir, 4, -1), 0);
+    cr_assert_eq(dir->leaf_names[4], 0, "never below zero");
+    home_leaves_forget(dir);
+    cr_assert_eq(dir->leaf_count, 0);
+    cr_assert_eq(dir->open_count, 0);
+}
+
+/* Births by turns until no more leaves are asked for; how many are open then. */
+static uint32_t leaves_for(struct home_dir *dir, unsigned makers)
+{
+    uint32_t leaf, fresh;
+    for (unsigned i = 0; i < 2000; i++)
+        if (home_leaf_pick(dir, (uint64_t)i << 32, 100 + (pid_t)(i % makers), 50000, &leaf, &fresh) ==
+            -EAGAIN)
+            cr_assert_eq(home_leaf_open(dir, fresh, 50000), 0);
+    return dir->open_count;
+}
+
+Test(home, several_makers_get_several_leaves)
+{
+    cr_assert_eq(leaves_for(add(one, "a"), 1), 1);
+    cr_assert_eq(leaves_for(add(two, "b"), 2), HOME_OPEN_LEAVES);
+}
