@@ -23,7 +23,7 @@
 #define BATCH_MAX 1024                  /* requests in one index transaction */
 #define TICK (CLOCK_SECOND / 2)         /* while something waits for time to pass; without that the daemon sleeps */
 #define QUIET CLOCK_SECOND              /* a directory without changes for so long is given its times */
-#define RETIRE_EVERY (30 * CLOCK_SECOND) /* reader slots of dead processes */
+#define RETIRE_AFTER 64                 /* more reader slots in use than before: those of dead processes are freed */
 
 static int serve_jobs(struct shuntd *shuntd)
 {
@@ -115,23 +115,24 @@ static bool waits_for_time(struct shuntd *shuntd)
     return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0;
 }
 
-static void retire_readers(struct shuntd *shuntd, uint64_t *next)
+/* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further than the
+ * processes that live at once, and some. */
+static void retire_readers(struct shuntd *shuntd, unsigned *limit)
 {
-    uint64_t now = clock_monotonic();
-    if (now < *next)
+    if (index_readers(shuntd->index) < *limit)
         return;
     index_retire_readers(shuntd->index);
-    *next = now + RETIRE_EVERY;
+    *limit = index_readers(shuntd->index) + RETIRE_AFTER;
 }
 
 static int run(struct shuntd *shuntd)
 {
-    uint64_t next_retirement = 0;
+    unsigned reader_limit = RETIRE_AFTER;
     int code = 0;
     while (code == 0 && (!shuntd->stop || disk_is_busy(shuntd->disk))) {
         uint32_t rings = listen_rings(shuntd->listen);
         code = serve_batch(shuntd);
-        retire_readers(shuntd, &next_retirement);
+        retire_readers(shuntd, &reader_limit);
         if (code == 0 && (!shuntd->stop || disk_is_busy(shuntd->disk)))
             listen_wait(shuntd->listen, rings, waits_for_time(shuntd) ? TICK : 0);
     }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -366,11 +367,22 @@ static int name_run_dir(struct shuntd *shuntd)
     return text_ok(&t) ? 0 : fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
 }
 
+/* A pidfd for every process that uses the road. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {open_root,    check_holder, prepare_root,  name_run_dir, make_run_dir,
                                                     claim_branch, claim_session, open_index, open_rooms};
     umask(022);
+    raise_descriptor_limit();
     take_signals(shuntd);
     int code = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

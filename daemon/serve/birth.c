@@ -59,6 +59,14 @@ static int reserve(struct shuntd *shuntd, const struct listen_request *request, 
     return code == 0 ? SERVE_SILENT : code;
 }
 
+/* A directory whose path is longer than a path may be could not be loaded, nor removed. */
+static bool is_too_deep(const struct shuntd *shuntd, const struct home_dir *dir,
+                        const struct message *message)
+{
+    return message->entry[0].type == DT_DIR &&
+           strlen(shuntd->root.path) + strlen(dir->path) + message->name_length[0] + 2 >= PATH_MAX;
+}
+
 int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
@@ -75,6 +83,10 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
         return exists(shuntd, request, dir, &entry, answer);
     if (code != -ENOENT)
         return code;
+    if (is_too_deep(shuntd, dir, message)) {
+        answer->result = -ENAMETOOLONG;
+        return SERVE_ANSWER;
+    }
     code = 0;
     if (message->entry[0].type == DT_REG && !(message->flags & MESSAGE_TRUNK))
         code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
@@ -125,10 +137,10 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     return code == -ENOENT ? SERVE_ANSWER : code;
 }
 
-/* An entry in a branch is taken off only if the disk agrees: an inode number may have come again at the same place. One
- * in the trunk would be found again there. */
-static bool is_still_there(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
-                           const struct message *message)
+/* An entry in a branch is taken off only if the disk agrees: an inode number may have come again at the same
+ * place. One in the trunk would be found again there. */
+static bool is_still_there(const struct shuntd *shuntd, const struct home_dir *dir,
+                           const struct record_entry *entry, const struct message *message)
 {
     char path[PATH_MAX];
     struct statx stat;

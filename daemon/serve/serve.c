@@ -17,6 +17,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_RENAME] = serve_rename,     [MESSAGE_RENAMED] = serve_renamed,   [MESSAGE_CLOSE] = serve_close,
     [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_follow,     [MESSAGE_SETTLE] = serve_settle,
     [MESSAGE_SYNC] = serve_sync,         [MESSAGE_STATUS] = serve_status,
+    [MESSAGE_RETIRE] = serve_retire,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* STATUS: the daemon's counters, one `key value` a line; then `stays REASON PATH` for directories that stay in the trunk
+/* RETIRE, and STATUS: the daemon's counters, one `key value` a line; then `stays REASON PATH` for directories that stay in the trunk
  * although the placement says otherwise, as many as fit. */
 
 #include <stdio.h>
@@ -71,4 +71,10 @@ int serve_status(struct shuntd *shuntd, const struct listen_request *request, st
     answer->text_length = (uint16_t)t.length;
     int code = serve_answer(shuntd, request, answer);
     return code == 0 ? SERVE_SILENT : code;
+}
+
+int serve_retire(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int freed = index_retire_readers(shuntd->index);
+    return freed < 0 ? freed : SERVE_ANSWER;
 }

@@ -247,6 +247,12 @@ int index_measure(struct index *index, struct index_size *size)
     return 0;
 }
 
+unsigned index_readers(struct index *index)
+{
+    MDB_envinfo info;
+    return mdb_env_info(index->env, &info) == 0 ? info.me_numreaders : 0;
+}
+
 int index_retire_readers(struct index *index)
 {
     int dead = 0;

@@ -51,5 +51,7 @@ struct index_size {
 };
 int index_measure(struct index *, struct index_size *);
 
+/* How many reader slots were ever in use at once. Every commit looks at that many. */
+unsigned index_readers(struct index *);
 /* Frees the reader slots of processes that are gone; answers how many, or -errno. */
 int index_retire_readers(struct index *);

@@ -39,6 +39,7 @@ static int seat_make(struct view *view, struct seat *seat)
     while (__atomic_exchange_n(&view->making, 1, __ATOMIC_ACQUIRE) != 0)
         SYS0(SYS_sched_yield);
     lmdb_enter(&view->memory);
+    size_t used = view->memory.used;
     int code = mdb_txn_begin(view->env, NULL, MDB_RDONLY, &seat->txn);
     if (code == 0 && view->names == 0)
         code = mdb_dbi_open(seat->txn, NULL, 0, &view->names);
@@ -48,6 +49,8 @@ static int seat_make(struct view *view, struct seat *seat)
         mdb_txn_reset(seat->txn);
     else if (seat->txn != NULL)
         mdb_txn_abort(seat->txn), seat->txn = NULL;
+    if (code != 0)
+        view->memory.used = used; /* there may be many tries before a slot becomes free */
     lmdb_leave();
     __atomic_store_n(&view->making, 0, __ATOMIC_RELEASE);
     SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
@@ -244,7 +247,9 @@ static int open_env(struct view *view, const char *directory)
         code = mdb_env_open(view->env, directory, MDB_RDONLY | MDB_NOTLS, 0600);
     lmdb_leave();
     lmdb_close_files(&view->memory);
-    return store_error(code);
+    /* LMDB takes an empty file for a new index, whose first pages it cannot write (EBADF), and cannot map an empty lock
+     * file (EINVAL). */
+    return code == EBADF || code == EINVAL ? -EBADMSG : store_error(code);
 }
 
 int view_open(struct view **to, const char *directory, const struct index_stamp *expected)

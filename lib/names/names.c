@@ -159,6 +159,23 @@ static int fail(struct names_root *root, int code)
     return -EIO;
 }
 
+/* Processes that ended without a word have left reader slots behind: the daemon knows which. */
+static int retire_readers(struct request_road *road, uint64_t deadline)
+{
+    struct message retire = {.type = MESSAGE_RETIRE};
+    struct request_answer answer;
+    return request_ask(road, &retire, &answer, deadline);
+}
+
+static int open_view(struct names_root *root, struct request_road *road, struct view **view)
+{
+    struct index_stamp stamp = {.session = request_session(road), .root = root->id};
+    int code = dirid_equal(request_root(road), root->id) ? view_open(view, root->run_dir, &stamp) : -ESTALE;
+    if (code == -EMFILE && retire_readers(road, root->deadline) == 0)
+        code = view_open(view, root->run_dir, &stamp);
+    return code;
+}
+
 static int map(struct names_root *root)
 {
     struct request_road *road;
@@ -166,8 +183,7 @@ static int map(struct names_root *root)
     int code = request_attach(&road, root->run_dir);
     if (code != 0)
         return code;
-    struct index_stamp stamp = {.session = request_session(road), .root = root->id};
-    code = dirid_equal(request_root(road), root->id) ? view_open(&view, root->run_dir, &stamp) : -ESTALE;
+    code = open_view(root, road, &view);
     if (code != 0) {
         request_abandon(road);
         return code;
@@ -213,6 +229,8 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     if (code != 0)
         return code;
     code = view_find(root->view, dir, name, length, found);
+    if (code == -EMFILE && retire_readers(root->road, root->deadline) == 0)
+        code = view_find(root->view, dir, name, length, found);
     return code == 0 ? 0 : fail(root, code);
 }
 

@@ -171,6 +171,22 @@ static int claim(int directory, const char *text, size_t length, const struct se
     return error < 0 ? error : confirm(directory, mine, holder);
 }
 
+/* Who claims a copy parts it from the root that it was copied from. */
+static int part(int directory)
+{
+    struct statx stat;
+    int own = sys_openat(directory, "..", DISK_DIRECTORY, 0);
+    if (own < 0)
+        return own;
+    int error = sys_statx(own, "..", 0, STATX_INO | STATX_BTIME, &stat);
+    if (error == 0)
+        error = sys_unlinkat(directory, HOLDER_NAME, 0);
+    if (error == 0 || error == -ENOENT)
+        error = stamp_renew(own, dirid_of(&stat));
+    sys_close(own);
+    return error;
+}
+
 int session_claim(const char *root, const struct session *mine, struct session *holder)
 {
     char text[HOLDER_SIZE_MAX];
@@ -184,7 +200,9 @@ int session_claim(const char *root, const struct session *mine, struct session *
     if (directory < 0)
         return directory;
     SYS2(SYS_flock, directory, LOCK_EX);
-    int error = claim(directory, text, (size_t)length, mine, holder);
+    int error = is_copied(directory) ? part(directory) : 0;
+    if (error == 0)
+        error = claim(directory, text, (size_t)length, mine, holder);
     sys_close(directory);
     return error;
 }

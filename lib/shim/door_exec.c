@@ -51,8 +51,10 @@ static void promote_along_path(const char *file)
     }
 }
 
-/* What a child must have in its environment. */
+/* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and the shim's
+ * library goes behind it (a sanitizer's must come first). */
 #define CARRIED 4
+#define LIBRARY "libshunt_preload.so"
 static const char *const carried[CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
 
 static const char *value_of(unsigned which)
@@ -69,20 +71,44 @@ static const char *value_of(unsigned which)
     }
 }
 
-static bool has(char *const environment[], const char *name)
+/* Where NAME=value stands, or the end of the vector. */
+static size_t find(char *const environment[], const char *name)
 {
-    size_t length = strlen(name);
-    for (; environment != NULL && *environment != NULL; environment++)
-        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
-            return true;
-    return false;
+    size_t length = strlen(name), at = 0;
+    while (environment != NULL && environment[at] != NULL &&
+           !(strncmp(environment[at], name, length) == 0 && environment[at][length] == '='))
+        at++;
+    return at;
 }
 
-/* Whoever took SHUNT_ROOT or the preload out did not mean the shim, which he does not know: he meant everything. A
- * LD_PRELOAD of his own stays as he set it. */
+static bool has(char *const environment[], size_t at)
+{
+    return environment != NULL && environment[at] != NULL;
+}
+
+/* The shim's own entry in the LD_PRELOAD this program was started with. */
+static const char *own_library(size_t *length)
+{
+    const char *start = process.preload, *library = strstr(process.preload, LIBRARY);
+    if (library == NULL)
+        return NULL;
+    for (const char *at = start; at < library; at++)
+        if (*at == ':' || *at == ' ')
+            start = at + 1;
+    *length = strcspn(start, ": ");
+    return start;
+}
+
+/* Must this child be given something? Whoever took everything out of the environment did not mean the shim, which he does
+ * not know. */
 static bool lacks(char *const environment[], unsigned which)
 {
-    return value_of(which) != NULL && !has(environment, carried[which]);
+    size_t at = find(environment, carried[which]), length;
+    if (value_of(which) == NULL)
+        return false;
+    if (!has(environment, at))
+        return true;
+    return which == 0 && strstr(environment[at], LIBRARY) == NULL && own_library(&length) != NULL;
 }
 
 static size_t count_of(char *const environment[])
@@ -96,10 +122,24 @@ static size_t count_of(char *const environment[])
 static size_t room_for(char *const environment[])
 {
     size_t room = 0;
-    for (unsigned i = 0; i < CARRIED; i++)
+    for (unsigned i = 0; i < CARRIED; i++) {
+        size_t at = find(environment, carried[i]);
         if (lacks(environment, i))
-            room += strlen(carried[i]) + strlen(value_of(i)) + 2;
+            room += strlen(carried[i]) + strlen(value_of(i)) + 3 + (has(environment, at) ? strlen(environment[at]) : 0);
+    }
     return room;
+}
+
+static char *write_entry(char *to, unsigned which, const char *theirs)
+{
+    size_t length;
+    if (theirs == NULL)
+        return stpcpy(stpcpy(stpcpy(to, carried[which]), "="), value_of(which)) + 1;
+    const char *library = own_library(&length);
+    to = stpcpy(stpcpy(to, theirs), ":");
+    memcpy(to, library, length);
+    to[length] = '\0';
+    return to + length + 1;
 }
 
 /* Writes `environment` and what it lacks to `to`; the new texts go to `texts`. */
@@ -108,11 +148,14 @@ static char *const *fill(char *const environment[], char **to, char *texts)
     size_t count = count_of(environment);
     if (count > 0)
         memcpy(to, environment, count * sizeof *to);
-    for (unsigned i = 0; i < CARRIED; i++)
-        if (lacks(environment, i)) {
-            to[count++] = texts;
-            texts = stpcpy(stpcpy(stpcpy(texts, carried[i]), "="), value_of(i)) + 1;
-        }
+    for (unsigned i = 0; i < CARRIED; i++) {
+        size_t at = find(environment, carried[i]);
+        if (!lacks(environment, i))
+            continue;
+        char *entry = texts;
+        texts = write_entry(texts, i, has(environment, at) ? environment[at] : NULL);
+        to[has(environment, at) ? at : count++] = entry;
+    }
     to[count] = NULL;
     return to;
 }

@@ -31,6 +31,7 @@ enum message_type {
     MESSAGE_SETTLE,   /* dir[0]: its times are about to be set */
     MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
     MESSAGE_STATUS,   /* the counters, in text */
+    MESSAGE_RETIRE,   /* no reader slot of the index is left: free those of processes that are gone */
     MESSAGE_ANSWER,   /* result, and what it says */
     MESSAGE_TYPES
 };

@@ -341,6 +341,7 @@ void fixture_start(const char *root)
     memset(name_255, 'n', 255);
     memset(name_255_new, 'N', 255);
     memset(name_256, 'm', 256);
+    snprintf(name_256_below, sizeof name_256_below, "%s/x", name_256);
     snprintf(fixture.root, sizeof fixture.root, "%s", root);
     snprintf(fixture.above, sizeof fixture.above, "%s", root);
     *strrchr(fixture.above, '/') = '\0';

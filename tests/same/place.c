@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 
-char name_255[256], name_256[257], name_255_new[256];
+char name_255[256], name_255_new[256], name_256[257], name_256_below[259];
 
 #define CORE NAME_CORE
 #define PAIR NAME_PAIR
@@ -82,7 +82,7 @@ const struct name names[] = {
     {"(255)", name_255, PAIR},
     {"(255 new)", name_255_new, CORE},
     {"(256)", name_256, PAIR},
-    {"(256)/x", NULL, 0},
+    {"(256)/x", name_256_below, 0},
     {"odd", "\xff\xfe \x80\n\t'\"", PAIR},
     {"odd new", "\xc3\x28 new", 0},
     {"(filled to PATH_MAX)", "file", NAME_FILL, PATH_MAX - 1},
@@ -179,37 +179,27 @@ static int place_fd(enum place_base base)
 static void place_fill(char *text, size_t size, size_t before, const struct name *name)
 {
     size_t length = strlen(name->text);
-    const char *rest = name->text;
     size_t at = before;
-    if (at == 0 && (name->traits & NAME_FILL)) {
+    if (at == 0 && name->traits & NAME_FILL)
         text[at++] = '.';
-    }
     while ((name->traits & NAME_FILL) && at + length < name->fill)
         text[at++] = '/';
-    snprintf(text + at, size - at, "%s", rest);
+    snprintf(text + at, size - at, "%s", name->text);
 }
 
 void place_enter(struct place *place, enum place_base base, const struct name *name)
 {
-    static char beyond[300];
-    struct name filled = *name;
     const char *cwd;
     place->name = name;
     place->at = place_fd(base);
     size_t before = place_before(place->text, sizeof place->text, base, place->at, &cwd);
-    if (!name->text && !(name->traits & NAME_AS_IS)) {
-        snprintf(beyond, sizeof beyond, "%s/x", name_256);
-        filled.text = beyond;
-    }
     if (name->traits & NAME_OUTSIDE)
         before = (size_t)snprintf(place->text, sizeof place->text, "%s/", fixture.outside);
     place->path = name->traits & NAME_AS_IS ? name->text : place->text;
     if (!(name->traits & NAME_AS_IS))
-        place_fill(place->text, sizeof place->text, before, &filled);
+        place_fill(place->text, sizeof place->text, before, name);
     if (chdir(cwd) < 0)
         give_up("cannot enter", cwd);
-    if (base == BASE_PROC)
-        fcntl(place->at, F_SETFD, 0);
 }
 
 void place_leave(struct place *place)

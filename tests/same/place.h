@@ -25,7 +25,7 @@ struct name {
 
 extern const struct name names[];
 extern const size_t names_count;
-extern char name_255[256], name_256[257], name_255_new[256];
+extern char name_255[256], name_255_new[256], name_256[257], name_256_below[259];
 
 enum place_base {
     BASE_ABSOLUTE,

@@ -366,6 +366,26 @@ Test(claim, the_dead_are_replaced_and_the_distant_are_not, .init = prepared_init
     cr_assert_eq(session_read(place_path("r"), &holder), -EBADMSG);
 }
 
+Test(claim, a_copied_session_is_none, .init = prepared_init, .fini = place_finish)
+{
+    char command[PATH_MAX * 2];
+    struct session mine = some_session(getpid()), other = mine, holder;
+    bool restamped;
+    other.id++;
+    cr_assert_eq(session_claim(place_path("r"), &mine, &holder), 0);
+    snprintf(command, sizeof command, "cp -a %s/r %s/copy", place, place);
+    cr_assert_eq(system(command), 0);
+    cr_assert(place_has("copy/.shunt/session/holder"));
+    cr_assert_eq(session_read(place_path("copy"), &holder), -ENOENT);
+    cr_assert_eq(session_claim(place_path("copy"), &other, &holder), 0);
+    cr_assert_eq(session_read(place_path("copy"), &holder), 0);
+    assert_equal(&other, &holder);
+    cr_assert_eq(session_prepare_root(place_path("copy"), &restamped), 0);
+    cr_assert_not(restamped, "the claim did that");
+    cr_assert_eq(session_read(place_path("r"), &holder), 0);
+    assert_equal(&mine, &holder);
+}
+
 /* A dead session in place, many want it at the same time: one gets it. */
 Test(claim, many_at_once, .init = prepared_init, .fini = place_finish)
 {

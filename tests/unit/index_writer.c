@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* An index and its one writer, for the tests of a view: as in life it is another process, since the two
+ * halves of the room cannot be linked into one program (each has an LMDB of its own).
+ *
+ *     index_writer DIRECTORY READERS
+ *
+ * makes an index of session 77 and root 2/3 there. Commands come on standard input, a line each, and are
+ * answered with a number on a line: 0, a positive answer or -errno. It ends with its input.
+ *
+ *     put INO BIRTH NAME CHILD BRANCH LEAF   del INO BIRTH NAME   dir INO BIRTH FLAGS   branch NUMBER NAME
+ *     many INO BIRTH COUNT ROUND             n0 to nCOUNT-1, all with the inode number ROUND, in one
+ * transaction readers                                slots in use retire slots freed */
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "index/index.h"
+
+static int put(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
+    char name[RECORD_NAME_MAX + 1];
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %255s %" SCNu64 " %" SCNu16 " %" SCNu32, &dir.ino,
+               &dir.birth, name, &entry.ino, &entry.branch, &entry.leaf) != 6)
+        return -1;
+    return index_put_entry(index, dir, name, strlen(name), &entry);
+}
+
+static int del(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    char name[RECORD_NAME_MAX + 1];
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %255s", &dir.ino, &dir.birth, name) != 3)
+        return -1;
+    return index_del_entry(index, dir, name, strlen(name));
+}
+
+static int put_dir(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    struct record_dir record = {0};
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %" SCNu32, &dir.ino, &dir.birth, &record.flags) != 3)
+        return -1;
+    return index_put_dir(index, dir, &record);
+}
+
+static int put_branch(struct index *index, const char *arguments)
+{
+    uint16_t number;
+    char branch[LAYOUT_BRANCH_MAX];
+    if (sscanf(arguments, "%" SCNu16 " %71s", &number, branch) != 2)
+        return -1;
+    return index_put_branch(index, number, branch);
+}
+
+static int put_many(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
+    unsigned count;
+    int code = 0;
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u %" SCNu64, &dir.ino, &dir.birth, &count, &entry.ino) !=
+        4)
+        return -1;
+    for (unsigned i = 0; i < count && code == 0; i++) {
+        char name[16];
+        code = index_put_entry(index, dir, name, (size_t)snprintf(name, sizeof name, "n%u", i), &entry);
+    }
+    return code;
+}
+
+static int count_readers(struct index *index, const char *arguments)
+{
+    struct index_size size;
+    int code = index_measure(index, &size);
+    return code == 0 ? (int)size.readers : code;
+}
+
+static int retire(struct index *index, const char *arguments)
+{
+    return index_retire_readers(index);
+}
+
+static const struct {
+    const char *word;
+    int (*command)(struct index *, const char *arguments);
+} commands[] = {{"put", put},           {"del", del},       {"dir", put_dir},
+                {"branch", put_branch}, {"many", put_many}, {"readers", count_readers},
+                {"retire", retire}};
+
+static int carry_out(struct index *index, const char *line)
+{
+    size_t length = strcspn(line, " \n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strlen(commands[i].word) == length && strncmp(commands[i].word, line, length) == 0) {
+            int code = index_begin(index);
+            int answer = code == 0 ? commands[i].command(index, line + length) : code;
+            code = code == 0 ? index_commit(index) : code;
+            return code == 0 ? answer : code;
+        }
+    return -1;
+}
+
+int main(int argc, char *argv[])
+{
+    const struct index_stamp stamp = {.session = 77, .root = {2, 3}};
+    struct index *index;
+    char line[1024];
+    if (argc != 3)
+        return 2;
+    int code = index_create(&index, argv[1], 64u << 20, (unsigned)atoi(argv[2]), &stamp);
+    printf("%d\n", code);
+    fflush(stdout);
+    while (code == 0 && fgets(line, sizeof line, stdin) != NULL) {
+        printf("%d\n", carry_out(index, line));
+        fflush(stdout);
+    }
+    if (code == 0)
+        index_destroy(index);
+    return code != 0;
+}

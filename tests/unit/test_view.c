@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "index/view.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "place.h"
+
+static const struct index_stamp stamp = {.session = 77, .root = {2, 3}};
+static const struct dirid one = {100, 1}, two = {100, 2};
+
+static pid_t writer;
+static FILE *to_writer, *from_writer;
+
+static int answer(void)
+{
+    int number = 0;
+    cr_assert_eq(fscanf(from_writer, "%d", &number), 1, "the writer is gone");
+    return number;
+}
+
+static int tell(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vfprintf(to_writer, format, list);
+    va_end(list);
+    fputc('\n', to_writer);
+    fflush(to_writer);
+    return answer();
+}
+
+static void start_writer(const char *readers)
+{
+    int in[2], out[2];
+    cr_assert(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
+    writer = fork();
+    if (writer == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        execl(INDEX_WRITER, "index_writer", place, readers, NULL);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    to_writer = fdopen(in[1], "w");
+    from_writer = fdopen(out[0], "r");
+    cr_assert_eq(answer(), 0);
+}
+
+static void view_init(void)
+{
+    place_init();
+    start_writer("200");
+    cr_assert_eq(tell("branch 1 n017.1"), 0);
+    cr_assert_eq(tell("dir 100 1 1"), 0);
+    cr_assert_eq(tell("put 100 1 a 5 0 0"), 0);
+    cr_assert_eq(tell("put 100 1 b 6 1 3"), 0);
+}
+
+static void view_finish(void)
+{
+    fclose(to_writer);
+    fclose(from_writer);
+    waitpid(writer, NULL, 0);
+    place_finish();
+}
+
+TestSuite(view, .init = view_init, .fini = view_finish, .timeout = 60);
+
+static struct view *opened(void)
+{
+    struct view *view;
+    cr_assert_eq(view_open(&view, place, &stamp), 0);
+    return view;
+}
+
+/* The inode number of a name; 0: it is not there; or -errno. No assertions: it is used in children, too. */
+static int64_t ino_of(struct view *view, struct dirid dir, const char *name)
+{
+    struct view_found found;
+    int code = view_find(view, dir, name, strlen(name), &found);
+    if (code != 0)
+        return code;
+    return found.known ? (int64_t)found.entry.ino : 0;
+}
+
+/* Runs a part of a test in a fork child; its answer is the child's. */
+static int in_child(int (*part)(struct view *), struct view *view)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(part(view));
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+Test(view, finds_what_is_there)
+{
+    struct view *view = opened();
+    struct view_found found;
+    cr_assert_eq(view_find(view, one, "b", 1, &found), 0);
+    cr_assert(found.dir_known && found.known);
+    cr_assert(found.dir.flags == RECORD_LOADED && found.entry.ino == 6 && found.entry.leaf == 3);
+    cr_assert_str_eq(found.branch, "n017.1");
+    cr_assert_eq(view_find(view, one, "a", 1, &found), 0);
+    cr_assert(found.known && found.entry.branch == 0);
+    cr_assert_str_empty(found.branch);
+    cr_assert_eq(view_find(view, one, "c", 1, &found), 0);
+    cr_assert(found.dir_known && !found.known);
+    cr_assert_eq(view_find(view, two, "a", 1, &found), 0);
+    cr_assert(!found.dir_known && !found.known);
+    cr_assert_eq(view_find(view, one, NULL, 0, &found), 0);
+    cr_assert(found.dir_known && !found.known);
+    view_abandon(view);
+}
+
+Test(view, a_name_too_long_is_not_there)
+{
+    struct view *view = opened();
+    struct view_found found;
+    char name[RECORD_NAME_MAX + 1];
+    memset(name, 'x', sizeof name);
+    cr_assert_eq(view_find(view, one, name, sizeof name, &found), 0);
+    cr_assert(found.dir_known && !found.known);
+    view_abandon(view);
+}
+
+Test(view, sees_each_commit_of_the_other_process)
+{
+    struct view *view = opened();
+    for (int i = 1; i <= 200; i++) {
+        cr_assert_eq(tell("put 100 1 x %d 0 0", i), 0);
+        cr_assert_eq(ino_of(view, one, "x"), i);
+    }
+    cr_assert_eq(tell("del 100 1 x"), 0);
+    cr_assert_eq(ino_of(view, one, "x"), 0);
+    view_abandon(view);
+}
+
+Test(view, sees_an_index_grow)
+{
+    struct view *view = opened();
+    cr_assert_eq(tell("many 100 1 100000 9"), 0);
+    cr_assert_eq(ino_of(view, one, "n0"), 9);
+    cr_assert_eq(ino_of(view, one, "n99999"), 9);
+    cr_assert_eq(ino_of(view, one, "n100000"), 0);
+    view_abandon(view);
+}
+
+struct listed {
+    uint64_t last, stop_after, count;
+    bool in_order;
+};
+
+static int each(void *context, uint64_t hash, const char *name, size_t length,
+                const struct record_entry *entry)
+{
+    struct listed *listed = context;
+    listed->in_order &= hash >= listed->last && hash == record_hash(name, length);
+    listed->last = hash;
+    return ++listed->count == listed->stop_after ? 17 : 0;
+}
+
+Test(view, lists_in_the_order_of_hashes)
+{
+    struct view *view = opened();
+    struct listed all = {.in_order = true}, some = {.in_order = true, .stop_after = 400},
+                  rest = {.in_order = true};
+    cr_assert_eq(tell("many 100 1 1000 9"), 0);
+    cr_assert_eq(tell("many 100 2 10 9"), 0);
+    cr_assert_eq(view_list(view, one, 0, each, &all), 0);
+    cr_assert(all.in_order && all.count == 1002);
+    cr_assert_eq(view_list(view, one, 0, each, &some), 17);
+    cr_assert_eq(view_list(view, one, some.last + 1, each, &rest), 0);
+    cr_assert_eq(some.count + rest.count, 1002);
+    cr_assert(rest.in_order);
+    cr_assert_eq(view_list(view, one, UINT64_MAX, each, &rest), 0);
+    cr_assert_eq(some.count + rest.count, 1002, "nothing behind the last");
+    view_abandon(view);
+}
+
+static int each_dir(void *context, struct dirid id, const struct record_dir *dir)
+{
+    uint64_t *sum = context;
+    *sum += id.ino * 10 + id.birth + dir->flags * 100000;
+    return 0;
+}
+
+Test(view, knows_every_directory)
+{
+    struct view *view = opened();
+    uint64_t sum = 0;
+    cr_assert_eq(tell("dir 100 2 0"), 0);
+    cr_assert_eq(tell("dir 300 7 4"), 0);
+    cr_assert_eq(view_dirs(view, each_dir, &sum), 0);
+    cr_assert_eq(sum, 1001 + 100000 + 1002 + 3007 + 400000);
+    view_abandon(view);
+}
+
+/* Descriptors. */
+
+static int close_all_and_look(struct view *view)
+{
+    if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0 || ino_of(view, one, "a") != 5)
+        return 1;
+    for (int i = 0; i < 100; i++)
+        if (open("/dev/null", O_RDWR) < 0)
+            return 2;
+    return ino_of(view, one, "b") == 6 ? 0 : 3;
+}
+
+static int open_and_close_all(struct view *inherited)
+{
+    struct view *view;
+    view_abandon(inherited);
+    return view_open(&view, place, &stamp) == 0 ? close_all_and_look(view) : 4;
+}
+
+Test(view, outlives_the_closing_of_all_descriptors)
+{
+    cr_assert_eq(in_child(open_and_close_all, opened()), 0);
+}
+
+/* Pages that a reader looks at must not be used again, although it holds no record lock. */
+static int hold_and_compare(void *context, uint64_t hash, const char *name, size_t length,
+                            const struct record_entry *entry)
+{
+    uint64_t *first = context;
+    if (*first == 0)
+        for (int round = 2; round < 12; round++)
+            cr_assert_eq(tell("many 100 2 3000 %d", round), 0);
+    *first = *first == 0 ? entry->ino : *first;
+    return *first == entry->ino ? 0 : 1;
+}
+
+Test(view, a_snapshot_holds_while_others_commit)
+{
+    struct view *view = opened();
+    uint64_t first = 0;
+    cr_assert_eq(tell("dir 100 2 1"), 0);
+    cr_assert_eq(tell("many 100 2 3000 1"), 0);
+    cr_assert_eq(view_list(view, two, 0, hold_and_compare, &first), 0);
+    cr_assert_eq(first, 1);
+    cr_assert_eq(ino_of(view, two, "n7"), 11);
+    view_abandon(view);
+}
+
+Test(view, keeps_no_descriptor)
+{
+    struct view *view = opened();
+    char target[64];
+    for (int fd = 3; fd < 200; fd++) {
+        ssize_t length = readlink(place_path("../../proc/self/fd/%d", fd), target, sizeof target);
+        cr_assert(length < 0 || memmem(target, (size_t)length, ".mdb", 4) == NULL);
+    }
+    view_abandon(view);
+}
+
+/* Fork. */
+
+static int abandon_and_open(struct view *inherited)
+{
+    struct view *view;
+    view_abandon(inherited);
+    if (view_open(&view, place, &stamp) != 0)
+        return 1;
+    if (ino_of(view, one, "a") != 5)
+        return 2;
+    view_abandon(view);
+    return 0;
+}
+
+Test(view, a_fork_child_opens_its_own)
+{
+    struct view *view = opened();
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(in_child(abandon_and_open, view), 0);
+    cr_assert_eq(ino_of(view, one, "b"), 6, "the parent's is untouched");
+    view_abandon(view);
+}
+
+Test(view, readers_that_died_are_retired)
+{
+    struct view *view = opened();
+    int before = tell("readers");
+    cr_assert_geq(before, 1);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(in_child(abandon_and_open, view), 0);
+    cr_assert_eq(tell("readers"), before + 10);
+    cr_assert_eq(tell("retire"), 10);
+    cr_assert_eq(tell("readers"), before, "who lives keeps its slot");
+    cr_assert_eq(ino_of(view, one, "a"), 5);
+    view_abandon(view);
+}
+
+/* Threads. */
+
+#define THREADS 100
+
+static volatile bool stop;
+
+static void *look_often(void *context)
+{
+    struct view *view = context;
+    int64_t last = 0;
+    while (!stop) {
+        int64_t ino = ino_of(view, one, "x");
+        if (ino < last || ino_of(view, one, "a") != 5)
+            return (void *)1;
+        last = ino;
+    }
+    return NULL;
+}
+
+Test(view, many_threads)
+{
+    struct view *view = opened();
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, look_often, view), 0);
+    for (int i = 1; i <= 300; i++)
+        cr_assert_eq(tell("put 100 1 x %d 0 0", i), 0);
+    stop = true;
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong;
+        cr_assert_eq(pthread_join(threads[i], &wrong), 0);
+        cr_assert_null(wrong, "thread %d went back in time", i);
+    }
+    view_abandon(view);
+}
+
+/* A lookup within a lookup, as a signal handler makes one. */
+static int look_within(void *context, uint64_t hash, const char *name, size_t length,
+                       const struct record_entry *entry)
+{
+    return (int)ino_of(context, one, "a");
+}
+
+Test(view, a_lookup_within_a_lookup)
+{
+    struct view *view = opened();
+    cr_assert_eq(view_list(view, one, 0, look_within, view), 5);
+    view_abandon(view);
+}
+
+/* Limits and refusals. */
+
+static void small_init(void)
+{
+    place_init();
+    start_writer("2");
+    cr_assert_eq(tell("dir 100 1 1"), 0);
+    cr_assert_eq(tell("put 100 1 a 5 0 0"), 0);
+}
+
+TestSuite(readers, .init = small_init, .fini = view_finish, .timeout = 60);
+
+Test(readers, no_slot_left)
+{
+    struct view *first = opened(), *second = opened(), *third;
+    cr_assert_eq(view_open(&third, place, &stamp), -EMFILE);
+    cr_assert_eq(ino_of(first, one, "a"), 5);
+    cr_assert_eq(ino_of(second, one, "a"), 5);
+}
+
+Test(readers, a_dead_readers_slot_can_be_had_again)
+{
+    struct view *view = opened(), *other;
+    cr_assert_eq(in_child(abandon_and_open, view), 0);
+    cr_assert_eq(view_open(&other, place, &stamp), -EMFILE);
+    cr_assert_eq(tell("retire"), 1);
+    cr_assert_eq(view_open(&other, place, &stamp), 0);
+}
+
+/* However often there was none, a slot that becomes free is used. */
+Test(readers, want_of_slots_leaves_nothing_behind)
+{
+    struct view *view = opened();
+    cr_assert_eq(in_child(abandon_and_open, view), 0);
+    for (int i = 0; i < 5000; i++)
+        cr_assert_eq(view_list(view, one, 0, look_within, view), -EMFILE);
+    cr_assert_eq(tell("retire"), 1);
+    cr_assert_eq(view_list(view, one, 0, look_within, view), 5);
+}
+
+static int refusal(const struct index_stamp *expected)
+{
+    struct view *view;
+    return view_open(&view, place, expected);
+}
+
+Test(view, another_session_or_root)
+{
+    cr_assert_eq(refusal(&(struct index_stamp){.session = 78, .root = {2, 3}}), -ESTALE);
+    cr_assert_eq(refusal(&(struct index_stamp){.session = 77, .root = {1, 3}}), -ESTALE);
+    cr_assert_eq(refusal(&(struct index_stamp){.session = 77, .root = {2, 4}}), -ESTALE);
+    cr_assert_eq(refusal(&stamp), 0);
+}
+
+static int open_it(struct view *none)
+{
+    int code = refusal(&stamp);
+    return code < 0 && code >= -255 ? -code : code;
+}
+
+static void end_writer(void)
+{
+    kill(writer, SIGKILL);
+}
+
+Test(view, no_index)
+{
+    end_writer();
+    unlink(place_path("data.mdb"));
+    cr_assert_eq(in_child(open_it, NULL), ENOENT);
+    unlink(place_path("lock.mdb"));
+    cr_assert_eq(in_child(open_it, NULL), ENOENT);
+    cr_assert_not(place_has("lock.mdb"), "a view makes no files");
+}
+
+static void put_file(const char *name, const char *bytes, size_t size)
+{
+    int fd = open(place_path("%s", name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    cr_assert(fd >= 0 && write(fd, bytes, size) == (ssize_t)size && close(fd) == 0);
+}
+
+static size_t get_file(const char *name, char *bytes, size_t size)
+{
+    int fd = open(place_path("%s", name), O_RDONLY);
+    ssize_t got = fd >= 0 ? read(fd, bytes, size) : -1;
+    cr_assert(got > 0 && close(fd) == 0);
+    return (size_t)got;
+}
+
+Test(view, foreign_files)
+{
+    static char noise[40000];
+    static const char *const files[] = {"data.mdb", "lock.mdb"};
+    unsigned seed = 7;
+    for (size_t i = 0; i < sizeof noise; i++)
+        noise[i] = (char)place_next(&seed);
+    end_writer();
+    for (int i = 0; i < 2; i++) {
+        char good[20000];
+        size_t size = get_file(files[i], good, sizeof good);
+        const struct {
+            const char *bytes;
+            size_t size;
+        } bad[] = {{noise, 0}, {noise, 1}, {noise, 100}, {noise, sizeof noise}, {"not an index\n", 13}};
+        for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
+            put_file(files[i], bad[j].bytes, bad[j].size);
+            cr_assert_eq(in_child(open_it, NULL), EBADMSG, "%s, case %zu", files[i], j);
+        }
+        put_file(files[i], good, size);
+        cr_assert_eq(in_child(open_it, NULL), 0);
+    }
+}
+
+/* The two pages that say where all others are. What is cut off behind them can be missed only when it is
+ * looked at. */
+Test(view, a_header_cut_short)
+{
+    static char good[1 << 16];
+    end_writer();
+    size_t size = get_file("data.mdb", good, sizeof good), page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t cut = 0; cut <= page + 64; cut += 64) {
+        put_file("data.mdb", good, cut);
+        cr_assert_eq(in_child(open_it, NULL), EBADMSG, "cut to %zu", cut);
+    }
+    put_file("data.mdb", good, size);
+    cr_assert_eq(in_child(open_it, NULL), 0);
+}
+
+Test(view, a_reader_table_cut_short)
+{
+    static char good[1 << 16];
+    end_writer();
+    size_t size = get_file("lock.mdb", good, sizeof good);
+    for (size_t cut = 0; cut < size; cut += 64) {
+        put_file("lock.mdb", good, cut);
+        int code = in_child(open_it, NULL);
+        cr_assert(code == EBADMSG || code == EMFILE, "cut to %zu: %d", cut, code);
+    }
+    put_file("lock.mdb", good, size);
+    cr_assert_eq(in_child(open_it, NULL), 0);
+}
