@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "counters.h"
 #include "json.h"
 #include "roots.h"
 #include "session/session.h"
@@ -23,7 +24,9 @@ struct standing {
     int error; /* of reading the session; 0: there is one */
     int lives; /* as session_lives */
     size_t branches;
+    bool counted; /* counters hold what the daemon said */
     struct session session;
+    struct counters counters;
 };
 
 static void look(struct standing *standing, const char *root)
@@ -35,6 +38,8 @@ static void look(struct standing *standing, const char *root)
         standing->error = -ENOENT;
     if (standing->error == 0)
         standing->lives = session_lives(&standing->session);
+    standing->counted =
+        standing->lives == 1 && counters_ask(&standing->counters, standing->session.run_dir) == 0;
     if (union_root_init(&opened, root, 0) < 0)
         return;
     standing->branches = opened.branch_count;
@@ -67,6 +72,8 @@ static void print_json(struct json *json, const struct standing *standing)
         json_unsigned(json, "since_ns", session->since);
         json_text(json, "run_dir", session->run_dir);
     }
+    if (standing->counted)
+        counters_json(&standing->counters, json);
     json_close(json, '}');
 }
 
@@ -85,6 +92,8 @@ static void print_words(const struct standing *standing)
                                                      : "on another host: ask there");
     printf("  branch   %s (of %zu)\n", standing->session.branch, standing->branches);
     printf("  run dir  %s\n", standing->session.run_dir);
+    if (standing->counted)
+        counters_print(&standing->counters);
 }
 
 static int print_all(const struct roots *roots, bool as_json)

@@ -504,7 +504,7 @@ def test_an_index_that_is_overwritten(started):
     data = started.run_dir() / "data.mdb"
     data.write_bytes(os.urandom(data.stat().st_size))
     result = started.exec("touch", started.root / "out" / "new")
-    assert result.status == 1 and "the index found is damaged" in result.err and "Input/output error" in result.err
+    assert result.status == 1 and "cannot be used" in result.err and "Input/output error" in result.err
     assert [path.name for path in (started.root / "out").iterdir()] == [".shunt-dir"]
     started.stop()
     started.start().check()
@@ -580,6 +580,7 @@ say(os.unlink, "x" * 256)
 say(os.symlink, "y" * 4095, "link")
 say(os.symlink, "y" * 4096, "link2")
 say(os.stat, "link")
+os.unlink("link")
 print(sorted(os.listdir(".")))
 """
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* bench_calls COLD HOT TRUNK MANY: times file calls of this process and prints `CASE<tab>NANOSECONDS` a line.
+ *
+ * COLD is a directory that is in no root, HOT and TRUNK are directories of a root (or, for the native run,
+ * are not), MANY is a directory of many names. Knows nothing of shunt. Of each case the median of several
+ * batches is printed. */
+
+#include <dirent.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCHES 15
+#define READS 20000 /* calls in a batch that change nothing */
+#define CHANGES 1000
+#define STARTS 40
+#define LISTINGS 1
+
+extern char **environ;
+
+static char path[PATH_MAX], moved[PATH_MAX];
+static const char *hot, *many;
+static unsigned serial; /* of the names that are made */
+
+static void must(bool is_so, const char *what)
+{
+    if (!is_so)
+        err(1, "%s %s", what, path);
+}
+
+static void name(char to[PATH_MAX], const char *directory, const char *prefix, unsigned number)
+{
+    snprintf(to, PATH_MAX, "%s/%s%u", directory, prefix, number);
+}
+
+static void stat_path(unsigned number)
+{
+    struct stat stat_of;
+    must(stat(path, &stat_of) == 0, "stat");
+}
+
+static void stat_absent(unsigned number)
+{
+    struct stat stat_of;
+    must(stat(path, &stat_of) == -1 && errno == ENOENT, "stat");
+}
+
+static void open_path(unsigned number)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    must(fd >= 0, "open");
+    close(fd);
+}
+
+static void open_absent(unsigned number)
+{
+    must(open(path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT, "open");
+}
+
+static void create(unsigned number)
+{
+    name(path, hot, "new-", serial + number);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    must(fd >= 0, "create");
+    close(fd);
+}
+
+static void rename_new(unsigned number)
+{
+    name(path, hot, "new-", serial + number);
+    name(moved, hot, "moved-", serial + number);
+    must(rename(path, moved) == 0, "rename");
+}
+
+static void unlink_moved(unsigned number)
+{
+    name(path, hot, "moved-", serial + number);
+    must(unlink(path) == 0, "unlink");
+}
+
+static void list(unsigned number)
+{
+    DIR *directory = opendir(many);
+    unsigned names = 0;
+    must(directory != NULL, "opendir");
+    while (readdir(directory) != NULL)
+        names++;
+    must(names > 2, "readdir");
+    closedir(directory);
+}
+
+static void start(unsigned number)
+{
+    char *words[] = {"true", NULL};
+    pid_t child;
+    int status;
+    must(posix_spawn(&child, "/bin/true", NULL, NULL, words, environ) == 0, "posix_spawn");
+    must(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+}
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t batch(void (*call)(unsigned), unsigned count)
+{
+    uint64_t began = now();
+    for (unsigned i = 0; i < count; i++)
+        call(i);
+    return now() - began;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_median(const char *what, double samples[BATCHES])
+{
+    qsort(samples, BATCHES, sizeof *samples, compare);
+    printf("%s\t%.1f\n", what, samples[BATCHES / 2]);
+}
+
+static void measure(const char *what, void (*call)(unsigned), unsigned count)
+{
+    double samples[BATCHES];
+    call(0);
+    for (int i = 0; i < BATCHES; i++)
+        samples[i] = (double)batch(call, count) / count;
+    print_median(what, samples);
+}
+
+/* A file is made, renamed and removed; the three are timed apart. */
+static void measure_changes(void)
+{
+    double samples[3][BATCHES];
+    void (*const calls[])(unsigned) = {create, rename_new, unlink_moved};
+    for (int i = 0; i < BATCHES; i++, serial += CHANGES)
+        for (int call = 0; call < 3; call++)
+            samples[call][i] = (double)batch(calls[call], CHANGES) / CHANGES;
+    print_median("create and close", samples[0]);
+    print_median("rename", samples[1]);
+    print_median("unlink", samples[2]);
+}
+
+static void at(const char *directory, const char *file)
+{
+    snprintf(path, sizeof path, "%s%s%s", directory, *directory != '\0' ? "/" : "", file);
+}
+
+static void measure_cold(const char *cold)
+{
+    at(cold, "known");
+    measure("outside, absolute: stat", stat_path, READS);
+    measure("outside, absolute: open and close", open_path, READS);
+    at(cold, "absent");
+    measure("outside, absolute: open, ENOENT", open_absent, READS);
+    must(chdir(cold) == 0, "chdir");
+    at("", "known");
+    measure("outside, relative: stat", stat_path, READS);
+    measure("outside, relative: open and close", open_path, READS);
+    must(chdir("/") == 0, "chdir");
+}
+
+static void measure_known(const char *directory, const char *where)
+{
+    char what[64];
+    at(directory, "known");
+    snprintf(what, sizeof what, "%s: stat", where);
+    measure(what, stat_path, READS);
+    snprintf(what, sizeof what, "%s: open and close", where);
+    measure(what, open_path, READS);
+    at(directory, "absent");
+    snprintf(what, sizeof what, "%s: stat, ENOENT", where);
+    measure(what, stat_absent, READS);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5)
+        errx(2, "usage: bench_calls COLD HOT TRUNK MANY");
+    hot = argv[2];
+    many = argv[4];
+    measure_cold(argv[1]);
+    measure_known(argv[3], "trunk");
+    measure_known(hot, "branch");
+    measure_changes();
+    measure("list a directory of many names", list, LISTINGS);
+    measure("start of /bin/true", start, STARTS);
+    return 0;
+}

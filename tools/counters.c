@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "counters.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define DEADLINE (5 * CLOCK_SECOND)
+
+int counters_ask(struct counters *counters, const char *run_dir)
+{
+    struct message ask = {.type = MESSAGE_STATUS};
+    struct request_road *road;
+    int code = request_attach(&road, run_dir);
+    if (code != 0)
+        return code;
+    code = request_ask(road, &ask, &counters->answer, DEADLINE);
+    request_abandon(road);
+    return code != 0 ? code : counters->answer.message.result;
+}
+
+/* One line of the text, taken apart: `key` and the rest. False at the end. */
+struct line {
+    const char *next, *end;
+    char key[64];
+    char rest[MESSAGE_TEXT_MAX + 1];
+};
+
+static void begin(struct line *line, const struct counters *counters)
+{
+    line->next = counters->answer.message.text;
+    line->end = line->next + counters->answer.message.text_length;
+}
+
+static bool next(struct line *line)
+{
+    const char *stop = memchr(line->next, '\n', (size_t)(line->end - line->next));
+    const char *space = stop != NULL ? memchr(line->next, ' ', (size_t)(stop - line->next)) : NULL;
+    if (space == NULL || space - line->next >= (ptrdiff_t)sizeof line->key)
+        return false;
+    snprintf(line->key, sizeof line->key, "%.*s", (int)(space - line->next), line->next);
+    snprintf(line->rest, sizeof line->rest, "%.*s", (int)(stop - space - 1), space + 1);
+    line->next = stop + 1;
+    return true;
+}
+
+static bool is_stay(const struct line *line)
+{
+    return strcmp(line->key, "stays") == 0;
+}
+
+/* The path behind the reason; the reason is cut off there. */
+static const char *path_of(struct line *line)
+{
+    char *space = strchr(line->rest, ' ');
+    if (space == NULL)
+        return "";
+    *space = '\0';
+    return space + 1;
+}
+
+static const char *in_words(const char *reason)
+{
+    static const char *const words[][2] = {
+        {"owner", "a mirror could not be given its owner or group"},
+        {"mode", "a mirror could not be given its mode"},
+        {"attributes", "a mirror could not be given its ACLs or extended attributes"},
+        {"flags", "a mirror could not be given its inode flags or project"},
+        {"device", "it lies on another device"},
+        {"marker", "its marker could not be written"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i][0], reason) == 0)
+            return words[i][1];
+    return reason;
+}
+
+void counters_print(const struct counters *counters)
+{
+    struct line line;
+    for (begin(&line, counters); next(&line);) {
+        const char *path = is_stay(&line) ? path_of(&line) : NULL;
+        if (path != NULL)
+            printf("  stays    %s: births stay in the trunk, since %s\n", path, in_words(line.rest));
+        else
+            printf("  %-12s %s\n", line.key, line.rest);
+    }
+}
+
+void counters_json(const struct counters *counters, struct json *json)
+{
+    struct line line;
+    json_open(json, "counters", '{');
+    for (begin(&line, counters); next(&line);)
+        if (!is_stay(&line))
+            json_unsigned(json, line.key, strtoull(line.rest, NULL, 10));
+    json_close(json, '}');
+    json_open(json, "stays", '[');
+    for (begin(&line, counters); next(&line);)
+        if (is_stay(&line)) {
+            const char *path = path_of(&line);
+            json_open(json, NULL, '{');
+            json_text(json, "path", path);
+            json_text(json, "reason", line.rest);
+            json_close(json, '}');
+        }
+    json_close(json, ']');
+}
