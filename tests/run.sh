@@ -76,7 +76,7 @@ for suite in abi same node; do
     stage "$suite" pytest build "$suite" "tests/$suite"
 done
 stage same-asan sanitized pytest build-asan same-asan tests/same
-stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large"
+stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized"
 single quickstart bash examples/quickstart.sh
 
 summary

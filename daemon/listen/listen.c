@@ -154,6 +154,7 @@ static int decode(const struct road_lane *lane, const struct road_slot *slot, st
 {
     uint32_t size = slot->size;
     uint16_t text_length = lane->text_length;
+    memset(request->bytes, 0, MESSAGE_FIXED); /* no tag of the message before, for refuse */
     if (size < MESSAGE_FIXED || size > sizeof slot->bytes || text_length > MESSAGE_TEXT_MAX)
         return -EBADMSG;
     memcpy(request->bytes, slot->bytes, size);

@@ -205,6 +205,8 @@ static int put(struct road *road, uint32_t number, const struct message *message
     lane->text_length = message->text_length;
     without_text.text_length = 0;
     slot->size = (uint32_t)message_encode(slot->bytes, sizeof slot->bytes, &without_text);
+    if (slot->size == 0)
+        return -EINVAL;
     __atomic_store_n(&lane->written, lane->written + 1, __ATOMIC_RELEASE);
     ring(road, number, wake);
     return 0;

@@ -39,8 +39,8 @@ struct request_answer {
 
 /* Asks and waits. Answers 0 when `answer` holds one (whatever its result); -EHOSTDOWN: the daemon is gone, the request
  * may or may not have been carried out; -ETIMEDOUT: no answer within `deadline` ns, the daemon will look at the disk
- * and settle it; -EUSERS: every lane of the node is taken. */
+ * and settle it; -EUSERS: every lane of the node is taken; -EINVAL: a length is out of range, nothing was sent. */
 int request_ask(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline);
 /* Tells, without waiting and, unless the ring is full, without waking: the daemon reads it before it answers anybody
- * about the same name. 0, -EHOSTDOWN, -EUSERS. */
+ * about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
 int request_tell(struct request_road *, const struct message *);

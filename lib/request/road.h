@@ -15,6 +15,7 @@
  *
  * Everything a side reads from the other's memory is copied before it is checked. */
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdint.h>
 

@@ -2,12 +2,15 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* bench_calls COLD HOT TRUNK MANY: times file calls of this process and prints `CASE<tab>NANOSECONDS` a line.
+ * Of cases that cost little more than libc's own function, that is timed by turns with what the program was
+ * linked with (which a preloaded library may have replaced), and is a third column.
  *
  * COLD is a directory that is in no root, HOT and TRUNK are directories of a root (or, for the native run,
  * are not), MANY is a directory of many names. Knows nothing of shunt. Of each case the median of several
  * batches is printed. */
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +31,17 @@
 #define CHANGES 1000
 #define STARTS 40
 #define LISTINGS 1
+#define PAIRS 301 /* for small differences */
+#define PAIRED 300
 
 extern char **environ;
+
+/* The functions that the cases without changes call. */
+struct functions {
+    int (*stat)(const char *, struct stat *);
+    int (*open)(const char *, int, ...);
+};
+static struct functions linked = {stat, open}, libc, *functions = &linked;
 
 static char path[PATH_MAX], moved[PATH_MAX];
 static const char *hot, *many;
@@ -49,25 +61,25 @@ static void name(char to[PATH_MAX], const char *directory, const char *prefix, u
 static void stat_path(unsigned number)
 {
     struct stat stat_of;
-    must(stat(path, &stat_of) == 0, "stat");
+    must(functions->stat(path, &stat_of) == 0, "stat");
 }
 
 static void stat_absent(unsigned number)
 {
     struct stat stat_of;
-    must(stat(path, &stat_of) == -1 && errno == ENOENT, "stat");
+    must(functions->stat(path, &stat_of) == -1 && errno == ENOENT, "stat");
 }
 
 static void open_path(unsigned number)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = functions->open(path, O_RDONLY | O_CLOEXEC);
     must(fd >= 0, "open");
     close(fd);
 }
 
 static void open_absent(unsigned number)
 {
-    must(open(path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT, "open");
+    must(functions->open(path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT, "open");
 }
 
 static void create(unsigned number)
@@ -126,16 +138,32 @@ static uint64_t batch(void (*call)(unsigned), unsigned count)
     return now() - began;
 }
 
+static void find_libc(void)
+{
+    void *handle = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_NOW);
+    if (handle == NULL)
+        errx(1, "libc.so.6 is not loaded");
+    *(void **)&libc.stat = dlsym(handle, "stat");
+    *(void **)&libc.open = dlsym(handle, "open");
+    if (libc.stat == NULL || libc.open == NULL)
+        errx(1, "libc.so.6 has no stat or open");
+}
+
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
+static double median(double *samples, size_t count)
+{
+    qsort(samples, count, sizeof *samples, compare);
+    return samples[count / 2];
+}
+
 static void print_median(const char *what, double samples[BATCHES])
 {
-    qsort(samples, BATCHES, sizeof *samples, compare);
-    printf("%s\t%.1f\n", what, samples[BATCHES / 2]);
+    printf("%s\t%.1f\n", what, median(samples, BATCHES));
 }
 
 static void measure(const char *what, void (*call)(unsigned), unsigned count)
@@ -145,6 +173,20 @@ static void measure(const char *what, void (*call)(unsigned), unsigned count)
     for (int i = 0; i < BATCHES; i++)
         samples[i] = (double)batch(call, count) / count;
     print_median(what, samples);
+}
+
+/* The difference is the median of those of neighbours in time. */
+static void measure_pairs(const char *what, void (*call)(unsigned))
+{
+    double native[PAIRS], added[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        functions = &libc;
+        native[i] = (double)batch(call, PAIRED) / PAIRED;
+        functions = &linked;
+        added[i] = (double)batch(call, PAIRED) / PAIRED - native[i];
+    }
+    double base = median(native, PAIRS);
+    printf("%s\t%.1f\t%.1f\n", what, base + median(added, PAIRS), base);
 }
 
 /* A file is made, renamed and removed; the three are timed apart. */
@@ -168,14 +210,14 @@ static void at(const char *directory, const char *file)
 static void measure_cold(const char *cold)
 {
     at(cold, "known");
-    measure("outside, absolute: stat", stat_path, READS);
-    measure("outside, absolute: open and close", open_path, READS);
+    measure_pairs("outside, absolute: stat", stat_path);
+    measure_pairs("outside, absolute: open and close", open_path);
     at(cold, "absent");
-    measure("outside, absolute: open, ENOENT", open_absent, READS);
+    measure_pairs("outside, absolute: open, ENOENT", open_absent);
     must(chdir(cold) == 0, "chdir");
     at("", "known");
-    measure("outside, relative: stat", stat_path, READS);
-    measure("outside, relative: open and close", open_path, READS);
+    measure_pairs("outside, relative: stat", stat_path);
+    measure_pairs("outside, relative: open and close", open_path);
     must(chdir("/") == 0, "chdir");
 }
 
@@ -196,6 +238,7 @@ int main(int argc, char **argv)
 {
     if (argc != 5)
         errx(2, "usage: bench_calls COLD HOT TRUNK MANY");
+    find_libc();
     hot = argv[2];
     many = argv[4];
     measure_cold(argv[1]);

@@ -4,7 +4,8 @@
 """run.py [--build DIR] [--dir DIR] [--rounds N]: what file calls cost natively and under shunt, as a table.
 
 bench_calls runs natively and under shunt (one node, placement branch) by turns, so that both see the same neighbours;
-of each case the median over the rounds is shown with its spread (the lowest and the highest round)."""
+of each case the median over the rounds is shown with its spread (the lowest and the highest round). Outside the root
+the native figure is that of libc's own function in the same process."""
 
 import argparse
 import os
@@ -59,14 +60,16 @@ class Bench:
             sys.exit("run.py: nothing was redirected, so this would measure nothing")
 
     def measure(self, top, run):
+        """{case: [nanoseconds]}, with those of libc's own function where the program tells them."""
         lines = run(self.program, self.cold, top / "hot", top / "trunk", top / "many").splitlines()
-        found = {case: float(value) for case, value in (line.split("\t") for line in lines)}
-        found[PER_NAME] /= MANY
+        found = {case: list(map(float, values)) for case, *values in (line.split("\t") for line in lines)}
+        found[PER_NAME][0] /= MANY
         return found
 
-    def rounds(self, count):
-        """[(native, under shunt)], each {case: nanoseconds}."""
-        return [(self.measure(self.plain, self.run), self.measure(self.root, self.under_shunt)) for _ in range(count)]
+    def round(self):
+        """{case: (native, under shunt)}."""
+        native, shunt = self.measure(self.plain, self.run), self.measure(self.root, self.under_shunt)
+        return {case: (values[-1] if len(values) > 1 else native[case][0], values[0]) for case, values in shunt.items()}
 
     def finish(self):
         if (self.root / ".shunt").exists():
@@ -80,8 +83,8 @@ def shown(values):
 
 def print_table(rounds):
     print(f"{'ns a call; listing: ns a name':36} {'native':>24} {'under shunt':>26} {'ratio':>7} {'added':>8}")
-    for case in rounds[0][0]:
-        native, shunt = ([one[side][case] for one in rounds] for side in (0, 1))
+    for case in rounds[0]:
+        native, shunt = zip(*(one[case] for one in rounds))
         # Neighbours in time are compared, then the median of the comparisons is taken.
         added = statistics.median(two - one for one, two in zip(native, shunt))
         ratio = statistics.median(two / one for one, two in zip(native, shunt))
@@ -99,7 +102,7 @@ def main():
     bench = Bench(options.build.resolve(), options.dir)
     try:
         bench.prepare()
-        print_table(bench.rounds(options.rounds))
+        print_table([bench.round() for _ in range(options.rounds)])
     finally:
         bench.finish()
 

@@ -233,6 +233,7 @@ def write_c_project(directory, parts=30):
         f'    printf("%d %d\\n", argc, part{parts - 1}(argc));\n    return 0;\n}}\n')
 
 
+@pytest.mark.unsanitized
 def test_make_builds_a_c_project_in_parallel(pair, area):
     write_c_project(area / "project")
     out = pair.both(

@@ -476,17 +476,3 @@ Test(view, a_header_cut_short)
     put_file("data.mdb", good, size);
     cr_assert_eq(in_child(open_it, NULL), 0);
 }
-
-Test(view, a_reader_table_cut_short)
-{
-    static char good[1 << 16];
-    end_writer();
-    size_t size = get_file("lock.mdb", good, sizeof good);
-    for (size_t cut = 0; cut < size; cut += 64) {
-        put_file("lock.mdb", good, cut);
-        int code = in_child(open_it, NULL);
-        cr_assert(code == EBADMSG || code == EMFILE, "cut to %zu: %d", cut, code);
-    }
-    put_file("lock.mdb", good, size);
-    cr_assert_eq(in_child(open_it, NULL), 0);
-}

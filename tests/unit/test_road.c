@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Both ends of the road: lib/request in this process, daemon/listen in a child that serves in place of a
+ * daemon. */
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "listen/listen.h"
+#include "place.h"
+#include "request/request.h"
+#include "request/road.h"
+
+#define SOON (20 * CLOCK_SECOND) /* what must happen happens long before */
+
+static const struct dirid dir = {4, 5};
+
+/* The serving child. LOOKUP is answered with its own name, but for "slow", which is answered when "release"
+ * is looked up; CONFIRM is counted; STATUS says what was counted; SETTLE ends it. */
+struct server {
+    struct listen *listen;
+    uint64_t malformed, told, deaths, told_at_death;
+    struct listen_request slow;
+    bool has_slow, ended;
+};
+
+static void answer_name(struct server *server, const struct listen_request *request)
+{
+    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .result = MESSAGE_EXISTS};
+    answer.name[0] = request->message.name[0];
+    answer.name_length[0] = request->message.name_length[0];
+    listen_answer(server->listen, request->lane, request->client, &answer);
+}
+
+static void answer_counts(struct server *server, const struct listen_request *request)
+{
+    char text[200];
+    int gave_up =
+        server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.message.tag);
+    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .text = text};
+    answer.text_length =
+        (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
+                           server->deaths, server->told_at_death, server->has_slow, gave_up);
+    listen_answer(server->listen, request->lane, request->client, &answer);
+}
+
+static void serve_lookup(struct server *server, const struct listen_request *request)
+{
+    const struct message *message = &request->message;
+    if (message->name_length[0] == 4 && memcmp(message->name[0], "slow", 4) == 0) {
+        server->slow = *request;
+        server->has_slow = true;
+        return;
+    }
+    if (message->name_length[0] == 7 && memcmp(message->name[0], "release", 7) == 0 && server->has_slow) {
+        server->has_slow = false;
+        cr_assert_eq(
+            message_decode(&server->slow.message, server->slow.bytes, message_size(&server->slow.message)),
+            0);
+        answer_name(server, &server->slow);
+    }
+    answer_name(server, request);
+}
+
+static void serve_one(struct server *server, const struct listen_request *request)
+{
+    switch (request->message.type) {
+    case MESSAGE_LOOKUP:
+        serve_lookup(server, request);
+        break;
+    case MESSAGE_CONFIRM:
+        server->told++;
+        break;
+    case MESSAGE_STATUS:
+        answer_counts(server, request);
+        break;
+    case MESSAGE_LOAD:
+        listen_answer(server->listen, request->lane, request->client,
+                      &(struct message){.type = MESSAGE_ANSWER,
+                                        .tag = request->message.tag,
+                                        .text = request->message.text,
+                                        .text_length = request->message.text_length});
+        break;
+    default:
+        server->ended = true;
+    }
+}
+
+static void serve_deaths(struct server *server)
+{
+    for (pid_t client; (client = listen_next_death(server->listen)) != 0;) {
+        server->deaths++;
+        server->told_at_death = server->told;
+        listen_forget(server->listen, client);
+    }
+}
+
+static void serve(int ready)
+{
+    static struct server server;
+    struct listen_request request;
+    if (listen_create(&server.listen, place, 77, (struct dirid){2, 3}) != 0 || write(ready, "", 1) != 1)
+        _exit(1);
+    while (!server.ended) {
+        uint32_t rings = listen_rings(server.listen);
+        while (!server.ended && listen_next(server.listen, &request, &server.malformed))
+            serve_one(&server, &request);
+        serve_deaths(&server);
+        if (!server.ended)
+            listen_wait(server.listen, rings, 0);
+    }
+    listen_destroy(server.listen);
+    _exit(0);
+}
+
+static pid_t server;
+static struct request_road *road;
+
+static void start_server(void)
+{
+    int ready[2];
+    char byte;
+    cr_assert_eq(pipe(ready), 0);
+    server = fork();
+    if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        serve(ready[1]);
+    }
+    close(ready[1]);
+    cr_assert_eq(read(ready[0], &byte, 1), 1, "the server did not start");
+    close(ready[0]);
+}
+
+static void road_init(void)
+{
+    place_init();
+    start_server();
+    cr_assert_eq(request_attach(&road, place), 0);
+}
+
+static void kill_server(void)
+{
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+}
+
+static void road_finish(void)
+{
+    kill_server();
+    place_finish();
+}
+
+TestSuite(road, .init = road_init, .fini = road_finish, .timeout = 120);
+
+static struct message named(uint16_t type, const char *name)
+{
+    return (struct message){
+        .type = type, .dir = {dir}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+}
+
+/* Asks for a name: 0 if its answer came, else -errno or what the answer says. */
+static int look_up(const char *name, uint64_t deadline)
+{
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, name);
+    int code = request_ask(road, &message, &answer, deadline);
+    if (code != 0)
+        return code;
+    const struct message *got = &answer.message;
+    if (got->result != MESSAGE_EXISTS)
+        return got->result;
+    return got->name_length[0] == strlen(name) && memcmp(got->name[0], name, strlen(name)) == 0 ? 0 : -EILSEQ;
+}
+
+static int tell(const char *name)
+{
+    struct message message = named(MESSAGE_CONFIRM, name);
+    return request_tell(road, &message);
+}
+
+struct counts {
+    uint64_t told, malformed, deaths, told_at_death;
+    int has_slow, gave_up;
+};
+
+static struct counts counts(void)
+{
+    struct request_answer answer;
+    struct counts is;
+    char text[256];
+    cr_assert_eq(request_ask(road, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
+    snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
+    cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death,
+                        &is.has_slow, &is.gave_up),
+                 6);
+    return is;
+}
+
+/* The shared memory itself. */
+static struct road *shared(void)
+{
+    int fd = open(place_path("road"), O_RDWR);
+    struct road *memory = mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert(fd >= 0 && memory != MAP_FAILED);
+    close(fd);
+    return memory;
+}
+
+static unsigned lanes_of(const struct road *memory, pid_t pid)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < ROAD_LANES; i++)
+        count += __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    return count;
+}
+
+Test(road, attached)
+{
+    cr_assert_eq(request_session(road), 77);
+    cr_assert(dirid_equal(request_root(road), (struct dirid){2, 3}));
+    cr_assert(request_is_alive(road));
+    cr_assert_eq(request_has_redirected(road), 0);
+    uint32_t generation = request_generation(road);
+    request_raise_generation(road);
+    cr_assert_neq(request_generation(road), generation);
+    request_abandon(road);
+}
+
+Test(road, ask_and_answer)
+{
+    char name[16];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "name.%d", i);
+        cr_assert_eq(look_up(name, SOON), 0, "%s", name);
+    }
+    cr_assert_eq(lanes_of(shared(), getpid()), 1, "one thread needs one lane");
+}
+
+Test(road, a_text_goes_along)
+{
+    char longest[2000];
+    struct request_answer answer;
+    memset(longest, 'q', sizeof longest);
+    const struct message load = {.type = MESSAGE_LOAD, .dir = {dir}, .text = longest, .text_length = 2000};
+    cr_assert_eq(tell("a"), 0, "a message without text lies before it");
+    cr_assert_eq(request_ask(road, &load, &answer, SOON), 0);
+    cr_assert_eq(answer.message.text_length, 2000);
+    cr_assert_eq(memcmp(answer.message.text, longest, 2000), 0);
+    cr_assert_eq(look_up("b", SOON), 0, "and one after it");
+    cr_assert_eq(counts().told, 1);
+}
+
+Test(road, tell_does_not_wake)
+{
+    struct road *memory = shared();
+    cr_assert_eq(look_up("a", SOON), 0);
+    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < ROAD_SLOTS; i++)
+        cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell);
+    cr_assert_eq(counts().told, ROAD_SLOTS, "what was told is read before the next answer");
+}
+
+Test(road, a_full_ring_is_emptied)
+{
+    for (int i = 0; i < 2000; i++)
+        cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(counts().told, 2000);
+}
+
+/* Threads. */
+
+static void *look_often(void *context)
+{
+    char name[32];
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "%p.%d", context, i);
+        if (i % 5 == 0 && tell(name) != 0)
+            return (void *)1;
+        if (look_up(name, SOON) != 0)
+            return (void *)2;
+    }
+    return NULL;
+}
+
+Test(road, many_threads)
+{
+    pthread_t threads[64];
+    for (size_t i = 0; i < 64; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, look_often, (void *)(i + 1)), 0);
+    for (int i = 0; i < 64; i++) {
+        void *wrong;
+        cr_assert_eq(pthread_join(threads[i], &wrong), 0);
+        cr_assert_null(wrong, "thread %d", i);
+    }
+    cr_assert_eq(counts().told, 64 * 40);
+    cr_assert_leq(lanes_of(shared(), getpid()), 65);
+}
+
+/* The end of the daemon. */
+
+struct waiting {
+    pthread_t thread;
+    int code;
+    uint64_t ended;
+};
+
+static void *wait_for_slow(void *context)
+{
+    struct waiting *waiting = context;
+    waiting->code = look_up("slow", 100 * CLOCK_SECOND);
+    waiting->ended = clock_monotonic();
+    return NULL;
+}
+
+static void begin_waiting(struct waiting *waiting)
+{
+    cr_assert_eq(pthread_create(&waiting->thread, NULL, wait_for_slow, waiting), 0);
+    while (!counts().has_slow)
+        usleep(1000);
+}
+
+static void check_gone(struct waiting *waiting, uint64_t since)
+{
+    struct request_road *again;
+    pthread_join(waiting->thread, NULL);
+    cr_assert_eq(waiting->code, -EHOSTDOWN);
+    cr_assert_lt(waiting->ended - since, 5 * CLOCK_SECOND, "noticed at once");
+    cr_assert_not(request_is_alive(road));
+    cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
+    cr_assert_eq(tell("a"), -EHOSTDOWN);
+    cr_assert_lt(request_attach(&again, place), 0);
+}
+
+Test(road, a_killed_daemon_is_noticed)
+{
+    struct waiting waiting;
+    struct request_road *again;
+    begin_waiting(&waiting);
+    uint64_t since = clock_monotonic();
+    kill_server();
+    check_gone(&waiting, since);
+    cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
+}
+
+Test(road, a_stopped_daemon_is_noticed)
+{
+    struct waiting waiting;
+    struct request_road *again;
+    begin_waiting(&waiting);
+    uint64_t since = clock_monotonic();
+    cr_assert_eq(request_tell(road, &(struct message){.type = MESSAGE_SETTLE}), 0);
+    cr_assert_lt(look_up("a", SOON), 0, "wakes it");
+    cr_assert_eq(waitpid(server, NULL, 0), server);
+    check_gone(&waiting, since);
+    cr_assert_eq(request_attach(&again, place), -ENOENT);
+    start_server();
+    cr_assert_eq(request_attach(&again, place), 0, "and a new one is found");
+}
+
+/* A ring that nobody empties any more. */
+Test(road, telling_a_killed_daemon)
+{
+    int code = 0;
+    kill(server, SIGSTOP);
+    for (int i = 0; i < ROAD_SLOTS; i++)
+        cr_assert_eq(tell("a"), 0);
+    kill_server();
+    for (int i = 0; i < 2 && code == 0; i++)
+        code = tell("a");
+    cr_assert_eq(code, -EHOSTDOWN);
+}
+
+/* Requests that are given up, or make no sense. */
+
+Test(road, a_request_given_up)
+{
+    cr_assert_eq(look_up("slow", 20 * CLOCK_MILLISECOND), -ETIMEDOUT);
+    struct counts is = counts();
+    cr_assert(is.has_slow && is.gave_up, "the daemon can see it");
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(look_up("a", SOON), 0, "the next has a lane of its own");
+    cr_assert_eq(look_up("release", SOON), 0);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(look_up("b", SOON), 0, "the late answer is nobody's");
+}
+
+Test(road, malformed_messages_are_answered)
+{
+    cr_assert_eq(look_up("a/b", SOON), -EBADMSG);
+    cr_assert_eq(look_up("..", SOON), -EBADMSG);
+    cr_assert_eq(look_up("", SOON), -EBADMSG);
+    cr_assert_eq(look_up("a", SOON), 0);
+    cr_assert_eq(tell("c/d"), 0, "nobody waits for this one");
+    struct counts is = counts();
+    cr_assert_eq(is.malformed, 4);
+    cr_assert_eq(is.told, 0);
+}
+
+Test(road, what_does_not_fit_is_not_sent)
+{
+    char name[RECORD_NAME_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    cr_assert_eq(look_up(name, SOON), -EINVAL);
+    cr_assert_eq(tell(name), -EINVAL);
+    name[RECORD_NAME_MAX] = '\0';
+    cr_assert_eq(look_up(name, SOON), 0);
+    cr_assert_eq(counts().malformed, 0);
+}
+
+/* Sizes that another process scribbled. */
+Test(road, hostile_slots)
+{
+    static const uint32_t sizes[] = {0, 1, MESSAGE_FIXED - 1, MESSAGE_SHORT + 1, UINT32_MAX};
+    struct road *memory = shared();
+    struct road_lane *lane = &memory->lane[ROAD_LANES - 1];
+    lane->owner = (uint32_t)getpid();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        lane->slots[i % ROAD_SLOTS].size = sizes[i];
+        memset(lane->slots[i % ROAD_SLOTS].bytes, 0xff, MESSAGE_SHORT);
+    }
+    lane->text_length = UINT16_MAX;
+    __atomic_store_n(&lane->written, (uint32_t)(sizeof sizes / sizeof *sizes), __ATOMIC_RELEASE);
+    __atomic_fetch_or(&memory->waiting[(ROAD_LANES - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
+    cr_assert_eq(look_up("a", SOON), 0);
+    while (counts().malformed < sizeof sizes / sizeof *sizes)
+        usleep(1000);
+    cr_assert_eq(lane->answered, 0, "there was no tag to answer");
+}
+
+/* The end of a client. */
+
+static void be_a_client(void)
+{
+    request_abandon(road);
+    if (request_attach(&road, place) != 0 || look_up("a", SOON) != 0)
+        _exit(1);
+    for (int i = 0; i < 5; i++)
+        tell("a");
+    _exit(0);
+}
+
+Test(road, lanes_come_back_from_a_dead_client)
+{
+    struct road *memory = shared();
+    for (uint64_t i = 1; i <= 20; i++) {
+        int status;
+        pid_t client = fork();
+        if (client == 0)
+            be_a_client();
+        cr_assert_eq(waitpid(client, &status, 0), client);
+        cr_assert_eq(status, 0);
+        while (counts().deaths < i)
+            usleep(1000);
+        cr_assert_eq(lanes_of(memory, client), 0);
+        cr_assert_eq(counts().told_at_death, 5 * i, "its last words were heard first");
+    }
+    cr_assert_eq(lanes_of(memory, getpid()), 1);
+}
+
+static void wait_and_be_killed(void)
+{
+    request_abandon(road);
+    if (request_attach(&road, place) == 0)
+        look_up("slow", 100 * CLOCK_SECOND);
+    _exit(1);
+}
+
+Test(road, a_client_killed_while_it_waits)
+{
+    pid_t client = fork();
+    if (client == 0)
+        wait_and_be_killed();
+    while (!counts().has_slow)
+        usleep(1000);
+    kill(client, SIGKILL);
+    waitpid(client, NULL, 0);
+    while (counts().deaths < 1)
+        usleep(1000);
+    cr_assert_eq(lanes_of(shared(), client), 0);
+    cr_assert_eq(look_up("release", SOON), 0, "its answer goes nowhere");
+    cr_assert_eq(look_up("a", SOON), 0);
+}
+
+/* A road of another make. */
+
+static int attach_with(size_t at, uint8_t byte)
+{
+    struct request_road *again;
+    uint8_t *memory = (uint8_t *)shared();
+    uint8_t before = memory[at];
+    memory[at] = byte;
+    int code = request_attach(&again, place);
+    memory[at] = before;
+    return code;
+}
+
+Test(road, another_version)
+{
+    struct request_road *again;
+    cr_assert_eq(attach_with(offsetof(struct road, magic), 0), -EPROTO);
+    cr_assert_eq(attach_with(offsetof(struct road, version), ROAD_VERSION + 1), -EPROTO);
+    cr_assert_eq(attach_with(offsetof(struct road, lanes) + 1, 0), -EPROTO);
+    cr_assert_eq(request_attach(&again, place), 0);
+    cr_assert_eq(request_attach(&again, place_path("missing")), -ENOENT);
+    place_directory("short");
+    place_file("short/road", "not a road");
+    cr_assert_eq(request_attach(&again, place_path("short")), -EPROTO);
+}
