@@ -206,8 +206,14 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
 
 int operate_rename(struct side *from, struct side *to, unsigned flags)
 {
-    int code;
+    int code = 0;
     if (!from->hot)
+        code = target_outside(from->at, from->path);
+    if (code == 0 && !to->hot)
+        code = target_outside(to->at, to->path);
+    if (code != 0)
+        ; /* and nothing is done */
+    else if (!from->hot)
         code = rename_in(from, &to->target, flags);
     else if (!to->hot)
         code = rename_out(&from->target, to, flags);

@@ -128,6 +128,21 @@ static int parent_text(const char *path, size_t length, char *to)
     return 0;
 }
 
+int target_outside(int at, const char *path)
+{
+    struct path_parts parts;
+    struct statx stat;
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL)
+        return -ENOMEM;
+    path_split(&parts, path);
+    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG : parent_text(path, parts.parent_length, scratch->text[0]);
+    if (code == 0)
+        code = sys_statx(at, scratch->text[0], 0, STATX_TYPE, &stat);
+    scratch_give(scratch);
+    return code != 0 ? code : parts.last != PATH_NAME ? -EBUSY : 0;
+}
+
 static void set_words(struct target *t, int at, const char *path, const struct path_parts *parts)
 {
     t->at = at;
@@ -220,7 +235,8 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
         return false;
     if (how == TARGET_HOT)
         return t->found.known && t->found.entry.type == DT_LNK;
-    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0;
+    /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a description. */
+    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && strncmp(t->path, "/proc/", 6) != 0;
 }
 
 static int resolve(struct target *t, int at, const char *path, unsigned want)

@@ -83,6 +83,10 @@ void target_tell(struct target *, struct message *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 
+/* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the name, or the
+ * error that the kernel would have before it looks at anything else. */
+int target_outside(int at, const char *path);
+
 /* Which root a directory (at, path with flags of statx) lies under: 1 and *root, *id and *found are set, its record is
  * loaded; 0 none, or -errno. Nothing is asked of the file system if no root is on its device. */
 int target_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
