@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "launch.h"
+#include "orphans.h"
 #include "places.h"
 #include "progress.h"
 #include "session/session.h"
@@ -107,11 +108,13 @@ int daemon_start(const struct roots *roots, const struct daemon_options *options
     char program[PATH_MAX];
     if (places_daemon(program) < 0)
         return -1;
-    for (size_t i = 0; i < roots->count; i++)
+    for (size_t i = 0; i < roots->count; i++) {
+        orphans_report(roots->paths[i]);
         if (start_one(program, roots->paths[i], options) < 0) {
             daemon_stop_all(roots, i);
             return -1;
         }
+    }
     return 0;
 }
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "orphans.h"
+
+#include "base/clock.h"
+#include "mirrors.h"
+#include "session/session.h"
+#include "verb.h"
+#include "walk.h"
+
+#define PATIENCE (2 * CLOCK_SECOND)
+
+/* The mirrors that markers name. False: not all of the trunk was seen, so that any mirror may belong to a
+ * directory. */
+static bool collect(const struct union_root *root, struct mirror_names *known)
+{
+    struct walk walk;
+    uint64_t end = clock_monotonic() + PATIENCE;
+    int more = walk_init(&walk, root, ".", WALK_ONE_DEVICE);
+    bool whole = more == 0;
+    while (whole && (more = walk_next(&walk)) > 0) {
+        const struct listing *listing = &walk.folder.listing;
+        whole = clock_monotonic() < end &&
+                (!listing->marked || mirror_names_add(known, listing->marker.mirror) == 0);
+    }
+    whole &= more >= 0 && !walk.partial;
+    walk_finish(&walk);
+    return whole;
+}
+
+static size_t count_files(const struct union_root *root, struct mirror_names *known)
+{
+    struct mirrors mirrors;
+    size_t files = 0;
+    mirrors_init(&mirrors, root, known);
+    for (size_t i = 0; i < mirrors.count; i++)
+        if (!mirrors.all[i].known && !mirrors.all[i].foreign)
+            files += mirrors.all[i].files;
+    mirrors_finish(&mirrors);
+    return files;
+}
+
+/* Without a mirror there is no orphan, and the trunk need not be walked. */
+static bool has_mirrors(const struct union_root *root)
+{
+    struct mirror_names none = {0};
+    struct mirrors mirrors;
+    mirrors_init(&mirrors, root, &none);
+    bool any = mirrors.count > 0;
+    mirrors_finish(&mirrors);
+    return any;
+}
+
+void orphans_report(const char *path)
+{
+    struct union_root root;
+    struct session session;
+    struct mirror_names known = {0};
+    if ((session_read(path, &session) == 0 && session_lives(&session) != 0) ||
+        union_root_init(&root, path, 0) < 0)
+        return;
+    size_t files = has_mirrors(&root) && collect(&root, &known) ? count_files(&root, &known) : 0;
+    if (files > 0)
+        complain("warning: %s holds %zu file%s of a directory that is gone, which will not be shown: see "
+                 "`shunt fsck %s`",
+                 root.path, files, files == 1 ? "" : "s", root.path);
+    mirror_names_finish(&known);
+    union_root_finish(&root);
+}
