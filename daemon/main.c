@@ -79,6 +79,17 @@ static int serve_deaths(struct shuntd *shuntd)
     return code;
 }
 
+/* Requests whose senders stopped waiting: what they began is settled by what is on disk. Looked for now and then only. */
+static int serve_given_up(struct shuntd *shuntd)
+{
+    static uint64_t next;
+    uint64_t now = clock_monotonic();
+    if (now < next || flight_count(shuntd->home) == 0)
+        return 0;
+    next = now + TICK;
+    return settle_all_of(shuntd, 0);
+}
+
 static int serve_quiet_dirs(struct shuntd *shuntd)
 {
     uint64_t now = clock_monotonic();
@@ -92,13 +103,11 @@ static int serve_quiet_dirs(struct shuntd *shuntd)
 /* One transaction: what is done, what is asked, what is over. The answers go out when it is committed. */
 static int serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {serve_jobs,   serve_woken,      serve_messages,
-                                                    serve_deaths, serve_quiet_dirs, serve_woken};
+    static int (*const steps[])(struct shuntd *) = {serve_jobs,     serve_woken,      serve_messages, serve_deaths,
+                                                    serve_given_up, serve_quiet_dirs, serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
-    if (code == 0 && flight_count(shuntd->home) > 0)
-        code = settle_all_of(shuntd, 0);
     if (code != 0) {
         index_abort(shuntd->index);
         return code;

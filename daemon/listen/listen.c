@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "listen/clients.h"
+#include "request/request.h"
 #include "request/road.h"
 
 struct listen {
@@ -59,6 +60,7 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root)
     listen->road->session = session;
     listen->road->root = root;
     listen->road->daemon = getpid();
+    listen->road->pid_namespace = request_pid_namespace();
     code = lock_life(listen->road);
     __atomic_store_n(&listen->road->magic, ROAD_MAGIC, __ATOMIC_RELEASE);
     return code;

@@ -80,6 +80,12 @@ static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
         return home_dir_store(shuntd, dir);
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
+    if ((result == -ESTALE || result == -ENOENT) && dir->flights == 0) {
+        /* A native rename moved it: who waits is to tell its new place. */
+        struct dirid id = dir->id;
+        home_dir_drop(shuntd->home, dir);
+        return index_del_dir(shuntd->index, id);
+    }
     for (struct link *link = dir->waiting.next; link != &dir->waiting; link = link->next) {
         struct message *message = &LINK_OF(link, struct home_parked, link)->request.message;
         if (message->type == MESSAGE_RESERVE || message->type == MESSAGE_RENAME)
@@ -94,7 +100,9 @@ static int finish(struct disk_job *job, struct shuntd *shuntd)
     struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
     dir->working = false;
     int code = leaf->result == 0 ? made(shuntd, dir, leaf) : not_made(shuntd, dir, leaf->result);
-    home_wake(shuntd->home, &dir->waiting);
+    dir = home_dir_find(shuntd->home, leaf->id);
+    if (dir != NULL)
+        home_wake(shuntd->home, &dir->waiting);
     free(leaf);
     return code;
 }

@@ -4,6 +4,7 @@
 #include "index/index.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,21 @@ static int remove_old(const char *directory)
     return 0;
 }
 
+/* Readers write into LMDB's table of them. On a full tmpfs a page that is not there yet would be a SIGBUS in the
+ * application, so the whole table is there from the start. Before LMDB opens it: closing any descriptor of a file gives up
+ * a process's record locks on it. */
+static int fill_reader_table(const char *directory, unsigned readers)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/lock.mdb", directory) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int code = fd >= 0 ? posix_fallocate(fd, 0, 4096 + (off_t)readers * 64) : errno;
+    if (fd >= 0)
+        close(fd);
+    return -code;
+}
+
 static int write_stamp(struct index *index, const struct index_stamp *stamp)
 {
     struct record_key key;
@@ -94,7 +110,9 @@ int index_create(struct index **to, const char *directory, size_t map_size, unsi
     struct index *index = calloc(1, sizeof *index);
     if (index == NULL)
         return -ENOMEM;
-    code = open_env(index, directory, map_size, readers);
+    code = fill_reader_table(directory, readers);
+    if (code == 0)
+        code = open_env(index, directory, map_size, readers);
     if (code == 0)
         code = write_stamp(index, stamp);
     if (code != 0) {

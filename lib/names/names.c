@@ -133,6 +133,8 @@ static const char *reason(int code)
     case -EMFILE:
     case -EUSERS:
         return "too many threads of this node use it at once";
+    case -EXDEV:
+        return "its daemon is in another PID namespace: start one inside the container";
     case -ETIMEDOUT:
         return "its daemon did not answer in time (SHUNT_DEADLINE)";
     case -ENOMEM:

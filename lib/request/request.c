@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/sys.h"
@@ -55,17 +56,38 @@ static int map_road(const char *run_dir, struct road **road)
     return code;
 }
 
+/* Answers name files that will be opened: nobody else may have made what is mapped here. */
+static int check_owner(const char *run_dir)
+{
+    struct statx stat;
+    int code = sys_statx(AT_FDCWD, run_dir, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_UID, &stat);
+    if (code != 0)
+        return code;
+    bool own = S_ISDIR(stat.stx_mode) && stat.stx_uid == (uid_t)SYS0(SYS_geteuid) && (stat.stx_mode & 077) == 0;
+    return own ? 0 : -EPERM;
+}
+
+uint64_t request_pid_namespace(void)
+{
+    struct statx stat;
+    return sys_statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &stat) == 0 ? stat.stx_ino : 0;
+}
+
 static int check_road(const struct road *road)
 {
     if (road->magic != ROAD_MAGIC || road->version != ROAD_VERSION || road->lanes != ROAD_LANES)
         return -EPROTO;
-    return road_is_alive(road) ? 0 : -EHOSTDOWN;
+    if (!road_is_alive(road))
+        return -EHOSTDOWN;
+    return road->pid_namespace == request_pid_namespace() ? 0 : -EXDEV;
 }
 
 int request_attach(struct request_road **to, const char *run_dir)
 {
     struct road *road;
-    int code = map_road(run_dir, &road);
+    int code = check_owner(run_dir);
+    if (code == 0)
+        code = map_road(run_dir, &road);
     if (code != 0)
         return code;
     struct request_road *mine = NULL;
@@ -120,6 +142,18 @@ void request_raise_generation(struct request_road *mine)
     __atomic_add_fetch(&mine->road->generation, 1, __ATOMIC_ACQ_REL);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* The road is a sparse file: on a full tmpfs the first touch of a lane would be a SIGBUS in the application. Asked for like
+ * this the lack of room is an error (Linux 5.14; older kernels do not know the question). */
+static bool is_backed(struct road_lane *lane)
+{
+    long code = SYS3(SYS_madvise, lane, sizeof *lane, MADV_POPULATE_WRITE);
+    return code == 0 || code == -EINVAL;
+}
+
 /* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that processes do
  * not try the same ones. A new owner goes on where the lane's counters stand. */
 static uint32_t claim_lane(struct request_road *mine)
@@ -131,7 +165,7 @@ static uint32_t claim_lane(struct request_road *mine)
         if (__atomic_load_n(&lane->owner, __ATOMIC_RELAXED) == 0 &&
             __atomic_compare_exchange_n(&lane->owner, &nobody, (uint32_t)mine->owner, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
-            return number + 1;
+            return is_backed(lane) ? number + 1 : 0;
     }
     return 0;
 }

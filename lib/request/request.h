@@ -14,10 +14,14 @@
 struct request_road;
 
 /* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EPROTO: of another
- * version; -ENOMEM; another -errno. */
+ * version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID namespace (a container);
+ * -ENOMEM; another -errno. */
 int request_attach(struct request_road **, const char *run_dir);
 /* Unmaps it; in a fork child, or when the daemon is gone and another thread cannot be in it. */
 void request_abandon(struct request_road *);
+
+/* The inode number of this process's PID namespace, 0 if it cannot be told. */
+uint64_t request_pid_namespace(void);
 
 /* The session and root it serves, once attached. */
 uint64_t request_session(const struct request_road *);

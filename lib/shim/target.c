@@ -231,7 +231,8 @@ static int read_link(int at, const char *path, size_t parent_length, bool slash,
  * system. */
 static bool ends_in_link(const struct target *t, int how, unsigned want)
 {
-    if (!(want & TARGET_FOLLOW) && !t->slash)
+    /* A slash behind a link makes the kernel follow it, but not where the name itself is made, removed or moved. */
+    if (!(want & TARGET_FOLLOW) && (!t->slash || (want & TARGET_MAKES)))
         return false;
     if (how == TARGET_HOT)
         return t->found.known && t->found.entry.type == DT_LNK;
