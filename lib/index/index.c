@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "index/store.h"
@@ -17,6 +18,7 @@ struct index {
     MDB_env *env;
     MDB_dbi names;
     MDB_txn *txn; /* between begin and commit */
+    int table;    /* a descriptor of the lock file */
 };
 
 static MDB_val key_value(struct record_key *key)
@@ -56,18 +58,18 @@ static int remove_old(const char *directory)
 }
 
 /* Readers write into LMDB's table of them. On a full tmpfs a page that is not there yet would be a SIGBUS in the
- * application, so the whole table is there from the start. Before LMDB opens it: closing any descriptor of a file gives up
- * a process's record locks on it. */
-static int fill_reader_table(const char *directory, unsigned readers)
+ * application, so the whole table is filled from the start. The descriptor stays open as long as LMDB's own: closing any
+ * descriptor of a file gives up a process's record locks on it. */
+static int fill_reader_table(struct index *index, const char *directory)
 {
     char path[PATH_MAX];
+    struct stat stat;
     if (snprintf(path, sizeof path, "%s/lock.mdb", directory) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    int code = fd >= 0 ? posix_fallocate(fd, 0, 4096 + (off_t)readers * 64) : errno;
-    if (fd >= 0)
-        close(fd);
-    return -code;
+    index->table = open(path, O_RDWR | O_CLOEXEC);
+    if (index->table < 0 || fstat(index->table, &stat) != 0)
+        return -errno;
+    return -posix_fallocate(index->table, 0, stat.st_size);
 }
 
 static int write_stamp(struct index *index, const struct index_stamp *stamp)
@@ -110,9 +112,10 @@ int index_create(struct index **to, const char *directory, size_t map_size, unsi
     struct index *index = calloc(1, sizeof *index);
     if (index == NULL)
         return -ENOMEM;
-    code = fill_reader_table(directory, readers);
+    index->table = -1;
+    code = open_env(index, directory, map_size, readers);
     if (code == 0)
-        code = open_env(index, directory, map_size, readers);
+        code = fill_reader_table(index, directory);
     if (code == 0)
         code = write_stamp(index, stamp);
     if (code != 0) {
@@ -130,6 +133,8 @@ void index_destroy(struct index *index)
     index_abort(index);
     if (index->env != NULL)
         mdb_env_close(index->env);
+    if (index->table >= 0)
+        close(index->table);
     free(index);
 }
 

@@ -5,26 +5,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "place.h"
+#include "sight.h"
 
-#define LINES_MAX 512
-
-/* The tree as lines, in the order of names. */
-struct lines {
-    size_t count;
-    char *line[LINES_MAX];
-};
+#define BATCH 64
 
 struct fixture fixture;
-static struct lines pristine;
+static struct sight pristine;
 
 void give_up(const char *what, const char *path)
 {
@@ -69,12 +64,12 @@ void make_link(const char *target, const char *path)
 
 static void remove_entries(const char *path)
 {
-    char (*found)[256] = malloc(LINES_MAX * sizeof *found);
+    char (*found)[256] = malloc(BATCH * sizeof *found);
     size_t count = 0;
     DIR *stream = opendir(path);
     if (!stream || !found)
         give_up("cannot list", path);
-    for (struct dirent *entry; count < LINES_MAX && (entry = readdir(stream));)
+    for (struct dirent *entry; count < BATCH && (entry = readdir(stream));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             strcpy(found[count++], entry->d_name);
     closedir(stream);
@@ -85,7 +80,7 @@ static void remove_entries(const char *path)
     }
     free(inner);
     free(found);
-    if (count == LINES_MAX)
+    if (count == BATCH)
         remove_entries(path);
 }
 
@@ -109,72 +104,112 @@ void remove_tree(const char *path)
         give_up("cannot rmdir", path);
 }
 
-static void work_file(const char *name, mode_t mode, const char *content)
+/* What the tree is made of, in the order of its making. A mode of 0555 or less is given when all is made. */
+static const struct part_of_tree {
+    char type;
+    const char *name;
+    mode_t mode;
+    const char *text;
+} inside[] = {
+    {'d', "dir", 0755, NULL},
+    {'d', "dir/sub", 0755, NULL},
+    {'d', "bare", 0755, NULL},
+    {'d', "ro", 0555, NULL},
+    {'d', "dark", 0, NULL},
+    {'f', "file", 0644, "the file\n"},
+    {'h', "hard", 0, "file"},
+    {'f', "empty", 0600, ""},
+    {'f', "secret", 0, "unreadable\n"},
+    {'f', "dir/inner", 0640, "inside a directory\n"},
+    {'f', "ro/f", 0644, "in ro\n"},
+    {'f', "dark/f", 0644, "in the dark\n"},
+    {'f', name_255, 0644, "long\n"},
+    {'f', "\xff\xfe \x80\n\t'\"", 0644, "odd\n"},
+    {'p', "fifo", 0644, NULL},
+    {'l', "lfile", 0, "file"},
+    {'i', "labs", 0, "file"},
+    {'l', "lchain", 0, "lfile"},
+    {'l', "lup", 0, "../w/dir/inner"},
+    {'l', "ldir", 0, "dir"},
+    {'l', "lslash", 0, "dir/"},
+    {'l', "ldangling", 0, "nowhere"},
+    {'l', "ldangling-dir", 0, "dir/nowhere"},
+    {'o', "lout", 0, "plain"},
+    {'l', "loop", 0, "loop"},
+    {'l', "loopa", 0, "loopb"},
+    {'l', "loopb", 0, "loopa"},
+}, outside[] = {
+    {'f', "plain", 0644, "outside\n"},
+    {'i', "into", 0, ".."},
+    {'i', "to-file", 0, "file"},
+    {'i', "to-new", 0, "made"},
+    {'i', "to-dir", 0, "dir"},
+    {'i', "to-bare", 0, "bare"},
+};
+
+static void make_part(const char *directory, const struct part_of_tree *part)
 {
-    make_file(joined(fixture.work, name), mode, content, strlen(content));
+    const char *path = joined(directory, part->name);
+    switch (part->type) {
+    case 'd':
+        make_directory(path, 0755);
+        break;
+    case 'f':
+        make_file(path, part->mode, part->text, strlen(part->text));
+        break;
+    case 'h':
+        if (link(joined(directory, part->text), path) < 0)
+            give_up("cannot link", path);
+        break;
+    case 'p':
+        if (mkfifo(path, part->mode) < 0)
+            give_up("cannot mkfifo", path);
+        break;
+    case 'i':
+        make_link(strcmp(part->text, "..") == 0 ? fixture.root : joined(fixture.work, part->text), path);
+        break;
+    case 'o':
+        make_link(joined(fixture.outside, part->text), path);
+        break;
+    default:
+        make_link(part->text, path);
+    }
 }
 
-static void work_directory(const char *name)
+static bool is_there(const char *path)
 {
-    make_directory(joined(fixture.work, name), 0755);
+    struct stat st;
+    return lstat(path, &st) == 0;
 }
 
-static void work_link(const char *target, const char *name)
+/* What is in a directory that not everyone may write to or search. */
+static bool is_guarded(const char *name)
 {
-    make_link(target, joined(fixture.work, name));
+    return strncmp(name, "ro/", 3) == 0 || strncmp(name, "dark/", 5) == 0;
 }
 
-static void build_links(void)
+static void make_missing(const char *directory, const struct part_of_tree *parts, size_t count)
 {
-    work_link("file", "lfile");
-    work_link(joined(fixture.work, "file"), "labs");
-    work_link("lfile", "lchain");
-    work_link("../w/dir/inner", "lup");
-    work_link("dir", "ldir");
-    work_link("dir/", "lslash");
-    work_link("nowhere", "ldangling");
-    work_link("dir/nowhere", "ldangling-dir");
-    work_link(joined(fixture.outside, "plain"), "lout");
-    work_link("loop", "loop");
-    work_link("loopb", "loopa");
-    work_link("loopa", "loopb");
+    bool guarded_are_there = is_there(joined(directory, "ro"));
+    for (size_t i = 0; i < count; i++)
+        if (!(guarded_are_there && is_guarded(parts[i].name)) && !is_there(joined(directory, parts[i].name)))
+            make_part(directory, &parts[i]);
+    for (size_t i = 0; i < count && !guarded_are_there; i++)
+        if (parts[i].type == 'd' && chmod(joined(directory, parts[i].name), parts[i].mode) < 0)
+            give_up("cannot chmod", parts[i].name);
 }
 
-static void build_outside(void)
+/* Makes what is missing. */
+static void build(void)
 {
-    make_directory(fixture.outside, 0755);
-    make_file(joined(fixture.outside, "plain"), 0644, "outside\n", 8);
-    make_link(fixture.root, joined(fixture.outside, "into"));
-    make_link(joined(fixture.work, "file"), joined(fixture.outside, "to-file"));
-    make_link(joined(fixture.work, "made"), joined(fixture.outside, "to-new"));
-    make_link(joined(fixture.work, "dir"), joined(fixture.outside, "to-dir"));
-    make_link(joined(fixture.work, "bare"), joined(fixture.outside, "to-bare"));
-}
-
-void fixture_build(void)
-{
-    make_directory(fixture.work, 0755);
-    work_directory("dir");
-    work_directory("dir/sub");
-    work_directory("bare");
-    work_directory("ro");
-    work_directory("dark");
-    work_file("file", 0644, "the file\n");
-    work_file("empty", 0600, "");
-    work_file("secret", 0, "unreadable\n");
-    work_file("dir/inner", 0640, "inside a directory\n");
-    work_file("ro/f", 0644, "in ro\n");
-    work_file("dark/f", 0644, "in the dark\n");
-    work_file(name_255, 0644, "long\n");
-    work_file("\xff\xfe \x80\n\t'\"", 0644, "odd\n");
-    if (link(joined(fixture.work, "file"), joined(fixture.work, "hard")) < 0)
-        give_up("cannot link", "hard");
-    if (mkfifo(joined(fixture.work, "fifo"), 0644) < 0)
-        give_up("cannot mkfifo", "fifo");
-    build_links();
-    build_outside();
-    if (chmod(joined(fixture.work, "ro"), 0555) < 0 || chmod(joined(fixture.work, "dark"), 0) < 0)
-        give_up("cannot chmod", "ro");
+    if (!is_there(fixture.work))
+        make_directory(fixture.work, 0755);
+    if (!is_there(fixture.outside))
+        make_directory(fixture.outside, 0755);
+    make_missing(fixture.work, inside, sizeof inside / sizeof *inside);
+    make_missing(fixture.outside, outside, sizeof outside / sizeof *outside);
+    sight_free(&pristine);
+    sight_take(&pristine);
 }
 
 void fixture_clear(void)
@@ -182,158 +217,64 @@ void fixture_clear(void)
     struct stat st;
     if (stat(fixture.root, &st) == 0 && (st.st_mode & 07777) != 0755 && chmod(fixture.root, 0755) < 0)
         give_up("cannot chmod", fixture.root);
-    remove_tree(fixture.work);
+    remove_entries(fixture.root);
     remove_tree(fixture.outside);
-}
-
-static void line_add(struct lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void line_add(struct lines *lines, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if (lines->count == LINES_MAX || vasprintf(&lines->line[lines->count++], format, arguments) < 0)
-        give_up("too many lines at", format);
-    va_end(arguments);
-}
-
-/* FNV-1a: enough to tell contents apart, and the program stays without libraries. */
-static void content_of(const char *path, char text[64])
-{
-    uint64_t hash = 0xcbf29ce484222325;
-    unsigned char block[4096];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        snprintf(text, 64, "unread: %s", strerrorname_np(errno));
-        return;
-    }
-    for (ssize_t count; (count = read(fd, block, sizeof block)) > 0;)
-        for (ssize_t i = 0; i < count; i++)
-            hash = (hash ^ block[i]) * 0x100000001b3;
-    close(fd);
-    snprintf(text, 64, "%016llx", (unsigned long long)hash);
-}
-
-static void shown_name(const char *name, char text[1100])
-{
-    if (strlen(name) >= 255) {
-        sprintf(text, "(%zu x %c)", strlen(name), name[0]);
-        return;
-    }
-    for (; *name; name++)
-        text += sprintf(text, *name > ' ' && *name < 127 ? "%c" : "\\%02x", (unsigned char)*name);
-    *text = '\0';
-}
-
-static char type_letter(mode_t mode)
-{
-    static const char letters[] = "?pc?d?b?-?l?s???";
-    return letters[(mode & S_IFMT) >> 12];
-}
-
-static void look_into(struct lines *, const char *path, const char *label);
-
-static void look_at(struct lines *lines, const char *directory, const char *label, const struct dirent *entry)
-{
-    char shown[1200], where[2400], content[PATH_MAX + 8] = "";
-    const char *path = joined(directory, entry->d_name);
-    struct stat st;
-    shown_name(entry->d_name, shown);
-    snprintf(where, sizeof where, "%s/%s", label, shown);
-    if (lstat(path, &st) < 0) {
-        line_add(lines, "%s cannot be stat'ed: %s", where, strerrorname_np(errno));
-        return;
-    }
-    if (S_ISREG(st.st_mode))
-        content_of(path, content);
-    ssize_t length = S_ISLNK(st.st_mode) ? readlink(path, content, PATH_MAX) : 0;
-    if (length > 0)
-        content[length] = '\0';
-    line_add(lines, "%s %c%04o links %u owner %u:%u size %lld %s%s%s", where, type_letter(st.st_mode),
-             st.st_mode & 07777, (unsigned)st.st_nlink, st.st_uid, st.st_gid,
-             S_ISDIR(st.st_mode) ? 0 : (long long)st.st_size, content,
-             entry->d_ino == st.st_ino ? "" : " d_ino is not st_ino",
-             entry->d_type == IFTODT(st.st_mode) ? "" : " d_type is wrong");
-    if (S_ISDIR(st.st_mode)) {
-        char *inner = strdup(path);
-        look_into(lines, inner, where);
-        free(inner);
-    }
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct dirent *)a)->d_name, ((const struct dirent *)b)->d_name);
-}
-
-static void look_into(struct lines *lines, const char *path, const char *label)
-{
-    size_t count = 0;
-    struct dirent *found = malloc(LINES_MAX * sizeof *found);
-    DIR *stream = opendir(path);
-    if (!stream)
-        line_add(lines, "%s cannot be listed: %s", label, strerrorname_np(errno));
-    for (struct dirent *entry; stream && count < LINES_MAX && (entry = readdir(stream));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            memcpy(&found[count++], entry, entry->d_reclen < sizeof *found ? entry->d_reclen : sizeof *found);
-    if (stream)
-        closedir(stream);
-    qsort(found, count, sizeof *found, by_name);
-    for (size_t i = 0; i < count; i++)
-        look_at(lines, path, label, &found[i]);
-    free(found);
-}
-
-static void look(struct lines *lines)
-{
-    struct stat st;
-    if (stat(fixture.root, &st) == 0)
-        line_add(lines, "ROOT %c%04o links %u owner %u:%u", type_letter(st.st_mode), st.st_mode & 07777,
-                 (unsigned)st.st_nlink, st.st_uid, st.st_gid);
-    look_into(lines, fixture.root, "ROOT");
-    look_into(lines, fixture.outside, "OUT");
-}
-
-static void lines_free(struct lines *lines)
-{
-    for (size_t i = 0; i < lines->count; i++)
-        free(lines->line[i]);
-    lines->count = 0;
-}
-
-static bool lines_have(const struct lines *lines, const char *line)
-{
-    for (size_t i = 0; i < lines->count; i++)
-        if (strcmp(lines->line[i], line) == 0)
-            return true;
-    return false;
-}
-
-static bool tell_missing(const struct lines *from, const struct lines *in, char sign)
-{
-    bool any = false;
-    for (size_t i = 0; i < from->count; i++)
-        if (!lines_have(in, from->line[i])) {
-            printf("    %c %s\n", sign, from->line[i]);
-            any = true;
-        }
-    return any;
-}
-
-bool fixture_tell_changes(void)
-{
-    struct lines now = {0};
-    look(&now);
-    bool gone = tell_missing(&pristine, &now, '-');
-    bool come = tell_missing(&now, &pristine, '+');
-    lines_free(&now);
-    return gone || come;
 }
 
 void fixture_rebuild(void)
 {
     fixture_clear();
-    fixture_build();
+    build();
+}
+
+/* A directory that is what it was, but was touched: nothing of that may last. */
+static void strip_attributes(const char *path)
+{
+    char list[4096];
+    ssize_t length = listxattr(path, list, sizeof list);
+    for (char *name = list; length > 0 && name < list + length; name += strlen(name) + 1)
+        if (strncmp(name, "security.", 9) != 0 && removexattr(path, name) < 0)
+            give_up("cannot remove the attributes of", path);
+}
+
+/* Can the tree be repaired piece by piece? What holds it, and what is guarded, is remade whole. */
+static bool is_repairable(const struct sight *now)
+{
+    static const char *const whole[] = {"ro", "ro/f", "dark", "dark/f"};
+    bool repairable = sight_same_line(&pristine, now, fixture.root) && sight_same_line(&pristine, now, fixture.work) &&
+                      sight_same_line(&pristine, now, fixture.outside);
+    for (size_t i = 0; repairable && i < sizeof whole / sizeof *whole; i++)
+        repairable = !sight_changed(&pristine, now, joined(fixture.work, whole[i]));
+    return repairable;
+}
+
+void fixture_repair(void)
+{
+    struct sight *now = calloc(1, sizeof *now);
+    sight_take(now);
+    bool repairable = is_repairable(now);
+    for (size_t i = now->count; repairable && i-- > 0;) {
+        enum sight_change change = sight_change(&pristine, &now->entry[i]);
+        if (change == SIGHT_TOUCHED && S_ISDIR(now->entry[i].mode))
+            strip_attributes(now->entry[i].path);
+        else if (change != SIGHT_SAME)
+            remove_tree(now->entry[i].path);
+    }
+    sight_free(now);
+    free(now);
+    if (repairable)
+        build();
+    else
+        fixture_rebuild();
+}
+
+bool fixture_tell_changes(void)
+{
+    struct sight now = {0};
+    sight_take(&now);
+    bool changed = sight_tell_difference(&pristine, &now);
+    sight_free(&now);
+    return changed;
 }
 
 void fixture_start(const char *root)
@@ -348,8 +289,7 @@ void fixture_start(const char *root)
     fixture.root_name = strrchr(root, '/') + 1;
     snprintf(fixture.work, sizeof fixture.work, "%s", joined(root, "w"));
     snprintf(fixture.outside, sizeof fixture.outside, "%s", joined(fixture.above, "out"));
-    fixture_build();
-    look(&pristine);
+    build();
     for (size_t i = 0; i < pristine.count; i++)
-        printf("fixture %s\n", pristine.line[i]);
+        printf("fixture %s\n", pristine.entry[i].line);
 }

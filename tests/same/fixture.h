@@ -21,9 +21,11 @@ struct fixture {
 extern struct fixture fixture;
 
 void fixture_start(const char *root);
-void fixture_build(void);
 void fixture_clear(void);
+/* Removes and makes all of it. */
 void fixture_rebuild(void);
+/* Removes and makes what is not as it was made, so that the next case finds the fixture. */
+void fixture_repair(void);
 
 /* Prints how the tree differs from the fixture, a line an entry; true if it does. */
 bool fixture_tell_changes(void);

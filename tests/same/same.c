@@ -46,7 +46,7 @@ long detail_stat(long result, const struct stat *st)
         return result;
     detail(" %06o links %u owner %u:%u", st->st_mode, (unsigned)st->st_nlink, st->st_uid, st->st_gid);
     if (!S_ISDIR(st->st_mode))
-        detail(" size %lld blocks %lld", (long long)st->st_size, (long long)st->st_blocks);
+        detail(" size %lld", (long long)st->st_size);
     return result;
 }
 
@@ -60,7 +60,7 @@ void case_told(const char *call, const char *where, long result, int error, bool
     details[0] = '\0';
     details_length = 0;
     if (changes && (fixture_tell_changes() || result >= 0))
-        fixture_rebuild();
+        fixture_repair();
 }
 
 void case_run(const struct call *call, enum place_base base, const struct name *name)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -143,10 +144,14 @@ static void road_init(void)
     cr_assert_eq(request_attach(&road, place), 0);
 }
 
+/* Once only: the number of a process that was waited for may be another's. */
 static void kill_server(void)
 {
+    if (server <= 0)
+        return;
     kill(server, SIGKILL);
     waitpid(server, NULL, 0);
+    server = 0;
 }
 
 static void road_finish(void)
@@ -359,6 +364,7 @@ Test(road, a_stopped_daemon_is_noticed)
     cr_assert_eq(request_tell(road, &(struct message){.type = MESSAGE_SETTLE}), 0);
     cr_assert_lt(look_up("a", SOON), 0, "wakes it");
     cr_assert_eq(waitpid(server, NULL, 0), server);
+    server = 0;
     check_gone(&waiting, since);
     cr_assert_eq(request_attach(&again, place), -ENOENT);
     start_server();
@@ -513,5 +519,7 @@ Test(road, another_version)
     cr_assert_eq(request_attach(&again, place_path("missing")), -ENOENT);
     place_directory("short");
     place_file("short/road", "not a road");
+    cr_assert_eq(request_attach(&again, place_path("short")), -EPERM, "a directory that others may enter");
+    cr_assert_eq(chmod(place_path("short"), 0700), 0);
     cr_assert_eq(request_attach(&again, place_path("short")), -EPROTO);
 }
