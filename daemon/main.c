@@ -20,10 +20,10 @@
 #include "shuntd.h"
 #include "start.h"
 
-#define BATCH_MAX 1024                  /* requests in one index transaction */
-#define TICK (CLOCK_SECOND / 2)         /* while something waits for time to pass; without that the daemon sleeps */
-#define QUIET CLOCK_SECOND              /* a directory without changes for so long is given its times */
-#define RETIRE_AFTER 64                 /* more reader slots in use than before: those of dead processes are freed */
+#define BATCH_MAX 1024          /* requests in one index transaction */
+#define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
+#define QUIET CLOCK_SECOND      /* a directory without changes for so long is given its times */
+#define RETIRE_AFTER 64         /* more reader slots in use than before: those of dead processes are freed */
 
 static int serve_jobs(struct shuntd *shuntd)
 {
@@ -79,7 +79,8 @@ static int serve_deaths(struct shuntd *shuntd)
     return code;
 }
 
-/* Requests whose senders stopped waiting: what they began is settled by what is on disk. Looked for now and then only. */
+/* Requests whose senders stopped waiting: what they began is settled by what is on disk. Looked for now and
+ * then only. */
 static int serve_given_up(struct shuntd *shuntd)
 {
     static uint64_t next;
@@ -103,8 +104,8 @@ static int serve_quiet_dirs(struct shuntd *shuntd)
 /* One transaction: what is done, what is asked, what is over. The answers go out when it is committed. */
 static int serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {serve_jobs,     serve_woken,      serve_messages, serve_deaths,
-                                                    serve_given_up, serve_quiet_dirs, serve_woken};
+    static int (*const steps[])(struct shuntd *) = {
+        serve_jobs, serve_woken, serve_messages, serve_deaths, serve_given_up, serve_quiet_dirs, serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
@@ -124,8 +125,8 @@ static bool waits_for_time(struct shuntd *shuntd)
     return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0;
 }
 
-/* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further than the
- * processes that live at once, and some. */
+/* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further
+ * than the processes that live at once, and some. */
 static void retire_readers(struct shuntd *shuntd, unsigned *limit)
 {
     if (index_readers(shuntd->index) < *limit)

@@ -2,11 +2,12 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The daemon's state: one struct, passed first. One thread (main's) decides everything and alone touches what is here
- * and the index; the threads of disk/ work on jobs of their own and hand them back; the thread of listen/ that waits
- * for the end of clients hands over process ids.
+/* The daemon's state: one struct, passed first. One thread (main's) decides everything and alone touches what
+ * is here and the index; the threads of disk/ work on jobs of their own and hand them back; the thread of
+ * listen/ that waits for the end of clients hands over process ids.
  *
- * Functions answer 0, a positive answer that their header names, or -errno, which is fatal and goes up to main. */
+ * Functions answer 0, a positive answer that their header names, or -errno, which is fatal and goes up to
+ * main. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -46,7 +47,7 @@ struct shuntd {
     struct session session;
     char run_dir[PATH_MAX];
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
-    uint16_t branch;            /* its number */
+    uint16_t branch;                 /* its number */
     struct index *index;
     struct listen *listen;
     struct disk *disk;

@@ -54,7 +54,8 @@ static const struct option long_options[] = {
 
 static const char help[] =
     "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--foreground]\n"
-    "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt run`.\n";
+    "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
+    "run`.\n";
 
 static int option(struct shuntd_options *options, int which, const char *value)
 {
@@ -68,8 +69,9 @@ static int option(struct shuntd_options *options, int which, const char *value)
         return 0;
     case 'n':
         if (!layout_node_is_valid(value, strlen(value)))
-            return fail(-EINVAL, "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d", value,
-                        LAYOUT_NODE_MAX);
+            return fail(-EINVAL,
+                        "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d",
+                        value, LAYOUT_NODE_MAX);
         strcpy(options->node, value);
         return 0;
     case 'p':
@@ -213,13 +215,16 @@ static int refuse_root(const struct shuntd *shuntd, int code)
     const char *path = shuntd->root.path;
     switch (code) {
     case -EMEDIUMTYPE:
-        return fail(code, "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve", path);
+        return fail(code,
+                    "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve",
+                    path);
     case -EOPNOTSUPP:
         return fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
     case -ELOOP:
         return fail(code, "%s lies inside another root: give that one instead", path);
     case -EROFS:
-        return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read", path);
+        return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read",
+                    path);
     default:
         return fail(code, "%s cannot be made a root: %s", path, strerror(-code));
     }
@@ -309,11 +314,14 @@ static int make_run_dir(struct shuntd *shuntd)
     struct stat stat;
     strcpy(parent, shuntd->run_dir);
     *strrchr(parent, '/') = '\0';
-    if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
+    if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
+        (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
         return fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir,
                     strerror(errno));
-    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
-        return fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR", parent);
+    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() ||
+        (stat.st_mode & 077) != 0)
+        return fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR",
+                    parent);
     return 0;
 }
 
@@ -379,8 +387,9 @@ static void raise_descriptor_limit(void)
 
 int start(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {open_root,    check_holder, prepare_root,  name_run_dir, make_run_dir,
-                                                    claim_branch, claim_session, open_index, open_rooms};
+    static int (*const steps[])(struct shuntd *) = {open_root,     check_holder, prepare_root,
+                                                    name_run_dir,  make_run_dir, claim_branch,
+                                                    claim_session, open_index,   open_rooms};
     umask(022);
     raise_descriptor_limit();
     take_signals(shuntd);

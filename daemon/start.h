@@ -11,13 +11,13 @@
 /* 0; 1: help or version was printed; -EINVAL: a sentence was printed. */
 int start_options(struct shuntd_options *, int argc, char *argv[]);
 
-/* Forks. The parent waits until the child says that it serves and exits 0, or passes on the sentence that the child
- * printed and exits 1: it does not return. The child gets the descriptor for start_ready, or -1. */
+/* Forks. The parent waits until the child says that it serves and exits 0, or passes on the sentence that the
+ * child printed and exits 1: it does not return. The child gets the descriptor for start_ready, or -1. */
 int start_background(void);
 void start_ready(int ready, bool serves);
 
-/* Root, session, branch, run directory, index, road, disk, home. On failure a sentence was printed and start_undo is to
- * be called. */
+/* Root, session, branch, run directory, index, road, disk, home. On failure a sentence was printed and
+ * start_undo is to be called. */
 int start(struct shuntd *);
 /* The only clean-up list: takes a half-started daemon. */
 void start_undo(struct shuntd *);

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The daemon's hands on the file system: work that may take milliseconds runs in threads of its own, side by side, so
- * that the thread that decides never waits for a disk. */
+/* The daemon's hands on the file system: work that may take milliseconds runs in threads of its own, side by
+ * side, so that the thread that decides never waits for a disk. */
 
 #include <stdbool.h>
 
@@ -13,8 +13,9 @@
 struct shuntd;
 struct disk;
 
-/* A job is made by main's thread, carried out by one of the threads here (which may touch the job and what never
- * changes: options, root, run_dir, branch_path), and finished by main's thread within an index transaction. */
+/* A job is made by main's thread, carried out by one of the threads here (which may touch the job and what
+ * never changes: options, root, run_dir, branch_path), and finished by main's thread within an index
+ * transaction. */
 struct disk_job {
     struct link link;
     void (*carry_out)(struct disk_job *, const struct shuntd *);
@@ -32,6 +33,6 @@ struct disk_job *disk_next_done(struct disk *);
 /* Are there jobs that were submitted and not yet taken back with disk_next_done? */
 bool disk_is_busy(struct disk *);
 
-/* Opens a directory of the trunk by its place and makes sure that it is the one that is meant: a descriptor opened with
- * O_PATH, -ESTALE if another directory is there, or another -errno. */
+/* Opens a directory of the trunk by its place and makes sure that it is the one that is meant: a descriptor
+ * opened with O_PATH, -ESTALE if another directory is there, or another -errno. */
 int disk_open_trunk(const struct shuntd *, const char *path, struct dirid id);

@@ -118,13 +118,15 @@ struct move {
     const char *from, *to;
 };
 
-/* A path that does not fit any more keeps its old text: whoever uses it compares identities and asks for a new one. */
+/* A path that does not fit any more keeps its old text: whoever uses it compares identities and asks for a
+ * new one. */
 static void move_one(struct home_dir *dir, void *context)
 {
     const struct move *move = context;
     size_t length = strlen(move->from);
     char path[PATH_MAX];
-    if (strncmp(dir->path, move->from, length) != 0 || (dir->path[length] != '/' && dir->path[length] != '\0'))
+    if (strncmp(dir->path, move->from, length) != 0 ||
+        (dir->path[length] != '/' && dir->path[length] != '\0'))
         return;
     if (snprintf(path, sizeof path, "%s%s", move->to, dir->path + length) < (int)sizeof path)
         home_dir_set_path(dir, path);
@@ -168,7 +170,8 @@ void home_dirs_each(struct home *home, void (*each)(struct home_dir *, void *), 
         }
 }
 
-/* The list is in the order of the last change whose time differed; the first is the longest quiet but for ticks. */
+/* The list is in the order of the last change whose time differed; the first is the longest quiet but for
+ * ticks. */
 struct home_dir *home_dir_next_quiet(struct home *home, uint64_t quiet)
 {
     for (struct link *link = home->changed.next; link != &home->changed; link = link->next) {

@@ -18,7 +18,8 @@ struct flight *flight_find(struct home *home, struct dirid dir, const char *name
 {
     struct flight *flight = *bucket_of(home, dir, name, length);
     for (; flight != NULL; flight = flight->next)
-        if (dirid_equal(flight->dir->id, dir) && flight->length == length && memcmp(flight->name, name, length) == 0)
+        if (dirid_equal(flight->dir->id, dir) && flight->length == length &&
+            memcmp(flight->name, name, length) == 0)
             return flight;
     return NULL;
 }
@@ -29,8 +30,8 @@ struct flight *flight_of(struct home *home, struct dirid dir, const char *name, 
     return flight != NULL && flight->client == client ? flight : NULL;
 }
 
-struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir, const char *name,
-                            size_t length, const struct listen_request *request)
+struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir,
+                            const char *name, size_t length, const struct listen_request *request)
 {
     struct home *home = shuntd->home;
     struct flight *flight = calloc(1, sizeof *flight);
@@ -73,7 +74,8 @@ struct flight *flight_of_client(struct shuntd *shuntd, pid_t client)
     struct link *flights = &shuntd->home->flights;
     for (struct link *link = flights->next; link != flights; link = link->next) {
         struct flight *flight = LINK_OF(link, struct flight, all);
-        if (client != 0 ? flight->client == client : listen_gave_up(shuntd->listen, flight->lane, flight->tag))
+        if (client != 0 ? flight->client == client
+                        : listen_gave_up(shuntd->listen, flight->lane, flight->tag))
             return flight;
     }
     return NULL;

@@ -4,9 +4,10 @@
 
 /* What this daemon is home of: the single place where a name is decided.
  *
- * In the index are facts that others read; here is what is going on: which directories are loaded, which leaves are
- * open, which names somebody is at work on (a **flight**), and who waits for what. A name has at most one flight. A
- * request that meets a flight, or a directory with a job under way, is parked there and served again when that ends. */
+ * In the index are facts that others read; here is what is going on: which directories are loaded, which
+ * leaves are open, which names somebody is at work on (a **flight**), and who waits for what. A name has at
+ * most one flight. A request that meets a flight, or a directory with a job under way, is parked there and
+ * served again when that ends. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,16 +38,16 @@ struct home_dir {
     unsigned flights;         /* of its names */
     struct link waiting;      /* parked until the job, the flights or the closing ends */
 
-    uint32_t *leaf_names;     /* how many names each leaf of this node's mirror holds */
+    uint32_t *leaf_names; /* how many names each leaf of this node's mirror holds */
     uint32_t leaf_count;
     uint32_t open[HOME_OPEN_LEAVES];
     uint32_t open_count;
-    uint64_t births;          /* names that this node made here */
+    uint64_t births; /* names that this node made here */
     pid_t last_maker;
-    uint32_t alternations;    /* births whose maker was not the one before */
+    uint32_t alternations; /* births whose maker was not the one before */
 
-    struct link changed;      /* on home's list while record.changed is set */
-    uint64_t changed_at;      /* monotonic, of the last change */
+    struct link changed; /* on home's list while record.changed is set */
+    uint64_t changed_at; /* monotonic, of the last change */
 };
 
 enum flight_kind { FLIGHT_BIRTH, FLIGHT_REMOVAL, FLIGHT_FROM, FLIGHT_TO, FLIGHT_CLOSE, FLIGHT_PROMOTION };
@@ -56,14 +57,14 @@ struct flight {
     struct link all;
     enum flight_kind kind;
     struct home_dir *dir;
-    struct home_dir *child;  /* FLIGHT_CLOSE: the directory that is to go */
-    struct flight *partner;  /* FLIGHT_FROM and FLIGHT_TO have each other */
+    struct home_dir *child; /* FLIGHT_CLOSE: the directory that is to go */
+    struct flight *partner; /* FLIGHT_FROM and FLIGHT_TO have each other */
     bool exchange;
     bool had_before;
     struct record_entry before; /* what the index said, if had_before */
     struct record_entry place;  /* where the file will be if it goes well */
     pid_t client;
-    uint32_t lane, tag;      /* of the request that began it */
+    uint32_t lane, tag; /* of the request that began it */
     struct link waiting;
     uint16_t length;
     char name[RECORD_NAME_MAX];
@@ -95,7 +96,8 @@ uint64_t home_dir_count(struct home *);
 /* Leaves. How many names of this node's mirror are in leaf N. */
 int home_leaf_count(struct home_dir *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
-int home_leaf_pick(struct home_dir *, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf, uint32_t *fresh);
+int home_leaf_pick(struct home_dir *, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf,
+                   uint32_t *fresh);
 /* A leaf was made: it is open now, instead of one that is full, or beside the others. */
 int home_leaf_open(struct home_dir *, uint32_t leaf, uint32_t full);
 void home_leaves_forget(struct home_dir *);
@@ -104,11 +106,12 @@ void home_leaves_forget(struct home_dir *);
 struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
 /* Its own flight if `client` began it, else NULL. */
 struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, pid_t client);
-struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name, size_t length,
-                            const struct listen_request *);
+struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
+                            size_t length, const struct listen_request *);
 /* Ends it; who waited is served again, and so is who waited for the directory's last flight. */
 void flight_end(struct shuntd *, struct flight *);
-/* The first flight whose client is gone (client == that) or has given up waiting for its answer (client == 0). */
+/* The first flight whose client is gone (client == that) or has given up waiting for its answer (client ==
+ * 0). */
 struct flight *flight_of_client(struct shuntd *, pid_t client);
 unsigned flight_count(struct home *);
 

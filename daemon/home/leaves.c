@@ -8,8 +8,8 @@
 #include "home/home.h"
 #include "union/placement.h"
 
-/* So many births by alternating processes call for one more leaf to be open: a process that makes its files alone in a
- * directory never reaches it, two that create at the same time do within some hundred files. */
+/* So many births by alternating processes call for one more leaf to be open: a process that makes its files
+ * alone in a directory never reaches it, two that create at the same time do within some hundred files. */
 #define ALTERNATIONS_FOR_A_LEAF 64
 
 static int make_room(struct home_dir *dir, uint32_t leaf)
@@ -37,10 +37,12 @@ static bool wants_another(struct home_dir *dir, pid_t maker)
 {
     dir->alternations += maker != dir->last_maker;
     dir->last_maker = maker;
-    return dir->open_count < HOME_OPEN_LEAVES && dir->alternations > ALTERNATIONS_FOR_A_LEAF * dir->open_count;
+    return dir->open_count < HOME_OPEN_LEAVES &&
+           dir->alternations > ALTERNATIONS_FOR_A_LEAF * dir->open_count;
 }
 
-int home_leaf_pick(struct home_dir *dir, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf, uint32_t *fresh)
+int home_leaf_pick(struct home_dir *dir, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf,
+                   uint32_t *fresh)
 {
     *fresh = dir->leaf_count;
     if (dir->open_count == 0 || wants_another(dir, maker))

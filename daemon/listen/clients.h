@@ -13,8 +13,8 @@ struct clients;
 int clients_create(struct clients **, void (*ring)(void *), void *context);
 void clients_destroy(struct clients *);
 
-/* Main's thread: watches that process from now on; known ones cost a look into a table. One that has ended already is
- * noted as dead. */
+/* Main's thread: watches that process from now on; known ones cost a look into a table. One that has ended
+ * already is noted as dead. */
 void clients_watch(struct clients *, pid_t);
 /* Main's thread: the next that ended, or 0; it is not watched any more. */
 pid_t clients_next_death(struct clients *);

@@ -27,8 +27,8 @@ struct listen {
     pid_t dying;                       /* ended, its last messages are being taken */
 };
 
-/* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which lives as long
- * as the daemon does. */
+/* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
+ * lives as long as the daemon does. */
 static int lock_life(struct road *road)
 {
     pthread_mutexattr_t attributes;

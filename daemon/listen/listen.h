@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Accepts the processes of this node: makes the road (lib/request/road.h), takes messages from it, puts answers on it, and
- * notices the end of a process that used it. Bytes are copied out of the shared memory before they are decoded. */
+/* Accepts the processes of this node: makes the road (lib/request/road.h), takes messages from it, puts
+ * answers on it, and notices the end of a process that used it. Bytes are copied out of the shared memory
+ * before they are decoded. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,14 +29,14 @@ void listen_destroy(struct listen *);
 
 /* Wakes the daemon's main thread. From any thread, and from a signal handler. */
 void listen_ring(struct listen *);
-/* How often it was rung. Taken before a look at what there is to do, and handed to listen_wait after it, so that a ring in
- * between is not slept through. */
+/* How often it was rung. Taken before a look at what there is to do, and handed to listen_wait after it, so
+ * that a ring in between is not slept through. */
 uint32_t listen_rings(struct listen *);
 /* Sleeps until there is something to do, or for `limit` ns (0: for as long as it takes). */
 void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
 
-/* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a request among
- * them is answered -EBADMSG, so that its sender does not wait). */
+/* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a
+ * request among them is answered -EBADMSG, so that its sender does not wait). */
 int listen_next(struct listen *, struct listen_request *, uint64_t *malformed);
 /* The next process that used the road and has ended, all of whose messages were taken: its id, or 0. */
 pid_t listen_next_death(struct listen *);

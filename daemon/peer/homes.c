@@ -3,7 +3,8 @@
 
 #include "peer/homes.h"
 
-/* The finaliser of splitmix64 (Steele, Lea, Flood 2014): mixes every bit of the input into every bit of the answer. */
+/* The finaliser of splitmix64 (Steele, Lea, Flood 2014): mixes every bit of the input into every bit of the
+ * answer. */
 static uint64_t mix(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Who decides a name. Every (directory, name) hashes to one of a fixed number of shards, and rendezvous hashing gives each
- * shard to one member of the session: its home. A session of one member is home of every name. Pure. */
+/* Who decides a name. Every (directory, name) hashes to one of a fixed number of shards, and rendezvous
+ * hashing gives each shard to one member of the session: its home. A session of one member is home of every
+ * name. Pure. */
 
 #include <stddef.h>
 #include <stdint.h>

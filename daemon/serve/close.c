@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* CLOSE: a directory is about to be removed. If its union is empty its mirrors and its marker go, it takes no births any
- * more, and the client may rmdir it; GONE or WITHDRAW says how that went. */
+/* CLOSE: a directory is about to be removed. If its union is empty its mirrors and its marker go, it takes no
+ * births any more, and the client may rmdir it; GONE or WITHDRAW says how that went. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +31,8 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     int trunk = disk_open_trunk(shuntd, bare->path, bare->id);
     bare->result = trunk < 0 ? trunk : 0;
     for (size_t i = 0; i < shuntd->root.branch_count && bare->result == 0; i++) {
-        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
+        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
+                 shuntd->root.branches[i]);
         bare->result = mirror_remove(branch, bare->mirror);
     }
     if (bare->result == 0)

@@ -30,7 +30,8 @@ static void each_branch(struct directory_job *job, const struct shuntd *shuntd, 
 {
     char branch[2 * PATH_MAX];
     for (size_t i = 0; i < shuntd->root.branch_count && job->result == 0; i++) {
-        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
+        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
+                 shuntd->root.branches[i]);
         job->result = job->request.message.type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror)
                                                                 : mirror_follow(trunk, branch, job->mirror);
     }
@@ -118,8 +119,8 @@ int serve_settle(struct shuntd *shuntd, const struct listen_request *request, st
     return home_dir_store(shuntd, dir);
 }
 
-/* Gives the trunk directory the time of the last change, unless its own is later. Through /proc, since a descriptor
- * opened with O_PATH takes no times itself. */
+/* Gives the trunk directory the time of the last change, unless its own is later. Through /proc, since a
+ * descriptor opened with O_PATH takes no times itself. */
 static void carry_out_times(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct directory_job *job = (struct directory_job *)base;
@@ -132,7 +133,8 @@ static void carry_out_times(struct disk_job *base, const struct shuntd *shuntd)
         return;
     snprintf(self, sizeof self, "/proc/self/fd/%d", trunk);
     job->result = sys_statx(trunk, "", AT_EMPTY_PATH, STATX_MTIME, &stat);
-    if (job->result == 0 && (uint64_t)stat.stx_mtime.tv_sec * CLOCK_SECOND + stat.stx_mtime.tv_nsec < job->changed) {
+    if (job->result == 0 &&
+        (uint64_t)stat.stx_mtime.tv_sec * CLOCK_SECOND + stat.stx_mtime.tv_nsec < job->changed) {
         job->result = sys_utimensat(AT_FDCWD, self, times, 0);
         if (job->result == 0 && sys_statx(trunk, "", AT_EMPTY_PATH, STATX_CTIME, &stat) == 0)
             job->settled = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + stat.stx_ctime.tv_nsec;

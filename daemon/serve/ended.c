@@ -11,7 +11,8 @@
 #include "base/sys.h"
 #include "serve/serve.h"
 
-static int count_leaf(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry, int32_t change)
+static int count_leaf(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
+                      int32_t change)
 {
     return entry->branch == shuntd->branch ? home_leaf_count(dir, entry->leaf, change) : 0;
 }
@@ -75,7 +76,8 @@ static int ended_promotion(struct shuntd *shuntd, struct flight *flight)
     return code == 0 ? count_leaf(shuntd, flight->dir, &flight->before, -1) : code;
 }
 
-int serve_ended_well(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made, struct dirid child)
+int serve_ended_well(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made,
+                     struct dirid child)
 {
     int code = 0;
     switch (flight->kind) {
@@ -119,8 +121,9 @@ static int look(const struct shuntd *shuntd, const struct flight *flight, const 
 {
     char path[PATH_MAX];
     int code = serve_path(shuntd, flight->dir, entry, flight->name, flight->length, path);
-    return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat)
-                     : code;
+    return code == 0
+               ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat)
+               : code;
 }
 
 static int settle_pair(struct shuntd *shuntd, struct flight *flight)
@@ -164,7 +167,8 @@ int serve_confirm(struct shuntd *shuntd, const struct listen_request *request, s
     if (flight == NULL || flight->partner != NULL || flight->kind == FLIGHT_CLOSE)
         return SERVE_SILENT;
     if (flight->kind == FLIGHT_REMOVAL)
-        flight->kind = FLIGHT_BIRTH; /* a file from outside the root took its place: another birth, at the same place */
+        flight->kind =
+            FLIGHT_BIRTH; /* a file from outside the root took its place: another birth, at the same place */
     int code = serve_ended_well(shuntd, flight, &request->message.entry[0], request->message.child);
     return code == 0 ? SERVE_SILENT : code;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* LOAD: the first operation in a directory. Trunk and mirrors are listed by a job; whoever asks about the directory
- * meanwhile waits; then this index may answer "absent". */
+/* LOAD: the first operation in a directory. Trunk and mirrors are listed by a job; whoever asks about the
+ * directory meanwhile waits; then this index may answer "absent". */
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,8 +39,11 @@ static int store_names(struct shuntd *shuntd, const struct listing *listing, str
     int code = 0;
     for (size_t i = 0; i < listing->count && code == 0; i++) {
         const struct union_name *name = &listing->names[i];
-        struct record_entry entry = {.type = name->type, .state = RECORD_LIVE, .branch = name->branch,
-                                     .leaf = name->leaf, .ino = name->ino};
+        struct record_entry entry = {.type = name->type,
+                                     .state = RECORD_LIVE,
+                                     .branch = name->branch,
+                                     .leaf = name->leaf,
+                                     .ino = name->ino};
         code = index_put_entry(shuntd->index, id, name->name, strlen(name->name), &entry);
     }
     return code;
@@ -97,7 +100,8 @@ static int finish(struct disk_job *job, struct shuntd *shuntd)
 /* `path` comes from a client: it must stay beneath the root and out of shunt's own directory. */
 static bool path_is_inside(const char *path)
 {
-    if (path[0] == '/' || strncmp(path, LAYOUT_OWN "/", sizeof LAYOUT_OWN) == 0 || strcmp(path, LAYOUT_OWN) == 0)
+    if (path[0] == '/' || strncmp(path, LAYOUT_OWN "/", sizeof LAYOUT_OWN) == 0 ||
+        strcmp(path, LAYOUT_OWN) == 0)
         return false;
     for (const char *at = path; at != NULL; at = strchr(at, '/'), at += at != NULL)
         if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))

@@ -38,8 +38,8 @@ static int mark(int trunk, struct leaf_job *leaf)
     return marker_write(trunk, &leaf->marker);
 }
 
-/* Permission to write a marker that the file system refuses for good is a reason to stay in the trunk; a full disk is
- * not, it may have room again. */
+/* Permission to write a marker that the file system refuses for good is a reason to stay in the trunk; a full
+ * disk is not, it may have room again. */
 static int marker_refused(int code)
 {
     return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST ? RECORD_WHY_MARKER : code;
@@ -71,7 +71,8 @@ static int made(struct shuntd *shuntd, struct home_dir *dir, const struct leaf_j
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 
-/* What could not be made: for good, and the directory stays in the trunk; or this time, and those who wait go there. */
+/* What could not be made: for good, and the directory stays in the trunk; or this time, and those who wait go
+ * there. */
 static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 {
     if (result > 0) {

@@ -9,8 +9,8 @@
 
 #include "serve/serve.h"
 
-/* What both have in common: the name is there, and now it is this client's to work on. `entry` is what the index says.
- * NULL: *how is what to return. */
+/* What both have in common: the name is there, and now it is this client's to work on. `entry` is what the
+ * index says. NULL: *how is what to return. */
 static struct flight *hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
                            struct record_entry *entry, struct message *answer, int *how)
 {
@@ -29,7 +29,8 @@ static struct flight *hold(struct shuntd *shuntd, enum flight_kind kind, const s
         *how = code == -ENOENT ? SERVE_ANSWER : code;
         return NULL;
     }
-    struct flight *flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    struct flight *flight =
+        flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
     *how = -ENOMEM;
     if (flight == NULL)
         return NULL;
@@ -38,8 +39,8 @@ static struct flight *hold(struct shuntd *shuntd, enum flight_kind kind, const s
     return flight;
 }
 
-static int answer_with_place(struct shuntd *shuntd, const struct listen_request *request, const struct flight *flight,
-                             struct message *answer)
+static int answer_with_place(struct shuntd *shuntd, const struct listen_request *request,
+                             const struct flight *flight, struct message *answer)
 {
     char place[SERVE_PLACE_MAX];
     answer->entry[0] = flight->before;

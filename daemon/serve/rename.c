@@ -3,9 +3,9 @@
 
 /* RENAME and RENAMED: two names, held at once.
  *
- * The file goes to the place of what it replaces, whoever's branch that is: one rename of the file system, and no moment
- * with two copies. Onto no name it stays in its leaf if the directory stays the same, else it goes where births of the
- * other directory go; a file of the trunk stays in the trunk. */
+ * The file goes to the place of what it replaces, whoever's branch that is: one rename of the file system,
+ * and no moment with two copies. Onto no name it stays in its leaf if the directory stays the same, else it
+ * goes where births of the other directory go; a file of the trunk stays in the trunk. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,8 @@ struct two {
     bool there[2];
 };
 
-/* Both directories and what the index says of both names; SERVE_ANSWER (0) and answer->result == 0 to go on. */
+/* Both directories and what the index says of both names; SERVE_ANSWER (0) and answer->result == 0 to go on.
+ */
 static int find_two(struct shuntd *shuntd, const struct listen_request *request, struct two *two,
                     struct message *answer)
 {
@@ -30,7 +31,8 @@ static int find_two(struct shuntd *shuntd, const struct listen_request *request,
         two->dir[i] = serve_dir(shuntd, request, i, answer, &how);
         if (two->dir[i] == NULL)
             return how;
-        struct flight *busy = flight_find(shuntd->home, message->dir[i], message->name[i], message->name_length[i]);
+        struct flight *busy =
+            flight_find(shuntd->home, message->dir[i], message->name[i], message->name_length[i]);
         if (busy != NULL)
             return serve_park(shuntd, &busy->waiting, request);
     }
@@ -57,12 +59,13 @@ static int choose(struct shuntd *shuntd, const struct listen_request *request, c
     else if (two->dir[0] == two->dir[1])
         *place = two->entry[0];
     else if (two->entry[0].branch != 0 && !(message->flags & MESSAGE_TRUNK))
-        return serve_choose(shuntd, two->dir[1], message->name[1], message->name_length[1], request->client, place);
+        return serve_choose(shuntd, two->dir[1], message->name[1], message->name_length[1], request->client,
+                            place);
     return 0;
 }
 
-static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
-                            const struct two *two, int i)
+static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind,
+                            const struct listen_request *request, const struct two *two, int i)
 {
     const struct message *message = &request->message;
     struct flight *flight =
@@ -75,8 +78,8 @@ static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind, const 
     return flight;
 }
 
-/* Readers meet the old name as dying and a new one as pending; a name that is replaced, or exchanged, stays as it is:
- * at its place there is a file at every moment. */
+/* Readers meet the old name as dying and a new one as pending; a name that is replaced, or exchanged, stays
+ * as it is: at its place there is a file at every moment. */
 static int tell_index(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
 {
     struct record_entry dying = from->before, pending = to->place;
@@ -183,7 +186,8 @@ static int exchanged(struct shuntd *shuntd, struct flight *from, struct flight *
     return code == 0 ? serve_ended_badly(shuntd, to) : code;
 }
 
-int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *to, const struct message *renamed)
+int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *to,
+                     const struct message *renamed)
 {
     struct record_entry moved = from->before;
     int code;

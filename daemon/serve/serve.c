@@ -11,13 +11,15 @@
 #include "serve/queue.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = serve_load,         [MESSAGE_LOOKUP] = serve_lookup,     [MESSAGE_RESERVE] = serve_reserve,
-    [MESSAGE_CONFIRM] = serve_confirm,   [MESSAGE_WITHDRAW] = serve_withdraw, [MESSAGE_ADOPT] = serve_adopt,
-    [MESSAGE_VANISHED] = serve_vanished, [MESSAGE_REMOVE] = serve_remove,     [MESSAGE_GONE] = serve_gone,
-    [MESSAGE_RENAME] = serve_rename,     [MESSAGE_RENAMED] = serve_renamed,   [MESSAGE_CLOSE] = serve_close,
-    [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_follow,     [MESSAGE_SETTLE] = serve_settle,
-    [MESSAGE_SYNC] = serve_sync,         [MESSAGE_STATUS] = serve_status,
-    [MESSAGE_RETIRE] = serve_retire,
+    [MESSAGE_LOAD] = serve_load,         [MESSAGE_LOOKUP] = serve_lookup,
+    [MESSAGE_RESERVE] = serve_reserve,   [MESSAGE_CONFIRM] = serve_confirm,
+    [MESSAGE_WITHDRAW] = serve_withdraw, [MESSAGE_ADOPT] = serve_adopt,
+    [MESSAGE_VANISHED] = serve_vanished, [MESSAGE_REMOVE] = serve_remove,
+    [MESSAGE_GONE] = serve_gone,         [MESSAGE_RENAME] = serve_rename,
+    [MESSAGE_RENAMED] = serve_renamed,   [MESSAGE_CLOSE] = serve_close,
+    [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_follow,
+    [MESSAGE_SETTLE] = serve_settle,     [MESSAGE_SYNC] = serve_sync,
+    [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)
@@ -79,8 +81,8 @@ struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *r
     return NULL;
 }
 
-void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, char *to,
-                 struct message *answer, int which)
+void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
+                 char *to, struct message *answer, int which)
 {
     if (entry->branch == 0)
         return;
@@ -96,7 +98,8 @@ int serve_path(const struct shuntd *shuntd, const struct home_dir *dir, const st
     struct text t;
     text_init(&t, to, PATH_MAX);
     if (entry->branch != 0) {
-        layout_leaf(&t, shuntd->root.path, shuntd->root.branches[entry->branch - 1], dir->record.mirror, entry->leaf);
+        layout_leaf(&t, shuntd->root.path, shuntd->root.branches[entry->branch - 1], dir->record.mirror,
+                    entry->leaf);
     } else {
         text_add(&t, shuntd->root.path);
         text_add(&t, "/");

@@ -4,8 +4,8 @@
 
 /* One file for each operation: what it means, who may answer. WIRE.md lists the messages.
  *
- * Everything here is called by main's thread within an index transaction. Answers reach the clients only when the
- * transaction is committed. */
+ * Everything here is called by main's thread within an index transaction. Answers reach the clients only when
+ * the transaction is committed. */
 
 #include "home/home.h"
 #include "listen/listen.h"
@@ -17,9 +17,9 @@ int serve(struct shuntd *, struct listen_request *);
 /* The operations. Each fills the answer and returns SERVE_ANSWER, or one of the others, or a fatal -errno. */
 enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
-serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt, serve_vanished,
-    serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote, serve_follow, serve_settle,
-    serve_sync, serve_status, serve_retire;
+serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
+    serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,
+    serve_follow, serve_settle, serve_sync, serve_status, serve_retire;
 
 /* Queues an answer until the transaction is committed; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
@@ -28,19 +28,22 @@ void serve_flush(struct shuntd *);
 
 /* Parks a request: SERVE_PARKED or a fatal -errno. */
 int serve_park(struct shuntd *, struct link *waiting, const struct listen_request *);
-/* The directory a request is about, loaded and not closing; else *how is what to return (parked, or NOT_LOADED). */
-struct home_dir *serve_dir(struct shuntd *, const struct listen_request *, int which, struct message *answer, int *how);
+/* The directory a request is about, loaded and not closing; else *how is what to return (parked, or
+ * NOT_LOADED). */
+struct home_dir *serve_dir(struct shuntd *, const struct listen_request *, int which, struct message *answer,
+                           int *how);
 
-/* Where an entry lies, as answers say it: BRANCH/MIRROR/LEAF, or empty for the trunk. `to` has SERVE_PLACE_MAX. */
+/* Where an entry lies, as answers say it: BRANCH/MIRROR/LEAF, or empty for the trunk. `to` has
+ * SERVE_PLACE_MAX. */
 #define SERVE_PLACE_MAX RECORD_NAME_MAX
-void serve_place(const struct shuntd *, const struct home_dir *, const struct record_entry *, char *to, struct message *,
-                 int which);
+void serve_place(const struct shuntd *, const struct home_dir *, const struct record_entry *, char *to,
+                 struct message *, int which);
 /* Where it lies on disk. 0 or -ENAMETOOLONG. */
 int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name,
                size_t length, char to[PATH_MAX]);
 
-/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, the job is started: park on dir->waiting; or
- * a fatal -errno. */
+/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, the job is started: park on
+ * dir->waiting; or a fatal -errno. */
 int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, pid_t maker,
                  struct record_entry *place);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* RETIRE, and STATUS: the daemon's counters, one `key value` a line; then `stays REASON PATH` for directories that stay in the trunk
- * although the placement says otherwise, as many as fit. */
+/* RETIRE, and STATUS: the daemon's counters, one `key value` a line; then `stays REASON PATH` for directories
+ * that stay in the trunk although the placement says otherwise, as many as fit. */
 
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #define STATUS_MAX 2000
 
 static const char *const reasons[RECORD_WHY_COUNT] = {
-    [RECORD_WHY_OWNER] = "owner",   [RECORD_WHY_MODE] = "mode",     [RECORD_WHY_ATTRIBUTES] = "attributes",
-    [RECORD_WHY_FLAGS] = "flags",   [RECORD_WHY_DEVICE] = "device", [RECORD_WHY_MARKER] = "marker",
+    [RECORD_WHY_OWNER] = "owner", [RECORD_WHY_MODE] = "mode",     [RECORD_WHY_ATTRIBUTES] = "attributes",
+    [RECORD_WHY_FLAGS] = "flags", [RECORD_WHY_DEVICE] = "device", [RECORD_WHY_MARKER] = "marker",
 };
 
 static void add(struct text *t, const char *key, uint64_t value)

@@ -11,7 +11,7 @@ struct link {
     struct link *next, *previous;
 };
 
-#define LINK_OF(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define LINK_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 static inline void list_init(struct link *list)
 {

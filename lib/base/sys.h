@@ -4,10 +4,10 @@
 
 /* System calls without libc.
  *
- * The shim exports libc's names, so code that runs inside an application must not call them: it would come back
- * through its own door, or through another interposer's. Every function here returns what the kernel returned: zero
- * or a positive value, or -errno. errno is not touched. All are async-signal-safe and callable from any thread, in a
- * vfork child, and before constructors have run. */
+ * The shim exports libc's names, so code that runs inside an application must not call them: it would come
+ * back through its own door, or through another interposer's. Every function here returns what the kernel
+ * returned: zero or a positive value, or -errno. errno is not touched. All are async-signal-safe and callable
+ * from any thread, in a vfork child, and before constructors have run. */
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -54,7 +54,7 @@ static inline long sys_call(long number, long a, long b, long c, long d, long e,
 #define SYS3(n, a, b, c) sys_call(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 #define SYS4(n, a, b, c, d) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define SYS5(n, a, b, c, d, e) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
-#define SYS6(n, a, b, c, d, e, f)                                                                                \
+#define SYS6(n, a, b, c, d, e, f)                                                                            \
     sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static inline int sys_openat(int dir, const char *path, int flags, mode_t mode)

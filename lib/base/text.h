@@ -4,8 +4,8 @@
 
 /* Text built piece by piece in memory of the caller's: no allocation, no overrun, no locale.
  *
- * A text that did not fit is marked `full` and stays so; what is in it is cut, always terminated, and must not be
- * used as a path. Callers append freely and check once, with text_ok. Async-signal-safe. */
+ * A text that did not fit is marked `full` and stays so; what is in it is cut, always terminated, and must
+ * not be used as a path. Callers append freely and check once, with text_ok. Async-signal-safe. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -18,7 +18,7 @@ static const char *value_of(char *const environment[], const char *name)
     return NULL;
 }
 
-static const char *value_if_any(char *const environment[], const char *name, const char *otherwise)
+const char *config_value(char *const environment[], const char *name, const char *otherwise)
 {
     const char *value = value_of(environment, name);
     return value != NULL && *value != '\0' ? value : otherwise;
@@ -51,9 +51,10 @@ int config_number_parse(const char *text, uint64_t most, uint64_t *number)
     return 0;
 }
 
-static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
+static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most,
+                        uint64_t *to)
 {
-    const char *value = value_if_any(environment, name, NULL);
+    const char *value = config_value(environment, name, NULL);
     if (value != NULL && config_number_parse(value, most, to) != 0 && config->bad == NULL)
         config->bad = name;
 }
@@ -62,11 +63,11 @@ void config_read(struct config *config, char *const environment[])
 {
     uint64_t full = 0, seconds = 60;
     *config = (struct config){0};
-    config->roots = value_if_any(environment, "SHUNT_ROOT", NULL);
-    config->node = value_if_any(environment, "SHUNT_NODE", NULL);
-    config->run_base = value_if_any(environment, "SHUNT_RUN_DIR", "/dev/shm");
-    config->preload = value_if_any(environment, "LD_PRELOAD", NULL);
-    const char *placement = value_if_any(environment, "SHUNT_PLACEMENT", "auto");
+    config->roots = config_value(environment, "SHUNT_ROOT", NULL);
+    config->node = config_value(environment, "SHUNT_NODE", NULL);
+    config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");
+    config->preload = config_value(environment, "LD_PRELOAD", NULL);
+    const char *placement = config_value(environment, "SHUNT_PLACEMENT", "auto");
     if (config_placement_parse(placement, &config->placement) != 0)
         config->bad = "SHUNT_PLACEMENT";
     read_number(config, environment, "SHUNT_LEAF_FULL", UINT32_MAX, &full);

@@ -11,8 +11,8 @@
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
  *     SHUNT_DEADLINE   seconds that a request may take (default 60)
  *
- * The texts point into the environment block as it was handed in; a bad value is the default and named in `bad`.
- * Allocates nothing; async-signal-safe. */
+ * The texts point into the environment block as it was handed in; a bad value is the default and named in
+ * `bad`. Allocates nothing; async-signal-safe. */
 
 #include <stdint.h>
 
@@ -30,6 +30,9 @@ struct config {
 };
 
 void config_read(struct config *, char *const environment[]);
+
+/* One variable, or `otherwise` if it is not there or empty. */
+const char *config_value(char *const environment[], const char *name, const char *otherwise);
 
 /* auto or branch: 0, else -EINVAL. */
 int config_placement_parse(const char *text, enum config_placement *);

@@ -57,9 +57,9 @@ static int remove_old(const char *directory)
     return 0;
 }
 
-/* Readers write into LMDB's table of them. On a full tmpfs a page that is not there yet would be a SIGBUS in the
- * application, so the whole table is filled from the start. The descriptor stays open as long as LMDB's own: closing any
- * descriptor of a file gives up a process's record locks on it. */
+/* Readers write into LMDB's table of them. On a full tmpfs a page that is not there yet would be a SIGBUS in
+ * the application, so the whole table is filled from the start. The descriptor stays open as long as LMDB's
+ * own: closing any descriptor of a file gives up a process's record locks on it. */
 static int fill_reader_table(struct index *index, const char *directory)
 {
     char path[PATH_MAX];
@@ -90,7 +90,8 @@ static int write_stamp(struct index *index, const struct index_stamp *stamp)
     return code;
 }
 
-/* MDB_NOSYNC: the index is soft state. No MDB_WRITEMAP: a full tmpfs would be a SIGBUS in shuntd instead of ENOSPC. */
+/* MDB_NOSYNC: the index is soft state. No MDB_WRITEMAP: a full tmpfs would be a SIGBUS in shuntd instead of
+ * ENOSPC. */
 static int open_env(struct index *index, const char *directory, size_t map_size, unsigned readers)
 {
     int code = mdb_env_create(&index->env);
@@ -99,7 +100,8 @@ static int open_env(struct index *index, const char *directory, size_t map_size,
     if (code == 0)
         code = mdb_env_set_maxreaders(index->env, readers);
     if (code == 0)
-        code = mdb_env_open(index->env, directory, MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT, 0600);
+        code = mdb_env_open(index->env, directory, MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT,
+                            0600);
     return store_error(code);
 }
 
@@ -157,7 +159,8 @@ void index_abort(struct index *index)
     index->txn = NULL;
 }
 
-int index_get_entry(struct index *index, struct dirid dir, const char *name, size_t length, struct record_entry *entry)
+int index_get_entry(struct index *index, struct dirid dir, const char *name, size_t length,
+                    struct record_entry *entry)
 {
     struct record_key key;
     MDB_val value;

@@ -4,8 +4,9 @@
 
 /* The index of one node and one session: an LMDB environment on node-local storage, written by shuntd alone.
  *
- * This half is shuntd's. All functions answer 0 or -errno; LMDB's codes stop in this room (MDB_MAP_FULL is -ENOSPC,
- * a damaged file -EBADMSG). Not thread-safe: one thread writes. FORMAT.md is the document of what is stored. */
+ * This half is shuntd's. All functions answer 0 or -errno; LMDB's codes stop in this room (MDB_MAP_FULL is
+ * -ENOSPC, a damaged file -EBADMSG). Not thread-safe: one thread writes. FORMAT.md is the document of what is
+ * stored. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,9 +22,10 @@ struct index_stamp {
 
 struct index;
 
-/* Makes a new, empty index in `directory` (which exists; an index found there is replaced). `map_size` is the most it
- * can grow to, `readers` how many threads of how many processes may look at once. */
-int index_create(struct index **, const char *directory, size_t map_size, unsigned readers, const struct index_stamp *);
+/* Makes a new, empty index in `directory` (which exists; an index found there is replaced). `map_size` is the
+ * most it can grow to, `readers` how many threads of how many processes may look at once. */
+int index_create(struct index **, const char *directory, size_t map_size, unsigned readers,
+                 const struct index_stamp *);
 /* Takes NULL. */
 void index_destroy(struct index *);
 
@@ -34,7 +36,8 @@ void index_abort(struct index *);
 
 /* get answers -ENOENT where there is none; del of what is not there is 0. */
 int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
-int index_put_entry(struct index *, struct dirid, const char *name, size_t length, const struct record_entry *);
+int index_put_entry(struct index *, struct dirid, const char *name, size_t length,
+                    const struct record_entry *);
 int index_del_entry(struct index *, struct dirid, const char *name, size_t length);
 int index_get_dir(struct index *, struct dirid, struct record_dir *);
 int index_put_dir(struct index *, struct dirid, const struct record_dir *);

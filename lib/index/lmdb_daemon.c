@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* LMDB in shuntd asks "is this reader's process alive?" with F_GETLK on a record lock that the reader should hold. Our
- * readers hold none (lmdb_host.h), so the question is answered from the process itself. Every other call is passed
- * on. The build renames fcntl, and only fcntl, in the daemon's copy of liblmdb.a. */
+/* LMDB in shuntd asks "is this reader's process alive?" with F_GETLK on a record lock that the reader should
+ * hold. Our readers hold none (lmdb_host.h), so the question is answered from the process itself. Every other
+ * call is passed on. The build renames fcntl, and only fcntl, in the daemon's copy of liblmdb.a. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -97,8 +97,8 @@ int lmdb_host_close(int fd)
     return 0;
 }
 
-/* Record locks are what an application would break; nobody relies on them. Exclusive is refused, so that LMDB never
- * takes itself for the first and makes the lock file anew. */
+/* Record locks are what an application would break; nobody relies on them. Exclusive is refused, so that LMDB
+ * never takes itself for the first and makes the lock file anew. */
 int lmdb_host_fcntl(int fd, int command, ...)
 {
     va_list more;

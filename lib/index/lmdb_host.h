@@ -4,23 +4,24 @@
 
 /* The system that LMDB sees when it lives in somebody else's process.
  *
- * The build renames in a copy of liblmdb.a the few libc functions with which LMDB could meet the application (open,
- * close, fcntl, mmap, the malloc family) to lmdb_host_NAME; lmdb_host.c answers them. Reasons, each of which was seen
- * to lose data or hang before:
- *   - an application that closes all its descriptors would close LMDB's, with them the record locks that keep its
- *     reader slots, and the next writer would recycle pages under a reader. Here LMDB's record locks are not taken at
- *     all (shuntd knows its readers by process, lmdb_daemon.c), and its descriptors are closed once mapped;
+ * The build renames in a copy of liblmdb.a the few libc functions with which LMDB could meet the application
+ * (open, close, fcntl, mmap, the malloc family) to lmdb_host_NAME; lmdb_host.c answers them. Reasons, each of
+ * which was seen to lose data or hang before:
+ *   - an application that closes all its descriptors would close LMDB's, with them the record locks that keep
+ * its reader slots, and the next writer would recycle pages under a reader. Here LMDB's record locks are not
+ * taken at all (shuntd knows its readers by process, lmdb_daemon.c), and its descriptors are closed once
+ * mapped;
  *   - malloc may be the very caller (an allocator that opens its configuration file while it starts);
  *   - open is exported by the shim.
- * Memory comes from pages that are mapped here and never freed singly: a view allocates when it is opened and when a
- * seat is made, nowhere else. */
+ * Memory comes from pages that are mapped here and never freed singly: a view allocates when it is opened and
+ * when a seat is made, nowhere else. */
 
 #include <stddef.h>
 
 #define LMDB_MAPS 4
 
 struct lmdb_memory {
-    char *at;    /* the arena, of LMDB_ARENA bytes */
+    char *at; /* the arena, of LMDB_ARENA bytes */
     size_t used;
     struct {
         void *at;

@@ -10,12 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_FORMAT 1 /* raised when a key or a value changes its meaning; an index of another format is refused */
+#define RECORD_FORMAT                                                                                        \
+    1 /* raised when a key or a value changes its meaning; an index of another format is refused */
 #define RECORD_NAME_MAX 255
-#define RECORD_MIRROR_MAX 80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
+#define RECORD_MIRROR_MAX                                                                                    \
+    80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
 
-/* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns since
- * 1970; 0 where the file system has none). Inode numbers are used again; with the birth time they are not. */
+/* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns
+ * since 1970; 0 where the file system has none). Inode numbers are used again; with the birth time they are
+ * not. */
 struct dirid {
     uint64_t ino;
     uint64_t birth;
@@ -30,13 +33,14 @@ struct statx;
 /* Needs STATX_INO | STATX_BTIME in the request that filled it. */
 struct dirid dirid_of(const struct statx *stat);
 
-/* Where the bytes of the XXH3 hash of a name decide: the leaf a birth goes to, the order of a listing (and so what
- * telldir says), the shard. 63 bits, never 0, 1 or 2: those are the positions before and after `.` and `..`. */
+/* Where the bytes of the XXH3 hash of a name decide: the leaf a birth goes to, the order of a listing (and so
+ * what telldir says), the shard. 63 bits, never 0, 1 or 2: those are the positions before and after `.` and
+ * `..`. */
 uint64_t record_hash(const char *name, size_t length);
 
-/* The key of a name: (directory, hash of the name, name). Ordered by memcmp, so a directory's names stand together in
- * the order of their hashes. With hash 0 and no name it is the key of the directory itself. A name longer than
- * RECORD_NAME_MAX has no key: size 0, which LMDB refuses. */
+/* The key of a name: (directory, hash of the name, name). Ordered by memcmp, so a directory's names stand
+ * together in the order of their hashes. With hash 0 and no name it is the key of the directory itself. A
+ * name longer than RECORD_NAME_MAX has no key: size 0, which LMDB refuses. */
 struct record_key {
     size_t size;
     uint8_t bytes[16 + 8 + RECORD_NAME_MAX];
@@ -91,8 +95,9 @@ struct record_dir {
     uint32_t why;     /* enum record_why */
     uint64_t marker;  /* the random id of its marker, 48 bits; 0 without one */
     uint64_t changed; /* when a name in a mirror last came or went, ns; 0 once the trunk's own times say so */
-    uint64_t settled; /* the change time that shuntd gave the trunk when it wrote `changed` there, ns; else 0 */
-    uint64_t stood;   /* what stood in `changed` then: it is what a reader is told for `settled` */
+    uint64_t
+        settled;    /* the change time that shuntd gave the trunk when it wrote `changed` there, ns; else 0 */
+    uint64_t stood; /* what stood in `changed` then: it is what a reader is told for `settled` */
     char mirror[RECORD_MIRROR_MAX]; /* the name of its mirrors in every branch; empty without a marker */
 };
 

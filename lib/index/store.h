@@ -8,8 +8,8 @@
 
 #include "index/index.h"
 
-/* Two records stand under the directory id 0/0, which no directory has: the stamp (hash 0) and the branches (hash =
- * number). */
+/* Two records stand under the directory id 0/0, which no directory has: the stamp (hash 0) and the branches
+ * (hash = number). */
 #define STORE_STAMP_SIZE 32
 void store_stamp_encode(uint8_t to[STORE_STAMP_SIZE], const struct index_stamp *);
 /* 0; -EBADMSG: not an index of this format; -ESTALE: another session's or root's. */

@@ -12,9 +12,10 @@
 #include "index/lmdb_host.h"
 #include "index/store.h"
 
-/* A thread that looks takes a seat: a transaction that is renewed, used and reset. A seat belongs to nobody between
- * two lookups: no thread exit to notice, a signal handler that interrupts a lookup takes another seat, and a vfork
- * child uses its parent's. LMDB registers a reader slot with each, so they are made only as they are needed. */
+/* A thread that looks takes a seat: a transaction that is renewed, used and reset. A seat belongs to nobody
+ * between two lookups: no thread exit to notice, a signal handler that interrupts a lookup takes another
+ * seat, and a vfork child uses its parent's. LMDB registers a reader slot with each, so they are made only as
+ * they are needed. */
 #define SEATS 64
 
 struct seat {
@@ -26,7 +27,7 @@ struct seat {
 struct view {
     MDB_env *env;
     MDB_dbi names;
-    uint32_t making;           /* one seat is made at a time: LMDB's memory here is no allocator for threads */
+    uint32_t making; /* one seat is made at a time: LMDB's memory here is no allocator for threads */
     struct lmdb_memory memory; /* what LMDB allocated and mapped, this struct included */
     struct seat seats[SEATS];
 };
@@ -247,8 +248,8 @@ static int open_env(struct view *view, const char *directory)
         code = mdb_env_open(view->env, directory, MDB_RDONLY | MDB_NOTLS, 0600);
     lmdb_leave();
     lmdb_close_files(&view->memory);
-    /* LMDB takes an empty file for a new index, whose first pages it cannot write (EBADF), and cannot map an empty lock
-     * file (EINVAL). */
+    /* LMDB takes an empty file for a new index, whose first pages it cannot write (EBADF), and cannot map an
+     * empty lock file (EINVAL). */
     return code == EBADF || code == EINVAL ? -EBADMSG : store_error(code);
 }
 

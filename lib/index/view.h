@@ -2,12 +2,13 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Looking into an index in place, from any process of the node: memory-mapped, no message, no lock, no allocation.
+/* Looking into an index in place, from any process of the node: memory-mapped, no message, no lock, no
+ * allocation.
  *
- * A view keeps no descriptor: LMDB's two are closed as soon as their files are mapped, so nothing that an application
- * does to its descriptors can reach them. Its memory comes from pages of its own, never from malloc. Lookups are
- * async-signal-safe, thread-safe, and safe in a vfork child (which shares its parent's view). A fork child must open a
- * view of its own; an inherited one is abandoned with view_abandon. */
+ * A view keeps no descriptor: LMDB's two are closed as soon as their files are mapped, so nothing that an
+ * application does to its descriptors can reach them. Its memory comes from pages of its own, never from
+ * malloc. Lookups are async-signal-safe, thread-safe, and safe in a vfork child (which shares its parent's
+ * view). A fork child must open a view of its own; an inherited one is abandoned with view_abandon. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,28 +18,33 @@
 
 struct view;
 
-/* 0; -ENOENT: no index there; -EBADMSG: damaged or of another format; -ESTALE: of another session or root; -EMFILE: no
- * reader slot is left; -ENOMEM; another -errno. Not to be interrupted by a handler that opens one too: block signals. */
+/* 0; -ENOENT: no index there; -EBADMSG: damaged or of another format; -ESTALE: of another session or root;
+ * -EMFILE: no reader slot is left; -ENOMEM; another -errno. Not to be interrupted by a handler that opens one
+ * too: block signals. */
 int view_open(struct view **, const char *directory, const struct index_stamp *expected);
 /* In a fork child: gives the inherited mapping back to the system and forgets it. */
 void view_abandon(struct view *);
 
 struct view_found {
     bool dir_known;
-    bool known;                     /* the name is there; entry and branch are valid */
-    struct record_dir dir;          /* if dir_known */
+    bool known;            /* the name is there; entry and branch are valid */
+    struct record_dir dir; /* if dir_known */
     struct record_entry entry;
     char branch[LAYOUT_BRANCH_MAX]; /* where entry.branch says a branch; else empty */
 };
 
-/* One snapshot: the directory, the name in it (none is looked up if length is 0) and its branch. 0 or -errno. */
+/* One snapshot: the directory, the name in it (none is looked up if length is 0) and its branch. 0 or -errno.
+ */
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
 
-/* The names of a directory in the order of their hashes, from the first that has at least `from`; one snapshot. `each`
- * answers 0 to go on, anything else to stop; that is the answer then, else 0 at the end, or -errno. It must not block. */
-typedef int view_each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry);
+/* The names of a directory in the order of their hashes, from the first that has at least `from`; one
+ * snapshot. `each` answers 0 to go on, anything else to stop; that is the answer then, else 0 at the end, or
+ * -errno. It must not block. */
+typedef int view_each(void *context, uint64_t hash, const char *name, size_t length,
+                      const struct record_entry *entry);
 int view_list(struct view *, struct dirid, uint64_t from, view_each *each, void *context);
 
-/* Every directory the index knows, with why births in it stay in the trunk; for `shunt status`. As view_list. */
+/* Every directory the index knows, with why births in it stay in the trunk; for `shunt status`. As view_list.
+ */
 typedef int view_each_dir(void *context, struct dirid id, const struct record_dir *dir);
 int view_dirs(struct view *, view_each_dir *each, void *context);

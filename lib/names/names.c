@@ -60,8 +60,8 @@ static int resolve(struct names_root *root, const char *text)
     return 0;
 }
 
-int names_root_init(struct names_root *root, const char *text, size_t length, const char *run_base, const char *node,
-                    uint64_t deadline)
+int names_root_init(struct names_root *root, const char *text, size_t length, const char *run_base,
+                    const char *node, uint64_t deadline)
 {
     struct text given, run_dir;
     *root = (struct names_root){.deadline = deadline};
@@ -77,8 +77,8 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     return text_ok(&run_dir) ? 0 : -ENAMETOOLONG;
 }
 
-/* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a vfork child,
- * which shares its parent's. */
+/* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a
+ * vfork child, which shares its parent's. */
 static uint32_t *mine;
 
 int names_process_init(void)
@@ -190,7 +190,8 @@ static int map(struct names_root *root)
         request_abandon(road);
         return code;
     }
-    /* What stood there before is left mapped: another thread may be looking. It served a daemon that is gone. */
+    /* What stood there before is left mapped: another thread may be looking. It served a daemon that is gone.
+     */
     __atomic_store_n(&root->view, view, __ATOMIC_RELEASE);
     __atomic_store_n(&root->road, road, __ATOMIC_RELEASE);
     return 0;
@@ -217,6 +218,11 @@ static int attach(struct names_root *root)
     return code;
 }
 
+bool names_is_attached(struct names_root *root)
+{
+    return __builtin_expect(is_attached(root), 1) || attach(root) == 0;
+}
+
 int names_attach(struct names_root *root)
 {
     if (__builtin_expect(is_attached(root), 1))
@@ -225,7 +231,8 @@ int names_attach(struct names_root *root)
     return code == 0 ? 0 : fail(root, code);
 }
 
-int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
+int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length,
+               struct view_found *found)
 {
     int code = names_attach(root);
     if (code != 0)
@@ -292,7 +299,8 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
     size_t length = strlen(root->path);
     *relative = verdict == PATH_IS_ROOT ? "." : text + (length == 1 ? 1 : length + 1);
     size_t own = sizeof LAYOUT_OWN - 1;
-    bool is_own = strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
+    bool is_own =
+        strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
     return !is_own;
 }
 

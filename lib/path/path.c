@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Goes along a path component by component and keeps how deep it is, and how many of the leading components are the
- * root's. */
+/* Goes along a path component by component and keeps how deep it is, and how many of the leading components
+ * are the root's. */
 struct walk {
     const char *root; /* at the component that must come next; valid while matched == depth */
     const char *start;
@@ -50,7 +50,8 @@ static void go_up(struct walk *walk)
 static void go_down(struct walk *walk, const char *name, size_t length)
 {
     size_t wanted = component_length(walk->root);
-    if (walk->matched == walk->depth && wanted == length && length > 0 && memcmp(walk->root, name, length) == 0) {
+    if (walk->matched == walk->depth && wanted == length && length > 0 &&
+        memcmp(walk->root, name, length) == 0) {
         walk->matched++;
         walk->root = next_component(walk->root + length);
     }
@@ -69,8 +70,8 @@ static void go_along(struct walk *walk, const char *path)
     }
 }
 
-/* What nearly every path is: its text leaves the root's before the root's ends, and nothing in the rest (`.`, `..`, a
- * doubled slash) could lead back. 10 ns instead of 50. False says nothing. */
+/* What nearly every path is: its text leaves the root's before the root's ends, and nothing in the rest (`.`,
+ * `..`, a doubled slash) could lead back. 10 ns instead of 50. False says nothing. */
 static bool is_plainly_foreign(const char *root, const char *path)
 {
     size_t same = 0;

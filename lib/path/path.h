@@ -4,8 +4,8 @@
 
 /* What a path's text says by itself. Pure: no I/O, no buffer, no allocation; async-signal-safe.
  *
- * The text cannot know symbolic links: `..` is taken to go back by one component here. So the verdict is a first sieve:
- * what may lie under a root is then resolved by the kernel. */
+ * The text cannot know symbolic links: `..` is taken to go back by one component here. So the verdict is a
+ * first sieve: what may lie under a root is then resolved by the kernel. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,14 +16,14 @@ enum path_verdict {
     PATH_BENEATH,
 };
 
-/* Where `path` leads, seen from the absolute directory `base` if it is relative (base may be NULL if it is absolute), with
- * respect to `root`: absolute, without `.`, `..`, doubled or trailing slashes. */
+/* Where `path` leads, seen from the absolute directory `base` if it is relative (base may be NULL if it is
+ * absolute), with respect to `root`: absolute, without `.`, `..`, doubled or trailing slashes. */
 enum path_verdict path_verdict(const char *root, const char *base, const char *path);
 
 enum path_last {
-    PATH_NAME,  /* a name */
-    PATH_DOTS,  /* `.` or `..`: a directory, whichever */
-    PATH_NONE,  /* only slashes, or nothing */
+    PATH_NAME, /* a name */
+    PATH_DOTS, /* `.` or `..`: a directory, whichever */
+    PATH_NONE, /* only slashes, or nothing */
 };
 
 /* A path taken apart at its last component. */
@@ -31,7 +31,8 @@ struct path_parts {
     enum path_last last;
     const char *name;     /* into the path */
     size_t length;        /* of the name, trailing slashes not counted */
-    size_t parent_length; /* of what stands before the name, its slash included; 0: the directory it is seen from */
+    size_t parent_length; /* of what stands before the name, its slash included; 0: the directory it is seen
+                             from */
     bool slash;           /* slashes follow the name */
 };
 

@@ -15,8 +15,9 @@
 #include "base/text.h"
 #include "request/road.h"
 
-#define LANES_HELD 256                       /* as many threads of one process can be waiting at once */
-#define PULSE (50 * CLOCK_MILLISECOND)       /* a waiting client looks this often whether the daemon still lives */
+#define LANES_HELD 256                 /* as many threads of one process can be waiting at once */
+#define PULSE (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives   \
+                                        */
 
 /* The lanes this process has taken, in private memory; a thread has one while `busy`. */
 struct held_lane {
@@ -63,7 +64,8 @@ static int check_owner(const char *run_dir)
     int code = sys_statx(AT_FDCWD, run_dir, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_UID, &stat);
     if (code != 0)
         return code;
-    bool own = S_ISDIR(stat.stx_mode) && stat.stx_uid == (uid_t)SYS0(SYS_geteuid) && (stat.stx_mode & 077) == 0;
+    bool own =
+        S_ISDIR(stat.stx_mode) && stat.stx_uid == (uid_t)SYS0(SYS_geteuid) && (stat.stx_mode & 077) == 0;
     return own ? 0 : -EPERM;
 }
 
@@ -146,16 +148,16 @@ void request_raise_generation(struct request_road *mine)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The road is a sparse file: on a full tmpfs the first touch of a lane would be a SIGBUS in the application. Asked for like
- * this the lack of room is an error (Linux 5.14; older kernels do not know the question). */
+/* The road is a sparse file: on a full tmpfs the first touch of a lane would be a SIGBUS in the application.
+ * Asked for like this the lack of room is an error (Linux 5.14; older kernels do not know the question). */
 static bool is_backed(struct road_lane *lane)
 {
     long code = SYS3(SYS_madvise, lane, sizeof *lane, MADV_POPULATE_WRITE);
     return code == 0 || code == -EINVAL;
 }
 
-/* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that processes do
- * not try the same ones. A new owner goes on where the lane's counters stand. */
+/* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that
+ * processes do not try the same ones. A new owner goes on where the lane's counters stand. */
 static uint32_t claim_lane(struct request_road *mine)
 {
     uint32_t start = (uint32_t)mine->owner * 7u;
@@ -199,8 +201,8 @@ static bool lane_is_full(const struct road_lane *lane)
     return lane->written - __atomic_load_n(&lane->taken, __ATOMIC_ACQUIRE) >= ROAD_SLOTS;
 }
 
-/* The order matters: the message, then its count, then the bit, then a look at whether the daemon sleeps. The daemon
- * raises `asleep`, then looks at the bits: one of the two sees the other. */
+/* The order matters: the message, then its count, then the bit, then a look at whether the daemon sleeps. The
+ * daemon raises `asleep`, then looks at the bits: one of the two sees the other. */
 static void ring(struct road *road, uint32_t number, bool wake)
 {
     __atomic_fetch_or(&road->waiting[number / 64], 1ull << (number % 64), __ATOMIC_SEQ_CST);
@@ -210,7 +212,8 @@ static void ring(struct road *road, uint32_t number, bool wake)
     sys_futex_wake(&road->bell, 1);
 }
 
-/* A ring is full only when many messages without an answer came in a row: the daemon is woken, and empties it. */
+/* A ring is full only when many messages without an answer came in a row: the daemon is woken, and empties
+ * it. */
 static int wait_for_slot(struct road *road, uint32_t number)
 {
     struct road_lane *lane = &road->lane[number];

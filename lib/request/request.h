@@ -4,8 +4,8 @@
 
 /* One question, one answer, one deadline: the road to this node's daemon, from the side of a process.
  *
- * No descriptor, no malloc, no lock: async-signal-safe and thread-safe. In a vfork child it uses the parent's lanes (the
- * parent's thread sleeps meanwhile). A fork child must call request_abandon and attach again. */
+ * No descriptor, no malloc, no lock: async-signal-safe and thread-safe. In a vfork child it uses the parent's
+ * lanes (the parent's thread sleeps meanwhile). A fork child must call request_abandon and attach again. */
 
 #include <stdint.h>
 
@@ -13,9 +13,9 @@
 
 struct request_road;
 
-/* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EPROTO: of another
- * version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID namespace (a container);
- * -ENOMEM; another -errno. */
+/* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EPROTO: of
+ * another version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID
+ * namespace (a container); -ENOMEM; another -errno. */
 int request_attach(struct request_road **, const char *run_dir);
 /* Unmaps it; in a fork child, or when the daemon is gone and another thread cannot be in it. */
 void request_abandon(struct request_road *);
@@ -41,10 +41,11 @@ struct request_answer {
     uint8_t bytes[REQUEST_ANSWER_MAX];
 };
 
-/* Asks and waits. Answers 0 when `answer` holds one (whatever its result); -EHOSTDOWN: the daemon is gone, the request
- * may or may not have been carried out; -ETIMEDOUT: no answer within `deadline` ns, the daemon will look at the disk
- * and settle it; -EUSERS: every lane of the node is taken; -EINVAL: a length is out of range, nothing was sent. */
+/* Asks and waits. Answers 0 when `answer` holds one (whatever its result); -EHOSTDOWN: the daemon is gone,
+ * the request may or may not have been carried out; -ETIMEDOUT: no answer within `deadline` ns, the daemon
+ * will look at the disk and settle it; -EUSERS: every lane of the node is taken; -EINVAL: a length is out of
+ * range, nothing was sent. */
 int request_ask(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline);
-/* Tells, without waiting and, unless the ring is full, without waking: the daemon reads it before it answers anybody
- * about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
+/* Tells, without waiting and, unless the ring is full, without waking: the daemon reads it before it answers
+ * anybody about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
 int request_tell(struct request_road *, const struct message *);

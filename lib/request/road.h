@@ -2,16 +2,18 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The road between the processes of a node and its daemon: one file of shared memory, `road` in the run directory.
+/* The road between the processes of a node and its daemon: one file of shared memory, `road` in the run
+ * directory.
  *
- * It is cut into lanes. A lane belongs to one process at a time; a thread takes one of its process's lanes for a request
- * and gives it back with the answer, so that no lock is shared and nobody queues behind another thread (the plan of
- * blk-mq: many queues). On a lane there is a ring of messages on the way to the daemon and room for one answer. Some
- * messages want no answer: they lie in the ring until the daemon next looks.
+ * It is cut into lanes. A lane belongs to one process at a time; a thread takes one of its process's lanes
+ * for a request and gives it back with the answer, so that no lock is shared and nobody queues behind another
+ * thread (the plan of blk-mq: many queues). On a lane there is a ring of messages on the way to the daemon
+ * and room for one answer. Some messages want no answer: they lie in the ring until the daemon next looks.
  *
- * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a client sleeps
- * on its lane's `answered`. That the daemon lives is read from `alive`, the word of a robust mutex that the daemon holds
- * for its whole life: the kernel marks it when the daemon is gone, however it went.
+ * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
+ * client sleeps on its lane's `answered`. That the daemon lives is read from `alive`, the word of a robust
+ * mutex that the daemon holds for its whole life: the kernel marks it when the daemon is gone, however it
+ * went.
  *
  * Everything a side reads from the other's memory is copied before it is checked. */
 
@@ -33,8 +35,8 @@ struct road_slot {
 
 /* 128 bytes between what the two sides write, so that they do not take each other's cache lines. */
 struct road_lane {
-    uint32_t owner;   /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
-    uint32_t written; /* messages put in so far; the client's */
+    uint32_t owner;    /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
+    uint32_t written;  /* messages put in so far; the client's */
     uint32_t given_up; /* the tag of a request whose sender stopped waiting, 0: none */
     uint8_t apart_1[116];
     uint32_t taken;    /* messages taken out so far; the daemon's */
@@ -53,9 +55,9 @@ struct road {
     uint32_t lanes; /* ROAD_LANES of whoever made it */
     uint64_t session;
     struct dirid root;
-    int32_t daemon;       /* its process id */
+    int32_t daemon;         /* its process id */
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
-    uint32_t redirected;  /* 1 once a directory may have times that its trunk does not show */
+    uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
@@ -68,8 +70,8 @@ struct road {
 
 #define ROAD_SIZE (sizeof(struct road) + ROAD_LANES * sizeof(struct road_lane))
 
-/* Is the daemon there? glibc keeps the futex word of a mutex first (it is its ABI); the kernel sets FUTEX_OWNER_DIED in
- * a robust one when its owner ends, and a daemon that ends on purpose unlocks it. */
+/* Is the daemon there? glibc keeps the futex word of a mutex first (it is its ABI); the kernel sets
+ * FUTEX_OWNER_DIED in a robust one when its owner ends, and a daemon that ends on purpose unlocks it. */
 static inline int road_is_alive(const struct road *road)
 {
     uint32_t word = __atomic_load_n((const uint32_t *)&road->life.__data.__lock, __ATOMIC_ACQUIRE);

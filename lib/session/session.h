@@ -42,14 +42,15 @@ int session_parse(struct session *, const char *text, size_t length);
 /* Pure. The length, or -ENAMETOOLONG. */
 int session_format(const struct session *, char *to, size_t size);
 
-/* The session of a root: 0, -ENOENT without one (one that was copied with the root is none), -EBADMSG, another -errno. */
+/* The session of a root: 0, -ENOENT without one (one that was copied with the root is none), -EBADMSG,
+ * another -errno. */
 int session_read(const char *root, struct session *);
 /* Does its process still live? 1 yes, 0 no, -EREMOTE: it is on another host, which cannot be told from here.
  */
 int session_lives(const struct session *);
-/* Publishes. 0, or -EBUSY: *holder says whose it is. A session of this host whose process is gone is replaced.
- * -EINVAL: `mine` holds something that could not be read back (a space in a name, no node, no run_dir).
- * -EBADMSG: there is a holder, but it cannot be read. */
+/* Publishes. 0, or -EBUSY: *holder says whose it is. A session of this host whose process is gone is
+ * replaced. -EINVAL: `mine` holds something that could not be read back (a space in a name, no node, no
+ * run_dir). -EBADMSG: there is a holder, but it cannot be read. */
 int session_claim(const char *root, const struct session *mine, struct session *holder);
 /* Withdraws it, if it is still this one. */
 void session_release(const char *root, const struct session *mine);

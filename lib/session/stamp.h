@@ -34,5 +34,6 @@ int stamp_read(int own, struct stamp *);
 int stamp_write(int own, const struct stamp *);
 /* ... by a new one for this directory. */
 int stamp_renew(int own, struct dirid directory);
-/* Was it written for another directory, i.e. is the one above `own` a copy? 1, 0 (also without a stamp) or -errno. */
+/* Was it written for another directory, i.e. is the one above `own` a copy? 1, 0 (also without a stamp) or
+ * -errno. */
 int stamp_is_copied(int own);

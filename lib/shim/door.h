@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* How a door is built. A door is an exported function with libc's name. It finds the target; what is not ours goes to the
- * real function with the arguments as they came; what is ours goes to an operation, whose -errno becomes errno. errno is
- * set in doors only. */
+/* How a door is built. A door is an exported function with libc's name. It finds the target; what is not ours
+ * goes to the real function with the arguments as they came; what is ours goes to an operation, whose -errno
+ * becomes errno. errno is set in doors only. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -23,35 +23,36 @@ static inline long door_answer(long result)
     return -1;
 }
 
-/* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it consumes. A native
- * ENOENT may be a path that reaches a root through a symbolic link from outside: then it is ours after all. */
-#define DOOR_PATH(AT, PATH, WANT, REAL, OURS)                                                                    \
-    ({                                                                                                           \
-        struct target t;                                                                                         \
-        long answer_;                                                                                            \
-        int how_ = target_find(&t, AT, PATH, WANT);                                                              \
-        if (how_ == TARGET_HOT) {                                                                                \
-            answer_ = door_answer(OURS);                                                                         \
-        } else if (how_ < 0) {                                                                                   \
-            answer_ = door_answer(how_);                                                                         \
-        } else {                                                                                                 \
-            answer_ = (REAL);                                                                                    \
-            if (answer_ == -1 && errno == ENOENT && process_has_roots() && !((WANT)&TARGET_MAKES)) {             \
-                if (target_find(&t, AT, PATH, (WANT) | TARGET_ALIAS) == TARGET_HOT)                              \
-                    answer_ = door_answer(OURS);                                                                 \
-            }                                                                                                    \
-        }                                                                                                        \
-        answer_;                                                                                                 \
+/* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it
+ * consumes. A native ENOENT may be a path that reaches a root through a symbolic link from outside: then it
+ * is ours after all. */
+#define DOOR_PATH(AT, PATH, WANT, REAL, OURS)                                                                \
+    ({                                                                                                       \
+        struct target t;                                                                                     \
+        long answer_;                                                                                        \
+        int how_ = target_find(&t, AT, PATH, WANT);                                                          \
+        if (how_ == TARGET_HOT) {                                                                            \
+            answer_ = door_answer(OURS);                                                                     \
+        } else if (how_ < 0) {                                                                               \
+            answer_ = door_answer(how_);                                                                     \
+        } else {                                                                                             \
+            answer_ = (REAL);                                                                                \
+            if (answer_ == -1 && errno == ENOENT && process_has_roots() && !((WANT)&TARGET_MAKES)) {         \
+                if (target_find(&t, AT, PATH, (WANT) | TARGET_ALIAS) == TARGET_HOT)                          \
+                    answer_ = door_answer(OURS);                                                             \
+            }                                                                                                \
+        }                                                                                                    \
+        answer_;                                                                                             \
     })
 
 /* Runs CALL on the target's real place, and gives it back. */
-#define DOOR_THERE(CALL)                                                                                         \
-    ({                                                                                                           \
-        long there_ = TARGET_CALL(&t, CALL);                                                                     \
-        target_done(&t);                                                                                         \
-        there_;                                                                                                  \
+#define DOOR_THERE(CALL)                                                                                     \
+    ({                                                                                                       \
+        long there_ = TARGET_CALL(&t, CALL);                                                                 \
+        target_done(&t);                                                                                     \
+        there_;                                                                                              \
     })
 
-/* Pointers that glibc's headers declare nonnull may be NULL all the same, and then the kernel says EFAULT: the compiler
- * must not know. */
+/* Pointers that glibc's headers declare nonnull may be NULL all the same, and then the kernel says EFAULT:
+ * the compiler must not know. */
 #define DOOR_LAUNDER(P) __asm__("" : "+r"(P))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* realpath and its kin: a file in a branch has the path it has in the trunk. The kernel and libc resolve the parent. */
+/* realpath and its kin: a file in a branch has the path it has in the trunk. The kernel and libc resolve the
+ * parent. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static int canonical(struct target *t, char *to)
 {
     struct text text;
     struct statx stat;
-    int code = (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    int code =
+        (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
     if (code != 0)
         return code;
     char *parent = t->scratch->text[0];

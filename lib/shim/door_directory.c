@@ -18,8 +18,8 @@ static struct stream *ours(DIR *stream)
     return (struct stream *)stream;
 }
 
-/* A directory of the union is a real directory: libc opens it. A file in a branch is not where libc looks, and is no
- * directory either: the kernel would say so. */
+/* A directory of the union is a real directory: libc opens it. A file in a branch is not where libc looks,
+ * and is no directory either: the kernel would say so. */
 static DIR *not_a_directory(int at, const char *path)
 {
     struct target t;
@@ -219,15 +219,17 @@ static int open_ours(int at, const char *path, DIR **stream)
     return *stream == NULL ? -1 : stream_is_ours(*stream) ? 1 : (closedir(*stream), 0);
 }
 
-#define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                               \
-    DIR *stream;                                                                                                 \
-    int how = open_ours(AT, PATH, &stream);                                                                      \
-    if (how == 0)                                                                                                \
-        return REAL;                                                                                             \
-    return how < 0 ? -1                                                                                          \
-                   : scan(ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER), (shim_order64 *)(ORDER))
+#define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                           \
+    DIR *stream;                                                                                             \
+    int how = open_ours(AT, PATH, &stream);                                                                  \
+    if (how == 0)                                                                                            \
+        return REAL;                                                                                         \
+    return how < 0 ? -1                                                                                      \
+                   : scan(ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER),             \
+                          (shim_order64 *)(ORDER))
 
-DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
+DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter,
+                 shim_order *order)
 {
     DOOR_LAUNDER(path);
     SCAN(AT_FDCWD, path, names, filter, order, real.scandir(path, names, filter, order));
@@ -247,15 +249,15 @@ DOOR int scandirat(int at, const char *restrict path, struct dirent ***restrict 
     SCAN(at, path, names, filter, order, real.scandirat(at, path, names, filter, order));
 }
 
-DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter,
-                     shim_order64 *order)
+DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names,
+                     shim_filter64 *filter, shim_order64 *order)
 {
     DOOR_LAUNDER(path);
     SCAN(at, path, names, filter, order, real.scandirat64(at, path, names, filter, order));
 }
 
-/* Reading a descriptor: the position is the kernel's own file offset, so it is shared by dup and fork as it should be, and
- * nothing is remembered here. */
+/* Reading a descriptor: the position is the kernel's own file offset, so it is shared by dup and fork as it
+ * should be, and nothing is remembered here. */
 long door_getdents64(int fd, void *buffer, size_t size)
 {
     struct listing_at at = {.fd = fd};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by themselves, so a file
- * that is executed or loaded is moved to the trunk first: then every path means natively what it means here. The shim
- * goes along: an environment without it gets it back, on the stack (this may be a vfork child). */
+/* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by
+ * themselves, so a file that is executed or loaded is moved to the trunk first: then every path means
+ * natively what it means here. The shim goes along: an environment without it gets it back, on the stack
+ * (this may be a vfork child). */
 
 #include <alloca.h>
 #include <fcntl.h>
@@ -26,19 +27,19 @@ static void promote(int at, const char *path)
     errno = saved;
 }
 
-/* execvp looks along PATH: each directory's candidate that is in a branch is moved; those after the first that is found
- * as well, which does no harm. */
+/* execvp looks along PATH: each directory's candidate that is in a branch is moved; those after the first
+ * that is found as well, which does no harm. */
 static void promote_along_path(const char *file)
 {
     char candidate[PATH_MAX];
-    const char *path = getenv("PATH");
+    const char *path = config_value(environ, "PATH", "/bin:/usr/bin"); /* the default is execvp's */
     if (!process_has_roots())
         return;
     if (strchr(file, '/') != NULL) {
         promote(AT_FDCWD, file);
         return;
     }
-    for (const char *at = path != NULL ? path : "/bin:/usr/bin"; at != NULL; at = *at == ':' ? at + 1 : NULL) {
+    for (const char *at = path; at != NULL; at = *at == ':' ? at + 1 : NULL) {
         const char *end = strchrnul(at, ':');
         struct text text;
         text_init(&text, candidate, sizeof candidate);
@@ -51,8 +52,8 @@ static void promote_along_path(const char *file)
     }
 }
 
-/* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and the shim's
- * library goes behind it (a sanitizer's must come first). */
+/* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
+ * the shim's library goes behind it (a sanitizer's must come first). */
 #define CARRIED 4
 #define LIBRARY "libshunt_preload.so"
 static const char *const carried[CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
@@ -99,8 +100,8 @@ static const char *own_library(size_t *length)
     return start;
 }
 
-/* Must this child be given something? Whoever took everything out of the environment did not mean the shim, which he does
- * not know. */
+/* Must this child be given something? Whoever took everything out of the environment did not mean the shim,
+ * which he does not know. */
 static bool lacks(char *const environment[], unsigned which)
 {
     size_t at = find(environment, carried[which]), length;
@@ -125,7 +126,8 @@ static size_t room_for(char *const environment[])
     for (unsigned i = 0; i < CARRIED; i++) {
         size_t at = find(environment, carried[i]);
         if (lacks(environment, i))
-            room += strlen(carried[i]) + strlen(value_of(i)) + 3 + (has(environment, at) ? strlen(environment[at]) : 0);
+            room += strlen(carried[i]) + strlen(value_of(i)) + 3 +
+                    (has(environment, at) ? strlen(environment[at]) : 0);
     }
     return room;
 }
@@ -161,10 +163,10 @@ static char *const *fill(char *const environment[], char **to, char *texts)
 }
 
 /* A macro, since alloca must be the caller's. */
-#define CARRY(ENVIRONMENT)                                                                                       \
-    (process_has_roots() && room_for(ENVIRONMENT) > 0                                                            \
-         ? fill(ENVIRONMENT, alloca((count_of(ENVIRONMENT) + CARRIED + 1) * sizeof(char *)),                     \
-                alloca(room_for(ENVIRONMENT)))                                                                   \
+#define CARRY(ENVIRONMENT)                                                                                   \
+    (process_has_roots() && room_for(ENVIRONMENT) > 0                                                        \
+         ? fill(ENVIRONMENT, alloca((count_of(ENVIRONMENT) + CARRIED + 1) * sizeof(char *)),                 \
+                alloca(room_for(ENVIRONMENT)))                                                               \
          : (ENVIRONMENT))
 
 DOOR int execve(const char *path, char *const arguments[], char *const environment[])
@@ -212,17 +214,17 @@ static size_t count_arguments(va_list from)
     return count;
 }
 
-#define VECTOR(FIRST)                                                                                            \
-    va_list more;                                                                                                \
-    DOOR_LAUNDER(FIRST);                                                                                         \
-    va_start(more, FIRST);                                                                                       \
-    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                    \
-    va_end(more);                                                                                                \
-    char **vector = alloca((count + 1) * sizeof *vector);                                                        \
-    va_start(more, FIRST);                                                                                       \
-    vector[0] = (char *)FIRST;                                                                                   \
-    for (size_t i = 1; i <= count; i++)                                                                          \
-        vector[i] = va_arg(more, char *)
+#define VECTOR(FIRST)                                                                                        \
+    va_list more;                                                                                            \
+    DOOR_LAUNDER(FIRST);                                                                                     \
+    va_start(more, FIRST);                                                                                   \
+    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                \
+    va_end(more);                                                                                            \
+    char **vector = alloca((count + 1) * sizeof *vector);                                                    \
+    va_start(more, FIRST);                                                                                   \
+    vector[0] = (char *)FIRST;                                                                               \
+    for (size_t i = 1; i <= count; i++)                                                                      \
+    vector[i] = va_arg(more, char *)
 
 DOOR int execl(const char *path, const char *first, ...)
 {
@@ -247,29 +249,32 @@ DOOR int execlp(const char *file, const char *first, ...)
 }
 
 DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
-                     const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes,
-                     char *const arguments[restrict], char *const environment[restrict])
+                     const posix_spawn_file_actions_t *restrict actions,
+                     const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                     char *const environment[restrict])
 {
     promote(AT_FDCWD, path);
     return real.posix_spawn(child, path, actions, attributes, arguments, CARRY(environment));
 }
 
 DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file,
-                      const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes,
-                      char *const arguments[restrict], char *const environment[restrict])
+                      const posix_spawn_file_actions_t *restrict actions,
+                      const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                      char *const environment[restrict])
 {
     promote_along_path(file);
     return real.posix_spawnp(child, file, actions, attributes, arguments, CARRY(environment));
 }
 
-/* The child opens by itself, inside libc: the file is made now if it is to be made, and the action is given the place
- * where it really is. */
+/* The child opens by itself, inside libc: the file is made now if it is to be made, and the action is given
+ * the place where it really is. */
 DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd,
                                           const char *restrict path, int flags, mode_t mode)
 {
     struct target t;
     char there[PATH_MAX + 8];
-    int how = target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | (flags & O_CREAT ? TARGET_MAKES : TARGET_ALIAS));
+    int how =
+        target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | (flags & O_CREAT ? TARGET_MAKES : TARGET_ALIAS));
     if (how == TARGET_HOT && !t.found.known && (flags & O_CREAT)) {
         int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & O_EXCL), mode);
         if (made < 0)
@@ -288,8 +293,8 @@ DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict a
     return real.posix_spawn_file_actions_addopen(actions, fd, away ? there : path, flags, mode);
 }
 
-/* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose call it was (for
- * RUNPATH and namespaces). */
+/* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose
+ * call it was (for RUNPATH and namespaces). */
 static void before_dlopen(const char *path)
 {
     if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)

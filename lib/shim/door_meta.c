@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What changes or asks a file's attributes by path: the real call on the real place. Where it is a directory, its mirrors
- * learn of it. */
+/* What changes or asks a file's attributes by path: the real call on the real place. Where it is a directory,
+ * its mirrors learn of it. */
 
 #include <fcntl.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static unsigned follow(int flags)
     return flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW;
 }
 
-/* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to report; the
- * change itself is done. */
+/* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to
+ * report; the change itself is done. */
 static int followed(int code, int at, const char *path, int flags)
 {
     if (code != 0 || !process_has_roots())
@@ -38,13 +38,14 @@ DOOR int chmod(const char *path, mode_t mode)
     return followed(code, AT_FDCWD, path, 0);
 }
 
-/* glibc makes AT_SYMLINK_NOFOLLOW itself (the system call of that time has no flags): it is given the real place. */
+/* glibc makes AT_SYMLINK_NOFOLLOW itself (the system call of that time has no flags): it is given the real
+ * place. */
 DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(
-        at, path, follow(flags), real.fchmodat(at, path, mode, flags),
-        DOOR_THERE(real.fchmodat(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
+    int code =
+        (int)DOOR_PATH(at, path, follow(flags), real.fchmodat(at, path, mode, flags),
+                       DOOR_THERE(real.fchmodat(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
     return followed(code, at, path, flags & AT_SYMLINK_NOFOLLOW);
 }
 
@@ -67,8 +68,9 @@ DOOR int chown(const char *path, uid_t user, gid_t group)
 DOOR int lchown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lchown(path, user, group),
-                              DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
+    int code =
+        (int)DOOR_PATH(AT_FDCWD, path, 0, real.lchown(path, user, group),
+                       DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
     return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -134,21 +136,24 @@ DOOR int utimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
     settle(AT_FDCWD, path, 0);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.utimes(path, times), set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.utimes(path, times),
+                          set_timevals(&t, times, 0));
 }
 
 DOOR int lutimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
     settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-    return (int)DOOR_PATH(AT_FDCWD, path, 0, real.lutimes(path, times), set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
+    return (int)DOOR_PATH(AT_FDCWD, path, 0, real.lutimes(path, times),
+                          set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
 }
 
 DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
     if (path != NULL)
         settle(at, path, 0);
-    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times), set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times),
+                          set_timevals(&t, times, 0));
 }
 
 DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
@@ -158,7 +163,8 @@ DOOR int utimensat(int at, const char *path, const struct timespec times[2], int
         settle(at, "", AT_EMPTY_PATH);
     else
         settle(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
-    return (int)DOOR_PATH(at, path, follow(flags), real.utimensat(at, path, times, flags), set_times(&t, times, flags));
+    return (int)DOOR_PATH(at, path, follow(flags), real.utimensat(at, path, times, flags),
+                          set_times(&t, times, flags));
 }
 
 DOOR int truncate(const char *path, off_t length)
@@ -175,7 +181,8 @@ DOOR int truncate64(const char *path, off64_t length)
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
-/* These have no *at form, so the trunk's own words must be seen from the working directory, as they are: AT_FDCWD. */
+/* These have no *at form, so the trunk's own words must be seen from the working directory, as they are:
+ * AT_FDCWD. */
 DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
@@ -301,7 +308,8 @@ DOOR int fdatasync(int fd)
 DOOR int statfs(const char *path, struct statfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statfs(path, to), DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statfs(path, to),
+                          DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 DOOR int statfs64(const char *path, struct statfs64 *to)
@@ -350,17 +358,20 @@ DOOR int access(const char *path, int mode)
 DOOR int faccessat(int at, const char *path, int mode, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, follow(flags), real.faccessat(at, path, mode, flags), accessible(&t, mode, flags));
+    return (int)DOOR_PATH(at, path, follow(flags), real.faccessat(at, path, mode, flags),
+                          accessible(&t, mode, flags));
 }
 
 DOOR int eaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.eaccess(path, mode), accessible(&t, mode, AT_EACCESS));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.eaccess(path, mode),
+                          accessible(&t, mode, AT_EACCESS));
 }
 
 DOOR int euidaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.euidaccess(path, mode), accessible(&t, mode, AT_EACCESS));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.euidaccess(path, mode),
+                          accessible(&t, mode, AT_EACCESS));
 }

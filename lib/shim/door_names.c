@@ -92,16 +92,17 @@ static void drop(struct side *side)
         target_done(&side->target);
 }
 
-/* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or -errno. */
-static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to, int to_at,
-                      const char *to_path)
+/* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or
+ * -errno. */
+static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
+                      int to_at, const char *to_path)
 {
     int one = find_side(from, from_at, from_path, want);
     int two = find_side(to, to_at, to_path, TARGET_MAKES);
     if (one >= 0 && two >= 0)
-        return from->hot || to->hot                             ? TARGET_HOT
+        return from->hot || to->hot                       ? TARGET_HOT
                : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
-                                                                : TARGET_COLD;
+                                                          : TARGET_COLD;
     drop(from);
     drop(to);
     return one < 0 ? one : two;
@@ -148,8 +149,9 @@ DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, uns
 static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
 {
     struct side one, two;
-    *how = find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two,
-                      to_at, to);
+    *how =
+        find_sides(&one, from_at, from,
+                   flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at, to);
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_link(&one, &two, flags));
     if (*how == TARGET_ROOT)
@@ -187,7 +189,8 @@ DOOR int symlinkat(const char *text, int at, const char *path)
 {
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.symlinkat(text, at, path), operate_make(&t, S_IFLNK, 0, text));
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.symlinkat(text, at, path),
+                          operate_make(&t, S_IFLNK, 0, text));
 }
 
 static long read_there(struct target *to, char *buffer, size_t size)
@@ -216,7 +219,8 @@ DOOR ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t 
     process_has_roots();
     if (size > room)
         return real.__readlink_chk(path, buffer, size, room);
-    return DOOR_PATH(AT_FDCWD, path, 0, real.__readlink_chk(path, buffer, size, room), read_there(&t, buffer, size));
+    return DOOR_PATH(AT_FDCWD, path, 0, real.__readlink_chk(path, buffer, size, room),
+                     read_there(&t, buffer, size));
 }
 
 ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room);
@@ -225,7 +229,8 @@ DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t siz
     process_has_roots();
     if (size > room)
         return real.__readlinkat_chk(at, path, buffer, size, room);
-    return DOOR_PATH(at, path, 0, real.__readlinkat_chk(at, path, buffer, size, room), read_there(&t, buffer, size));
+    return DOOR_PATH(at, path, 0, real.__readlinkat_chk(at, path, buffer, size, room),
+                     read_there(&t, buffer, size));
 }
 
 DOOR int mkdir(const char *path, mode_t mode)
@@ -272,13 +277,15 @@ static long make_node(struct target *t, mode_t mode, dev_t device)
 DOOR int mknod(const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mknod(path, mode, device), make_node(&t, mode, device));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mknod(path, mode, device),
+                          make_node(&t, mode, device));
 }
 
 DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mknodat(at, path, mode, device), make_node(&t, mode, device));
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mknodat(at, path, mode, device),
+                          make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);

@@ -39,15 +39,17 @@ static int patch(int code, struct stat *stat, int at, const char *path, int flag
     if (directory_times(at, path, flags, stat->st_dev, &times) == 1) {
         if (times.modified > ns_of(stat->st_mtim))
             stat->st_mtim = clock_split(times.modified);
-        if (times.instead_of == 0 ? times.changed > ns_of(stat->st_ctim) : times.instead_of == ns_of(stat->st_ctim))
+        if (times.instead_of == 0 ? times.changed > ns_of(stat->st_ctim)
+                                  : times.instead_of == ns_of(stat->st_ctim))
             stat->st_ctim = clock_split(times.changed);
     }
     errno = saved;
     return code;
 }
 
-#define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                        \
-    patch((int)DOOR_PATH(AT, PATH, follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT, AT, PATH, FLAGS)
+#define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                    \
+    patch((int)DOOR_PATH(AT, PATH, follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT, AT,    \
+          PATH, FLAGS)
 
 DOOR int stat(const char *path, struct stat *to)
 {

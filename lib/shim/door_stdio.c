@@ -10,7 +10,8 @@
 #include "base/text.h"
 #include "shim/door.h"
 
-/* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to say. */
+/* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
+ * say. */
 static int flags_of(const char *mode)
 {
     int flags;
@@ -98,8 +99,9 @@ static void without_x(const char *mode, char *to, size_t size)
     to[length] = '\0';
 }
 
-/* freopen keeps its FILE, so it must open by itself: the file is made (or emptied) first, and then reopened through the
- * descriptor that the making left, which is the same file whatever happens to its name meanwhile. */
+/* freopen keeps its FILE, so it must open by itself: the file is made (or emptied) first, and then reopened
+ * through the descriptor that the making left, which is the same file whatever happens to its name meanwhile.
+ */
 static FILE *reopen_ours(struct target *t, int flags, const char *mode, FILE *stream, size_t which)
 {
     char there[40], plain[64];

@@ -17,8 +17,8 @@
 #define P(N) ((char *)a[N])
 #define I(N) ((int)a[N])
 
-/* openat2 with a restriction on how the path resolves is not ours to repeat: it is refused under a root, rather than done
- * in the wrong place. */
+/* openat2 with a restriction on how the path resolves is not ours to repeat: it is refused under a root,
+ * rather than done in the wrong place. */
 static long open_how(const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Temporary names: libc makes them up and tries them by itself, so under a root it is done here, with the same promise:
- * a name that nobody had, 62 to the 6th of them, tried until one is free. */
+/* Temporary names: libc makes them up and tries them by itself, so under a root it is done here, with the
+ * same promise: a name that nobody had, 62 to the 6th of them, tried until one is free. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -113,12 +113,14 @@ DOOR int mkstemps64(char *template, int suffix)
 
 DOOR int mkostemps(char *template, int suffix, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags) : real.mkostemps(template, suffix, flags);
+    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags)
+                             : real.mkostemps(template, suffix, flags);
 }
 
 DOOR int mkostemps64(char *template, int suffix, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags) : real.mkostemps64(template, suffix, flags);
+    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags)
+                             : real.mkostemps64(template, suffix, flags);
 }
 
 DOOR char *mkdtemp(char *template)

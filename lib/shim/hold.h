@@ -6,10 +6,11 @@
 
 #include "shim/target.h"
 
-/* MESSAGE_REMOVE or MESSAGE_PROMOTE: 0, it is held and real_at/real_path is where it is; MESSAGE_ABSENT; or -errno. */
+/* MESSAGE_REMOVE or MESSAGE_PROMOTE: 0, it is held and real_at/real_path is where it is; MESSAGE_ABSENT; or
+ * -errno. */
 int hold_name(struct target *, uint16_t type);
-/* Before the directory that the target names goes: 0, it is held and bare; MESSAGE_NOT_EMPTY, MESSAGE_ABSENT; or
- * -errno. stat is the directory's, with inode number and birth time. */
+/* Before the directory that the target names goes: 0, it is held and bare; MESSAGE_NOT_EMPTY, MESSAGE_ABSENT;
+ * or -errno. stat is the directory's, with inode number and birth time. */
 int hold_directory(struct target *, const struct statx *stat);
 /* Moves it to the trunk unless it is there; looks it up again. 0 or -errno. */
 int promote_target(struct target *);

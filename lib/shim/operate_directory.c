@@ -10,7 +10,8 @@
 #include "shim/process.h"
 
 /* Sends a message about a directory; one whose place is out of date is told its place and asked again. */
-static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path, int flags)
+static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
+                     int flags)
 {
     struct scratch *scratch = scratch_take();
     struct message message = {.type = type, .dir[0] = id};
@@ -42,7 +43,8 @@ static int about(int at, const char *path, int flags, uint16_t type)
     int code = target_directory(at, path, flags, &root, &id, &found);
     if (code != 1)
         return code;
-    if (type == MESSAGE_SETTLE ? found.dir.changed == 0 && found.dir.settled == 0 : !(found.dir.flags & RECORD_MARKED))
+    if (type == MESSAGE_SETTLE ? found.dir.changed == 0 && found.dir.settled == 0
+                               : !(found.dir.flags & RECORD_MARKED))
         return 0;
     return ask_about(root, id, type, at, path, flags);
 }

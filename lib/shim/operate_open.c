@@ -30,12 +30,13 @@ static int open_known(struct target *t, int flags, mode_t mode)
     return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
 }
 
-/* The file system says that what was reserved exists: a program without the shim made it, in the trunk; in a branch it is
- * a file that the index did not know, which is confirmed as it is. */
+/* The file system says that what was reserved exists: a program without the shim made it, in the trunk; in a
+ * branch it is a file that the index did not know, which is confirmed as it is. */
 static int found_instead(struct target *t)
 {
     struct statx stat;
-    int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    int code =
+        sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
         birth_confirm(t, &stat);
     else
@@ -106,8 +107,8 @@ static int make_once(struct target *t, mode_t type_and_mode, dev_t device, const
     code = make_real(t, type_and_mode, device, link_text);
     if (code == -EEXIST)
         return found_instead(t) == -EAGAIN ? -EEXIST : -EIO;
-    if (code != 0 ||
-        sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
+    if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW,
+                               STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
         birth_withdraw(t);
     else
         birth_confirm(t, &stat);
@@ -120,8 +121,9 @@ int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const cha
     if (t->slash && !S_ISDIR(type_and_mode)) {
         t->real_at = t->at;
         t->real_path = t->path;
-        code = t->found.known && t->found.entry.type != DT_DIR ? -ENOTDIR
-                                                              : make_real(t, type_and_mode, device, link_text);
+        code = t->found.known && t->found.entry.type != DT_DIR
+                   ? -ENOTDIR
+                   : make_real(t, type_and_mode, device, link_text);
     } else {
         do
             code = make_once(t, type_and_mode, device, link_text);

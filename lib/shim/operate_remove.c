@@ -92,9 +92,11 @@ static int rmdir_directory(struct target *t, const struct statx *stat)
 int operate_rmdir(struct target *t)
 {
     struct statx stat;
-    bool link = t->found.known && t->found.entry.type == DT_LNK; /* `link/` is ENOTDIR, whatever it points at */
-    int code = link ? -ENOTDIR
-                    : sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    bool link =
+        t->found.known && t->found.entry.type == DT_LNK; /* `link/` is ENOTDIR, whatever it points at */
+    int code =
+        link ? -ENOTDIR
+             : sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : rmdir_directory(t, &stat);
     else if (target_is_away(t))

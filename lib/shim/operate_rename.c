@@ -31,8 +31,8 @@ static bool is_type(const struct target *t, uint8_t type)
     return t->found.known && t->found.entry.type == type;
 }
 
-/* What stands in the way of moving a directory onto `to`: mirrors and a marker, which go if its union is empty. *gone
- * becomes the identity of what will be replaced. */
+/* What stands in the way of moving a directory onto `to`: mirrors and a marker, which go if its union is
+ * empty. *gone becomes the identity of what will be replaced. */
 static int make_bare(struct target *to, struct dirid *gone)
 {
     struct statx stat;
@@ -61,7 +61,8 @@ static int check_kinds(struct target *from, struct target *to, unsigned flags, s
     return dir && is_type(to, DT_DIR) ? make_bare(to, gone) : 0;
 }
 
-/* Only regular files live in branches: what trades places with, or replaces, a file there has it moved first. */
+/* Only regular files live in branches: what trades places with, or replaces, a file there has it moved first.
+ */
 static int promote_for(struct target *one, struct target *other)
 {
     if (!other->found.known || other->found.entry.type == DT_REG)
@@ -135,8 +136,8 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
     return code == 0 || code == MESSAGE_EXISTS ? rename_held(from, to, flags, gone) : code;
 }
 
-/* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors behind: EXDEV, as between
- * two mounts, and mv copies. */
+/* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors behind: EXDEV,
+ * as between two mounts, and mv copies. */
 static int rename_out(struct target *from, const struct side *to, unsigned flags)
 {
     struct message gone = {.type = MESSAGE_GONE};
@@ -231,15 +232,17 @@ static int link_real(struct side *from, struct target *to, int flags)
     if (!from->hot)
         return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
     struct target *f = &from->target;
-    return (int)TARGET_CALL(f, sys_linkat(f->real_at, f->real_path, to->real_at, to->real_path, flags & ~AT_SYMLINK_FOLLOW));
+    return (int)TARGET_CALL(
+        f, sys_linkat(f->real_at, f->real_path, to->real_at, to->real_path, flags & ~AT_SYMLINK_FOLLOW));
 }
 
 static int stat_side(struct side *from, int flags, struct statx *stat)
 {
     if (from->hot)
         return stat_of(&from->target, stat);
-    return sys_statx(from->at, from->path, (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
-                     KIND, stat);
+    return sys_statx(from->at, from->path,
+                     (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW), KIND,
+                     stat);
 }
 
 static int link_once(struct side *from, struct target *to, int flags)
@@ -267,7 +270,8 @@ int operate_link(struct side *from, struct side *to, int flags)
     int code;
     if (!to->hot) {
         struct target *f = &from->target;
-        code = (int)TARGET_CALL(f, sys_linkat(f->real_at, f->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
+        code = (int)TARGET_CALL(
+            f, sys_linkat(f->real_at, f->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
     } else if (from->hot && from->target.root != to->target.root) {
         code = -EXDEV;
     } else {

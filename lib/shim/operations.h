@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What the calls mean for a target under a root: one meaning, one function. All answer what the system call would, zero or
- * positive, or -errno. All consume the target (target_done). Async-signal-safe and thread-safe. */
+/* What the calls mean for a target under a root: one meaning, one function. All answer what the system call
+ * would, zero or positive, or -errno. All consume the target (target_done). Async-signal-safe and
+ * thread-safe. */
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -25,10 +26,12 @@ int operate_rmdir(struct target *);
 int operate_make(struct target *, mode_t type_and_mode, dev_t device, const char *link_text);
 int operate_rename(struct side *from, struct side *to, unsigned flags);
 int operate_link(struct side *from, struct side *to, int flags);
-/* Moves a file to the trunk, where a loader and its $ORIGIN expect it; 0 if it is there already, or is no file. */
+/* Moves a file to the trunk, where a loader and its $ORIGIN expect it; 0 if it is there already, or is no
+ * file. */
 int operate_promote(struct target *);
 
-/* A directory (at, path, flags of statx): what its mirrors must learn of a change, and what it tells of its times. */
+/* A directory (at, path, flags of statx): what its mirrors must learn of a change, and what it tells of its
+ * times. */
 int directory_follow(int at, const char *path, int flags); /* after a change of mode, owner or attributes */
 int directory_settle(int at, const char *path, int flags); /* before its times are set */
 int directory_sync(int fd);                                /* after its fsync */

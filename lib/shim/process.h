@@ -2,10 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The shim's one process-wide state: what is configured. Written by the constructor, before the program's first
- * instruction, and read-only from then on (but for what lib/names keeps in its roots and the memory of foreign
- * directories); so it needs no lock and is right after fork, in threads and in signal handlers. Nothing here is keyed by
- * a descriptor or by the working directory. */
+/* The shim's one process-wide state: what is configured. Written by the constructor, before the program's
+ * first instruction, and read-only from then on (but for what lib/names keeps in its roots and the memory of
+ * foreign directories); so it needs no lock and is right after fork, in threads and in signal handlers.
+ * Nothing here is keyed by a descriptor or by the working directory. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,15 +22,16 @@ struct process {
     struct names_root *roots;
     struct config config;
     const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
-    uint64_t foreign[PROCESS_FOREIGN]; /* directories that were seen not to be under a root, as one word each */
+    uint64_t
+        foreign[PROCESS_FOREIGN]; /* directories that were seen not to be under a root, as one word each */
     uint64_t dead_ends[PROCESS_DEAD_ENDS]; /* paths that were seen to reach no root, likewise */
-    uint32_t names_made; /* counts what this process did that can make an alias of a root */
+    uint32_t names_made;                   /* counts what this process did that can make an alias of a root */
 };
 
 extern struct process process;
 
-/* Resolves the real functions and reads the environment, once. Every door calls process_ready first: an allocator or an
- * audit library can come before our constructor. */
+/* Resolves the real functions and reads the environment, once. Every door calls process_ready first: an
+ * allocator or an audit library can come before our constructor. */
 void process_start(char *const environment[]);
 extern bool process_started;
 
@@ -44,15 +45,15 @@ static inline bool process_has_roots(void)
     return true;
 }
 
-/* Was this directory seen to lie under no root? One word holds it, so a torn read cannot lie. Forgotten when any directory
- * crosses the edge of a root. */
+/* Was this directory seen to lie under no root? One word holds it, so a torn read cannot lie. Forgotten when
+ * any directory crosses the edge of a root. */
 bool process_is_foreign(uint64_t device, struct dirid);
 void process_set_foreign(uint64_t device, struct dirid);
 
-/* Programs look for files that are not there, the same ones again and again; each such ENOENT would cost system calls to
- * see whether the path reaches a root through a symbolic link from outside. So paths that did not are remembered, for as
- * long as the second lasts, and only until this process makes, moves or links a name: an alias that another process makes
- * is seen a second later at the latest. The path is absolute. */
+/* Programs look for files that are not there, the same ones again and again; each such ENOENT would cost
+ * system calls to see whether the path reaches a root through a symbolic link from outside. So paths that did
+ * not are remembered, for as long as the second lasts, and only until this process makes, moves or links a
+ * name: an alias that another process makes is seen a second later at the latest. The path is absolute. */
 bool process_is_dead_end(const char *path, size_t length);
 void process_set_dead_end(const char *path, size_t length);
 void process_made_name(void);

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The functions behind the door: what the application would have called without shunt (the next library's, RTLD_NEXT, so
- * that other interposers have their turn). Resolved once, before any other constructor runs. */
+/* The functions behind the door: what the application would have called without shunt (the next library's,
+ * RTLD_NEXT, so that other interposers have their turn). Resolved once, before any other constructor runs. */
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -2,10 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Room for path texts while an operation runs: too large for an 8 KiB signal stack, and malloc and thread-local memory of
- * that size are not to be had in somebody else's process. A pool of mapped pieces that operations take and give back;
- * it grows to the largest number of operations that were under way at once. Async-signal-safe, thread-safe: a handler
- * that interrupts an operation takes another piece. */
+/* Room for path texts while an operation runs: too large for an 8 KiB signal stack, and malloc and
+ * thread-local memory of that size are not to be had in somebody else's process. A pool of mapped pieces that
+ * operations take and give back; it grows to the largest number of operations that were under way at once.
+ * Async-signal-safe, thread-safe: a handler that interrupts an operation takes another piece. */
 
 #include <limits.h>
 

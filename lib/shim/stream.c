@@ -22,7 +22,8 @@ static struct stream *map_range(void)
     struct stream *at = __atomic_load_n(&range, __ATOMIC_ACQUIRE), *none = NULL;
     if (at != NULL)
         return at;
-    at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sys_is_error(at))
         return NULL;
     if (__atomic_compare_exchange_n(&range, &none, at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -83,7 +84,8 @@ DIR *stream_over(DIR *libc)
     return (DIR *)stream;
 }
 
-/* Filling a buffer: entries that are pending or dying are marked, and looked at afterwards, outside the snapshot. */
+/* Filling a buffer: entries that are pending or dying are marked, and looked at afterwards, outside the
+ * snapshot. */
 struct filling {
     char *to;
     size_t size, used;
@@ -93,7 +95,8 @@ struct filling {
 
 #define DOUBTFUL 255 /* no DT_ of any system */
 
-static bool put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino, uint64_t after)
+static bool put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino,
+                uint64_t after)
 {
     size_t size = (offsetof(struct dirent64, d_name) + length + 1 + 7) & ~(size_t)7;
     if (size > filling->size - filling->used)
@@ -110,7 +113,8 @@ static bool put(struct filling *filling, const char *name, size_t length, uint8_
     return true;
 }
 
-static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int each(void *context, uint64_t hash, const char *name, size_t length,
+                const struct record_entry *entry)
 {
     struct filling *filling = context;
     bool doubtful = entry->state != RECORD_LIVE;
@@ -136,7 +140,11 @@ static void put_dots(struct filling *filling, int fd)
 static bool resolve(const struct listing_at *at, struct dirent64 *entry)
 {
     struct statx stat;
-    struct target t = {.root = at->root, .dir = at->id, .at = at->fd, .path = entry->d_name, .name = entry->d_name,
+    struct target t = {.root = at->root,
+                       .dir = at->id,
+                       .at = at->fd,
+                       .path = entry->d_name,
+                       .name = entry->d_name,
                        .length = strlen(entry->d_name)};
     t.scratch = scratch_take();
     if (t.scratch == NULL || target_look(&t) != 0 || !t.found.known || target_place(&t) != 0 ||

@@ -2,12 +2,14 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Directory streams over the union: `.`, `..`, and then the names in the order of their hashes, from the index.
+/* Directory streams over the union: `.`, `..`, and then the names in the order of their hashes, from the
+ * index.
  *
- * A stream lives at an address of its own range, so ours are told from libc's by their pointer. It holds libc's stream
- * (and with it the descriptor, which is one of the trunk directory). A position (telldir, d_off) is 0 before `.`, 1 before
- * `..`, 2 before the names, else the hash after which to go on: it stays valid whatever comes and goes. Not for signal
- * handlers; one stream is for one thread at a time, as POSIX has it. */
+ * A stream lives at an address of its own range, so ours are told from libc's by their pointer. It holds
+ * libc's stream (and with it the descriptor, which is one of the trunk directory). A position (telldir,
+ * d_off) is 0 before `.`, 1 before
+ * `..`, 2 before the names, else the hash after which to go on: it stays valid whatever comes and goes. Not
+ * for signal handlers; one stream is for one thread at a time, as POSIX has it. */
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -25,21 +27,22 @@ struct listing_at {
     uint64_t position;
 };
 
-/* Fills `to` with as many struct dirent64 as fit; the bytes, 0 at the end, or -errno (-EINVAL: not even one fits). */
+/* Fills `to` with as many struct dirent64 as fit; the bytes, 0 at the end, or -errno (-EINVAL: not even one
+ * fits). */
 long stream_fill(struct listing_at *, char *to, size_t size);
 
 struct stream {
     uint32_t taken;
     DIR *libc;
     struct listing_at at;
-    uint64_t told;      /* the position of the entry that readdir gives next */
+    uint64_t told;       /* the position of the entry that readdir gives next */
     size_t next, filled; /* in buffer */
     char buffer[STREAM_BUFFER] __attribute__((aligned(8)));
 };
 
 bool stream_is_ours(const DIR *);
-/* Takes libc's stream over if its directory is under a root: ours, or `libc` itself; NULL and errno if that failed (libc's
- * is closed then). */
+/* Takes libc's stream over if its directory is under a root: ours, or `libc` itself; NULL and errno if that
+ * failed (libc's is closed then). */
 DIR *stream_over(DIR *libc);
 void stream_free(struct stream *);
 /* The next entry, or NULL at the end, or NULL with errno. */

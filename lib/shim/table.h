@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Every symbol of libc that the shim exports, a line each, by group: SYMBOL(group, name, result, arguments). No include
- * guard: the file is included wherever the list is wanted (the pointers to the real functions, their resolution).
- * tests/abi compares it with what the library exports.
+/* Every symbol of libc that the shim exports, a line each, by group: SYMBOL(group, name, result, arguments).
+ * No include guard: the file is included wherever the list is wanted (the pointers to the real functions,
+ * their resolution). tests/abi compares it with what the library exports.
  *
- * Not here, on purpose: vfork (a C function cannot wrap it: its frame would be overwritten), setenv and its kin, read
- * and write and what else works on an open file (its descriptor is the kernel's own), close and dup2 (shunt keeps no
- * descriptor in the application, lib/index/view.h). */
+ * Not here, on purpose: vfork (a C function cannot wrap it: its frame would be overwritten), setenv and its
+ * kin, read and write and what else works on an open file (its descriptor is the kernel's own), close and
+ * dup2 (shunt keeps no descriptor in the application, lib/index/view.h). */
 
 SYMBOL(open, open, int, (const char *, int, ...))
 SYMBOL(open, open64, int, (const char *, int, ...))
@@ -160,7 +160,8 @@ SYMBOL(spawn, posix_spawn, int,
 SYMBOL(spawn, posix_spawnp, int,
        (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
         char *const[]))
-SYMBOL(spawn, posix_spawn_file_actions_addopen, int, (posix_spawn_file_actions_t *, int, const char *, int, mode_t))
+SYMBOL(spawn, posix_spawn_file_actions_addopen, int,
+       (posix_spawn_file_actions_t *, int, const char *, int, mode_t))
 
 SYMBOL(dl, dlopen, void *, (const char *, int))
 SYMBOL(dl, dlmopen, void *, (Lmid_t, const char *, int))

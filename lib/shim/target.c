@@ -16,7 +16,8 @@
 #define TRIES_MAX 1000
 #define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE)
 
-/* What the text says with respect to all roots. A root that was given through a symbolic link is known by both texts. */
+/* What the text says with respect to all roots. A root that was given through a symbolic link is known by
+ * both texts. */
 static enum path_verdict text_verdict(const char *base, const char *path)
 {
     enum path_verdict verdict = PATH_FOREIGN;
@@ -77,14 +78,14 @@ static int find_by_place(struct scratch *scratch, int at, const char *path, uint
     return code;
 }
 
-/* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached is passed
- * over here: whether the directory is beneath it is seen from its place. */
-static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length, struct names_root **to,
-                            struct view_found *found)
+/* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached
+ * is passed over here: whether the directory is beneath it is seen from its place. */
+static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length,
+                            struct names_root **to, struct view_found *found)
 {
     for (unsigned i = 0; i < process.count; i++) {
         struct names_root *root = &process.roots[i];
-        if (root->device != device || root->road == NULL || !request_is_alive(root->road))
+        if (root->device != device || !names_is_attached(root))
             continue;
         int code = names_find(root, id, name, length, found);
         if (code != 0)
@@ -97,7 +98,8 @@ static int find_by_identity(uint64_t device, struct dirid id, const char *name, 
     return 0;
 }
 
-/* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked up. */
+/* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked
+ * up. */
 static int find_root(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
                      const char *name, size_t length, struct names_root **root, struct view_found *found)
 {
@@ -136,7 +138,8 @@ int target_outside(int at, const char *path)
     if (scratch == NULL)
         return -ENOMEM;
     path_split(&parts, path);
-    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG : parent_text(path, parts.parent_length, scratch->text[0]);
+    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG
+                                              : parent_text(path, parts.parent_length, scratch->text[0]);
     if (code == 0)
         code = sys_statx(at, scratch->text[0], 0, STATX_TYPE, &stat);
     scratch_give(scratch);
@@ -153,8 +156,8 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->slash = parts->slash;
 }
 
-/* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file in a branch,
- * it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_COLD. */
+/* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
+ * in a branch, it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_COLD. */
 static int missing_parent(int at, char *text)
 {
     struct target first;
@@ -188,15 +191,18 @@ static int find_parent(struct target *t, int at, const char *path, char *text, u
     struct statx stat;
     path_split(&parts, path);
     set_words(t, at, path, &parts);
-    if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX || parts.parent_length + parts.length >= PATH_MAX)
+    if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX ||
+        parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_COLD; /* too long a text the native call refuses, too */
     if (parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
     int code = sys_statx(at, text, 0, IDENTITY, &stat);
     if (code != 0) /* the native call meets the same error */
-        return code == -ENOENT && parts.parent_length > 0 && !(want & TARGET_ALIAS) ? missing_parent(at, text) : TARGET_COLD;
+        return code == -ENOENT && parts.parent_length > 0 && !(want & TARGET_ALIAS) ? missing_parent(at, text)
+                                                                                    : TARGET_COLD;
     t->dir = dirid_of(&stat);
-    return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
+    return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root,
+                     &t->found);
 }
 
 /* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
@@ -227,16 +233,18 @@ static int read_link(int at, const char *path, size_t parent_length, bool slash,
     return 0;
 }
 
-/* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other the file
- * system. */
+/* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other
+ * the file system. */
 static bool ends_in_link(const struct target *t, int how, unsigned want)
 {
-    /* A slash behind a link makes the kernel follow it, but not where the name itself is made, removed or moved. */
+    /* A slash behind a link makes the kernel follow it, but not where the name itself is made, removed or
+     * moved. */
     if (!(want & TARGET_FOLLOW) && (!t->slash || (want & TARGET_MAKES)))
         return false;
     if (how == TARGET_HOT)
         return t->found.known && t->found.entry.type == DT_LNK;
-    /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a description. */
+    /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a
+     * description. */
     return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && strncmp(t->path, "/proc/", 6) != 0;
 }
 
@@ -274,8 +282,8 @@ static bool is_own(const struct target *t)
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-/* A path whose text is foreign, and which the file system did not find. The end may be a link, so the parent alone is a
- * dead end only if nothing is there. */
+/* A path whose text is foreign, and which the file system did not find. The end may be a link, so the parent
+ * alone is a dead end only if nothing is there. */
 static int find_alias(struct target *t, int at, const char *path, unsigned want)
 {
     struct path_parts parts;
@@ -300,7 +308,8 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS)))) {
         if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
             return -ENOMEM;
-        how = verdict == PATH_FOREIGN && (want & TARGET_ALIAS) ? find_alias(t, at, path, want) : resolve(t, at, path, want);
+        how = verdict == PATH_FOREIGN && (want & TARGET_ALIAS) ? find_alias(t, at, path, want)
+                                                               : resolve(t, at, path, want);
         if (how == TARGET_HOT && is_own(t)) {
             hide_own(t);
             how = want & TARGET_MAKES ? -EPERM : -ENOENT;
@@ -401,14 +410,14 @@ static void adopt(struct target *t)
     struct statx stat;
     if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
         return;
-    struct message message = {.type = MESSAGE_ADOPT,
-                              .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15),
-                                           .state = RECORD_LIVE,
-                                           .ino = stat.stx_ino}};
+    struct message message = {
+        .type = MESSAGE_ADOPT,
+        .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
     target_ask(t, &message);
 }
 
-/* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again, either way. */
+/* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again,
+ * either way. */
 static bool vanished(struct target *t)
 {
     struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
@@ -435,8 +444,8 @@ int target_directory(int at, const char *path, int flags, struct names_root **ro
                      struct view_found *found)
 {
     struct statx stat;
-    if (!process_has_roots() || sys_statx(at, path, flags, IDENTITY, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR ||
-        !on_a_root_device(names_device(&stat)))
+    if (!process_has_roots() || sys_statx(at, path, flags, IDENTITY, &stat) != 0 ||
+        (stat.stx_mode & S_IFMT) != S_IFDIR || !on_a_root_device(names_device(&stat)))
         return 0;
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)

@@ -2,11 +2,12 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* From the words of a call to the name it is about: which directory under which root, which name, what is known of it.
+/* From the words of a call to the name it is about: which directory under which root, which name, what is
+ * known of it.
  *
- * The kernel resolves the parent (statx of `parent/.`): symbolic links, `..`, bind mounts and search permission are its
- * business. Whether that directory lies under a root is told by its identity, which the index knows; of one that it does
- * not know, the kernel tells the place, once. */
+ * The kernel resolves the parent (statx of `parent/.`): symbolic links, `..`, bind mounts and search
+ * permission are its business. Whether that directory lies under a root is told by its identity, which the
+ * index knows; of one that it does not know, the kernel tells the place, once. */
 
 #include <stdbool.h>
 
@@ -22,32 +23,33 @@ enum target_how {
 
 enum target_want {
     TARGET_FOLLOW = 1, /* the operation follows a symbolic link at the end */
-    TARGET_MAKES = 2,  /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
-    TARGET_ALIAS = 4,  /* the native call said ENOENT: look for aliases */
+    TARGET_MAKES =
+        2, /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
+    TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
 };
 
 struct target {
     struct names_root *root;
-    struct dirid dir;     /* the parent */
-    int at;               /* the caller's words: where the name is in the trunk */
+    struct dirid dir; /* the parent */
+    int at;           /* the caller's words: where the name is in the trunk */
     const char *path;
     const char *name;
     size_t length;
     size_t parent_length;
-    bool slash;           /* a slash follows: it must be a directory */
+    bool slash; /* a slash follows: it must be a directory */
     struct view_found found;
-    int real_at;          /* where it really is, set by target_place */
+    int real_at; /* where it really is, set by target_place */
     const char *real_path;
     struct scratch *scratch;
 };
 
-/* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_HOT there is nothing
- * to give back. */
+/* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_HOT there
+ * is nothing to give back. */
 int target_find(struct target *, int at, const char *path, unsigned want);
 void target_done(struct target *);
 
-/* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a branch. 0 or
- * -ENAMETOOLONG. */
+/* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a
+ * branch. 0 or -ENAMETOOLONG. */
 int target_place(struct target *);
 /* The same for a place as the daemon answers it (BRANCH/MIRROR/LEAF, or empty for the trunk). */
 int target_place_at(struct target *, const char *place, size_t length);
@@ -59,20 +61,20 @@ static inline bool target_is_away(const struct target *t)
     return t->found.known && t->found.entry.branch != 0;
 }
 
-/* An operation on a file that exists ended with `result`. True: what was known is out of date, try it again (at a new
- * target_place). A file that turned up in the trunk is adopted. */
+/* An operation on a file that exists ended with `result`. True: what was known is out of date, try it again
+ * (at a new target_place). A file that turned up in the trunk is adopted. */
 bool target_again(struct target *, long result);
 
 /* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. */
-#define TARGET_CALL(T, CALL)                                                                                     \
-    ({                                                                                                           \
-        long result_;                                                                                            \
-        do {                                                                                                     \
-            result_ = target_place(T);                                                                           \
-            if (result_ == 0)                                                                                    \
-                result_ = (CALL);                                                                                \
-        } while (target_again(T, result_));                                                                      \
-        result_;                                                                                                 \
+#define TARGET_CALL(T, CALL)                                                                                 \
+    ({                                                                                                       \
+        long result_;                                                                                        \
+        do {                                                                                                 \
+            result_ = target_place(T);                                                                       \
+            if (result_ == 0)                                                                                \
+                result_ = (CALL);                                                                            \
+        } while (target_again(T, result_));                                                                  \
+        result_;                                                                                             \
     })
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
@@ -83,11 +85,11 @@ void target_tell(struct target *, struct message *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 
-/* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the name, or the
- * error that the kernel would have before it looks at anything else. */
+/* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the
+ * name, or the error that the kernel would have before it looks at anything else. */
 int target_outside(int at, const char *path);
 
-/* Which root a directory (at, path with flags of statx) lies under: 1 and *root, *id and *found are set, its record is
- * loaded; 0 none, or -errno. Nothing is asked of the file system if no root is on its device. */
+/* Which root a directory (at, path with flags of statx) lies under: 1 and *root, *id and *found are set, its
+ * record is loaded; 0 none, or -errno. Nothing is asked of the file system if no root is on its device. */
 int target_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
                      struct view_found *found);

@@ -11,15 +11,16 @@
 enum { ONE_NAME = 1, TWO_NAMES = 2, WITH_TEXT = 4 };
 
 static const uint8_t must_have[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = WITH_TEXT,     [MESSAGE_LOOKUP] = ONE_NAME,   [MESSAGE_RESERVE] = ONE_NAME,
-    [MESSAGE_CONFIRM] = ONE_NAME,   [MESSAGE_WITHDRAW] = ONE_NAME, [MESSAGE_ADOPT] = ONE_NAME,
-    [MESSAGE_VANISHED] = ONE_NAME,  [MESSAGE_REMOVE] = ONE_NAME,   [MESSAGE_GONE] = ONE_NAME,
-    [MESSAGE_RENAME] = TWO_NAMES,   [MESSAGE_RENAMED] = TWO_NAMES, [MESSAGE_CLOSE] = ONE_NAME,
+    [MESSAGE_LOAD] = WITH_TEXT,    [MESSAGE_LOOKUP] = ONE_NAME,   [MESSAGE_RESERVE] = ONE_NAME,
+    [MESSAGE_CONFIRM] = ONE_NAME,  [MESSAGE_WITHDRAW] = ONE_NAME, [MESSAGE_ADOPT] = ONE_NAME,
+    [MESSAGE_VANISHED] = ONE_NAME, [MESSAGE_REMOVE] = ONE_NAME,   [MESSAGE_GONE] = ONE_NAME,
+    [MESSAGE_RENAME] = TWO_NAMES,  [MESSAGE_RENAMED] = TWO_NAMES, [MESSAGE_CLOSE] = ONE_NAME,
     [MESSAGE_PROMOTE] = ONE_NAME,
 };
 
-/* Little-endian, field after field, as WIRE.md lists them. The hosts that share a message are of one kind of machine
- * in practice (x86_64 and aarch64 are both little-endian); the fields are copied singly so that no padding travels. */
+/* Little-endian, field after field, as WIRE.md lists them. The hosts that share a message are of one kind of
+ * machine in practice (x86_64 and aarch64 are both little-endian); the fields are copied singly so that no
+ * padding travels. */
 static uint8_t *put(uint8_t *to, const void *field, size_t size)
 {
     memcpy(to, field, size);

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The messages between a process and its daemon, and what they look like as bytes. WIRE.md says what each means.
+/* The messages between a process and its daemon, and what they look like as bytes. WIRE.md says what each
+ * means.
  *
  * Pure: the decoder takes (pointer, size), allocates nothing, trusts nothing. Async-signal-safe. */
 
@@ -44,16 +45,17 @@ enum message_flag {
 
 /* Answers besides 0 and -errno, in `result`. */
 enum message_result {
-    MESSAGE_EXISTS = 1,   /* RESERVE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
-    MESSAGE_ABSENT,       /* LOOKUP, REMOVE, RENAME (the old name), VANISHED: there is none */
-    MESSAGE_NOT_LOADED,   /* any: send LOAD, then again */
-    MESSAGE_CHANGED,      /* VANISHED: look again */
-    MESSAGE_NOT_EMPTY,    /* CLOSE */
-    MESSAGE_SAME,         /* RENAME: both are names of one file; nothing is held, nothing is to be done */
+    MESSAGE_EXISTS =
+        1,          /* RESERVE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
+    MESSAGE_ABSENT, /* LOOKUP, REMOVE, RENAME (the old name), VANISHED: there is none */
+    MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
+    MESSAGE_CHANGED,    /* VANISHED: look again */
+    MESSAGE_NOT_EMPTY,  /* CLOSE */
+    MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
 };
 
-/* Every message has this one layout; what a type does not use is zero. In answers name[] are places: BRANCH/MIRROR/LEAF
- * for an entry in a branch, empty for the trunk. */
+/* Every message has this one layout; what a type does not use is zero. In answers name[] are places:
+ * BRANCH/MIRROR/LEAF for an entry in a branch, empty for the trunk. */
 struct message {
     uint16_t type;
     uint16_t flags;
@@ -80,6 +82,6 @@ static inline size_t message_size(const struct message *m)
 
 /* Writes it; the size, or 0 if it does not fit or a length is out of range. */
 size_t message_encode(uint8_t *to, size_t size, const struct message *);
-/* Reads it; names and text point into `bytes`. 0; -EPROTO: another version; -EBADMSG: malformed (sizes, type, a name
- * that is empty where it must not be, holds a slash or a zero, or is `.` or `..`). */
+/* Reads it; names and text point into `bytes`. 0; -EPROTO: another version; -EBADMSG: malformed (sizes, type,
+ * a name that is empty where it must not be, holds a slash or a zero, or is `.` or `..`). */
 int message_decode(struct message *, const uint8_t *bytes, size_t size);

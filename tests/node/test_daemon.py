@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""What the daemon says of itself: its counters, its crash report, its manners with the terminal."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def served(shunt, root):
+    """A root with a daemon, placement branch; stopped at the end whatever happened."""
+    shunt("start", "--root", root, "--placement", "branch", "--leaf-full", "4").check()
+    yield root
+    shunt("stop", "--root", root)
+
+
+def status_of(shunt, root):
+    return json.loads(shunt("status", "--json", "--root", root).out)[0]
+
+
+def test_counters_tell_what_was_done(shunt, served):
+    before = status_of(shunt, served)["counters"]
+    script = "mkdir d; for i in 1 2 3 4 5 6 7 8 9; do echo $i >d/$i; done; mv d/1 d/one; rm d/2"
+    shunt("exec", "--root", served, "--", "sh", "-c", f"cd {served}; {script}").check()
+    after = status_of(shunt, served)["counters"]
+    gained = {key: after[key] - before[key] for key in ("births", "redirected", "renames", "removals", "malformed")}
+    assert gained == {"births": 10, "redirected": 9, "renames": 1, "removals": 1, "malformed": 0}
+    assert after["directories"] == 2  # the root, and d, which was loaded when it was born
+
+
+def test_a_leaf_takes_as_many_names_as_it_is_told(shunt, served):
+    shunt("exec", "--root", served, "--", "sh", "-c",
+          f"mkdir {served}/d; for i in 0 1 2 3 4 5 6 7 8 9; do echo $i >{served}/d/$i; done").check()
+    leaves = sorted((served / ".shunt" / "b").glob("*/d-*/*"), key=lambda leaf: int(leaf.name))
+    assert [leaf.name for leaf in leaves] == ["0", "1", "2"]
+    assert [len(list(leaf.iterdir())) for leaf in leaves] == [4, 4, 2]
+
+
+def test_lookups_and_listings_send_no_message(shunt, served):
+    words = ["exec", "--root", served, "--", "sh", "-c"]
+    shunt(*words, f"mkdir {served}/d; for i in $(seq 50); do echo $i >{served}/d/$i; done").check()
+    before = status_of(shunt, served)["counters"]["requests"]
+    shunt(*words, f"cd {served}/d; cat * >/dev/null; ls -l >/dev/null; test -f 7; stat 1 2 3 >/dev/null").check()
+    after = status_of(shunt, served)["counters"]["requests"]
+    assert after - before == 1, "only the second status itself"
+
+
+def test_a_crash_leaves_a_backtrace_in_the_log(shunt, root):
+    shunt("start", "--root", root).check()
+    status = status_of(shunt, root)
+    os.kill(status["pid"], signal.SIGSEGV)
+    deadline = time.monotonic() + 20
+    while status_of(shunt, root)["state"] == "alive":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    log = (Path(status["run_dir"]) / "log").read_text()
+    assert "shuntd crashed: signal 11" in log
+    assert "main+0x" in log
+    shunt.run(root, ["true"]).check()  # the next session takes over
+
+
+def test_start_lets_go_of_the_terminal(build, root):
+    """A pipe that the starter holds ends with the starter: the daemon keeps none of its descriptors."""
+    command = [build / "tools" / "shunt", "start", "--root", root]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run([build / "tools" / "shunt", "stop", "--root", root], timeout=60, check=False)
