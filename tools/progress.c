@@ -35,7 +35,8 @@ void progress_line(struct progress *progress, const char *format, ...)
     va_start(arguments, format);
     fputc('\r', stderr);
     vfprintf(stderr, format, arguments);
-    fputs("\033[K" + (isatty(STDERR_FILENO) ? 0 : 3), stderr);
+    if (isatty(STDERR_FILENO))
+        fputs("\033[K", stderr);
     fflush(stderr);
     va_end(arguments);
     progress->shown = true;

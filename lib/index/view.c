@@ -4,11 +4,13 @@
 #include "index/view.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "index/lmdb_host.h"
 #include "index/store.h"
 
@@ -17,6 +19,7 @@
  * seat, and a vfork child uses its parent's. LMDB registers a reader slot with each, so they are made only as
  * they are needed. */
 #define SEATS 64
+#define LOCK_FILE_LEAST 256 /* LMDB's head of it, with one reader */
 
 struct seat {
     uint32_t taken;
@@ -253,6 +256,30 @@ static int open_env(struct view *view, const char *directory)
     return code == EBADF || code == EINVAL ? -EBADMSG : store_error(code);
 }
 
+/* LMDB trusts its files: one that was cut would be a SIGBUS at the first look behind its end. */
+static int check_size(const char *directory, const char *file, uint64_t least)
+{
+    char path[PATH_MAX];
+    struct statx stat;
+    struct text text;
+    text_init(&text, path, sizeof path);
+    text_add(&text, directory);
+    text_add(&text, file);
+    if (!text_ok(&text))
+        return -ENAMETOOLONG;
+    int code = sys_statx(AT_FDCWD, path, 0, STATX_SIZE, &stat);
+    return code != 0 ? code : stat.stx_size < least ? -EBADMSG : 0;
+}
+
+static int check_data(struct view *view, const char *directory)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    mdb_env_info(view->env, &info);
+    mdb_env_stat(view->env, &stat);
+    return check_size(directory, "/data.mdb", (info.me_last_pgno + 1) * stat.ms_psize);
+}
+
 int view_open(struct view **to, const char *directory, const struct index_stamp *expected)
 {
     struct lmdb_memory memory;
@@ -261,7 +288,11 @@ int view_open(struct view **to, const char *directory, const struct index_stamp 
         return code;
     struct view *view = lmdb_memory_take(&memory, sizeof *view);
     view->memory = memory;
-    code = open_env(view, directory);
+    code = check_size(directory, "/lock.mdb", LOCK_FILE_LEAST);
+    if (code == 0)
+        code = open_env(view, directory);
+    if (code == 0)
+        code = check_data(view, directory);
     if (code == 0)
         code = check_stamp(view, expected);
     if (code != 0) {

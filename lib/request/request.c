@@ -19,9 +19,11 @@
 #define PULSE (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives   \
                                         */
 
-/* The lanes this process has taken, in private memory; a thread has one while `busy`. */
+enum { LANE_FREE = 0, LANE_BUSY, LANE_GIVEN_UP };
+
+/* The lanes this process has taken, in private memory; a thread has one while it is not free. */
 struct held_lane {
-    uint32_t busy;
+    uint32_t busy;   /* one of the above */
     uint32_t number; /* 1 + the lane's, 0: not taken yet */
     uint32_t tag;    /* of its last request */
 };
@@ -172,28 +174,42 @@ static uint32_t claim_lane(struct request_road *mine)
     return 0;
 }
 
+/* A lane whose sender gave up is free again when the answer has come after all. */
+static bool lane_try(struct request_road *mine, struct held_lane *held)
+{
+    uint32_t seen = __atomic_load_n(&held->busy, __ATOMIC_ACQUIRE);
+    if (seen == LANE_BUSY)
+        return false;
+    if (seen == LANE_GIVEN_UP &&
+        __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE) != held->tag)
+        return false;
+    return __atomic_compare_exchange_n(&held->busy, &seen, LANE_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void lane_give(struct held_lane *held, uint32_t state)
+{
+    __atomic_store_n(&held->busy, state, __ATOMIC_RELEASE);
+}
+
 static struct held_lane *lane_take(struct request_road *mine)
 {
     for (unsigned i = 0; i < LANES_HELD; i++) {
         struct held_lane *held = &mine->held[i];
-        if (__atomic_exchange_n(&held->busy, 1, __ATOMIC_ACQUIRE) != 0)
+        if (!lane_try(mine, held))
             continue;
-        if (held->number != 0)
+        if (held->number != 0) {
+            __atomic_store_n(&mine->road->lane[held->number - 1].given_up, 0, __ATOMIC_RELEASE);
             return held;
+        }
         held->number = claim_lane(mine);
         if (held->number != 0) {
             held->tag = __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE);
             return held;
         }
-        __atomic_store_n(&held->busy, 0, __ATOMIC_RELEASE);
+        lane_give(held, LANE_FREE);
         return NULL;
     }
     return NULL;
-}
-
-static void lane_give(struct held_lane *held)
-{
-    __atomic_store_n(&held->busy, 0, __ATOMIC_RELEASE);
 }
 
 static bool lane_is_full(const struct road_lane *lane)
@@ -288,11 +304,10 @@ int request_ask(struct request_road *mine, const struct message *message, struct
         code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
     if (code == 0)
         code = read_answer(lane, answer);
+    /* The answer may still come: until then nobody else may find it there. */
     if (code == -ETIMEDOUT)
-        /* The answer may still come: the lane stays busy for good, so that nobody else finds it there. */
         __atomic_store_n(&lane->given_up, tagged.tag, __ATOMIC_RELEASE);
-    else
-        lane_give(held);
+    lane_give(held, code == -ETIMEDOUT ? LANE_GIVEN_UP : LANE_FREE);
     return code;
 }
 
@@ -302,6 +317,6 @@ int request_tell(struct request_road *mine, const struct message *message)
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     int code = put(mine->road, held->number - 1, message, false);
-    lane_give(held);
+    lane_give(held, LANE_FREE);
     return code;
 }

@@ -150,21 +150,19 @@ DOOR int lutimes(const char *path, const struct timeval times[2])
 
 DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
-    if (path != NULL)
-        settle(at, path, 0);
-    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times),
-                          set_timevals(&t, times, 0));
+    DOOR_LAUNDER(path);
+    settle(at, path, 0);
+    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times), set_timevals(&t, times, 0));
 }
 
+/* Without a path it is the descriptor itself. */
 DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
 {
-    DOOR_LAUNDER(path);
-    if (path == NULL)
-        settle(at, "", AT_EMPTY_PATH);
-    else
-        settle(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
-    return (int)DOOR_PATH(at, path, follow(flags), real.utimensat(at, path, times, flags),
-                          set_times(&t, times, flags));
+    const char *where = path;
+    DOOR_LAUNDER(where);
+    settle(at, where != NULL ? where : "",
+           where != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
+    return (int)DOOR_PATH(at, where, follow(flags), real.utimensat(at, where, times, flags), set_times(&t, times, flags));
 }
 
 DOOR int truncate(const char *path, off_t length)

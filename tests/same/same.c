@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* same ROOT PLUGIN [PART]...: makes file-system calls by the thousand beneath ROOT and prints what came of each. Run
+/* same [--every N] [--phase K] ROOT PLUGIN [PART]...: makes file-system calls by the thousand beneath ROOT and prints what came of each. Run
  * natively and under shunt, it prints the same. ROOT is an empty directory, its parent may be written to; PLUGIN is a
- * shared object to be copied and loaded. */
+ * shared object to be copied and loaded. With --every, only each Nth case is run, from the Kth on. */
 #include "same.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 static char details[16384];
 static size_t details_length;
-static unsigned cases;
+static unsigned cases, candidates, every = 1, phase;
 
 void detail(const char *format, ...)
 {
@@ -50,6 +51,11 @@ long detail_stat(long result, const struct stat *st)
     return result;
 }
 
+bool case_is_due(void)
+{
+    return candidates++ % every == phase % every;
+}
+
 void case_told(const char *call, const char *where, long result, int error, bool changes)
 {
     cases++;
@@ -70,6 +76,8 @@ void case_run(const struct call *call, enum place_base base, const struct name *
     if (!place_exists(base, name, call->traits & CALL_AT))
         return;
     if ((call->traits & CALL_WAITS && name->traits & NAME_FIFO) || (call->traits & CALL_NO_NULL && !name->text))
+        return;
+    if (!case_is_due())
         return;
     place_enter(&place, base, name);
     errno = 0;
@@ -115,19 +123,32 @@ static bool is_wanted(const char *name, char **wanted)
     return *wanted;
 }
 
+static int options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"every", required_argument, NULL, 'e'}, {"phase", required_argument, NULL, 'p'}, {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == '?')
+            return -1;
+        *(option == 'e' ? &every : &phase) = (unsigned)strtoul(optarg, NULL, 10);
+    }
+    return every > 0 ? 0 : -1;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argv[1][0] != '/') {
-        fprintf(stderr, "usage: same ROOT PLUGIN [PART]...\n");
+    if (options(argc, argv) < 0 || argc - optind < 2 || argv[optind][0] != '/') {
+        fprintf(stderr, "usage: same [--every N] [--phase K] ROOT PLUGIN [PART]...\n");
         return 2;
     }
     static char buffer[1 << 16];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     umask(022);
-    plugin = argv[2];
-    fixture_start(argv[1]);
+    plugin = argv[optind + 1];
+    fixture_start(argv[optind]);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (is_wanted(parts[i].name, argv + 3)) {
+        if (is_wanted(parts[i].name, argv + optind + 2)) {
             unsigned before = cases;
             parts[i].run();
             printf("part %s: %u cases\n", parts[i].name, cases - before);

@@ -35,6 +35,8 @@ void detail_bytes(const void *, size_t);
 /* Details of a stat that gave `result`, which is returned. */
 long detail_stat(long result, const struct stat *);
 
+/* Is the next case one of those to be run? To be asked once for each of the many. */
+bool case_is_due(void);
 /* A case whose work is done: its line, and what it changed. `call` and `where` are its first two words. */
 void case_told(const char *call, const char *where, long result, int error, bool changes);
 

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The program `same` prints what became of thousands of file-system calls; natively and under shunt it is the same.
+
+SHUNT_BUILD names the build directory (default: build/ of this repository), SHUNT_TEST_DIR a directory on the file
+system that is tested first. All cases are run in one place for each user; elsewhere each fifteenth is, another
+fifteenth in each. SHUNT_SAME_EVERY=1 runs all of them everywhere."""
+
+import contextlib
+import functools
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("SHUNT_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve()
+SHUNT = BUILD / "tools" / "shunt"
+PROGRAM = BUILD / "tests" / "same" / "same"
+PLUGIN = BUILD / "tests" / "same" / "same_plugin.so"
+
+NOBODY = 65534
+SHOWN = 40
+FOREIGN_ENVIRONMENT = re.compile(r"^(SHUNT_|LD_PRELOAD$)")
+SEEN = {"branch": ["--placement", "branch"], "auto": ["--placement", "auto"],
+        "leaves": ["--placement", "branch", "--leaf-full", "3"]}
+
+
+def works(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, check=False).returncode == 0
+
+
+@contextlib.contextmanager
+def mounted(kind):
+    """A directory on a file system of its own, in a file."""
+    with tempfile.TemporaryDirectory() as above:
+        image, point = pathlib.Path(above, "image"), pathlib.Path(above, "mounted")
+        point.mkdir()
+        os.chmod(above, 0o755)
+        with open(image, "wb") as file:
+            file.truncate(320 << 20)
+        subprocess.run([f"mkfs.{kind}", "-q", image], check=True, capture_output=True)
+        subprocess.run(["mount", "-o", "loop", image, point], check=True, capture_output=True)
+        try:
+            yield point
+        finally:
+            subprocess.run(["umount", point], check=True)
+
+
+def can_mount(kind):
+    if os.geteuid() != 0 or not shutil.which(f"mkfs.{kind}"):
+        return False
+    try:
+        with mounted(kind):
+            return True
+    except subprocess.CalledProcessError:
+        return False
+
+
+def type_of(path):
+    return subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def places():
+    """The file systems there are to test on, by name: a directory, or the kind of one to mount."""
+    first = os.environ.get("SHUNT_TEST_DIR", tempfile.gettempdir())
+    found = {"default": first}
+    if type_of(first) != "tmpfs" and os.access("/dev/shm", os.W_OK) and type_of("/dev/shm") == "tmpfs":
+        found["tmpfs"] = "/dev/shm"
+    for kind in ("xfs", "ext4"):
+        if not type_of(first).startswith(kind[:3]) and can_mount(kind):
+            found[kind] = None
+    return found
+
+
+def as_nobody(command):
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--", *command]
+
+
+def users():
+    """Who can run it here: the one who does, and nobody, if that one can be nobody and nobody can read the build."""
+    reads = as_nobody(["test", "-x", SHUNT, "-a", "-x", PROGRAM, "-a", "-r", PLUGIN])
+    return ["self", "nobody"] if os.geteuid() == 0 and works(*reads) else ["self"]
+
+
+PLACES = places()
+CASES = list(itertools.product(PLACES, users(), SEEN))
+
+
+def every(place):
+    asked = os.environ.get("SHUNT_SAME_EVERY")
+    full = "tmpfs" if "tmpfs" in PLACES else "default"
+    return int(asked) if asked else 1 if place == full else 15
+
+
+@pytest.fixture(scope="session")
+def directory_of():
+    """Gives the directory of a place, mounting it once if it must be."""
+    with contextlib.ExitStack() as stack:
+        @functools.cache
+        def directory(place):
+            return PLACES[place] or stack.enter_context(mounted(place))
+        yield directory
+
+
+@dataclass(frozen=True)
+class Run:
+    """How many of the cases are run, by whom."""
+
+    every: int
+    phase: int
+    user: str
+
+    def __call__(self, above, prefix):
+        """What the program prints, run beneath a new directory; the prefix is put before its words."""
+        above = pathlib.Path(above)
+        root = above / "root"
+        root.mkdir()
+        for path in (above, root):
+            path.chmod(0o755)
+            if self.user == "nobody":
+                os.chown(path, NOBODY, NOBODY)
+        words = [PROGRAM, f"--every={self.every}", f"--phase={self.phase}", root, PLUGIN]
+        command = [str(word) for word in [*prefix(root), *words]]
+        command = as_nobody(command) if self.user == "nobody" else command
+        kept = {key: value for key, value in os.environ.items() if not FOREIGN_ENVIRONMENT.match(key)}
+        done = subprocess.run(command, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=600,
+                              env={**kept, "LC_ALL": "C", "PATH": "/usr/bin:/bin"}, check=False)
+        assert done.returncode == 0, (f"status {done.returncode} of {' '.join(command)}\n"
+                                      f"{done.stdout[-2000:].decode(errors='replace')}\n"
+                                      f"{done.stderr[-2000:].decode(errors='replace')}")
+        return done.stdout.replace(os.fsencode(above), b"ABOVE").decode(errors="replace")
+
+
+def blocks(text):
+    """The cases of an output: for each its key, and all that was printed of it."""
+    found, pending = [], []
+    for line in text.splitlines():
+        if line.startswith("    ") and found:
+            found[-1][1].append(line)
+        elif " = " in line:
+            found.append((line.split(" = ")[0], [*pending, line]))
+            pending = []
+        else:
+            pending.append(line)
+    return [*found, ("the rest", pending)]
+
+
+def differences(native, seen):
+    """A readable comparison, empty if the outputs are the same."""
+    if native == seen:
+        return ""
+    ours, theirs = blocks(native), blocks(seen)
+    pairs = itertools.zip_longest(ours, theirs, fillvalue=("nothing", []))
+    unequal = [(a, b) for a, b in pairs if a != b]
+    lines = [f"{len(unequal)} of {len(ours)} cases differ"]
+    for (key, native_lines), (_, seen_lines) in unequal[:SHOWN]:
+        lines += [f"-- {key}"]
+        lines += [f"   native: {line}" for line in native_lines if line not in seen_lines]
+        lines += [f"   shunt:  {line}" for line in seen_lines if line not in native_lines]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("place, user, placement", CASES)
+def test_same(directory_of, place, user, placement):
+    run = Run(every(place), CASES.index((place, user, placement)), user)
+    # Both directories have names of one length, since some cases depend on how long a path is.
+    with tempfile.TemporaryDirectory(prefix="same-", dir=directory_of(place)) as above:
+        os.chmod(above, 0o755)
+        native, seen = pathlib.Path(above, "native"), pathlib.Path(above, "shunt.")
+        native.mkdir()
+        seen.mkdir()
+        expected = run(native, lambda root: [])
+        got = run(seen, lambda root: [SHUNT, "run", "--root", root, *SEEN[placement], "--"])
+        different = differences(expected, got)
+        assert not different, different
+        left = subprocess.run(["find", seen / "root", "-mindepth", "1"], capture_output=True, text=True, check=True)
+        assert left.stdout == ""
