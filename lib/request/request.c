@@ -146,18 +146,6 @@ void request_raise_generation(struct request_road *mine)
     __atomic_add_fetch(&mine->road->generation, 1, __ATOMIC_ACQ_REL);
 }
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
-/* The road is a sparse file: on a full tmpfs the first touch of a lane would be a SIGBUS in the application.
- * Asked for like this the lack of room is an error (Linux 5.14; older kernels do not know the question). */
-static bool is_backed(struct road_lane *lane)
-{
-    long code = SYS3(SYS_madvise, lane, sizeof *lane, MADV_POPULATE_WRITE);
-    return code == 0 || code == -EINVAL;
-}
-
 /* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that
  * processes do not try the same ones. A new owner goes on where the lane's counters stand. */
 static uint32_t claim_lane(struct request_road *mine)
@@ -169,7 +157,7 @@ static uint32_t claim_lane(struct request_road *mine)
         if (__atomic_load_n(&lane->owner, __ATOMIC_RELAXED) == 0 &&
             __atomic_compare_exchange_n(&lane->owner, &nobody, (uint32_t)mine->owner, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
-            return is_backed(lane) ? number + 1 : 0;
+            return number + 1;
     }
     return 0;
 }

@@ -102,22 +102,22 @@ void process_set_foreign(uint64_t device, struct dirid id)
     __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
 }
 
-static uint64_t dead_end_word(const char *path, size_t length)
+static uint64_t dead_end_word(const char *path)
 {
     uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
     uint64_t made = __atomic_load_n(&process.names_made, __ATOMIC_RELAXED);
-    return (record_hash(path, length) ^ (second << 32 | made) * 0x9e3779b97f4a7c15ull) | 1;
+    return (record_hash(path, strlen(path)) ^ (second << 32 | made) * 0x9e3779b97f4a7c15ull) | 1;
 }
 
-bool process_is_dead_end(const char *path, size_t length)
+bool process_is_dead_end(const char *path)
 {
-    uint64_t word = dead_end_word(path, length);
+    uint64_t word = dead_end_word(path);
     return __atomic_load_n(&process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)], __ATOMIC_RELAXED) == word;
 }
 
-void process_set_dead_end(const char *path, size_t length)
+void process_set_dead_end(const char *path)
 {
-    uint64_t word = dead_end_word(path, length);
+    uint64_t word = dead_end_word(path);
     __atomic_store_n(&process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)], word, __ATOMIC_RELAXED);
 }
 

@@ -54,6 +54,6 @@ void process_set_foreign(uint64_t device, struct dirid);
  * system calls to see whether the path reaches a root through a symbolic link from outside. So paths that did
  * not are remembered, for as long as the second lasts, and only until this process makes, moves or links a
  * name: an alias that another process makes is seen a second later at the latest. The path is absolute. */
-bool process_is_dead_end(const char *path, size_t length);
-void process_set_dead_end(const char *path, size_t length);
+bool process_is_dead_end(const char *path);
+void process_set_dead_end(const char *path);
 void process_made_name(void);

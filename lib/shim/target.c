@@ -270,52 +270,43 @@ static int resolve(struct target *t, int at, const char *path, unsigned want)
     return how;
 }
 
-/* Names that shunt keeps for itself do not exist for an application. */
-static void hide_own(struct target *t)
-{
-    if (layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id)))
-        t->found.known = false;
-}
-
 static bool is_own(const struct target *t)
 {
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-/* A path whose text is foreign, and which the file system did not find. The end may be a link, so the parent
- * alone is a dead end only if nothing is there. */
-static int find_alias(struct target *t, int at, const char *path, unsigned want)
+/* TARGET_ALIAS of an absolute path that was seen to lead nowhere; the only thing that a failed search outside all roots
+ * pays for. */
+static bool is_dead_end(const char *path, unsigned want)
 {
-    struct path_parts parts;
-    path_split(&parts, path);
-    if (path[0] == '/' && process_is_dead_end(path, parts.parent_length + parts.length))
-        return TARGET_COLD;
+    return (want & TARGET_ALIAS) && path[0] == '/' && process_is_dead_end(path);
+}
+
+static int find_beneath(struct target *t, int at, const char *path, unsigned want)
+{
+    if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
+        return -ENOMEM;
     int how = resolve(t, at, path, want);
-    if (how == TARGET_COLD && path[0] == '/')
-        process_set_dead_end(path, parts.parent_length + parts.length);
-    return how;
+    if (how != TARGET_HOT || !is_own(t))
+        return how;
+    t->found.known = false; /* names that shunt keeps for itself do not exist for an application */
+    return want & TARGET_MAKES ? -EPERM : -ENOENT;
 }
 
 int target_find(struct target *t, int at, const char *path, unsigned want)
 {
-    if (!process_has_roots() || path == NULL || path[0] == '\0')
+    if (!process_has_roots() || path == NULL || path[0] == '\0' || is_dead_end(path, want))
         return TARGET_COLD;
     t->scratch = NULL;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
     int how = TARGET_COLD;
     if (want & TARGET_MAKES)
         process_made_name();
-    if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS)))) {
-        if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
-            return -ENOMEM;
-        how = verdict == PATH_FOREIGN && (want & TARGET_ALIAS) ? find_alias(t, at, path, want)
-                                                               : resolve(t, at, path, want);
-        if (how == TARGET_HOT && is_own(t)) {
-            hide_own(t);
-            how = want & TARGET_MAKES ? -EPERM : -ENOENT;
-        }
-    }
-    if (how != TARGET_HOT && t->scratch != NULL)
+    if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
+        how = find_beneath(t, at, path, want);
+    if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) && path[0] == '/')
+        process_set_dead_end(path);
+    if (how != TARGET_HOT)
         scratch_give(t->scratch);
     return verdict == PATH_IS_ROOT && how == TARGET_COLD ? TARGET_ROOT : how;
 }
