@@ -137,15 +137,14 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     return code == -ENOENT ? SERVE_ANSWER : code;
 }
 
-/* An entry in a branch is taken off only if the disk agrees: an inode number may have come again at the same
- * place. One in the trunk would be found again there. */
+/* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
+ * the call that found nothing may have missed something else, as where a link leads. */
 static bool is_still_there(const struct shuntd *shuntd, const struct home_dir *dir,
                            const struct record_entry *entry, const struct message *message)
 {
     char path[PATH_MAX];
     struct statx stat;
-    return entry->branch != 0 &&
-           serve_path(shuntd, dir, entry, message->name[0], message->name_length[0], path) == 0 &&
+    return serve_path(shuntd, dir, entry, message->name[0], message->name_length[0], path) == 0 &&
            sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0;
 }
 

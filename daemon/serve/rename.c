@@ -78,19 +78,21 @@ static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind,
     return flight;
 }
 
-/* Readers meet the old name as dying and a new one as pending; a name that is replaced, or exchanged, stays
- * as it is: at its place there is a file at every moment. */
+/* Readers meet the old name as dying and a new one as pending. So is a name that is replaced, or exchanged,
+ * but in its old place: there is a file there at every moment, and which one it is, is to be looked at. */
 static int tell_index(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
 {
     struct record_entry dying = from->before, pending = to->place;
     dying.state = RECORD_DYING;
+    if (from->exchange)
+        dying.state = RECORD_PENDING;
     pending.state = RECORD_PENDING;
-    pending.type = from->before.type;
-    pending.ino = 0;
-    int code = 0;
-    if (!from->exchange)
-        code = index_put_entry(shuntd->index, from->dir->id, from->name, from->length, &dying);
-    if (code == 0 && !to->had_before)
+    if (!to->had_before) {
+        pending.type = from->before.type;
+        pending.ino = 0;
+    }
+    int code = index_put_entry(shuntd->index, from->dir->id, from->name, from->length, &dying);
+    if (code == 0)
         code = index_put_entry(shuntd->index, to->dir->id, to->name, to->length, &pending);
     if (code == 0 && from->before.branch != 0)
         code = home_dir_touch(shuntd, from->dir);
@@ -134,12 +136,12 @@ int serve_rename(struct shuntd *shuntd, const struct listen_request *request, st
         answer->result = MESSAGE_ABSENT;
         return SERVE_ANSWER;
     }
-    if (two.there[1] && two.entry[0].ino == two.entry[1].ino) {
-        answer->result = MESSAGE_SAME;
-        return SERVE_ANSWER;
-    }
     if (two.there[1] && (request->message.flags & MESSAGE_NOREPLACE)) {
         answer->result = -EEXIST;
+        return SERVE_ANSWER;
+    }
+    if (two.there[1] && two.entry[0].ino == two.entry[1].ino) {
+        answer->result = MESSAGE_SAME;
         return SERVE_ANSWER;
     }
     int code = choose(shuntd, request, &two, &place);
@@ -172,6 +174,18 @@ static int replaced_directory(struct shuntd *shuntd, struct dirid id)
     return index_del_dir(shuntd->index, id);
 }
 
+/* What is known of the places of directories, in three steps: the second must not meet the first's. */
+static void exchanged_directories(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+{
+    static const char aside[] = "//"; /* no place has that name */
+    char old_path[PATH_MAX], new_path[PATH_MAX];
+    path_of(from, old_path);
+    path_of(to, new_path);
+    home_dirs_moved(shuntd->home, old_path, aside);
+    home_dirs_moved(shuntd->home, new_path, old_path);
+    home_dirs_moved(shuntd->home, aside, new_path);
+}
+
 /* Place stays with name; what lies there has changed hands. */
 static int exchanged(struct shuntd *shuntd, struct flight *from, struct flight *to)
 {
@@ -180,6 +194,7 @@ static int exchanged(struct shuntd *shuntd, struct flight *from, struct flight *
     first.ino = to->before.ino;
     second.type = from->before.type;
     second.ino = from->before.ino;
+    exchanged_directories(shuntd, from, to);
     from->before = first;
     to->before = second;
     int code = serve_ended_badly(shuntd, from);

@@ -33,13 +33,20 @@ static inline long door_answer(long result)
         int how_ = target_find(&t, AT, PATH, WANT);                                                          \
         if (how_ == TARGET_HOT) {                                                                            \
             answer_ = door_answer(OURS);                                                                     \
+        } else if (how_ == -ENOTDIR || how_ == -ELOOP) { /* unless the kernel objects to something else */   \
+            answer_ = (REAL);                                                                                \
+            if (answer_ == -1 && errno == ENOENT)                                                            \
+                errno = -how_;                                                                               \
         } else if (how_ < 0) {                                                                               \
             answer_ = door_answer(how_);                                                                     \
         } else {                                                                                             \
             answer_ = (REAL);                                                                                \
             if (answer_ == -1 && errno == ENOENT && process_has_roots() && !((WANT)&TARGET_MAKES)) {         \
-                if (target_find(&t, AT, PATH, (WANT) | TARGET_ALIAS) == TARGET_HOT)                          \
+                how_ = target_find(&t, AT, PATH, (WANT) | TARGET_ALIAS);                                     \
+                if (how_ == TARGET_HOT)                                                                      \
                     answer_ = door_answer(OURS);                                                             \
+                else if (how_ < 0)                                                                           \
+                    answer_ = door_answer(how_);                                                             \
             }                                                                                                \
         }                                                                                                    \
         answer_;                                                                                             \

@@ -26,8 +26,7 @@ static int canonical(struct target *t, char *to)
     strcpy(parent + t->parent_length, ".");
     if (real.realpath(parent, to) == NULL)
         return -errno;
-    text_init(&text, to, PATH_MAX);
-    text.length = strlen(to);
+    text = (struct text){.at = to, .size = PATH_MAX, .length = strlen(to)};
     if (text.length > 1)
         text_add(&text, "/");
     text_bytes(&text, t->name, t->length);
@@ -39,12 +38,25 @@ static char *give(const char *from, char *to)
     return to != NULL ? strcpy(to, from) : strdup(from);
 }
 
+/* libc resolves text of any length, so long as what it means is short: repeated slashes are taken out. */
+static const char *shortened(const char *path, char *to)
+{
+    size_t length = 0;
+    if (path == NULL || strnlen(path, PATH_MAX) < PATH_MAX)
+        return path;
+    for (; *path != '\0' && length + 1 < PATH_MAX; path++)
+        if (path[0] != '/' || path[1] != '/')
+            to[length++] = *path;
+    to[length] = '\0';
+    return to;
+}
+
 /* 1: ours, *answer is set (NULL with errno); 0: libc's business. */
 static int resolve(const char *path, char *to, char **answer, unsigned want)
 {
     struct target t;
-    char buffer[PATH_MAX];
-    int how = target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | want);
+    char buffer[PATH_MAX], words[PATH_MAX];
+    int how = target_find(&t, AT_FDCWD, shortened(path, words), TARGET_FOLLOW | want);
     if (how == TARGET_COLD || how == TARGET_ROOT)
         return 0;
     *answer = NULL;

@@ -24,9 +24,12 @@ static DIR *not_a_directory(int at, const char *path)
 {
     struct target t;
     int saved = errno;
-    if (saved == ENOENT && target_find(&t, at, path, TARGET_FOLLOW) == TARGET_HOT) {
+    int how = saved == ENOENT ? target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_COLD;
+    if (how == TARGET_HOT) {
         saved = target_is_away(&t) ? ENOTDIR : ENOENT;
         target_done(&t);
+    } else if (how < 0) {
+        saved = -how;
     }
     errno = saved;
     return NULL;
@@ -41,6 +44,12 @@ DOOR DIR *opendir(const char *path)
     return stream != NULL ? stream_over(stream) : not_a_directory(AT_FDCWD, path);
 }
 
+/* What O_PATH gave cannot be read. */
+static bool is_only_a_path(int fd)
+{
+    return SYS3(SYS_fcntl, fd, F_GETFL, 0) & O_PATH;
+}
+
 /* On failure the descriptor stays the caller's, so what libc's stream would close is a duplicate. */
 DOOR DIR *fdopendir(int fd)
 {
@@ -51,7 +60,7 @@ DOOR DIR *fdopendir(int fd)
     if (code < 0)
         return door_answer(code), NULL;
     DIR *stream = real.fdopendir(fd);
-    if (code == 1 && stream != NULL) {
+    if (code == 1 && stream != NULL && !is_only_a_path(fd)) {
         sys_lseek(fd, 0, SEEK_SET);
         stream = stream_over(stream);
     }
@@ -222,8 +231,12 @@ static int open_ours(int at, const char *path, DIR **stream)
 #define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                           \
     DIR *stream;                                                                                             \
     int how = open_ours(AT, PATH, &stream);                                                                  \
-    if (how == 0)                                                                                            \
-        return REAL;                                                                                         \
+    if (how == 0) {                                                                                          \
+        how = REAL;                                                                                          \
+        if (how < 0 && process_has_roots())                                                                  \
+            not_a_directory(AT, PATH);                                                                       \
+        return how;                                                                                          \
+    }                                                                                                        \
     return how < 0 ? -1                                                                                      \
                    : scan(ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER),             \
                           (shim_order64 *)(ORDER))

@@ -13,17 +13,57 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "base/text.h"
 #include "shim/door.h"
 
-static void promote(int at, const char *path)
+static void promote_one(int at, const char *path)
 {
     struct target t;
-    int saved = errno;
     if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_HOT)
         operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
+}
+
+#define LINE_MAX_OF_KERNEL 256
+#define INTERPRETERS_MAX 5 /* the kernel's depth of scripts that interpret scripts */
+
+/* The interpreter that a script's first line names; false if there is none. */
+static bool interpreter_of(int at, const char *path, char line[LINE_MAX_OF_KERNEL + 1])
+{
+    struct statx stat;
+    if (path == NULL || sys_statx(at, path, 0, STATX_TYPE, &stat) != 0 || !S_ISREG(stat.stx_mode))
+        return false;
+    int fd = sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    long length = SYS3(SYS_read, fd, line, LINE_MAX_OF_KERNEL);
+    sys_close(fd);
+    line[length > 0 ? length : 0] = '\0';
+    if (strncmp(line, "#!", 2) != 0)
+        return false;
+    size_t start = 2 + strspn(line + 2, " \t"), end = start + strcspn(line + start, " \t\n");
+    memmove(line, line + start, end - start);
+    line[end - start] = '\0';
+    return end > start;
+}
+
+/* The kernel looks for a script's interpreter by itself, too. */
+static void promote(int at, const char *path)
+{
+    char lines[2][LINE_MAX_OF_KERNEL + 1];
+    int saved = errno;
+    if (!process_has_roots())
+        return;
+    promote_one(at, path);
+    for (int i = 0; i < INTERPRETERS_MAX && interpreter_of(at, path, lines[i % 2]); i++) {
+        at = AT_FDCWD;
+        path = lines[i % 2];
+        promote_one(at, path);
+    }
     errno = saved;
 }
 

@@ -90,6 +90,12 @@ static void settle(int at, const char *path, int flags)
     errno = saved;
 }
 
+/* An access time alone leaves the rest to what it was. */
+static bool sets_mtime(const struct timespec times[2])
+{
+    return times == NULL || times[1].tv_nsec != UTIME_OMIT;
+}
+
 static long set_times(struct target *to, const struct timespec times[2], int flags)
 {
     long code = TARGET_CALL(to, sys_utimensat(to->real_at, to->real_path, times, flags));
@@ -152,7 +158,8 @@ DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
     settle(at, path, 0);
-    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times), set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times),
+                          set_timevals(&t, times, 0));
 }
 
 /* Without a path it is the descriptor itself. */
@@ -160,9 +167,11 @@ DOOR int utimensat(int at, const char *path, const struct timespec times[2], int
 {
     const char *where = path;
     DOOR_LAUNDER(where);
-    settle(at, where != NULL ? where : "",
-           where != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
-    return (int)DOOR_PATH(at, where, follow(flags), real.utimensat(at, where, times, flags), set_times(&t, times, flags));
+    if (sets_mtime(times))
+        settle(at, where != NULL ? where : "",
+               where != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
+    return (int)DOOR_PATH(at, where, follow(flags), real.utimensat(at, where, times, flags),
+                          set_times(&t, times, flags));
 }
 
 DOOR int truncate(const char *path, off_t length)
@@ -257,7 +266,8 @@ DOOR int fchown(int fd, uid_t user, gid_t group)
 DOOR int futimens(int fd, const struct timespec times[2])
 {
     process_has_roots();
-    settle(fd, "", AT_EMPTY_PATH);
+    if (sets_mtime(times))
+        settle(fd, "", AT_EMPTY_PATH);
     return real.futimens(fd, times);
 }
 

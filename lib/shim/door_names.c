@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,16 @@ DOOR int unlink(const char *path)
     return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.unlink(path), operate_unlink(&t));
 }
 
+/* `.` and `..` the kernel refuses to remove before it asks what they are. */
+static bool ends_in_dots(const char *path)
+{
+    struct path_parts parts;
+    if (path == NULL)
+        return false;
+    path_split(&parts, path);
+    return parts.last == PATH_DOTS;
+}
+
 /* A root is like a mount point: it can be emptied, not removed or renamed. */
 static int remove_directory(int at, const char *path, int (*original)(int, const char *))
 {
@@ -26,7 +37,7 @@ static int remove_directory(int at, const char *path, int (*original)(int, const
     int how = target_find(&t, at, path, TARGET_MAKES);
     if (how == TARGET_HOT)
         return (int)door_answer(operate_rmdir(&t));
-    if (how == TARGET_ROOT)
+    if (how == TARGET_ROOT && !ends_in_dots(path))
         how = -EBUSY;
     return how < 0 ? (int)door_answer(how) : original(at, path);
 }
@@ -108,14 +119,34 @@ static int find_sides(struct side *from, int from_at, const char *from_path, uns
     return one < 0 ? one : two;
 }
 
+/* The parent of the first path is looked for before that of the second. */
+static int first_error(int from_at, const char *from, int error)
+{
+    struct side side;
+    int code = find_side(&side, from_at, from, TARGET_MAKES);
+    drop(&side);
+    if (code < 0 || code == TARGET_HOT)
+        return code < 0 ? code : error;
+    code = from == NULL ? -EFAULT : from[0] == '\0' ? -ENOENT : target_outside(from_at, from);
+    return code == 0 || code == -EBUSY || code == -ENAMETOOLONG ? error : code;
+}
+
 static int rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
 {
     struct side one, two;
+    const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
+    *how = TARGET_COLD;
+    if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
+        return 0; /* the kernel says so */
     *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_rename(&one, &two, flags));
+    if (*how == TARGET_ROOT && (ends_in_dots(from) || ends_in_dots(to)))
+        *how = TARGET_COLD; /* the kernel says EBUSY itself */
     if (*how == TARGET_ROOT)
         return (int)door_answer(-EBUSY);
+    if (*how == -ENOTDIR || *how == -ELOOP)
+        return (int)door_answer(first_error(from_at, from, *how));
     return *how < 0 ? (int)door_answer(*how) : 0;
 }
 
@@ -148,12 +179,19 @@ DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, uns
 
 static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
 {
+    struct stat stat;
+    *how = TARGET_COLD;
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return 0; /* the kernel says so */
     struct side one, two;
     *how =
         find_sides(&one, from_at, from,
                    flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at, to);
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_link(&one, &two, flags));
+    if ((*how == -ENOTDIR || *how == -ELOOP) &&
+        fstatat(from_at, from, &stat, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        return -1; /* the first path's error goes first */
     if (*how == TARGET_ROOT)
         *how = TARGET_COLD; /* a directory: the kernel says EPERM, or EEXIST */
     return *how < 0 ? (int)door_answer(*how) : 0;
@@ -181,6 +219,8 @@ DOOR int symlink(const char *text, const char *path)
 {
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
+    if (text == NULL || *text == '\0')
+        return real.symlink(text, path); /* the kernel looks at the text first */
     return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.symlink(text, path),
                           operate_make(&t, S_IFLNK, 0, text));
 }
@@ -189,6 +229,8 @@ DOOR int symlinkat(const char *text, int at, const char *path)
 {
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
+    if (text == NULL || *text == '\0')
+        return real.symlinkat(text, at, path);
     return (int)DOOR_PATH(at, path, TARGET_MAKES, real.symlinkat(text, at, path),
                           operate_make(&t, S_IFLNK, 0, text));
 }

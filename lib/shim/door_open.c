@@ -10,8 +10,9 @@
 /* Which names an open makes or follows. */
 static unsigned want_of(int flags)
 {
-    unsigned want = flags & O_CREAT ? TARGET_MAKES : 0;
-    if (!(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
+    bool creates = (flags & O_CREAT) && !(flags & O_PATH); /* O_PATH makes little of other flags */
+    unsigned want = creates ? TARGET_MAKES : 0;
+    if (!(flags & O_NOFOLLOW) && !(creates && (flags & O_EXCL)))
         want |= TARGET_FOLLOW;
     return want;
 }

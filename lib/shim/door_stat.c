@@ -36,6 +36,8 @@ static int patch(int code, struct stat *stat, int at, const char *path, int flag
     if (code != 0 || process.count == 0 || !S_ISDIR(stat->st_mode))
         return code;
     int saved = errno;
+    if (stat->st_nlink > 2 && directory_is_root(stat->st_dev, stat->st_ino))
+        stat->st_nlink--;
     if (directory_times(at, path, flags, stat->st_dev, &times) == 1) {
         if (times.modified > ns_of(stat->st_mtim))
             stat->st_mtim = clock_split(times.modified);
@@ -174,6 +176,8 @@ static int patch_statx(int code, struct statx *stat, int at, const char *path, i
     if (code != 0 || process.count == 0 || !S_ISDIR(stat->stx_mode))
         return code;
     int saved = errno;
+    if (stat->stx_nlink > 2 && directory_is_root(names_device(stat), stat->stx_ino))
+        stat->stx_nlink--;
     if (directory_times(at, path, flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW), 0, &times) == 1) {
         if (times.modified > ns_of(split(stat->stx_mtime)))
             set(&stat->stx_mtime, times.modified);

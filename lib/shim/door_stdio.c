@@ -49,6 +49,8 @@ static FILE *stream_on(int fd, const char *mode)
         errno = -fd;
         return NULL;
     }
+    if (*mode == 'a' && strchr(mode, '+') == NULL) /* as fopen does */
+        sys_lseek(fd, 0, SEEK_END);
     FILE *stream = fdopen(fd, mode);
     if (stream == NULL)
         sys_close(fd);

@@ -18,10 +18,10 @@
 static bool is_ours(const char *template)
 {
     struct target t;
-    if (!process_has_roots() || target_find(&t, AT_FDCWD, template, TARGET_MAKES) != TARGET_HOT)
-        return false;
-    target_done(&t);
-    return true;
+    int how = process_has_roots() ? target_find(&t, AT_FDCWD, template, TARGET_MAKES) : TARGET_COLD;
+    if (how == TARGET_HOT)
+        target_done(&t);
+    return how == TARGET_HOT || how < 0; /* what is wrong is found again when it is made */
 }
 
 static char *place_of_x(char *template, int suffix)

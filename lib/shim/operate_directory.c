@@ -72,6 +72,14 @@ int directory_sync(int fd)
     return about(fd, "", AT_EMPTY_PATH, MESSAGE_SYNC);
 }
 
+bool directory_is_root(uint64_t device, uint64_t inode)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (process.roots[i].device == device && process.roots[i].id.ino == inode)
+            return true;
+    return false;
+}
+
 int directory_times(int at, const char *path, int flags, uint64_t device, struct directory_times *times)
 {
     struct names_root *root = NULL;

@@ -11,10 +11,26 @@
 #include "shim/birth.h"
 #include "shim/operations.h"
 
+/* The words without a slash behind them, which would lead through a link. */
+static const char *without_slash(struct target *t)
+{
+    size_t length = t->parent_length + t->length;
+    if (!t->slash || length >= PATH_MAX)
+        return t->real_path;
+    if (target_is_away(t)) /* target_place has added one slash */
+        length = strlen(t->real_path) - 1;
+    else
+        memcpy(t->scratch->real, t->path, length);
+    t->scratch->real[length] = '\0';
+    return t->scratch->real;
+}
+
+/* Is what is known of the name true? 0, -ENOENT, or another -errno. */
 static int there(struct target *t)
 {
     struct statx stat;
-    return (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    return (int)TARGET_CALL(t,
+                            sys_statx(t->real_at, without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
 }
 
 /* A file that is known. -ENOENT: it is not there after all. */
@@ -76,8 +92,14 @@ static int open_once(struct target *t, int flags, mode_t mode)
 int operate_open(struct target *t, int flags, mode_t mode)
 {
     int fd;
-    if ((flags & O_TMPFILE) == O_TMPFILE)
-        fd = sys_openat(t->at, t->path, flags, mode); /* a directory's, and without a name */
+    if (flags & O_PATH)
+        flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        fd = -EINVAL;
+    else if ((flags & O_CREAT) && t->slash)
+        fd = -EISDIR;
+    else if ((flags & O_TMPFILE) == O_TMPFILE)
+        fd = target_is_away(t) ? -ENOTDIR : sys_openat(t->at, t->path, flags, mode); /* it gets no name */
     else
         do
             fd = open_once(t, flags, mode);
@@ -86,13 +108,13 @@ int operate_open(struct target *t, int flags, mode_t mode)
     return fd;
 }
 
-static int make_real(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+static int make_at(int at, const char *path, mode_t type_and_mode, dev_t device, const char *link_text)
 {
     if (S_ISDIR(type_and_mode))
-        return sys_mkdirat(t->real_at, t->real_path, type_and_mode & 07777);
+        return sys_mkdirat(at, path, type_and_mode & 07777);
     if (S_ISLNK(type_and_mode))
-        return sys_symlinkat(link_text, t->real_at, t->real_path);
-    return (int)SYS4(SYS_mknodat, t->real_at, t->real_path, type_and_mode, device);
+        return sys_symlinkat(link_text, at, path);
+    return (int)SYS4(SYS_mknodat, at, path, type_and_mode, device);
 }
 
 static int make_once(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
@@ -104,7 +126,7 @@ static int make_once(struct target *t, mode_t type_and_mode, dev_t device, const
     code = birth_reserve(t, (uint8_t)(type_and_mode >> 12 & 15), 0);
     if (code != 0)
         return code;
-    code = make_real(t, type_and_mode, device, link_text);
+    code = make_at(t->real_at, t->real_path, type_and_mode, device, link_text);
     if (code == -EEXIST)
         return found_instead(t) == -EAGAIN ? -EEXIST : -EIO;
     if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW,
@@ -119,11 +141,11 @@ int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const cha
 {
     int code;
     if (t->slash && !S_ISDIR(type_and_mode)) {
-        t->real_at = t->at;
-        t->real_path = t->path;
-        code = t->found.known && t->found.entry.type != DT_DIR
-                   ? -ENOTDIR
-                   : make_real(t, type_and_mode, device, link_text);
+        code = t->found.known ? there(t) : -ENOENT;
+        if (code == 0 || code == -ENOTDIR)
+            code = -EEXIST;
+        else if (code == -ENOENT)
+            code = make_at(t->at, t->path, type_and_mode, device, link_text);
     } else {
         do
             code = make_once(t, type_and_mode, device, link_text);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "shim/birth.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
@@ -46,19 +47,48 @@ static int make_bare(struct target *to, struct dirid *gone)
     return code == MESSAGE_NOT_EMPTY ? -ENOTEMPTY : code < 0 ? code : 0;
 }
 
-/* The rules that the trunk alone would not know. 0 to go on. */
+/* Is the directory `from` the parent of `to`, or one above? Climbs from there to the root. */
+static bool lies_in(struct target *to, struct target *from)
+{
+    struct statx stat, above;
+    struct text text;
+    text_init(&text, to->scratch->text[0], PATH_MAX);
+    text_bytes(&text, to->path, to->parent_length);
+    text_add(&text, ".");
+    if (sys_statx(from->at, from->path, AT_SYMLINK_NOFOLLOW, KIND, &stat) != 0)
+        return false;
+    struct dirid id = dirid_of(&stat), at = to->dir;
+    while (!dirid_equal(at, id) && !dirid_equal(at, to->root->id)) {
+        text_add(&text, "/..");
+        if (!text_ok(&text) || sys_statx(to->at, text.at, 0, KIND, &above) != 0)
+            return false;
+        at = dirid_of(&above);
+    }
+    return dirid_equal(at, id);
+}
+
+static bool same_name(const struct target *a, const struct target *b)
+{
+    return dirid_equal(a->dir, b->dir) && a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
+}
+
+/* The rules that the trunk alone would not know, in the kernel's order. 0 to go on. */
 static int check_kinds(struct target *from, struct target *to, unsigned flags, struct dirid *gone)
 {
-    bool dir = is_type(from, DT_DIR);
-    if ((from->slash || to->slash) && !dir)
-        return is_type(from, DT_LNK) || !from->found.known ? 0 : -ENOTDIR;
-    if (flags & RENAME_EXCHANGE)
+    bool dir = is_type(from, DT_DIR), onto_dir = is_type(to, DT_DIR), exchange = flags & RENAME_EXCHANGE;
+    if ((flags & RENAME_NOREPLACE || exchange) && to->found.known != exchange)
+        return 0; /* the daemon says so */
+    if ((!dir && (from->slash || (to->slash && !exchange))) || (exchange && to->slash && !onto_dir))
+        return -ENOTDIR;
+    if (exchange || same_name(from, to))
         return 0;
-    if ((flags & RENAME_NOREPLACE) && to->found.known)
-        return 0;
+    if (dir && lies_in(to, from))
+        return -EINVAL;
+    if (onto_dir && lies_in(from, to))
+        return -ENOTEMPTY;
     if (dir && target_is_away(to))
         return -ENOTDIR;
-    return dir && is_type(to, DT_DIR) ? make_bare(to, gone) : 0;
+    return dir && onto_dir ? make_bare(to, gone) : 0;
 }
 
 /* Only regular files live in branches: what trades places with, or replaces, a file there has it moved first.
@@ -123,8 +153,10 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
         return -ENOENT;
     if (code == 0)
         code = check_kinds(from, to, flags, &gone);
-    if (code == 0)
+    if (code == 0 && !((flags & RENAME_NOREPLACE) && to->found.known))
         code = promote_for(to, from);
+    if (code == -ENOENT && !to->found.known)
+        code = 0; /* what was to be replaced has gone meanwhile */
     if (code == 0 && (flags & RENAME_EXCHANGE))
         code = promote_for(from, to);
     if (code == 0)
@@ -136,13 +168,35 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
     return code == 0 || code == MESSAGE_EXISTS ? rename_held(from, to, flags, gone) : code;
 }
 
+/* What lies outside under that name, itself: a slash behind it, which the kernel does not follow here, is not
+ * given on. */
+static int stat_outside(const struct side *side, char *text, bool *slash, struct statx *stat)
+{
+    struct path_parts parts;
+    path_split(&parts, side->path);
+    size_t length = parts.parent_length + parts.length;
+    if (length >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(text, side->path, length);
+    text[length] = '\0';
+    *slash = parts.slash;
+    return sys_statx(side->at, text, AT_SYMLINK_NOFOLLOW, KIND, stat);
+}
+
 /* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors behind: EXDEV,
  * as between two mounts, and mv copies. */
 static int rename_out(struct target *from, const struct side *to, unsigned flags)
 {
     struct message gone = {.type = MESSAGE_GONE};
+    struct statx stat;
+    bool slash = false;
+    int there = stat_outside(to, from->scratch->text[0], &slash, &stat);
+    if (from->found.known && (flags & RENAME_NOREPLACE) && there == 0)
+        return -EEXIST;
     if (is_type(from, DT_DIR) || (flags & RENAME_EXCHANGE))
         return -EXDEV;
+    if (from->found.known && (from->slash || slash))
+        return -ENOTDIR;
     if (!from->found.known)
         return sys_renameat2(from->at, from->path, to->at, to->path, flags);
     int code = hold_name(from, MESSAGE_REMOVE);
@@ -182,17 +236,22 @@ static int confirm_there(struct target *to)
 static int rename_in(const struct side *from, struct target *to, unsigned flags)
 {
     struct statx stat;
-    int code = sys_statx(from->at, from->path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
+    bool slash;
+    int code = stat_outside(from, to->scratch->text[0], &slash, &stat);
     if (code != 0)
         return code;
+    if ((flags & RENAME_NOREPLACE) && to->found.known && to->found.entry.state != RECORD_DYING)
+        return -EEXIST;
     if (S_ISDIR(stat.stx_mode) || (flags & RENAME_EXCHANGE))
         return -EXDEV;
-    if (to->slash)
+    if (slash || to->slash)
         return -ENOTDIR;
     if (is_type(to, DT_DIR))
         return flags & RENAME_NOREPLACE ? -EEXIST : -EISDIR;
     if (!S_ISREG(stat.stx_mode))
         code = promote_target(to);
+    if (code == -ENOENT && !to->found.known)
+        code = 0;
     if (code == 0)
         code = hold_for(to, (uint8_t)(stat.stx_mode >> 12 & 15));
     if (code != 0)
@@ -205,13 +264,27 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
     return code;
 }
 
+/* What the kernel says of two paths before it looks at any of them. */
+static int check_words(const char *from, const char *to)
+{
+    if (from == NULL)
+        return -EFAULT;
+    if (from[0] == '\0')
+        return -ENOENT;
+    return to == NULL ? -EFAULT : to[0] == '\0' ? -ENOENT : 0;
+}
+
 int operate_rename(struct side *from, struct side *to, unsigned flags)
 {
-    int code = 0;
-    if (!from->hot)
+    int code = check_words(from->path, to->path);
+    if (code == 0 && !from->hot)
         code = target_outside(from->at, from->path);
     if (code == 0 && !to->hot)
         code = target_outside(to->at, to->path);
+    if (code == -EBUSY && (flags & RENAME_NOREPLACE) && from->hot)
+        code = -EEXIST;
+    if (code == -ENAMETOOLONG && from->hot && !from->target.found.known)
+        code = -ENOENT;
     if (code != 0)
         ; /* and nothing is done */
     else if (!from->hot)
@@ -249,8 +322,11 @@ static int link_once(struct side *from, struct target *to, int flags)
 {
     struct statx stat, there;
     int code = stat_side(from, flags, &stat);
-    if (code == 0 && to->found.known)
-        code = stat_of(to, &there) == 0 ? -EEXIST : 0;
+    if (code == 0 && to->found.known) {
+        code = stat_of(to, &there) == -ENOENT ? 0 : -EEXIST;
+        if (to->slash && is_type(to, DT_LNK) && to->found.entry.state != RECORD_DYING)
+            code = -EEXIST;
+    }
     if (code == 0 && to->slash)
         code = -ENOENT;
     if (code == 0)
@@ -265,13 +341,23 @@ static int link_once(struct side *from, struct target *to, int flags)
     return code;
 }
 
+static int link_out(struct target *from, const struct side *to, int flags)
+{
+    struct statx stat;
+    int code = to->path == NULL ? -EFAULT : stat_of(from, &stat);
+    if (code == 0)
+        code = to->path[0] == '\0' ? -ENOENT : target_outside(to->at, to->path);
+    if (code != 0)
+        return code == -EBUSY ? -EEXIST : code;
+    return (int)TARGET_CALL(
+        from, sys_linkat(from->real_at, from->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
+}
+
 int operate_link(struct side *from, struct side *to, int flags)
 {
     int code;
     if (!to->hot) {
-        struct target *f = &from->target;
-        code = (int)TARGET_CALL(
-            f, sys_linkat(f->real_at, f->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
+        code = link_out(&from->target, to, flags);
     } else if (from->hot && from->target.root != to->target.root) {
         code = -EXDEV;
     } else {

@@ -175,7 +175,11 @@ static size_t resolve_doubtful(const struct listing_at *at, char *bytes, size_t 
 long stream_fill(struct listing_at *at, char *to, size_t size)
 {
     struct filling filling = {.to = to, .size = size, .position = at->position};
+    struct statx stat;
     long kept;
+    if (at->position < 2 && sys_statx(at->fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 &&
+        stat.stx_nlink == 0)
+        return 0; /* it was removed: not even the dots are left */
     do {
         filling.used = 0;
         filling.doubtful = false;

@@ -14,6 +14,7 @@
 
 #define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */
 #define TRIES_MAX 1000
+#define SEEN_MAX 3
 #define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE)
 
 /* What the text says with respect to all roots. A root that was given through a symbolic link is known by
@@ -175,9 +176,11 @@ static int missing_parent(int at, char *text)
         *end = kept;
         if (code == -ENOENT)
             continue;
-        if (code != 0 || target_find(&first, at, text, TARGET_FOLLOW) != TARGET_HOT)
+        if (code != 0 || target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) != TARGET_HOT)
             return TARGET_COLD;
-        code = target_is_away(&first) ? -ENOTDIR : TARGET_COLD;
+        code = (int)TARGET_CALL(
+            &first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+        code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_COLD;
         target_done(&first);
         return code;
     }
@@ -185,21 +188,22 @@ static int missing_parent(int at, char *text)
 }
 
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, int at, const char *path, char *text, unsigned want)
+static int find_parent(struct target *t, int at, const char *path, char *text)
 {
     struct path_parts parts;
     struct statx stat;
     path_split(&parts, path);
     set_words(t, at, path, &parts);
-    if (parts.last != PATH_NAME || parts.length > RECORD_NAME_MAX ||
-        parts.parent_length + parts.length >= PATH_MAX)
+    if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) ||
+        parts.length > RECORD_NAME_MAX || parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_COLD; /* too long a text the native call refuses, too */
     if (parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
     int code = sys_statx(at, text, 0, IDENTITY, &stat);
     if (code != 0) /* the native call meets the same error */
-        return code == -ENOENT && parts.parent_length > 0 && !(want & TARGET_ALIAS) ? missing_parent(at, text)
-                                                                                    : TARGET_COLD;
+        return code == -ENOENT && parts.parent_length > 0 ? missing_parent(at, text) : TARGET_COLD;
+    if (parts.last == PATH_DOTS)
+        return TARGET_COLD;
     t->dir = dirid_of(&stat);
     return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root,
                      &t->found);
@@ -239,7 +243,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
 {
     /* A slash behind a link makes the kernel follow it, but not where the name itself is made, removed or
      * moved. */
-    if (!(want & TARGET_FOLLOW) && (!t->slash || (want & TARGET_MAKES)))
+    if (t->slash ? (want & TARGET_MAKES) != 0 : !(want & TARGET_FOLLOW))
         return false;
     if (how == TARGET_HOT)
         return t->found.known && t->found.entry.type == DT_LNK;
@@ -251,7 +255,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
 static int resolve(struct target *t, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
-    int how = find_parent(t, at, path, parent, want);
+    int how = find_parent(t, at, path, parent);
     for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
             return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
@@ -265,7 +269,7 @@ static int resolve(struct target *t, int at, const char *path, unsigned want)
         plain[plain_length] = '\0';
         if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, t->at, link, parent, want);
+        how = find_parent(t, t->at, link, parent);
     }
     return how;
 }
@@ -275,8 +279,8 @@ static bool is_own(const struct target *t)
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-/* TARGET_ALIAS of an absolute path that was seen to lead nowhere; the only thing that a failed search outside all roots
- * pays for. */
+/* TARGET_ALIAS of an absolute path that was seen to lead nowhere; the only thing that a failed search outside
+ * all roots pays for. */
 static bool is_dead_end(const char *path, unsigned want)
 {
     return (want & TARGET_ALIAS) && path[0] == '/' && process_is_dead_end(path);
@@ -298,6 +302,7 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
     if (!process_has_roots() || path == NULL || path[0] == '\0' || is_dead_end(path, want))
         return TARGET_COLD;
     t->scratch = NULL;
+    t->again = 0;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
     int how = TARGET_COLD;
     if (want & TARGET_MAKES)
@@ -341,15 +346,16 @@ int target_place(struct target *t)
     struct text text;
     if (!target_is_away(t))
         return target_place_at(t, NULL, 0);
-    if (t->slash)
-        return -ENOTDIR;
     text_init(&text, t->scratch->place, sizeof t->scratch->place);
     text_add(&text, found->branch);
     text_add(&text, "/");
     text_add(&text, found->dir.mirror);
     text_add(&text, "/");
     text_number(&text, found->entry.leaf, 10);
-    return text_ok(&text) ? target_place_at(t, text.at, text.length) : -ENAMETOOLONG;
+    int code = text_ok(&text) ? target_place_at(t, text.at, text.length) : -ENAMETOOLONG;
+    if (code == 0 && t->slash) /* the kernel is to say ENOTDIR in its turn */
+        strcat(t->scratch->real, "/");
+    return code;
 }
 
 int target_look(struct target *t)
@@ -408,11 +414,14 @@ static void adopt(struct target *t)
 }
 
 /* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again,
- * either way. */
+ * either way. But if the file is there each time, the call missed something else: its other path, or words
+ * that lead there no more. */
 static bool vanished(struct target *t)
 {
     struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
     int code = target_ask(t, &message);
+    if (code == MESSAGE_CHANGED && t->again++ == SEEN_MAX)
+        return false;
     return code >= 0 && target_look(t) == 0;
 }
 

@@ -37,6 +37,7 @@ struct target {
     size_t length;
     size_t parent_length;
     bool slash; /* a slash follows: it must be a directory */
+    uint8_t again; /* how often the daemon saw what this call did not find */
     struct view_found found;
     int real_at; /* where it really is, set by target_place */
     const char *real_path;

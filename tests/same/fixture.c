@@ -64,7 +64,7 @@ void make_link(const char *target, const char *path)
 
 static void remove_entries(const char *path)
 {
-    char (*found)[256] = malloc(BATCH * sizeof *found);
+    char(*found)[256] = malloc(BATCH * sizeof *found);
     size_t count = 0;
     DIR *stream = opendir(path);
     if (!stream || !found)
@@ -110,41 +110,39 @@ static const struct part_of_tree {
     const char *name;
     mode_t mode;
     const char *text;
-} inside[] = {
-    {'d', "dir", 0755, NULL},
-    {'d', "dir/sub", 0755, NULL},
-    {'d', "bare", 0755, NULL},
-    {'d', "ro", 0555, NULL},
-    {'d', "dark", 0, NULL},
-    {'f', "file", 0644, "the file\n"},
-    {'h', "hard", 0, "file"},
-    {'f', "empty", 0600, ""},
-    {'f', "secret", 0, "unreadable\n"},
-    {'f', "dir/inner", 0640, "inside a directory\n"},
-    {'f', "ro/f", 0644, "in ro\n"},
-    {'f', "dark/f", 0644, "in the dark\n"},
-    {'f', name_255, 0644, "long\n"},
-    {'f', "\xff\xfe \x80\n\t'\"", 0644, "odd\n"},
-    {'p', "fifo", 0644, NULL},
-    {'l', "lfile", 0, "file"},
-    {'i', "labs", 0, "file"},
-    {'l', "lchain", 0, "lfile"},
-    {'l', "lup", 0, "../w/dir/inner"},
-    {'l', "ldir", 0, "dir"},
-    {'l', "lslash", 0, "dir/"},
-    {'l', "ldangling", 0, "nowhere"},
-    {'l', "ldangling-dir", 0, "dir/nowhere"},
-    {'o', "lout", 0, "plain"},
-    {'l', "loop", 0, "loop"},
-    {'l', "loopa", 0, "loopb"},
-    {'l', "loopb", 0, "loopa"},
-}, outside[] = {
-    {'f', "plain", 0644, "outside\n"},
-    {'i', "into", 0, ".."},
-    {'i', "to-file", 0, "file"},
-    {'i', "to-new", 0, "made"},
-    {'i', "to-dir", 0, "dir"},
-    {'i', "to-bare", 0, "bare"},
+} inside[] =
+    {
+        {'d', "dir", 0755, NULL},
+        {'d', "dir/sub", 0755, NULL},
+        {'d', "bare", 0755, NULL},
+        {'d', "ro", 0555, NULL},
+        {'d', "dark", 0, NULL},
+        {'f', "file", 0644, "the file\n"},
+        {'h', "hard", 0, "file"},
+        {'f', "empty", 0600, ""},
+        {'f', "secret", 0, "unreadable\n"},
+        {'f', "dir/inner", 0640, "inside a directory\n"},
+        {'f', "ro/f", 0644, "in ro\n"},
+        {'f', "dark/f", 0644, "in the dark\n"},
+        {'f', name_255, 0644, "long\n"},
+        {'f', "\xff\xfe \x80\n\t'\"", 0644, "odd\n"},
+        {'p', "fifo", 0644, NULL},
+        {'l', "lfile", 0, "file"},
+        {'i', "labs", 0, "file"},
+        {'l', "lchain", 0, "lfile"},
+        {'l', "lup", 0, "../w/dir/inner"},
+        {'l', "ldir", 0, "dir"},
+        {'l', "lslash", 0, "dir/"},
+        {'l', "ldangling", 0, "nowhere"},
+        {'l', "ldangling-dir", 0, "dir/nowhere"},
+        {'o', "lout", 0, "plain"},
+        {'l', "loop", 0, "loop"},
+        {'l', "loopa", 0, "loopb"},
+        {'l', "loopb", 0, "loopa"},
+},
+  outside[] = {
+      {'f', "plain", 0644, "outside\n"}, {'i', "into", 0, ".."},    {'i', "to-file", 0, "file"},
+      {'i', "to-new", 0, "made"},        {'i', "to-dir", 0, "dir"}, {'i', "to-bare", 0, "bare"},
 };
 
 static void make_part(const char *directory, const struct part_of_tree *part)
@@ -241,7 +239,8 @@ static void strip_attributes(const char *path)
 static bool is_repairable(const struct sight *now)
 {
     static const char *const whole[] = {"ro", "ro/f", "dark", "dark/f"};
-    bool repairable = sight_same_line(&pristine, now, fixture.root) && sight_same_line(&pristine, now, fixture.work) &&
+    bool repairable = sight_same_line(&pristine, now, fixture.root) &&
+                      sight_same_line(&pristine, now, fixture.work) &&
                       sight_same_line(&pristine, now, fixture.outside);
     for (size_t i = 0; repairable && i < sizeof whole / sizeof *whole; i++)
         repairable = !sight_changed(&pristine, now, joined(fixture.work, whole[i]));

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The little tree that every case starts from: ROOT/w, and ROOT/../out, which lies outside the root. It is made, looked
- * at and cleared through libc, as a program would. Whatever fails here ends the program. */
+/* The little tree that every case starts from: ROOT/w, and ROOT/../out, which lies outside the root. It is
+ * made, looked at and cleared through libc, as a program would. Whatever fails here ends the program. */
 
 #include <limits.h>
 #include <stdbool.h>

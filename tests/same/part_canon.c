@@ -59,6 +59,11 @@ static long by_realpath_chk(const struct place *place, long unused)
 static long by_chdir(const struct place *place, long unused)
 {
     char cwd[PATH_MAX];
+    struct stat st;
+    if (stat(place->path, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        errno = ENOTDIR;
+        return -1;
+    }
     if (chdir(place->path) < 0)
         return -1;
     return told(getcwd(cwd, sizeof cwd));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Listing: every way to read a directory, places in it, and what happens while it changes. Names are told sorted; what
- * depends on the order of a directory is told as whether it agrees with itself. */
+/* Listing: every way to read a directory, places in it, and what happens while it changes. Names are told
+ * sorted; what depends on the order of a directory is told as whether it agrees with itself. */
 #include "same.h"
 
 #include <dirent.h>

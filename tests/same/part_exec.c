@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Programs, scripts and shared objects beneath the root: exec, posix_spawn, dlopen. The programs that are run write to
- * this program's standard output, in turn with it. */
+/* Programs, scripts and shared objects beneath the root: exec, posix_spawn, dlopen. The programs that are run
+ * write to this program's standard output, in turn with it. */
 #include "same.h"
 
 #include <dlfcn.h>
@@ -72,9 +72,21 @@ static void make_programs(const char *plugin)
     make_directory("directory", 0755);
 }
 
-enum exec_way { EXECVE, EXECV, EXECVP, EXECVPE, EXECL, EXECLE, EXECLP, FEXECVE, EXECVEAT, RAW_EXECVE, EXEC_WAYS };
-static const char *const way_names[] = {"execve", "execv", "execvp", "execvpe", "execl", "execle", "execlp",
-                                        "fexecve", "execveat", "syscall(execve)"};
+enum exec_way {
+    EXECVE,
+    EXECV,
+    EXECVP,
+    EXECVPE,
+    EXECL,
+    EXECLE,
+    EXECLP,
+    FEXECVE,
+    EXECVEAT,
+    RAW_EXECVE,
+    EXEC_WAYS
+};
+static const char *const way_names[] = {"execve", "execv",  "execvp",  "execvpe",  "execl",
+                                        "execle", "execlp", "fexecve", "execveat", "syscall(execve)"};
 
 static void exec_by(enum exec_way way, const char *path)
 {
@@ -142,9 +154,10 @@ static long run_by(enum exec_way way, const char *path)
 }
 
 static const char *const programs[] = {
-    "echo", "script", "with-argument", "spaced", "no-line", "no-interpreter", "empty", "plain", "environment",
-    "nested", "twice", "link-to-script", "dangling", "directory", "absent", "script/", "script/x", "shell/../script",
-    "writer",
+    "echo",           "script",         "with-argument",   "spaced",      "no-line",
+    "no-interpreter", "empty",          "plain",           "environment", "nested",
+    "twice",          "link-to-script", "dangling",        "directory",   "absent",
+    "script/",        "script/x",       "shell/../script", "writer",
 };
 
 static void exec_all(void)
@@ -177,7 +190,8 @@ static void exec_by_search(const char *path_variable, const char *label)
     free(before);
 }
 
-static long spawn(bool searches, const char *path, const posix_spawn_file_actions_t *actions, char *const *environment)
+static long spawn(bool searches, const char *path, const posix_spawn_file_actions_t *actions,
+                  char *const *environment)
 {
     char *argv[] = {"spawned", "one", NULL};
     pid_t child;
@@ -296,7 +310,8 @@ void part_exec(const char *plugin)
     exec_all();
     snprintf(path_variable, sizeof path_variable, "/nowhere:%s/bin:/usr/bin:/bin", fixture.work);
     exec_by_search(path_variable, "bin");
-    snprintf(path_variable, sizeof path_variable, "%s/dark:%s/ro:%s/bin", fixture.work, fixture.work, fixture.work);
+    snprintf(path_variable, sizeof path_variable, "%s/dark:%s/ro:%s/bin", fixture.work, fixture.work,
+             fixture.work);
     exec_by_search(path_variable, "dark, ro and bin");
     exec_by_search("", "the working directory");
     exec_by_search("../bin:/bin", "a relative directory");

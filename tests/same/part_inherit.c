@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What a file gets from its directory and from the process that makes it: umask, setgid, sticky, default ACLs. */
+/* What a file gets from its directory and from the process that makes it: umask, setgid, sticky, default
+ * ACLs. */
 #include "same.h"
 
 #include <errno.h>

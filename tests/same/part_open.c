@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* open and its kin: every combination of flags that has a meaning of its own. What is opened is written to and read from,
- * so that the tree shows whether O_APPEND and O_TRUNC did their work. */
+/* open and its kin: every combination of flags that has a meaning of its own. What is opened is written to
+ * and read from, so that the tree shows whether O_APPEND and O_TRUNC did their work. */
 #include "same.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,20 +112,6 @@ static long by_tmpfile(const struct place *place, long empty_path)
     return result;
 }
 
-/* What a descriptor says of itself. */
-static long by_descriptor_name(const struct place *place, long flags)
-{
-    char link_text[64], target[PATH_MAX];
-    int fd = open(place->path, (int)flags | O_NONBLOCK);
-    if (fd < 0)
-        return -1;
-    snprintf(link_text, sizeof link_text, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link_text, target, sizeof target);
-    detail_bytes(target, length > 0 ? (size_t)length : 0);
-    close(fd);
-    return 0;
-}
-
 static const struct call reading[] = {
     {"open(RDONLY)", 0, by_open, O_RDONLY},
     {"open(RDONLY|CLOEXEC)", 0, by_open, O_RDONLY | O_CLOEXEC},
@@ -172,14 +157,8 @@ static const struct call changing[] = {
     {"open(TMPFILE) linkat(EMPTY_PATH)", CALL_CHANGES | CALL_AT, by_tmpfile, 1},
 };
 
-static const struct call naming[] = {
-    {"readlink of open(RDONLY)", 0, by_descriptor_name, O_RDONLY},
-    {"readlink of open(PATH|NOFOLLOW)", 0, by_descriptor_name, O_PATH | O_NOFOLLOW},
-};
-
 void part_open(void)
 {
     CASES(reading, true);
     CASES(changing, false);
-    CASES(naming, false);
 }

@@ -57,7 +57,8 @@ static void pair_run(const struct pair_call *call, enum place_base from_base, co
     int error = errno;
     place_leave(&second);
     place_leave(&first);
-    snprintf(where, sizeof where, "%s:%s %s:%s", base_label(from_base), from->label, base_label(to_base), to->label);
+    snprintf(where, sizeof where, "%s:%s %s:%s", base_label(from_base), from->label, base_label(to_base),
+             to->label);
     case_told(call->name, where, result, error, true);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Which calls change the times of a directory and of a file. Each time is set to long ago before the call; afterwards it
- * is that, or new. */
+/* Which calls change the times of a directory and of a file. Each time is set to long ago before the call;
+ * afterwards it is that, or new. */
 #include "same.h"
 
 #include <dirent.h>
@@ -48,8 +48,8 @@ static void detail_watched(void)
             detail(" [%s gone]", watched[i]);
             continue;
         }
-        bool is_changed = st.st_ctim.tv_sec != changed_before[i].tv_sec ||
-                          st.st_ctim.tv_nsec != changed_before[i].tv_nsec;
+        bool is_changed =
+            st.st_ctim.tv_sec != changed_before[i].tv_sec || st.st_ctim.tv_nsec != changed_before[i].tv_nsec;
         bool is_modified = st.st_mtim.tv_sec != 2000 || st.st_mtim.tv_nsec != 2;
         if (is_changed || is_modified)
             detail(" [%s%s%s]", watched[i], is_modified ? " modified" : "", is_changed ? " changed" : "");

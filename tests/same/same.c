@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* same [--every N] [--phase K] ROOT PLUGIN [PART]...: makes file-system calls by the thousand beneath ROOT and prints what came of each. Run
- * natively and under shunt, it prints the same. ROOT is an empty directory, its parent may be written to; PLUGIN is a
- * shared object to be copied and loaded. With --every, only each Nth case is run, from the Kth on. */
+/* same [--every N] [--phase K] ROOT PLUGIN [PART]...: makes file-system calls by the thousand beneath ROOT
+ * and prints what came of each. Run natively and under shunt, it prints the same. ROOT is an empty directory,
+ * its parent may be written to; PLUGIN is a shared object to be copied and loaded. With --every, only each
+ * Nth case is run, from the Kth on. */
 #include "same.h"
 
 #include <errno.h>
@@ -75,7 +76,8 @@ void case_run(const struct call *call, enum place_base base, const struct name *
     char where[64];
     if (!place_exists(base, name, call->traits & CALL_AT))
         return;
-    if ((call->traits & CALL_WAITS && name->traits & NAME_FIFO) || (call->traits & CALL_NO_NULL && !name->text))
+    if ((call->traits & CALL_WAITS && name->traits & NAME_FIFO) ||
+        (call->traits & CALL_NO_NULL && !name->text))
         return;
     if (!case_is_due())
         return;
@@ -108,10 +110,10 @@ static const struct part {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"open", part_open},     {"stdio", part_stdio},     {"stat", part_stat},           {"names", part_names},
-    {"pairs", part_pairs},   {"meta", part_meta},       {"times", part_times},         {"xattr", part_xattr},
-    {"inherit", part_inherit}, {"directory", part_directory}, {"canon", part_canon},   {"deep", part_deep},
-    {"temp", part_temp},     {"exec", part_exec_plugin}, {"raw", part_raw},
+    {"open", part_open},       {"stdio", part_stdio},         {"stat", part_stat},   {"names", part_names},
+    {"pairs", part_pairs},     {"meta", part_meta},           {"times", part_times}, {"xattr", part_xattr},
+    {"inherit", part_inherit}, {"directory", part_directory}, {"canon", part_canon}, {"deep", part_deep},
+    {"temp", part_temp},       {"exec", part_exec_plugin},    {"raw", part_raw},
 };
 
 static bool is_wanted(const char *name, char **wanted)

@@ -4,9 +4,9 @@
 
 /* What the parts of the program share: cases, and how one is run and told.
  *
- * A case is a call at a place. It prints a line `CALL BASE:NAME = RESULT DETAILS`, and, if the call can change
- * something, the lines by which the tree then differs from the fixture. Nothing that two runs cannot agree on is
- * printed: no time of day, no inode number, no size or order of a directory. */
+ * A case is a call at a place. It prints a line `CALL BASE:NAME = RESULT DETAILS`, and, if the call can
+ * change something, the lines by which the tree then differs from the fixture. Nothing that two runs cannot
+ * agree on is printed: no time of day, no inode number, no size or order of a directory. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
 
 #include "fixture.h"
 
-/* FNV-1a: enough to tell contents apart, and the program stays without libraries. Where a file names the place of the
- * fixture, that counts as nothing. */
+/* FNV-1a: enough to tell contents apart, and the program stays without libraries. Where a file names the
+ * place of the fixture, that counts as nothing. */
 static uint64_t hash_of(const unsigned char *bytes, size_t count)
 {
     uint64_t hash = 0xcbf29ce484222325;
@@ -77,7 +77,8 @@ static struct sight_entry *entry_add(struct sight *sight, const char *path, cons
 
 static void look_into(struct sight *, const char *path, const char *label);
 
-static void line_set(struct sight_entry *entry, const char *label, const struct stat *st, const struct dirent *listed)
+static void line_set(struct sight_entry *entry, const char *label, const struct stat *st,
+                     const struct dirent *listed)
 {
     char content[PATH_MAX + 8] = "";
     if (S_ISREG(st->st_mode))
@@ -85,9 +86,11 @@ static void line_set(struct sight_entry *entry, const char *label, const struct 
     ssize_t length = S_ISLNK(st->st_mode) ? readlink(entry->path, content, PATH_MAX) : 0;
     if (length > 0)
         content[length] = '\0';
-    if (asprintf(&entry->line, "%s %c%04o links %u owner %u:%u size %lld %s%s%s", label, type_letter(st->st_mode),
-                 st->st_mode & 07777, (unsigned)st->st_nlink, st->st_uid, st->st_gid,
-                 S_ISDIR(st->st_mode) ? 0 : (long long)st->st_size, content,
+    if (length > 1000)
+        snprintf(content, sizeof content, "(%zd x %c)", length, content[0]);
+    if (asprintf(&entry->line, "%s %c%04o links %u owner %u:%u size %lld %s%s%s", label,
+                 type_letter(st->st_mode), st->st_mode & 07777, (unsigned)st->st_nlink, st->st_uid,
+                 st->st_gid, S_ISDIR(st->st_mode) ? 0 : (long long)st->st_size, content,
                  !listed || listed->d_ino == st->st_ino ? "" : " d_ino is not st_ino",
                  !listed || listed->d_type == IFTODT(st->st_mode) ? "" : " d_type is wrong") < 0)
         give_up("no memory for", label);

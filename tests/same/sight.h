@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What a tree looks like at one time: an entry a name, with the line that is told of it, and what tells whether it was
- * touched since. */
+/* What a tree looks like at one time: an entry a name, with the line that is told of it, and what tells
+ * whether it was touched since. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -137,6 +137,15 @@ class Run:
         return done.stdout.replace(os.fsencode(above), b"ABOVE").decode(errors="replace")
 
 
+# The edge of a root is like that of a file system for what takes more than one rename: a directory would leave its mirrors
+# behind. mv and all else that knows EXDEV copies instead.
+EDGE = re.compile(r"(SYS_)?rename[a-z0-9]*(\([^)]*\))? .*out/")
+
+
+def is_edge(key, seen_lines):
+    return bool(EDGE.match(key)) and len(seen_lines) == 1 and seen_lines[0].endswith(" = EXDEV")
+
+
 def blocks(text):
     """The cases of an output: for each its key, and all that was printed of it."""
     found, pending = [], []
@@ -157,7 +166,9 @@ def differences(native, seen):
         return ""
     ours, theirs = blocks(native), blocks(seen)
     pairs = itertools.zip_longest(ours, theirs, fillvalue=("nothing", []))
-    unequal = [(a, b) for a, b in pairs if a != b]
+    unequal = [(a, b) for a, b in pairs if a != b and not (a[0] == b[0] and is_edge(*b))]
+    if not unequal:
+        return ""
     lines = [f"{len(unequal)} of {len(ours)} cases differ"]
     for (key, native_lines), (_, seen_lines) in unequal[:SHOWN]:
         lines += [f"-- {key}"]
