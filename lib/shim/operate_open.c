@@ -99,7 +99,7 @@ int operate_open(struct target *t, int flags, mode_t mode)
     else if ((flags & O_CREAT) && t->slash)
         fd = -EISDIR;
     else if ((flags & O_TMPFILE) == O_TMPFILE)
-        fd = target_is_away(t) ? -ENOTDIR : sys_openat(t->at, t->path, flags, mode); /* it gets no name */
+        fd = (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode)); /* it gets no name */
     else
         do
             fd = open_once(t, flags, mode);

@@ -26,8 +26,8 @@ static int unlink_held(struct target *t)
 int operate_unlink(struct target *t)
 {
     int code;
-    if (t->found.known && t->slash && t->found.entry.type != DT_DIR && t->found.entry.type != DT_LNK)
-        code = -ENOTDIR;
+    if (target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
+        code = (int)TARGET_CALL(t, sys_unlinkat(t->real_at, t->real_path, 0));
     else if (!t->found.known || t->slash || t->found.entry.type == DT_DIR)
         code = sys_unlinkat(t->at, t->path, 0);
     else if ((code = hold_name(t, MESSAGE_REMOVE)) == 0)
@@ -100,7 +100,7 @@ int operate_rmdir(struct target *t)
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : rmdir_directory(t, &stat);
     else if (target_is_away(t))
-        code = -ENOTDIR;
+        code = target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
     else
         code = rmdir_real(t);
     target_done(t);

@@ -44,7 +44,7 @@ static int make_bare(struct target *to, struct dirid *gone)
     code = hold_directory(to, &stat);
     if (code == 0)
         birth_withdraw(to);
-    return code == MESSAGE_NOT_EMPTY ? -ENOTEMPTY : code < 0 ? code : 0;
+    return code < 0 ? code : 0; /* of one that is not empty the kernel says so, by its marker at least */
 }
 
 /* Is the directory `from` the parent of `to`, or one above? Climbs from there to the root. */
@@ -76,7 +76,8 @@ static bool same_name(const struct target *a, const struct target *b)
 static int check_kinds(struct target *from, struct target *to, unsigned flags, struct dirid *gone)
 {
     bool dir = is_type(from, DT_DIR), onto_dir = is_type(to, DT_DIR), exchange = flags & RENAME_EXCHANGE;
-    if ((flags & RENAME_NOREPLACE || exchange) && to->found.known != exchange)
+    bool there = to->found.known && to->found.entry.state != RECORD_DYING;
+    if ((flags & RENAME_NOREPLACE || exchange) && there != exchange)
         return 0; /* the daemon says so */
     if ((!dir && (from->slash || (to->slash && !exchange))) || (exchange && to->slash && !onto_dir))
         return -ENOTDIR;
@@ -87,7 +88,7 @@ static int check_kinds(struct target *from, struct target *to, unsigned flags, s
     if (onto_dir && lies_in(from, to))
         return -ENOTEMPTY;
     if (dir && target_is_away(to))
-        return -ENOTDIR;
+        return target_parent_is_writable(to) ? -ENOTDIR : -EACCES;
     return dir && onto_dir ? make_bare(to, gone) : 0;
 }
 
@@ -145,6 +146,10 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
     struct dirid gone = {0, 0};
     struct statx stat;
     int code = load_both(from, to);
+    if (code == 0)
+        code = target_settled(from);
+    if (code == 0)
+        code = target_settled(to);
     if (code == 0 && !from->found.known)
         code = stat_of(from, &stat); /* adopts it, if the trunk has it */
     if (code == 0)
@@ -329,8 +334,10 @@ static int link_once(struct side *from, struct target *to, int flags)
     }
     if (code == 0 && to->slash)
         code = -ENOENT;
-    if (code == 0)
-        code = S_ISDIR(stat.stx_mode) ? -EPERM : birth_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
+    if (code == 0 && S_ISDIR(stat.stx_mode)) /* the kernel refuses, and says why */
+        code = sys_linkat(from->at, from->path, to->at, to->path, flags);
+    else if (code == 0)
+        code = birth_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
     if (code != 0)
         return code;
     code = link_real(from, to, flags);

@@ -3,6 +3,7 @@
 
 #include "shim/stream.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -147,15 +148,23 @@ static bool resolve(const struct listing_at *at, struct dirent64 *entry)
                        .name = entry->d_name,
                        .length = strlen(entry->d_name)};
     t.scratch = scratch_take();
-    if (t.scratch == NULL || target_look(&t) != 0 || !t.found.known || target_place(&t) != 0 ||
-        sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0) {
-        target_done(&t);
-        return false;
+    int code = t.scratch == NULL ? -ENOMEM : target_look(&t);
+    if (code == 0)
+        code = t.found.known ? target_place(&t) : -ENOENT;
+    if (code == 0)
+        code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat);
+    if (code == 0) {
+        entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
+        entry->d_ino = stat.stx_ino;
+    } else if (code != -ENOENT && t.scratch != NULL) {
+        /* -EACCES: names may be read here, files may not be looked at. Its home knows. */
+        code = target_settled(&t);
+        code = code == 0 && !t.found.known ? -ENOENT : code;
+        entry->d_type = t.found.entry.type;
+        entry->d_ino = t.found.entry.ino;
     }
-    entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
-    entry->d_ino = stat.stx_ino;
-    target_done(&t);
-    return true;
+    scratch_give(t.scratch);
+    return code == 0;
 }
 
 static size_t resolve_doubtful(const struct listing_at *at, char *bytes, size_t used)

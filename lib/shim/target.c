@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "base/text.h"
@@ -363,6 +364,15 @@ int target_look(struct target *t)
     return names_find(t->root, t->dir, t->name, t->length, &t->found);
 }
 
+int target_settled(struct target *t)
+{
+    struct message lookup = {.type = MESSAGE_LOOKUP};
+    if (!t->found.known || t->found.entry.state == RECORD_LIVE)
+        return 0;
+    int code = target_ask(t, &lookup);
+    return code < 0 ? code : target_look(t);
+}
+
 int target_load(struct target *t)
 {
     char *text = t->scratch->text[0];
@@ -399,6 +409,17 @@ void target_tell(struct target *t, struct message *message)
     message->name[0] = t->name;
     message->name_length[0] = (uint16_t)t->length;
     names_tell(t->root, message);
+}
+
+/* The kernel says that a directory may not be changed before it says what is in it. */
+bool target_parent_is_writable(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    if (t->parent_length + 2 > PATH_MAX)
+        return true;
+    memcpy(text, t->path, t->parent_length);
+    strcpy(text + t->parent_length, ".");
+    return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
 }
 
 /* A program without the shim made it: from now on the index knows it. */

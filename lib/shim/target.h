@@ -54,6 +54,8 @@ void target_done(struct target *);
 int target_place(struct target *);
 /* The same for a place as the daemon answers it (BRANCH/MIRROR/LEAF, or empty for the trunk). */
 int target_place_at(struct target *, const char *place, size_t length);
+/* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */
+int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
 int target_look(struct target *);
 /* Is it known, and in a branch? */
@@ -83,6 +85,8 @@ bool target_again(struct target *, long result);
 int target_ask(struct target *, struct message *);
 /* Tells it, without an answer. */
 void target_tell(struct target *, struct message *);
+/* May the caller make and remove names in the parent? */
+bool target_parent_is_writable(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 

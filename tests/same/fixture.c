@@ -213,6 +213,8 @@ static void build(void)
 void fixture_clear(void)
 {
     struct stat st;
+    if (stat(fixture.above, &st) == 0 && (st.st_mode & 07777) != 0755 && chmod(fixture.above, 0755) < 0)
+        give_up("cannot chmod", fixture.above);
     if (stat(fixture.root, &st) == 0 && (st.st_mode & 07777) != 0755 && chmod(fixture.root, 0755) < 0)
         give_up("cannot chmod", fixture.root);
     remove_entries(fixture.root);
@@ -231,7 +233,7 @@ static void strip_attributes(const char *path)
     char list[4096];
     ssize_t length = listxattr(path, list, sizeof list);
     for (char *name = list; length > 0 && name < list + length; name += strlen(name) + 1)
-        if (strncmp(name, "security.", 9) != 0 && removexattr(path, name) < 0)
+        if (strncmp(name, "security.", 9) != 0 && removexattr(path, name) < 0 && errno != ENODATA)
             give_up("cannot remove the attributes of", path);
 }
 
@@ -244,6 +246,9 @@ static bool is_repairable(const struct sight *now)
                       sight_same_line(&pristine, now, fixture.outside);
     for (size_t i = 0; repairable && i < sizeof whole / sizeof *whole; i++)
         repairable = !sight_changed(&pristine, now, joined(fixture.work, whole[i]));
+    for (size_t i = 0; repairable && i < now->count; i++)
+        repairable = !S_ISDIR(now->entry[i].mode) || (now->entry[i].mode & 0700) == 0700 ||
+                     sight_change(&pristine, &now->entry[i]) == SIGHT_SAME;
     return repairable;
 }
 
