@@ -19,7 +19,7 @@
 #define BATCH 64
 
 struct fixture fixture;
-static struct sight pristine;
+static struct sight original, pristine; /* as it was made first; as it was made last */
 
 void give_up(const char *what, const char *path)
 {
@@ -268,7 +268,7 @@ void fixture_repair(void)
     free(now);
     if (repairable)
         build();
-    else
+    if (!repairable || !sight_same_lines(&original, &pristine))
         fixture_rebuild();
 }
 
@@ -294,6 +294,7 @@ void fixture_start(const char *root)
     snprintf(fixture.work, sizeof fixture.work, "%s", joined(root, "w"));
     snprintf(fixture.outside, sizeof fixture.outside, "%s", joined(fixture.above, "out"));
     build();
+    sight_take(&original);
     for (size_t i = 0; i < pristine.count; i++)
         printf("fixture %s\n", pristine.entry[i].line);
 }

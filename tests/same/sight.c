@@ -204,6 +204,14 @@ bool sight_same_line(const struct sight *a, const struct sight *b, const char *p
     return first && second && strcmp(first->line, second->line) == 0;
 }
 
+bool sight_same_lines(const struct sight *a, const struct sight *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = sight_same_line(a, b, a->entry[i].path);
+    return same;
+}
+
 static bool tell_missing(const struct sight *from, const struct sight *in, char sign)
 {
     bool any = false;

@@ -33,5 +33,6 @@ void sight_free(struct sight *);
 enum sight_change sight_change(const struct sight *before, const struct sight_entry *);
 bool sight_changed(const struct sight *before, const struct sight *after, const char *path);
 bool sight_same_line(const struct sight *, const struct sight *, const char *path);
+bool sight_same_lines(const struct sight *, const struct sight *);
 /* Prints the lines that only one of them has; true if there are any. */
 bool sight_tell_difference(const struct sight *before, const struct sight *after);

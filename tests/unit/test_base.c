@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/sys.h"
+#include "base/text.h"
+
+Test(text, pieces_are_appended)
+{
+    char memory[16];
+    struct text t;
+    text_init(&t, memory, sizeof memory);
+    text_add(&t, "leaf ");
+    text_number(&t, 42, 10);
+    text_bytes(&t, "/xyz", 2);
+    text_number(&t, 0, 16);
+    cr_assert(text_ok(&t));
+    cr_assert_str_eq(memory, "leaf 42/x0");
+    cr_assert_eq(t.length, 10);
+}
+
+Test(text, what_does_not_fit_marks_it_for_good)
+{
+    char memory[8] = "";
+    struct text t;
+    text_init(&t, memory, 6);
+    text_add(&t, "12345");
+    cr_assert(text_ok(&t), "five bytes and the zero fit");
+    text_add(&t, "");
+    cr_assert(text_ok(&t));
+    text_add(&t, "6");
+    cr_assert(!text_ok(&t));
+    cr_assert_str_eq(memory, "12345");
+    text_add(&t, "");
+    cr_assert(!text_ok(&t), "full stays full");
+    text_init(&t, memory, 0);
+    cr_assert(!text_ok(&t));
+}
+
+Test(text, numbers_of_every_size)
+{
+    char memory[80];
+    struct text t;
+    text_init(&t, memory, sizeof memory);
+    text_number(&t, UINT64_MAX, 10);
+    text_add(&t, " ");
+    text_number(&t, UINT64_MAX, 16);
+    text_add(&t, " ");
+    text_number(&t, 5, 2);
+    cr_assert_str_eq(memory, "18446744073709551615 ffffffffffffffff 101");
+}
+
+struct item {
+    int number;
+    struct link link;
+};
+
+Test(list, first_in_first_out)
+{
+    struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
+    struct link list;
+    list_init(&list);
+    cr_assert(list_empty(&list) && list_take(&list) == NULL);
+    for (int i = 0; i < 3; i++)
+        list_append(&list, &items[i].link);
+    list_remove(&items[1].link);
+    list_remove(&items[1].link); /* one that is on no list may be removed */
+    cr_assert_eq(LINK_OF(list_take(&list), struct item, link)->number, 0);
+    cr_assert_eq(LINK_OF(list_take(&list), struct item, link)->number, 2);
+    cr_assert(list_empty(&list));
+}
+
+Test(list, one_is_moved_behind_the_other)
+{
+    struct item items[4] = {{.number = 0}, {.number = 1}, {.number = 2}, {.number = 3}};
+    struct link to, from;
+    list_init(&to);
+    list_init(&from);
+    list_append(&to, &items[0].link);
+    list_append(&to, &items[1].link);
+    list_move(&to, &from);
+    list_append(&from, &items[2].link);
+    list_append(&from, &items[3].link);
+    list_move(&to, &from);
+    cr_assert(list_empty(&from));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(LINK_OF(list_take(&to), struct item, link)->number, i);
+}
+
+Test(clock, split_and_order)
+{
+    struct timespec split = clock_split(3 * CLOCK_SECOND + 7);
+    cr_assert(split.tv_sec == 3 && split.tv_nsec == 7);
+    uint64_t before = clock_monotonic();
+    cr_assert(clock_monotonic() >= before);
+    cr_assert(clock_files() > 1700000000 * CLOCK_SECOND);
+}
+
+Test(sys, errors_are_negative_and_errno_is_left_alone)
+{
+    errno = 77;
+    cr_assert_eq(sys_openat(AT_FDCWD, "/nonexistent/x", O_RDONLY, 0), -ENOENT);
+    cr_assert_eq(sys_close(-1), -EBADF);
+    cr_assert(sys_is_error(sys_mmap(NULL, 0, 0, 0, -1, 0)));
+    int fd = sys_openat(AT_FDCWD, "/dev/zero", O_RDONLY | O_CLOEXEC, 0);
+    char bytes[4] = "abc";
+    cr_assert(fd >= 0 && sys_read(fd, bytes, sizeof bytes) == 4 && bytes[0] == 0 && sys_close(fd) == 0);
+    cr_assert_eq(errno, 77);
+}
