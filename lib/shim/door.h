@@ -7,6 +7,7 @@
  * becomes errno. errno is set in doors only. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 
 #include "shim/operations.h"
@@ -21,6 +22,12 @@ static inline long door_answer(long result)
         return result;
     errno = (int)-result;
     return -1;
+}
+
+/* The target_want of a call that follows a link at the end unless its flags say AT_SYMLINK_NOFOLLOW. */
+static inline unsigned door_follow(int flags)
+{
+    return flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW;
 }
 
 /* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it

@@ -13,11 +13,6 @@
 #include "base/sys.h"
 #include "shim/door.h"
 
-static unsigned follow(int flags)
-{
-    return flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW;
-}
-
 /* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to
  * report; the change itself is done. */
 static int followed(int code, int at, const char *path, int flags)
@@ -44,7 +39,7 @@ DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     DOOR_LAUNDER(path);
     int code =
-        (int)DOOR_PATH(at, path, follow(flags), real.fchmodat(at, path, mode, flags),
+        (int)DOOR_PATH(at, path, door_follow(flags), real.fchmodat(at, path, mode, flags),
                        DOOR_THERE(real.fchmodat(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
     return followed(code, at, path, flags & AT_SYMLINK_NOFOLLOW);
 }
@@ -77,7 +72,7 @@ DOOR int lchown(const char *path, uid_t user, gid_t group)
 DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(at, path, follow(flags), real.fchownat(at, path, user, group, flags),
+    int code = (int)DOOR_PATH(at, path, door_follow(flags), real.fchownat(at, path, user, group, flags),
                               DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, flags)));
     return followed(code, at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
 }
@@ -170,7 +165,7 @@ DOOR int utimensat(int at, const char *path, const struct timespec times[2], int
     if (sets_mtime(times))
         settle(at, where != NULL ? where : "",
                where != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
-    return (int)DOOR_PATH(at, where, follow(flags), real.utimensat(at, where, times, flags),
+    return (int)DOOR_PATH(at, where, door_follow(flags), real.utimensat(at, where, times, flags),
                           set_times(&t, times, flags));
 }
 
@@ -366,7 +361,7 @@ DOOR int access(const char *path, int mode)
 DOOR int faccessat(int at, const char *path, int mode, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, follow(flags), real.faccessat(at, path, mode, flags),
+    return (int)DOOR_PATH(at, path, door_follow(flags), real.faccessat(at, path, mode, flags),
                           accessible(&t, mode, flags));
 }
 

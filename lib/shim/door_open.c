@@ -7,8 +7,7 @@
 #include "shim/door.h"
 #include "shim/door_open.h"
 
-/* Which names an open makes or follows. */
-static unsigned want_of(int flags)
+unsigned door_open_want(int flags)
 {
     bool creates = (flags & O_CREAT) && !(flags & O_PATH); /* O_PATH makes little of other flags */
     unsigned want = creates ? TARGET_MAKES : 0;
@@ -33,16 +32,16 @@ static unsigned want_of(int flags)
 
 #define OPEN(REAL)                                                                                           \
     mode_t mode = MODE_OF(flags);                                                                            \
-    return (int)DOOR_PATH(AT_FDCWD, path, want_of(flags), REAL(path, flags, mode),                           \
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(path, flags, mode),                    \
                           operate_open(&t, flags, mode))
 #define OPENAT(REAL)                                                                                         \
     mode_t mode = MODE_OF(flags);                                                                            \
-    return (int)DOOR_PATH(at, path, want_of(flags), REAL(at, path, flags, mode),                             \
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(at, path, flags, mode),                      \
                           operate_open(&t, flags, mode))
 
 int door_openat(int at, const char *path, int flags, mode_t mode)
 {
-    return (int)DOOR_PATH(at, path, want_of(flags), real.openat(at, path, flags, mode),
+    return (int)DOOR_PATH(at, path, door_open_want(flags), real.openat(at, path, flags, mode),
                           operate_open(&t, flags, mode));
 }
 
@@ -93,7 +92,7 @@ DOOR int __open_2(const char *path, int flags)
 {
     if (needs_mode(flags))
         return real.__open_2(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, want_of(flags), real.__open_2(path, flags),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), real.__open_2(path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -102,7 +101,7 @@ DOOR int __open64_2(const char *path, int flags)
 {
     if (needs_mode(flags))
         return real.__open64_2(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, want_of(flags), real.__open64_2(path, flags),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), real.__open64_2(path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -111,7 +110,7 @@ DOOR int __openat_2(int at, const char *path, int flags)
 {
     if (needs_mode(flags))
         return real.__openat_2(at, path, flags);
-    return (int)DOOR_PATH(at, path, want_of(flags), real.__openat_2(at, path, flags),
+    return (int)DOOR_PATH(at, path, door_open_want(flags), real.__openat_2(at, path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -120,7 +119,7 @@ DOOR int __openat64_2(int at, const char *path, int flags)
 {
     if (needs_mode(flags))
         return real.__openat64_2(at, path, flags);
-    return (int)DOOR_PATH(at, path, want_of(flags), real.__openat64_2(at, path, flags),
+    return (int)DOOR_PATH(at, path, door_open_want(flags), real.__openat64_2(at, path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -129,13 +128,13 @@ DOOR int __openat64_2(int at, const char *path, int flags)
 DOOR int creat(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, want_of(CREAT), real.creat(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), real.creat(path, mode),
                           operate_open(&t, CREAT, mode));
 }
 
 DOOR int creat64(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, want_of(CREAT), real.creat64(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), real.creat64(path, mode),
                           operate_open(&t, CREAT, mode));
 }

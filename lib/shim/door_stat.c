@@ -12,11 +12,6 @@
 /* stat and stat64 are one on the machines that sys.h knows; the kernel's structure is theirs too. */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "64-bit Linux only");
 
-static unsigned follow(int flags)
-{
-    return flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW;
-}
-
 static long there(struct target *to, void *buffer, int flags)
 {
     long code = TARGET_CALL(to, SYS4(SYS_newfstatat, to->real_at, to->real_path, buffer, flags));
@@ -50,8 +45,8 @@ static int patch(int code, struct stat *stat, int at, const char *path, int flag
 }
 
 #define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                    \
-    patch((int)DOOR_PATH(AT, PATH, follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT, AT,    \
-          PATH, FLAGS)
+    patch((int)DOOR_PATH(AT, PATH, door_follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT,   \
+          AT, PATH, FLAGS)
 
 DOOR int stat(const char *path, struct stat *to)
 {
@@ -192,7 +187,7 @@ static int patch_statx(int code, struct statx *stat, int at, const char *path, i
 DOOR int statx(int at, const char *path, int flags, unsigned mask, struct statx *to)
 {
     DOOR_LAUNDER(path);
-    long code = DOOR_PATH(at, path, follow(flags), real.statx(at, path, flags, mask, to),
+    long code = DOOR_PATH(at, path, door_follow(flags), real.statx(at, path, flags, mask, to),
                           DOOR_THERE(sys_statx(t.real_at, t.real_path, flags, mask, to)));
     return patch_statx((int)code, to, at, path, flags);
 }

@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/door.h"
+#include "shim/door_open.h"
 
 /* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
  * say. */
@@ -36,12 +37,6 @@ static int flags_of(const char *mode)
     return flags | (both ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY);
 }
 
-static unsigned want_of(int flags)
-{
-    return (flags & O_CREAT ? TARGET_MAKES : 0) |
-           ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? 0 : TARGET_FOLLOW);
-}
-
 /* The stream is made on the open descriptor: fdopen takes the same modes and opens nothing. */
 static FILE *stream_on(int fd, const char *mode)
 {
@@ -63,14 +58,14 @@ static FILE *open_stream(fopen_function *original, const char *path, const char 
 {
     struct target t;
     int flags = mode != NULL && process_has_roots() ? flags_of(mode) : -1;
-    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, want_of(flags)) : TARGET_COLD;
+    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, door_open_want(flags)) : TARGET_COLD;
     if (how == TARGET_HOT)
         return stream_on(operate_open(&t, flags, 0666), mode);
     if (how < 0)
         return door_answer(how), NULL;
     FILE *stream = original(path, mode);
     if (stream == NULL && errno == ENOENT && flags != -1 && !(flags & O_CREAT) &&
-        target_find(&t, AT_FDCWD, path, want_of(flags) | TARGET_ALIAS) == TARGET_HOT)
+        target_find(&t, AT_FDCWD, path, door_open_want(flags) | TARGET_ALIAS) == TARGET_HOT)
         return stream_on(operate_open(&t, flags, 0666), mode);
     return stream;
 }
@@ -129,7 +124,8 @@ static FILE *reopen(const char *path, const char *mode, FILE *stream, size_t whi
 {
     struct target t;
     int flags = path != NULL && mode != NULL && process_has_roots() ? flags_of(mode) : -1;
-    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, want_of(flags) | TARGET_ALIAS) : TARGET_COLD;
+    int how =
+        flags != -1 ? target_find(&t, AT_FDCWD, path, door_open_want(flags) | TARGET_ALIAS) : TARGET_COLD;
     if (how == TARGET_HOT)
         return reopen_ours(&t, flags, mode, stream, which);
     if (how < 0) {
