@@ -70,25 +70,20 @@ static void go_along(struct walk *walk, const char *path)
     }
 }
 
-/* What nearly every path is: its text leaves the root's before the root's ends, and nothing in the rest (`.`,
- * `..`, a doubled slash) could lead back. 10 ns instead of 50. False says nothing. */
-static bool is_plainly_foreign(const char *root, const char *path)
+bool path_is_plainly_foreign(const char *root, const char *path)
 {
     size_t same = 0;
     while (root[same] != '\0' && root[same] == path[same])
         same++;
     if (root[same] == '\0' || same == 0)
         return false;
-    for (const char *rest = path + same - 1; *rest != '\0'; rest++)
-        if (*rest == '/' && (rest[1] == '.' || rest[1] == '/'))
-            return false;
-    return true;
+    if (path[same - 1] == '/' && (path[same] == '.' || path[same] == '/'))
+        return false;
+    return strstr(path + same - 1, "/..") == NULL;
 }
 
 enum path_verdict path_verdict(const char *root, const char *base, const char *path)
 {
-    if (path[0] == '/' && is_plainly_foreign(root, path))
-        return PATH_FOREIGN;
     struct walk walk = {.root = next_component(root), .start = root};
     if (path[0] != '/' && base != NULL)
         go_along(&walk, base);

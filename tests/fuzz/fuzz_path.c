@@ -28,6 +28,7 @@ static void check_detour(const char *root, const char *base, const char *path, e
     strcpy(longer, path);
     strcat(longer, *path != '\0' ? "//./x/.." : "./x/..");
     fuzz_must(path_verdict(root, base, longer) == verdict);
+    fuzz_must(verdict == PATH_FOREIGN || !path_is_plainly_foreign(root, path));
     strcpy(longer, path);
     strcat(longer, *path != '\0' ? "/x" : "x");
     fuzz_must(verdict == PATH_FOREIGN || path_verdict(root, base, longer) == PATH_BENEATH);

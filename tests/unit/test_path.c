@@ -157,9 +157,27 @@ Test(path, agrees_with_plain_normalisation)
     for (int i = 0; i < 200000; i++) {
         random_path(base, &seed, true);
         random_path(path, &seed, i % 2);
-        cr_assert_eq(path_verdict("/a/b", base, path), plain_verdict("/a/b", base, path), "%s from %s", path,
-                     base);
+        enum path_verdict is = path_verdict("/a/b", base, path);
+        cr_assert_eq(is, plain_verdict("/a/b", base, path), "%s from %s", path, base);
+        cr_assert(is == PATH_FOREIGN || !path_is_plainly_foreign("/a/b", path), "%s", path);
     }
+}
+
+Test(path, plainly_foreign)
+{
+    static const char *const plain[] = {"/usr/lib/libc.so", "/scratch/run", "/scratch/run2/a", "/",
+                                        "/scratch/run/.hidden/./a//b"};
+    static const char *const doubtful[] = {"/scratch/run1",
+                                           "/scratch/run1/a",
+                                           "/scratch//run1",
+                                           "/./scratch/run1",
+                                           "/usr/../scratch/run1",
+                                           "//scratch/run1",
+                                           "a"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        cr_assert(path_is_plainly_foreign("/scratch/run1", plain[i]), "%s", plain[i]);
+    for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++)
+        cr_assert_not(path_is_plainly_foreign("/scratch/run1", doubtful[i]), "%s", doubtful[i]);
 }
 
 static void check_split(const char *path, enum path_last last, const char *name, size_t parent, bool slash)
