@@ -72,6 +72,7 @@ static const char *in_words(const char *reason)
         {"flags", "a mirror could not be given its inode flags or project"},
         {"device", "it lies on another device"},
         {"marker", "its marker could not be written"},
+        {"watched", "a program waits for its events"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i][0], reason) == 0)

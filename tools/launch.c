@@ -2,11 +2,14 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "launch.h"
 
+#include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -14,6 +17,7 @@
 #include "verb.h"
 
 #define PRELOAD_NAME "libshunt_preload.so"
+#define LIBC "libc.so.6"
 
 static bool is_shim(const char *entry, size_t length)
 {
@@ -22,16 +26,15 @@ static bool is_shim(const char *entry, size_t length)
            (length == name || entry[length - name - 1] == '/');
 }
 
-/* LD_PRELOAD with `first` in front and without any other shim; its entries are separated by colons or spaces.
- */
-static char *preload_with(const char *first)
+/* LD_PRELOAD with `last` behind the others and without any other shim; its entries are separated by colons or
+ * spaces. A sanitizer insists on being first, and a profiler is to see the paths that the program uses. */
+static char *preload_with(const char *last)
 {
     const char *old = getenv("LD_PRELOAD");
-    size_t size = strlen(first) + (old ? strlen(old) : 0) + 3;
+    size_t size = strlen(last) + (old ? strlen(old) : 0) + 3;
     char *made = malloc(size), *at = made;
     if (!made)
         return NULL;
-    at = stpcpy(at, first);
     while (old && *old) {
         size_t length = strcspn(old, ": ");
         if (length > 0 && !is_shim(old, length)) {
@@ -40,8 +43,65 @@ static char *preload_with(const char *first)
         }
         old += length + (old[length] != '\0');
     }
-    *at = '\0';
+    at = stpcpy(at, at > made && *last ? ":" : "");
+    strcpy(at, last);
     return made;
+}
+
+static int find_libc(struct dl_phdr_info *object, size_t size, void *found)
+{
+    const char **path = found;
+    if (strstr(object->dlpi_name, "/" LIBC))
+        *path = object->dlpi_name;
+    return *path != NULL;
+}
+
+/* What the loader of this C library puts in the place of $LIB: where libc lies, seen from / or /usr. Empty if
+ * that cannot be told. */
+static void lib_directory(char to[PATH_MAX])
+{
+    const char *path = NULL;
+    char check[PATH_MAX];
+    to[0] = '\0';
+    dl_iterate_phdr(find_libc, &path);
+    if (!path || strlen(path) >= PATH_MAX)
+        return;
+    int prefix = strncmp(path, "/usr/", 5) == 0 ? 4 : 0;
+    snprintf(check, sizeof check, "%.*s/$LIB/" LIBC, prefix, path);
+    void *libc = dlopen(check, RTLD_LAZY | RTLD_NOLOAD); /* it is loaded: does that name mean it? */
+    if (!libc)
+        return;
+    dlclose(libc);
+    const char *name = strrchr(path, '/');
+    snprintf(to, PATH_MAX, "%.*s", (int)(name - path) - prefix - 1, path + prefix + 1);
+}
+
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Loaders of other C libraries take $LIB for a name, or for another directory: so they do not find the shim,
+ * which they could not load, and the program runs without it. In an installed tree the shim lies below such a
+ * directory; in a build directory a link of that name leads to it. */
+static void say_lib(char shim[PATH_MAX])
+{
+    char lib[PATH_MAX], wanted[PATH_MAX], said[PATH_MAX];
+    lib_directory(lib);
+    int room = snprintf(wanted, sizeof wanted, "/%s/", lib);
+    char *at = lib[0] && room < PATH_MAX ? strstr(shim, wanted) : NULL;
+    char *name = strrchr(shim, '/');
+    if (at) {
+        room = snprintf(said, sizeof said, "%.*s/$LIB/%s", (int)(at - shim), shim, at + strlen(wanted));
+    } else {
+        room = snprintf(wanted, sizeof wanted, "%.*s/%s%s", (int)(name - shim), shim, lib, name);
+        if (!lib[0] || room >= PATH_MAX || !is_same_file(wanted, shim))
+            return;
+        room = snprintf(said, sizeof said, "%.*s/$LIB%s", (int)(name - shim), shim, name);
+    }
+    if (room < PATH_MAX)
+        strcpy(shim, said);
 }
 
 static int set(const char *name, char *value)
@@ -73,6 +133,7 @@ static int set_environment(const struct roots *roots, const char *node)
                  shim);
         return -1;
     }
+    say_lib(shim);
     if (set("LD_PRELOAD", preload_with(shim)) < 0 || set("SHUNT_ROOT", roots_join(roots)) < 0)
         return -1;
     return set("SHUNT_NODE", strdup(node));

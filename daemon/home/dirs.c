@@ -152,12 +152,19 @@ int home_dir_touch(struct shuntd *shuntd, struct home_dir *dir)
 {
     uint64_t now = clock_files();
     dir->changed_at = clock_monotonic();
+    dir->touches++;
     if (now <= dir->record.changed)
         return 0;
-    dir->record.changed = now;
-    list_remove(&dir->changed);
-    list_append(&shuntd->home->changed, &dir->changed);
     listen_set_redirected(shuntd->listen);
+    return home_dir_set_changed(shuntd, dir, now);
+}
+
+int home_dir_set_changed(struct shuntd *shuntd, struct home_dir *dir, uint64_t changed)
+{
+    dir->record.changed = changed;
+    list_remove(&dir->changed);
+    if (changed != 0)
+        list_append(&shuntd->home->changed, &dir->changed);
     return home_dir_store(shuntd, dir);
 }
 
@@ -171,14 +178,14 @@ void home_dirs_each(struct home *home, void (*each)(struct home_dir *, void *), 
 }
 
 /* The list is in the order of the last change whose time differed; the first is the longest quiet but for
- * ticks. */
+ * ticks. One whose rmdir is in flight may be dropped before a job on it would end. */
 struct home_dir *home_dir_next_quiet(struct home *home, uint64_t quiet)
 {
     for (struct link *link = home->changed.next; link != &home->changed; link = link->next) {
         struct home_dir *dir = LINK_OF(link, struct home_dir, changed);
         if (dir->changed_at > quiet)
             return NULL;
-        if (!dir->working)
+        if (!dir->working && !dir->closing)
             return dir;
     }
     return NULL;
@@ -187,6 +194,17 @@ struct home_dir *home_dir_next_quiet(struct home *home, uint64_t quiet)
 bool home_has_changed(struct home *home)
 {
     return !list_empty(&home->changed);
+}
+
+struct home_dir *home_dir_of_mirror(struct home *home, const char *mirror, size_t length)
+{
+    if (length == 0 || length >= RECORD_MIRROR_MAX)
+        return NULL;
+    for (unsigned i = 0; i < HOME_BUCKETS; i++)
+        for (struct home_dir *dir = home->dirs[i]; dir != NULL; dir = dir->next)
+            if (memcmp(dir->record.mirror, mirror, length) == 0 && dir->record.mirror[length] == '\0')
+                return dir;
+    return NULL;
 }
 
 uint64_t home_dir_count(struct home *home)

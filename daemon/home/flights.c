@@ -54,6 +54,24 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
     return flight;
 }
 
+int flight_touch(struct shuntd *shuntd, struct flight *flight)
+{
+    flight->changed_before = flight->dir->record.changed;
+    int code = home_dir_touch(shuntd, flight->dir);
+    flight->changed = flight->dir->record.changed;
+    flight->touch = flight->dir->touches;
+    return code;
+}
+
+int flight_untouch(struct shuntd *shuntd, struct flight *flight)
+{
+    struct home_dir *dir = flight->dir;
+    if (flight->touch == 0 || flight->touch != dir->touches || flight->changed != dir->record.changed ||
+        flight->changed == flight->changed_before)
+        return 0;
+    return home_dir_set_changed(shuntd, dir, flight->changed_before);
+}
+
 void flight_end(struct shuntd *shuntd, struct flight *flight)
 {
     struct home *home = shuntd->home;

@@ -48,6 +48,7 @@ struct home_dir {
 
     struct link changed; /* on home's list while record.changed is set */
     uint64_t changed_at; /* monotonic, of the last change */
+    uint64_t touches;    /* how often it changed */
 };
 
 enum flight_kind { FLIGHT_BIRTH, FLIGHT_REMOVAL, FLIGHT_FROM, FLIGHT_TO, FLIGHT_CLOSE, FLIGHT_PROMOTION };
@@ -64,7 +65,9 @@ struct flight {
     struct record_entry before; /* what the index said, if had_before */
     struct record_entry place;  /* where the file will be if it goes well */
     pid_t client;
-    uint32_t lane, tag; /* of the request that began it */
+    uint32_t lane, tag;               /* of the request that began it */
+    uint64_t touch;                   /* 0, or which of the directory's touches was its own */
+    uint64_t changed, changed_before; /* the directory's, with and without it */
     struct link waiting;
     uint16_t length;
     char name[RECORD_NAME_MAX];
@@ -78,6 +81,8 @@ struct home_dir *home_dir_find(struct home *, struct dirid);
 struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
 /* Forgets it; who waits on it is served again. */
 void home_dir_drop(struct home *, struct home_dir *);
+/* The directory whose mirrors have that name, or NULL. Looks at all: rarely asked. */
+struct home_dir *home_dir_of_mirror(struct home *, const char *mirror, size_t length);
 int home_dir_set_path(struct home_dir *, const char *path);
 /* A directory was renamed: those beneath it have new places. */
 void home_dirs_moved(struct home *, const char *from, const char *to);
@@ -86,6 +91,8 @@ bool home_dir_is_loaded(const struct home_dir *);
 int home_dir_store(struct shuntd *, struct home_dir *);
 /* A name in one of its mirrors comes or goes now: the trunk's times do not show it. */
 int home_dir_touch(struct shuntd *, struct home_dir *);
+/* It has that time of change (record.changed) again. */
+int home_dir_set_changed(struct shuntd *, struct home_dir *, uint64_t changed);
 /* All directories, for status and the end. */
 void home_dirs_each(struct home *, void (*each)(struct home_dir *, void *), void *context);
 /* A directory whose times wait to be written to the trunk since before `quiet` (monotonic), or NULL. */
@@ -108,6 +115,10 @@ struct flight *flight_find(struct home *, struct dirid, const char *name, size_t
 struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, pid_t client);
 struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
                             size_t length, const struct listen_request *);
+/* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
+ * again. */
+int flight_touch(struct shuntd *, struct flight *);
+int flight_untouch(struct shuntd *, struct flight *);
 /* Ends it; who waited is served again, and so is who waited for the directory's last flight. */
 void flight_end(struct shuntd *, struct flight *);
 /* The first flight whose client is gone (client == that) or has given up waiting for its answer (client ==

@@ -47,7 +47,7 @@ static int reserve(struct shuntd *shuntd, const struct listen_request *request, 
     flight->place = *entry;
     int code = index_put_entry(shuntd->index, dir->id, flight->name, flight->length, entry);
     if (code == 0 && entry->branch != 0)
-        code = home_dir_touch(shuntd, dir);
+        code = flight_touch(shuntd, flight);
     if (code != 0)
         return code;
     shuntd->counts.births++;
@@ -57,14 +57,6 @@ static int reserve(struct shuntd *shuntd, const struct listen_request *request, 
     serve_place(shuntd, dir, entry, place, answer, 0);
     code = serve_answer(shuntd, request, answer);
     return code == 0 ? SERVE_SILENT : code;
-}
-
-/* A directory whose path is longer than a path may be could not be loaded, nor removed. */
-static bool is_too_deep(const struct shuntd *shuntd, const struct home_dir *dir,
-                        const struct message *message)
-{
-    return message->entry[0].type == DT_DIR &&
-           strlen(shuntd->root.path) + strlen(dir->path) + message->name_length[0] + 2 >= PATH_MAX;
 }
 
 int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -83,10 +75,6 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
         return exists(shuntd, request, dir, &entry, answer);
     if (code != -ENOENT)
         return code;
-    if (is_too_deep(shuntd, dir, message)) {
-        answer->result = -ENAMETOOLONG;
-        return SERVE_ANSWER;
-    }
     code = 0;
     if (message->entry[0].type == DT_REG && !(message->flags & MESSAGE_TRUNK))
         code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
@@ -160,9 +148,10 @@ int serve_vanished(struct shuntd *shuntd, const struct listen_request *request, 
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
     int code = get(shuntd, message, &entry);
-    answer->result = MESSAGE_ABSENT;
-    if (code == -ENOENT)
+    if (code == -ENOENT) {
+        answer->result = MESSAGE_ABSENT;
         return SERVE_ANSWER;
+    }
     if (code != 0)
         return code;
     if (!record_same(&entry, &message->entry[0]) || is_still_there(shuntd, dir, &entry, message)) {

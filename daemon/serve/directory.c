@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* FOLLOW, SYNC, SETTLE: what concerns a directory and its mirrors as a whole. */
+/* FOLLOW, SYNC, SETTLE, WATCH, PLACE: what concerns a directory and its mirrors as a whole. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
+#include "request/request.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
 
@@ -20,7 +21,7 @@ struct directory_job {
     struct listen_request request; /* FOLLOW and SYNC: answered at the end */
     struct dirid id;
     uint64_t changed; /* for the times */
-    uint64_t settled;
+    uint64_t settled, stood;
     int result;
     char mirror[RECORD_MIRROR_MAX];
     char path[PATH_MAX];
@@ -119,6 +120,11 @@ int serve_settle(struct shuntd *shuntd, const struct listen_request *request, st
     return home_dir_store(shuntd, dir);
 }
 
+static uint64_t time_of(struct statx_timestamp time)
+{
+    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
+}
+
 /* Gives the trunk directory the time of the last change, unless its own is later. Through /proc, since a
  * descriptor opened with O_PATH takes no times itself. */
 static void carry_out_times(struct disk_job *base, const struct shuntd *shuntd)
@@ -132,12 +138,13 @@ static void carry_out_times(struct disk_job *base, const struct shuntd *shuntd)
     if (trunk < 0)
         return;
     snprintf(self, sizeof self, "/proc/self/fd/%d", trunk);
-    job->result = sys_statx(trunk, "", AT_EMPTY_PATH, STATX_MTIME, &stat);
-    if (job->result == 0 &&
-        (uint64_t)stat.stx_mtime.tv_sec * CLOCK_SECOND + stat.stx_mtime.tv_nsec < job->changed) {
+    job->result = sys_statx(trunk, "", AT_EMPTY_PATH, STATX_MTIME | STATX_CTIME, &stat);
+    if (job->result == 0 && time_of(stat.stx_mtime) < job->changed) {
+        uint64_t attributes = time_of(stat.stx_ctime); /* when these were changed, perhaps later */
         job->result = sys_utimensat(AT_FDCWD, self, times, 0);
+        job->stood = attributes > job->changed ? attributes : job->changed;
         if (job->result == 0 && sys_statx(trunk, "", AT_EMPTY_PATH, STATX_CTIME, &stat) == 0)
-            job->settled = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + stat.stx_ctime.tv_nsec;
+            job->settled = time_of(stat.stx_ctime);
     }
     sys_close(trunk);
 }
@@ -153,7 +160,7 @@ static int finish_times(struct disk_job *base, struct shuntd *shuntd)
     if (dir->record.changed == job->changed) {
         list_remove(&dir->changed);
         dir->record.settled = job->settled;
-        dir->record.stood = job->settled != 0 ? job->changed : 0;
+        dir->record.stood = job->settled != 0 ? job->stood : 0;
         dir->record.changed = job->result == 0 ? 0 : dir->record.changed;
         code = home_dir_store(shuntd, dir);
     }
@@ -180,6 +187,44 @@ int serve_quiet(struct shuntd *shuntd, struct home_dir *dir)
     dir->working = true;
     disk_submit(shuntd->disk, &job->job);
     return 0;
+}
+
+/* The times that are still to be written to the trunk would be an event of their own, after the fact: they
+ * are written first. A second watcher finds that done, or the job under way. */
+int serve_watch(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    if (dir->working)
+        return serve_park(shuntd, &dir->waiting, request);
+    if (dir->record.why != RECORD_WHY_NOT)
+        return SERVE_ANSWER;
+    dir->record.why = RECORD_WHY_WATCHED;
+    int code = home_dir_store(shuntd, dir);
+    if (code == 0 && dir->record.changed != 0)
+        code = serve_quiet(shuntd, dir);
+    if (code == 0 && dir->working)
+        return serve_park(shuntd, &dir->waiting, request);
+    return code;
+}
+
+int serve_place_of(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *m = &request->message;
+    struct home_dir *dir = home_dir_of_mirror(shuntd->home, m->name[0], m->name_length[0]);
+    if (dir == NULL)
+        answer->result = MESSAGE_ABSENT;
+    else if (strlen(dir->path) > REQUEST_TEXT_MAX)
+        answer->result = -ENAMETOOLONG;
+    if (answer->result != 0)
+        return SERVE_ANSWER;
+    answer->dir[0] = dir->id;
+    answer->text = dir->path;
+    answer->text_length = (uint16_t)strlen(dir->path);
+    int code = serve_answer(shuntd, request, answer);
+    return code == 0 ? SERVE_SILENT : code;
 }
 
 void serve_quiet_all(struct shuntd *shuntd)

@@ -17,14 +17,16 @@ static int count_leaf(struct shuntd *shuntd, struct home_dir *dir, const struct 
     return entry->branch == shuntd->branch ? home_leaf_count(dir, entry->leaf, change) : 0;
 }
 
-/* A directory that was born in this session is loaded when it is born: it is empty. */
+/* A directory that was born in this session is loaded when it is born, since it is empty; unless it is too
+ * deep. */
 static int born_directory(struct shuntd *shuntd, const struct flight *flight, struct dirid child)
 {
     char path[PATH_MAX];
     const char *parent = strcmp(flight->dir->path, ".") == 0 ? "" : flight->dir->path;
     int length = snprintf(path, sizeof path, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", flight->length,
                           flight->name);
-    if (length >= (int)sizeof path || home_dir_find(shuntd->home, child) != NULL)
+    if (!layout_is_in_reach(strlen(shuntd->root.path) + 1 + (size_t)length) ||
+        home_dir_find(shuntd->home, child) != NULL)
         return 0;
     struct home_dir *dir = home_dir_add(shuntd->home, child, path);
     if (dir == NULL)
@@ -107,6 +109,8 @@ int serve_ended_badly(struct shuntd *shuntd, struct flight *flight)
     int code = flight->had_before
                    ? put_live(shuntd, flight, &flight->before)
                    : index_del_entry(shuntd->index, flight->dir->id, flight->name, flight->length);
+    if (code == 0)
+        code = flight_untouch(shuntd, flight);
     if (flight->kind == FLIGHT_CLOSE) {
         flight->child->closing = false;
         home_wake(shuntd->home, &flight->child->waiting);
@@ -137,7 +141,8 @@ static int settle_pair(struct shuntd *shuntd, struct flight *flight)
     return serve_ended_pair(shuntd, from, to, &renamed);
 }
 
-/* What is on disk decides. A birth that is there happened; a removal whose file is still there did not. */
+/* What is on disk decides. A birth that is there happened; a removal whose file is still there did not; where
+ * another file is there, it took the name over. A promotion has happened where that very file is. */
 int serve_settle_by_disk(struct shuntd *shuntd, struct flight *flight)
 {
     struct record_entry made = {0};
@@ -149,6 +154,11 @@ int serve_settle_by_disk(struct shuntd *shuntd, struct flight *flight)
         made.type = (uint8_t)(stat.stx_mode >> 12 & 15);
         made.ino = stat.stx_ino;
     }
+    bool another = there == 0 && made.ino != flight->before.ino;
+    if (another && flight->kind == FLIGHT_PROMOTION)
+        return serve_ended_badly(shuntd, flight);
+    if (another && flight->kind == FLIGHT_REMOVAL)
+        flight->kind = FLIGHT_BIRTH;
     bool removing = flight->kind == FLIGHT_REMOVAL || flight->kind == FLIGHT_CLOSE;
     if ((there == 0) == !removing)
         return serve_ended_well(shuntd, flight, &made, there == 0 ? dirid_of(&stat) : (struct dirid){0, 0});
@@ -176,10 +186,8 @@ int serve_confirm(struct shuntd *shuntd, const struct listen_request *request, s
 int serve_withdraw(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct flight *flight = mine(shuntd, request);
-    if (flight == NULL || flight->partner != NULL)
-        return SERVE_SILENT;
-    int code = serve_ended_badly(shuntd, flight);
-    return code == 0 ? SERVE_SILENT : code;
+    int code = flight == NULL || flight->partner != NULL ? 0 : serve_ended_badly(shuntd, flight);
+    return code != 0 ? code : request->message.tag != 0 ? SERVE_ANSWER : SERVE_SILENT;
 }
 
 int serve_gone(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

@@ -59,7 +59,7 @@ int serve_remove(struct shuntd *shuntd, const struct listen_request *request, st
     entry.state = RECORD_DYING;
     int code = index_put_entry(shuntd->index, flight->dir->id, flight->name, flight->length, &entry);
     if (code == 0 && entry.branch != 0)
-        code = home_dir_touch(shuntd, flight->dir);
+        code = flight_touch(shuntd, flight);
     shuntd->counts.removals++;
     return code == 0 ? answer_with_place(shuntd, request, flight, answer) : code;
 }

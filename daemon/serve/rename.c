@@ -4,8 +4,9 @@
 /* RENAME and RENAMED: two names, held at once.
  *
  * The file goes to the place of what it replaces, whoever's branch that is: one rename of the file system,
- * and no moment with two copies. Onto no name it stays in its leaf if the directory stays the same, else it
- * goes where births of the other directory go; a file of the trunk stays in the trunk. */
+ * and no moment with two copies. Onto no name it stays in its leaf if the directory stays the same and nobody
+ * waits for its events, else it goes where births of the other directory go; a file of the trunk stays in the
+ * trunk. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -56,7 +57,7 @@ static int choose(struct shuntd *shuntd, const struct listen_request *request, c
     place->leaf = 0;
     if (two->there[1])
         *place = two->entry[1];
-    else if (two->dir[0] == two->dir[1])
+    else if (two->dir[0] == two->dir[1] && two->dir[1]->record.why != RECORD_WHY_WATCHED)
         *place = two->entry[0];
     else if (two->entry[0].branch != 0 && !(message->flags & MESSAGE_TRUNK))
         return serve_choose(shuntd, two->dir[1], message->name[1], message->name_length[1], request->client,
@@ -80,7 +81,7 @@ static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind,
 
 /* Readers meet the old name as dying and a new one as pending. So is a name that is replaced, or exchanged,
  * but in its old place: there is a file there at every moment, and which one it is, is to be looked at. */
-static int tell_index(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+static int tell_index(struct shuntd *shuntd, struct flight *from, struct flight *to)
 {
     struct record_entry dying = from->before, pending = to->place;
     dying.state = RECORD_DYING;
@@ -95,9 +96,9 @@ static int tell_index(struct shuntd *shuntd, const struct flight *from, const st
     if (code == 0)
         code = index_put_entry(shuntd->index, to->dir->id, to->name, to->length, &pending);
     if (code == 0 && from->before.branch != 0)
-        code = home_dir_touch(shuntd, from->dir);
+        code = flight_touch(shuntd, from);
     if (code == 0 && to->place.branch != 0)
-        code = home_dir_touch(shuntd, to->dir);
+        code = flight_touch(shuntd, to);
     return code;
 }
 

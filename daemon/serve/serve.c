@@ -20,6 +20,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_follow,
     [MESSAGE_SETTLE] = serve_settle,     [MESSAGE_SYNC] = serve_sync,
     [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
+    [MESSAGE_WATCH] = serve_watch,       [MESSAGE_PLACE] = serve_place_of,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)

@@ -12,8 +12,9 @@
 #define STATUS_MAX 2000
 
 static const char *const reasons[RECORD_WHY_COUNT] = {
-    [RECORD_WHY_OWNER] = "owner", [RECORD_WHY_MODE] = "mode",     [RECORD_WHY_ATTRIBUTES] = "attributes",
-    [RECORD_WHY_FLAGS] = "flags", [RECORD_WHY_DEVICE] = "device", [RECORD_WHY_MARKER] = "marker",
+    [RECORD_WHY_OWNER] = "owner",     [RECORD_WHY_MODE] = "mode",     [RECORD_WHY_ATTRIBUTES] = "attributes",
+    [RECORD_WHY_FLAGS] = "flags",     [RECORD_WHY_DEVICE] = "device", [RECORD_WHY_MARKER] = "marker",
+    [RECORD_WHY_WATCHED] = "watched",
 };
 
 static void add(struct text *t, const char *key, uint64_t value)

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/stat.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -150,6 +151,22 @@ static inline int sys_futex_wait(const uint32_t *word, uint32_t seen, const stru
 static inline int sys_futex_wake(const uint32_t *word, int how_many)
 {
     return (int)SYS3(SYS_futex, word, FUTEX_WAKE, how_many);
+}
+
+/* Lets no signal be delivered to this thread until sys_set_signals, and answers the mask that stood before.
+ * What the thread's own instructions raise stays as it is: held back, it would be the end of the process. */
+static inline uint64_t sys_block_signals(void)
+{
+    const uint64_t own = 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) |
+                         1ull << (SIGFPE - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGSYS - 1);
+    uint64_t all = ~own, before = 0;
+    SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
+    return before;
+}
+
+static inline void sys_set_signals(uint64_t mask)
+{
+    SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
 static inline pid_t sys_getpid(void)

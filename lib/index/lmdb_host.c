@@ -33,18 +33,30 @@ void *lmdb_memory_take(struct lmdb_memory *memory, size_t size)
     return taken;
 }
 
+int lmdb_memory_inherit(struct lmdb_memory *memory, const struct lmdb_memory *parents)
+{
+    int code = lmdb_memory_init(memory);
+    if (code != 0)
+        return code;
+    memcpy(memory->files, parents->files, sizeof memory->files);
+    memory->inherited = true;
+    sys_munmap(parents->at, LMDB_ARENA); /* `parents` may lie in it */
+    return 0;
+}
+
 void lmdb_memory_finish(struct lmdb_memory *memory)
 {
-    for (unsigned i = 0; i < memory->map_count; i++)
-        sys_munmap(memory->maps[i].at, memory->maps[i].size);
+    for (unsigned i = 0; i < LMDB_FILES; i++)
+        if (memory->files[i].at != NULL)
+            sys_munmap(memory->files[i].at, memory->files[i].size);
     sys_munmap(memory->at, LMDB_ARENA);
 }
 
 void lmdb_close_files(struct lmdb_memory *memory)
 {
-    for (unsigned i = 0; i < memory->file_count; i++)
-        sys_close(memory->files[i]);
-    memory->file_count = 0;
+    for (unsigned i = 0; i < memory->opened; i++)
+        sys_close(memory->files[i].fd);
+    memory->opened = 0;
 }
 
 void lmdb_enter(struct lmdb_memory *memory)
@@ -65,6 +77,8 @@ int lmdb_host_close(int fd);
 int lmdb_host_fcntl(int fd, int command, ...);
 void *lmdb_host_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 int lmdb_host_munmap(void *at, size_t size);
+ssize_t lmdb_host_pread(int fd, void *to, size_t size, off_t offset);
+off_t lmdb_host_lseek(int fd, off_t offset, int whence);
 void *lmdb_host_malloc(size_t size);
 void *lmdb_host_calloc(size_t count, size_t size);
 void *lmdb_host_realloc(void *old, size_t size);
@@ -80,15 +94,53 @@ static long answer(long result)
     return -1;
 }
 
+/* LMDB opens its two files in the same order always. Inherited ones get numbers that no kernel gives. */
+#define NUMBER_OF_INHERITED (1 << 30)
+
+static bool is_inherited(int fd)
+{
+    return fd >= NUMBER_OF_INHERITED;
+}
+
+/* What was opened as that number; NULL: not for the memory that is entered. */
+static struct lmdb_file *file_of(int fd)
+{
+    for (unsigned i = 0; entered != NULL && i < entered->opened; i++)
+        if (entered->files[i].fd == fd)
+            return &entered->files[i];
+    return NULL;
+}
+
 int lmdb_host_open(const char *path, int flags, ...)
 {
     va_list more;
-    va_start(more, flags);
-    int fd = sys_openat(AT_FDCWD, path, flags | O_CLOEXEC, va_arg(more, mode_t));
-    va_end(more);
-    if (fd >= 0 && entered != NULL && entered->file_count < LMDB_MAPS)
-        entered->files[entered->file_count++] = fd;
+    if (entered == NULL || entered->opened == LMDB_FILES)
+        return (int)answer(-EMFILE);
+    int fd = NUMBER_OF_INHERITED + (int)entered->opened;
+    if (!entered->inherited) {
+        va_start(more, flags);
+        fd = sys_openat(AT_FDCWD, path, flags | O_CLOEXEC, va_arg(more, mode_t));
+        va_end(more);
+    }
+    if (fd >= 0)
+        entered->files[entered->opened++].fd = fd;
     return (int)answer(fd);
+}
+
+ssize_t lmdb_host_pread(int fd, void *to, size_t size, off_t offset)
+{
+    const struct lmdb_file *file = file_of(fd);
+    if (!is_inherited(fd) || file == NULL || (size_t)offset + size > file->size)
+        return answer(SYS4(SYS_pread64, fd, to, size, offset));
+    memcpy(to, (const char *)file->at + offset, size);
+    return (ssize_t)size;
+}
+
+/* Only to its end: how large is the lock file? */
+off_t lmdb_host_lseek(int fd, off_t offset, int whence)
+{
+    const struct lmdb_file *file = file_of(fd);
+    return is_inherited(fd) && file != NULL ? (off_t)file->size : answer(SYS3(SYS_lseek, fd, offset, whence));
 }
 
 /* LMDB closes when an open fails half way; lmdb_close_files does it for all. */
@@ -109,19 +161,22 @@ int lmdb_host_fcntl(int fd, int command, ...)
         const struct flock *lock = argument;
         return lock->l_type == F_WRLCK && lock->l_start == 0 ? (int)answer(-EAGAIN) : 0;
     }
-    return (int)answer(SYS3(SYS_fcntl, fd, command, argument));
+    return is_inherited(fd) ? 0 : (int)answer(SYS3(SYS_fcntl, fd, command, argument));
 }
 
 void *lmdb_host_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
+    struct lmdb_file *file = file_of(fd);
+    if (file != NULL && is_inherited(fd))
+        return file->at;
     void *mapped = sys_mmap(at, size, protection, flags, fd, offset);
     if (sys_is_error(mapped)) {
         errno = (int)-(long)mapped;
         return MAP_FAILED;
     }
-    if (entered != NULL && entered->map_count < LMDB_MAPS) {
-        entered->maps[entered->map_count].at = mapped;
-        entered->maps[entered->map_count++].size = size;
+    if (file != NULL) {
+        file->at = mapped;
+        file->size = size;
     }
     return mapped;
 }

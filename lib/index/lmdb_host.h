@@ -5,8 +5,8 @@
 /* The system that LMDB sees when it lives in somebody else's process.
  *
  * The build renames in a copy of liblmdb.a the few libc functions with which LMDB could meet the application
- * (open, close, fcntl, mmap, the malloc family) to lmdb_host_NAME; lmdb_host.c answers them. Reasons, each of
- * which was seen to lose data or hang before:
+ * (open, close, fcntl, mmap, the malloc family, and what a fork child's inherited files want) to
+ * lmdb_host_NAME; lmdb_host.c answers them. Reasons, each of which was seen to lose data or hang before:
  *   - an application that closes all its descriptors would close LMDB's, with them the record locks that keep
  * its reader slots, and the next writer would recycle pages under a reader. Here LMDB's record locks are not
  * taken at all (shuntd knows its readers by process, lmdb_daemon.c), and its descriptors are closed once
@@ -16,22 +16,30 @@
  * Memory comes from pages that are mapped here and never freed singly: a view allocates when it is opened and
  * when a seat is made, nowhere else. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#define LMDB_MAPS 4
+#define LMDB_FILES 2 /* its data and its lock file */
+
+struct lmdb_file {
+    int fd;
+    void *at; /* where it is mapped */
+    size_t size;
+};
 
 struct lmdb_memory {
     char *at; /* the arena, of LMDB_ARENA bytes */
     size_t used;
-    struct {
-        void *at;
-        size_t size;
-    } maps[LMDB_MAPS]; /* what LMDB mapped: its lock file and its data */
-    int files[LMDB_MAPS];
-    unsigned map_count, file_count;
+    struct lmdb_file files[LMDB_FILES];
+    unsigned opened;
+    bool inherited; /* the files are mapped already: none is opened */
 };
 
 int lmdb_memory_init(struct lmdb_memory *);
+/* In a fork child: an arena of its own instead of the parent's, which is used up; LMDB is going to find the
+ * files where the parent mapped them, and needs neither their names nor the permission to open them. 0 or
+ * -ENOMEM. */
+int lmdb_memory_inherit(struct lmdb_memory *, const struct lmdb_memory *parents);
 /* Zeroed, 16-byte aligned; NULL when the arena is full. */
 void *lmdb_memory_take(struct lmdb_memory *, size_t size);
 /* Unmaps the arena and what LMDB mapped. */

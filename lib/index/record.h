@@ -86,6 +86,7 @@ enum record_why {
     RECORD_WHY_FLAGS,      /* ... its inode flags or project */
     RECORD_WHY_DEVICE,     /* it lies on another device than the branch */
     RECORD_WHY_MARKER,     /* its marker could not be written */
+    RECORD_WHY_WATCHED,    /* somebody waits for its events, which the kernel reports of the trunk */
     RECORD_WHY_COUNT
 };
 
@@ -97,7 +98,7 @@ struct record_dir {
     uint64_t changed; /* when a name in a mirror last came or went, ns; 0 once the trunk's own times say so */
     uint64_t
         settled;    /* the change time that shuntd gave the trunk when it wrote `changed` there, ns; else 0 */
-    uint64_t stood; /* what stood in `changed` then: it is what a reader is told for `settled` */
+    uint64_t stood; /* the change time before that: it is what a reader is told for `settled` */
     char mirror[RECORD_MIRROR_MAX]; /* the name of its mirrors in every branch; empty without a marker */
 };
 

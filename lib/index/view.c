@@ -4,13 +4,12 @@
 #include "index/view.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 
+#include "base/apart.h"
 #include "base/sys.h"
-#include "base/text.h"
 #include "index/lmdb_host.h"
 #include "index/store.h"
 
@@ -37,9 +36,7 @@ struct view {
 
 static int seat_make(struct view *view, struct seat *seat)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    uint64_t before = sys_block_signals();
     while (__atomic_exchange_n(&view->making, 1, __ATOMIC_ACQUIRE) != 0)
         SYS0(SYS_sched_yield);
     lmdb_enter(&view->memory);
@@ -57,7 +54,7 @@ static int seat_make(struct view *view, struct seat *seat)
         view->memory.used = used; /* there may be many tries before a slot becomes free */
     lmdb_leave();
     __atomic_store_n(&view->making, 0, __ATOMIC_RELEASE);
-    SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+    sys_set_signals(before);
     return code;
 }
 
@@ -83,6 +80,8 @@ static int look_begin(struct view *view, struct seat **to)
     int code = seat->txn == NULL ? seat_make(view, seat) : 0;
     if (code == 0)
         code = mdb_txn_renew(seat->txn);
+    if (code == 0 && (code = mdb_cursor_renew(seat->txn, seat->cursor)) != 0)
+        mdb_txn_reset(seat->txn);
     if (code != 0) {
         seat_give(seat);
         return store_error(code);
@@ -97,18 +96,19 @@ static void look_end(struct seat *seat)
     seat_give(seat);
 }
 
-static int get(struct view *view, struct seat *seat, struct record_key *key, MDB_val *value)
+/* By the seat's cursor: mdb_get has one of its own on the stack, which may be a signal's. */
+static int get(struct seat *seat, struct record_key *key, MDB_val *value)
 {
     MDB_val at = {.mv_size = key->size, .mv_data = key->bytes};
-    return store_error(mdb_get(seat->txn, view->names, &at, value));
+    return store_error(mdb_cursor_get(seat->cursor, &at, value, MDB_SET));
 }
 
-static int find_branch(struct view *view, struct seat *seat, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
+static int find_branch(struct seat *seat, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
 {
     struct record_key key;
     MDB_val value;
     store_branch_key(&key, number);
-    int code = get(view, seat, &key, &value);
+    int code = get(seat, &key, &value);
     if (code != 0 || value.mv_size >= LAYOUT_BRANCH_MAX)
         return code == 0 || code == -ENOENT ? -EBADMSG : code;
     memcpy(branch, value.mv_data, value.mv_size);
@@ -116,23 +116,23 @@ static int find_branch(struct view *view, struct seat *seat, uint16_t number, ch
     return 0;
 }
 
-static int find_name(struct view *view, struct seat *seat, struct record_key *key, struct view_found *found)
+static int find_name(struct seat *seat, struct record_key *key, struct view_found *found)
 {
     MDB_val value;
-    int code = get(view, seat, key, &value);
+    int code = get(seat, key, &value);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
     code = record_entry_decode(&found->entry, value.mv_data, value.mv_size);
     if (code == 0 && found->entry.branch != 0)
-        code = find_branch(view, seat, found->entry.branch, found->branch);
+        code = find_branch(seat, found->entry.branch, found->branch);
     found->known = code == 0;
     return code;
 }
 
-static int find_dir(struct view *view, struct seat *seat, struct record_key *key, struct view_found *found)
+static int find_dir(struct seat *seat, struct record_key *key, struct view_found *found)
 {
     MDB_val value;
-    int code = get(view, seat, key, &value);
+    int code = get(seat, key, &value);
     if (code == 0)
         code = record_dir_decode(&found->dir, value.mv_data, value.mv_size);
     found->dir_known = code == 0;
@@ -141,21 +141,21 @@ static int find_dir(struct view *view, struct seat *seat, struct record_key *key
 
 int view_find(struct view *view, struct dirid dir, const char *name, size_t length, struct view_found *found)
 {
-    struct record_key dir_key, name_key;
+    struct record_key key;
     struct seat *seat;
     found->dir_known = found->known = false;
     found->branch[0] = '\0';
     if (length > RECORD_NAME_MAX)
         length = 0;
-    record_key_dir(&dir_key, dir);
-    if (length > 0)
-        record_key_name(&name_key, dir, name, length);
+    record_key_dir(&key, dir);
     int code = look_begin(view, &seat);
     if (code != 0)
         return code;
-    code = find_dir(view, seat, &dir_key, found);
-    if (code == 0 && found->dir_known && length > 0)
-        code = find_name(view, seat, &name_key, found);
+    code = find_dir(seat, &key, found);
+    if (code == 0 && found->dir_known && length > 0) {
+        record_key_name(&key, dir, name, length);
+        code = find_name(seat, &key, found);
+    }
     look_end(seat);
     return code;
 }
@@ -183,44 +183,9 @@ int view_list(struct view *view, struct dirid dir, uint64_t from, view_each *eac
         return code;
     record_key_from(&start, dir, from > 0 ? from : 1);
     MDB_val key = {.mv_size = start.size, .mv_data = start.bytes};
-    code = store_error(mdb_cursor_renew(seat->txn, seat->cursor));
-    if (code == 0)
-        code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_SET_RANGE));
+    code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_SET_RANGE));
     while (code == 0 && key.mv_size > 24 && memcmp(key.mv_data, start.bytes, 16) == 0) {
         code = each_name(&key, &value, each, context);
-        if (code == 0)
-            code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_NEXT));
-    }
-    look_end(seat);
-    return code == -ENOENT ? 0 : code;
-}
-
-static int each_record_dir(const MDB_val *key, const MDB_val *value, view_each_dir *each, void *context)
-{
-    const uint8_t *bytes = key->mv_data;
-    struct record_dir dir;
-    struct dirid id = {0, 0};
-    if (key->mv_size != 24 || record_dir_decode(&dir, value->mv_data, value->mv_size) != 0)
-        return 0; /* a name, a branch or the stamp */
-    for (int i = 0; i < 8; i++) {
-        id.ino = id.ino << 8 | bytes[i];
-        id.birth = id.birth << 8 | bytes[8 + i];
-    }
-    return each(context, id, &dir);
-}
-
-int view_dirs(struct view *view, view_each_dir *each, void *context)
-{
-    struct seat *seat;
-    MDB_val key, value;
-    int code = look_begin(view, &seat);
-    if (code != 0)
-        return code;
-    code = store_error(mdb_cursor_renew(seat->txn, seat->cursor));
-    if (code == 0)
-        code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_FIRST));
-    while (code == 0) {
-        code = each_record_dir(&key, &value, each, context);
         if (code == 0)
             code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_NEXT));
     }
@@ -237,37 +202,21 @@ static int check_stamp(struct view *view, const struct index_stamp *expected)
     if (code != 0)
         return code;
     record_key_from(&key, (struct dirid){0, 0}, 0);
-    code = get(view, seat, &key, &value);
+    code = get(seat, &key, &value);
     code = code == 0 ? store_stamp_check(&value, expected) : code == -ENOENT ? -EBADMSG : code;
     look_end(seat);
     return code;
 }
 
-static int open_env(struct view *view, const char *directory)
-{
-    lmdb_enter(&view->memory);
-    int code = mdb_env_create(&view->env);
-    if (code == 0)
-        code = mdb_env_open(view->env, directory, MDB_RDONLY | MDB_NOTLS, 0600);
-    lmdb_leave();
-    lmdb_close_files(&view->memory);
-    /* LMDB takes an empty file for a new index, whose first pages it cannot write (EBADF), and cannot map an
-     * empty lock file (EINVAL). */
-    return code == EBADF || code == EINVAL ? -EBADMSG : store_error(code);
-}
-
 /* LMDB trusts its files: one that was cut would be a SIGBUS at the first look behind its end. */
 static int check_size(const char *directory, const char *file, uint64_t least)
 {
-    char path[PATH_MAX];
     struct statx stat;
-    struct text text;
-    text_init(&text, path, sizeof path);
-    text_add(&text, directory);
-    text_add(&text, file);
-    if (!text_ok(&text))
-        return -ENAMETOOLONG;
-    int code = sys_statx(AT_FDCWD, path, 0, STATX_SIZE, &stat);
+    int dir = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0)
+        return dir;
+    int code = sys_statx(dir, file, 0, STATX_SIZE, &stat);
+    sys_close(dir);
     return code != 0 ? code : stat.stx_size < least ? -EBADMSG : 0;
 }
 
@@ -277,7 +226,69 @@ static int check_data(struct view *view, const char *directory)
     MDB_stat stat;
     mdb_env_info(view->env, &info);
     mdb_env_stat(view->env, &stat);
-    return check_size(directory, "/data.mdb", (info.me_last_pgno + 1) * stat.ms_psize);
+    return check_size(directory, "data.mdb", (info.me_last_pgno + 1) * stat.ms_psize);
+}
+
+struct opening {
+    struct view *view;
+    const char *directory;
+};
+
+/* What needs descriptors. */
+static int open_files(void *context)
+{
+    const struct opening *opening = context;
+    struct view *view = opening->view;
+    int code = check_size(opening->directory, "lock.mdb", LOCK_FILE_LEAST);
+    if (code != 0)
+        return code;
+    lmdb_enter(&view->memory);
+    code = mdb_env_open(view->env, opening->directory, MDB_RDONLY | MDB_NOTLS, 0600);
+    lmdb_leave();
+    lmdb_close_files(&view->memory);
+    /* LMDB takes an empty file for a new index, whose first pages it cannot write (EBADF), and cannot map an
+     * empty lock file (EINVAL). */
+    if (code != 0)
+        return code == EBADF || code == EINVAL ? -EBADMSG : store_error(code);
+    return check_data(view, opening->directory);
+}
+
+/* LMDB remembers whose process it is in, so this is not done apart. */
+static int create_env(struct view *view)
+{
+    lmdb_enter(&view->memory);
+    int code = mdb_env_create(&view->env);
+    lmdb_leave();
+    return store_error(code);
+}
+
+static int open_env(struct view *view, const char *directory)
+{
+    struct opening opening = {view, directory};
+    int code = create_env(view);
+    if (code == 0)
+        code = open_files(&opening);
+    if (code == -EMFILE && (code = create_env(view)) == 0) /* one that failed to open is of no more use */
+        code = apart_run(open_files, &opening, -1);
+    return code;
+}
+
+static int open_inherited(struct view *view)
+{
+    int code = create_env(view);
+    lmdb_enter(&view->memory);
+    if (code == 0)
+        code = store_error(mdb_env_open(view->env, "", MDB_RDONLY | MDB_NOTLS, 0600));
+    lmdb_leave();
+    return code;
+}
+
+static struct view *make(const struct lmdb_memory *memory)
+{
+    struct lmdb_memory taken = *memory;
+    struct view *view = lmdb_memory_take(&taken, sizeof *view);
+    view->memory = taken;
+    return view;
 }
 
 int view_open(struct view **to, const char *directory, const struct index_stamp *expected)
@@ -286,15 +297,26 @@ int view_open(struct view **to, const char *directory, const struct index_stamp 
     int code = lmdb_memory_init(&memory);
     if (code != 0)
         return code;
-    struct view *view = lmdb_memory_take(&memory, sizeof *view);
-    view->memory = memory;
-    code = check_size(directory, "/lock.mdb", LOCK_FILE_LEAST);
-    if (code == 0)
-        code = open_env(view, directory);
-    if (code == 0)
-        code = check_data(view, directory);
+    struct view *view = make(&memory);
+    code = open_env(view, directory);
     if (code == 0)
         code = check_stamp(view, expected);
+    if (code != 0) {
+        view_abandon(view);
+        return code;
+    }
+    *to = view;
+    return 0;
+}
+
+/* Whose index it is was checked when the files were mapped. */
+int view_inherit(struct view **to, struct view *inherited)
+{
+    struct lmdb_memory memory;
+    int code = lmdb_memory_inherit(&memory, &inherited->memory);
+    struct view *view = code == 0 ? make(&memory) : inherited;
+    if (code == 0)
+        code = open_inherited(view);
     if (code != 0) {
         view_abandon(view);
         return code;

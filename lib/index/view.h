@@ -8,7 +8,7 @@
  * A view keeps no descriptor: LMDB's two are closed as soon as their files are mapped, so nothing that an
  * application does to its descriptors can reach them. Its memory comes from pages of its own, never from
  * malloc. Lookups are async-signal-safe, thread-safe, and safe in a vfork child (which shares its parent's
- * view). A fork child must open a view of its own; an inherited one is abandoned with view_abandon. */
+ * view). A fork child makes a view of its own out of the one that it inherited. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,11 @@ struct view;
  * -EMFILE: no reader slot is left; -ENOMEM; another -errno. Not to be interrupted by a handler that opens one
  * too: block signals. */
 int view_open(struct view **, const char *directory, const struct index_stamp *expected);
-/* In a fork child: gives the inherited mapping back to the system and forgets it. */
+/* In a fork child, with a view of the parent's: the same files, which stay mapped, with memory and reader
+ * slots of the child's own. Opens nothing: it works with other credentials, another root directory, no
+ * descriptor left. The inherited view is used up in any case. 0, -ENOMEM. */
+int view_inherit(struct view **, struct view *inherited);
+/* Unmaps it; no thread may be in it. */
 void view_abandon(struct view *);
 
 struct view_found {
@@ -43,8 +47,3 @@ int view_find(struct view *, struct dirid, const char *name, size_t length, stru
 typedef int view_each(void *context, uint64_t hash, const char *name, size_t length,
                       const struct record_entry *entry);
 int view_list(struct view *, struct dirid, uint64_t from, view_each *each, void *context);
-
-/* Every directory the index knows, with why births in it stay in the trunk; for `shunt status`. As view_list.
- */
-typedef int view_each_dir(void *context, struct dirid id, const struct record_dir *dir);
-int view_dirs(struct view *, view_each_dir *each, void *context);

@@ -5,10 +5,10 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 
 #include "base/clock.h"
 #include "base/sys.h"
@@ -64,7 +64,7 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
                     const char *node, uint64_t deadline)
 {
     struct text given, run_dir;
-    *root = (struct names_root){.deadline = deadline};
+    root->deadline = deadline;
     text_init(&given, root->given, sizeof root->given);
     text_bytes(&given, text, length);
     int code = text_ok(&given) ? resolve(root, root->given) : -ENAMETOOLONG;
@@ -77,9 +77,7 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     return text_ok(&run_dir) ? 0 : -ENAMETOOLONG;
 }
 
-/* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a
- * vfork child, which shares its parent's. */
-static uint32_t *mine;
+uint32_t *names_process_page;
 
 int names_process_init(void)
 {
@@ -89,30 +87,30 @@ int names_process_init(void)
     int code = (int)SYS3(SYS_madvise, page, 4096, MADV_WIPEONFORK);
     if (code != 0)
         return code;
-    mine = page;
-    *mine = 1;
+    names_process_page = page;
+    *names_process_page = 1;
     return 0;
 }
 
-/* Its threads are new, so nobody else is in here. */
-static void give_up(struct names_root *root)
+static void set_apart(struct names_root *root)
 {
-    if (root->view != NULL) {
-        view_abandon(root->view);
-        request_abandon(root->road);
+    if (root->view != NULL) { /* else it is the child of a child that never attached */
+        root->inherited_view = root->view;
+        root->inherited_road = root->road;
     }
     root->view = NULL;
     root->road = NULL;
     root->attaching = 0;
 }
 
-void names_process_check(struct names_root *roots, unsigned count)
+/* Its threads are new, so nobody else is in here but a signal handler. */
+void names_process_is_new(struct names_root *roots, unsigned count)
 {
-    if (mine == NULL || __builtin_expect(__atomic_load_n(mine, __ATOMIC_RELAXED) != 0, 1))
-        return;
-    for (unsigned i = 0; i < count; i++)
-        give_up(&roots[i]);
-    __atomic_store_n(mine, 1, __ATOMIC_RELAXED);
+    uint64_t before = sys_block_signals();
+    for (unsigned i = 0; i < count && *names_process_page == 0; i++)
+        set_apart(&roots[i]);
+    *names_process_page = 1;
+    sys_set_signals(before);
 }
 
 static const char *reason(int code)
@@ -144,20 +142,19 @@ static const char *reason(int code)
     }
 }
 
-/* Fail closed, and say why once. */
+static struct iovec words(const char *text)
+{
+    return (struct iovec){(void *)text, strlen(text)};
+}
+
+/* Fail closed, and say why once: in one write, from where the words are, since the stack may be a signal's.
+ */
 static int fail(struct names_root *root, int code)
 {
-    char words[PATH_MAX + 256];
-    struct text t;
-    if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0) {
-        text_init(&t, words, sizeof words);
-        text_add(&t, "shunt: ");
-        text_add(&t, root->path);
-        text_add(&t, " cannot be used: ");
-        text_add(&t, reason(code));
-        text_add(&t, "\n");
-        sys_write(2, words, t.length);
-    }
+    const struct iovec line[] = {words("shunt: "), words(root->path), words(" cannot be used: "),
+                                 words(reason(code)), words("\n")};
+    if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0)
+        SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
     return -EIO;
 }
 
@@ -165,8 +162,8 @@ static int fail(struct names_root *root, int code)
 static int retire_readers(struct request_road *road, uint64_t deadline)
 {
     struct message retire = {.type = MESSAGE_RETIRE};
-    struct request_answer answer;
-    return request_ask(road, &retire, &answer, deadline);
+    int result;
+    return request_result(road, &retire, &result, deadline);
 }
 
 static int open_view(struct names_root *root, struct request_road *road, struct view **view)
@@ -178,18 +175,47 @@ static int open_view(struct names_root *root, struct request_road *road, struct 
     return code;
 }
 
+/* A daemon that was started anew since has other files. */
+static int inherit(struct names_root *root, struct request_road **road, struct view **view)
+{
+    struct request_road *parents = root->inherited_road;
+    struct view *parents_view = root->inherited_view;
+    if (parents == NULL)
+        return -ENOENT;
+    root->inherited_road = NULL;
+    root->inherited_view = NULL;
+    int code = request_inherit(parents);
+    if (code == 0)
+        code = view_inherit(view, parents_view);
+    else
+        view_abandon(parents_view);
+    if (code == 0)
+        *road = parents;
+    else
+        request_abandon(parents);
+    return code;
+}
+
+static int open_both(struct names_root *root, struct request_road **road, struct view **view)
+{
+    int code = request_attach(road, root->run_dir);
+    if (code != 0)
+        return code;
+    code = open_view(root, *road, view);
+    if (code != 0)
+        request_abandon(*road);
+    return code;
+}
+
 static int map(struct names_root *root)
 {
     struct request_road *road;
     struct view *view;
-    int code = request_attach(&road, root->run_dir);
+    int code = inherit(root, &road, &view);
+    if (code != 0)
+        code = open_both(root, &road, &view);
     if (code != 0)
         return code;
-    code = open_view(root, road, &view);
-    if (code != 0) {
-        request_abandon(road);
-        return code;
-    }
     /* What stood there before is left mapped: another thread may be looking. It served a daemon that is gone.
      */
     __atomic_store_n(&root->view, view, __ATOMIC_RELEASE);
@@ -205,16 +231,14 @@ static bool is_attached(const struct names_root *root)
 
 static int attach(struct names_root *root)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    uint64_t before = sys_block_signals();
     while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
         SYS0(SYS_sched_yield);
     int saved = errno;
     int code = is_attached(root) ? 0 : map(root);
     errno = saved;
     __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
-    SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+    sys_set_signals(before);
     return code;
 }
 
@@ -252,22 +276,16 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t from, view_ea
     return code >= 0 ? code : fail(root, code);
 }
 
-static int ask(struct names_root *root, const struct message *message, struct request_answer *answer,
-               uint64_t deadline)
+int names_ask(struct names_root *root, const struct message *message, struct request_answer *answer)
 {
     int code = names_attach(root);
     if (code != 0)
         return code;
-    code = request_ask(root->road, message, answer, deadline);
+    code = request_ask(root->road, message, answer, root->deadline);
     /* A daemon that ended may have been started again meanwhile: then the question is asked once more. */
     if (code == -EHOSTDOWN && attach(root) == 0)
-        code = request_ask(root->road, message, answer, deadline);
+        code = request_ask(root->road, message, answer, root->deadline);
     return code == 0 ? 0 : fail(root, code);
-}
-
-int names_ask(struct names_root *root, const struct message *message, struct request_answer *answer)
-{
-    return ask(root, message, answer, root->deadline);
 }
 
 void names_tell(struct names_root *root, const struct message *message)
@@ -288,9 +306,34 @@ uint32_t names_generation(const struct names_root *root)
     return road != NULL ? request_generation(road) : 0;
 }
 
+/* Is a directory whose place is too long to be told beneath the root? Every step of the way up is asked; one
+ * that may not be taken counts as leading there. */
+static bool leads_up_to(const struct names_root *root, int directory)
+{
+    const unsigned identity = STATX_INO | STATX_BTIME;
+    struct statx below = {0}, stat = {0};
+    bool found = false, is_top = false;
+    int at = directory;
+    while (!found && !is_top) {
+        int above = sys_openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (at != directory)
+            sys_close(at);
+        at = above;
+        found = above < 0 || sys_statx(above, "", AT_EMPTY_PATH, identity, &stat) != 0 ||
+                (names_device(&stat) == root->device && dirid_equal(dirid_of(&stat), root->id));
+        is_top = !found && stat.stx_ino == below.stx_ino && names_device(&stat) == names_device(&below);
+        below = stat;
+    }
+    if (at >= 0)
+        sys_close(at);
+    return found;
+}
+
 int names_place_of(const struct names_root *root, int directory, char *text, const char **relative)
 {
     int code = read_place(directory, text, PATH_MAX);
+    if (code == -ENAMETOOLONG && !leads_up_to(root, directory))
+        return 0;
     if (code != 0)
         return code;
     enum path_verdict verdict = path_verdict(root->path, NULL, text);
@@ -301,14 +344,18 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
     size_t own = sizeof LAYOUT_OWN - 1;
     bool is_own =
         strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
-    return !is_own;
+    return is_own ? 0 : layout_is_in_reach(strlen(text)) ? 1 : -ENAMETOOLONG;
 }
 
 int names_load(struct names_root *root, struct dirid dir, const char *relative)
 {
     struct message load = {
         .type = MESSAGE_LOAD, .dir = {dir}, .text = relative, .text_length = (uint16_t)strlen(relative)};
-    struct request_answer answer;
-    int code = ask(root, &load, &answer, LOAD_DEADLINE);
-    return code == 0 ? answer.message.result : code;
+    int result = 0, code = names_attach(root);
+    if (code != 0)
+        return code;
+    code = request_result(root->road, &load, &result, LOAD_DEADLINE);
+    if (code == -EHOSTDOWN && attach(root) == 0)
+        code = request_result(root->road, &load, &result, LOAD_DEADLINE);
+    return code == 0 ? result : fail(root, code);
 }

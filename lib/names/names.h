@@ -5,9 +5,10 @@
 /* What this node knows of a name: from the mapped index; else it asks the daemon.
  *
  * Callable from any thread, in signal handlers and in vfork children. A fork child finds out by itself that
- * it is one and maps index and road anew. Errors are -errno of the kind that an application is to see: -EIO
- * where the root cannot be served (no daemon, an index that is not the session's, no answer in time), and the
- * reason stands on standard error, once for a root and a process. */
+ * it is one and goes on with index and road where its parent mapped them, by reader slots and lanes of its
+ * own: it may have lost the permission to open them. Errors are -errno of the kind that an application is to
+ * see: -EIO where the root cannot be served (no daemon, an index that is not the session's, no answer in
+ * time), and the reason stands on standard error, once for a root and a process. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -29,19 +30,30 @@ struct names_root {
     uint32_t told;      /* the reason for a failure was printed */
     struct view *view;  /* both or none */
     struct request_road *road;
+    struct view *inherited_view; /* in a fork child, of its parent, until it attaches; both or none */
+    struct request_road *inherited_road;
 };
 
 uint64_t names_device(const struct statx *);
 
 /* Resolves the text of a root and says where its daemon's files are. 0 or -errno (it does not exist, is no
- * directory). */
+ * directory). The structure is all zeroes before, as new pages are: writing them costs a process's start. */
 int names_root_init(struct names_root *, const char *text, size_t length, const char *run_base,
                     const char *node, uint64_t deadline);
 /* Once in a process, before any other: sets up the page by which children are noticed. */
 int names_process_init(void);
-/* Is this a process that was forked since? Then what it inherited was given up; call at the start of every
- * operation. */
-void names_process_check(struct names_root *roots, unsigned count);
+/* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a
+ * vfork child, which shares its parent's. NULL before names_process_init. */
+extern uint32_t *names_process_page;
+/* In a new child: what it inherited is its parent's. */
+void names_process_is_new(struct names_root *roots, unsigned count);
+/* Is this a process that was forked since? Call at the start of every operation. */
+static inline void names_process_check(struct names_root *roots, unsigned count)
+{
+    uint32_t *page = names_process_page;
+    if (page != NULL && __builtin_expect(__atomic_load_n(page, __ATOMIC_RELAXED) == 0, 0))
+        names_process_is_new(roots, count);
+}
 
 /* Makes sure that index and road are mapped and the daemon lives. 0 or -EIO. */
 int names_attach(struct names_root *);
@@ -61,7 +73,8 @@ bool names_has_redirected(const struct names_root *);
 uint32_t names_generation(const struct names_root *);
 
 /* The place of an open directory relative to the root: 1 (and *relative points into `text`, of PATH_MAX
- * bytes), 0 if it is not beneath it or in shunt's own directory, or -errno. */
+ * bytes), 0 if it is not beneath it or in shunt's own directory; -ENAMETOOLONG if it is too deep beneath it
+ * to be served (layout_is_in_reach); another -errno. */
 int names_place_of(const struct names_root *, int directory, char *text, const char **relative);
 /* Has the daemon load a directory. 0, -ESTALE if another directory is at that place now, another -errno. */
 int names_load(struct names_root *, struct dirid, const char *relative);

@@ -10,14 +10,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "request/road.h"
 
-#define LANES_HELD 256                 /* as many threads of one process can be waiting at once */
-#define PULSE (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives   \
-                                        */
+#define LANES_HELD 256 /* as many threads of one process can be waiting at once */
+#define PULSE                                                                                                \
+    (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives             \
+                              */
 
 enum { LANE_FREE = 0, LANE_BUSY, LANE_GIVEN_UP };
 
@@ -31,20 +33,32 @@ struct held_lane {
 struct request_road {
     struct road *road;
     pid_t owner;
+    uint32_t given;   /* counts the lanes that were given back */
+    uint32_t wanting; /* threads that wait for one */
     struct held_lane held[LANES_HELD];
 };
 
-static int map_road(const char *run_dir, struct road **road)
+/* In two steps, since a path would take more room than a signal's stack has. */
+static int open_road(const char *run_dir)
 {
-    char path[PATH_MAX];
-    struct text t;
+    int dir = sys_openat(AT_FDCWD, run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0)
+        return dir;
+    int fd = sys_openat(dir, "road", O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    sys_close(dir);
+    return fd;
+}
+
+struct mapping {
+    const char *run_dir;
+    struct road *road;
+};
+
+static int map_road(void *context)
+{
+    struct mapping *mapping = context;
     struct statx stat;
-    text_init(&t, path, sizeof path);
-    text_add(&t, run_dir);
-    text_add(&t, "/road");
-    if (!text_ok(&t))
-        return -ENAMETOOLONG;
-    int fd = sys_openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    int fd = open_road(mapping->run_dir);
     if (fd < 0)
         return fd;
     int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &stat);
@@ -55,7 +69,7 @@ static int map_road(const char *run_dir, struct road **road)
     if (code == 0 && sys_is_error(mapped))
         code = (int)(long)mapped;
     if (code == 0)
-        *road = mapped;
+        mapping->road = mapped;
     return code;
 }
 
@@ -88,12 +102,15 @@ static int check_road(const struct road *road)
 
 int request_attach(struct request_road **to, const char *run_dir)
 {
-    struct road *road;
+    struct mapping mapping = {.run_dir = run_dir};
     int code = check_owner(run_dir);
     if (code == 0)
-        code = map_road(run_dir, &road);
+        code = map_road(&mapping);
+    if (code == -EMFILE)
+        code = apart_run(map_road, &mapping, -1);
     if (code != 0)
         return code;
+    struct road *road = mapping.road;
     struct request_road *mine = NULL;
     code = check_road(road);
     if (code == 0) {
@@ -108,6 +125,14 @@ int request_attach(struct request_road **to, const char *run_dir)
     mine->owner = sys_getpid();
     *to = mine;
     return 0;
+}
+
+int request_inherit(struct request_road *mine)
+{
+    memset(mine->held, 0, sizeof mine->held);
+    mine->given = mine->wanting = 0;
+    mine->owner = sys_getpid();
+    return road_is_alive(mine->road) ? 0 : -EHOSTDOWN;
 }
 
 void request_abandon(struct request_road *mine)
@@ -171,15 +196,19 @@ static bool lane_try(struct request_road *mine, struct held_lane *held)
     if (seen == LANE_GIVEN_UP &&
         __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE) != held->tag)
         return false;
-    return __atomic_compare_exchange_n(&held->busy, &seen, LANE_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&held->busy, &seen, LANE_BUSY, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
 }
 
-static void lane_give(struct held_lane *held, uint32_t state)
+static void lane_give(struct request_road *mine, struct held_lane *held, uint32_t state)
 {
     __atomic_store_n(&held->busy, state, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&mine->given, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&mine->wanting, __ATOMIC_SEQ_CST) != 0)
+        sys_futex_wake(&mine->given, 1);
 }
 
-static struct held_lane *lane_take(struct request_road *mine)
+static struct held_lane *lane_try_all(struct request_road *mine)
 {
     for (unsigned i = 0; i < LANES_HELD; i++) {
         struct held_lane *held = &mine->held[i];
@@ -194,10 +223,27 @@ static struct held_lane *lane_take(struct request_road *mine)
             held->tag = __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE);
             return held;
         }
-        lane_give(held, LANE_FREE);
+        lane_give(mine, held, LANE_FREE);
         return NULL;
     }
     return NULL;
+}
+
+/* A process with more threads than lanes: they wait for each other. One that has no lane at all would wait
+ * for other processes, which keep what they have. */
+static struct held_lane *lane_take(struct request_road *mine, uint64_t end)
+{
+    struct timespec pulse = clock_split(PULSE);
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&mine->given, __ATOMIC_SEQ_CST);
+        struct held_lane *held = road_is_alive(mine->road) ? lane_try_all(mine) : NULL;
+        if (held != NULL || mine->held[0].number == 0 || !road_is_alive(mine->road) ||
+            clock_monotonic() > end)
+            return held;
+        __atomic_add_fetch(&mine->wanting, 1, __ATOMIC_SEQ_CST);
+        sys_futex_wait(&mine->given, seen, &pulse);
+        __atomic_sub_fetch(&mine->wanting, 1, __ATOMIC_SEQ_CST);
+    }
 }
 
 static bool lane_is_full(const struct road_lane *lane)
@@ -269,20 +315,22 @@ static int wait_for_answer(struct road *road, struct road_lane *lane, uint32_t t
     }
 }
 
-static int read_answer(const struct road_lane *lane, struct request_answer *answer)
+/* Without `bytes` what the answer's texts point at is the lane's, i.e. nothing once the lane is given. */
+static int read_answer(const struct road_lane *lane, struct message *message, uint8_t *bytes)
 {
     uint32_t size = lane->answer_size;
-    if (size > sizeof answer->bytes)
+    if (size > REQUEST_ANSWER_MAX)
         return -EPROTO;
-    memcpy(answer->bytes, lane->answer, size);
-    return message_decode(&answer->message, answer->bytes, size) == 0 ? 0 : -EPROTO;
+    if (bytes != NULL)
+        memcpy(bytes, lane->answer, size);
+    return message_decode(message, bytes != NULL ? bytes : lane->answer, size) == 0 ? 0 : -EPROTO;
 }
 
-int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer,
-                uint64_t deadline)
+static int ask(struct request_road *mine, const struct message *message, struct message *answer,
+               uint8_t *bytes, uint64_t deadline)
 {
     struct message tagged = *message;
-    struct held_lane *held = road_is_alive(mine->road) ? lane_take(mine) : NULL;
+    struct held_lane *held = lane_take(mine, clock_monotonic() + deadline);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     struct road_lane *lane = &mine->road->lane[held->number - 1];
@@ -291,20 +339,35 @@ int request_ask(struct request_road *mine, const struct message *message, struct
     if (code == 0)
         code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
     if (code == 0)
-        code = read_answer(lane, answer);
+        code = read_answer(lane, answer, bytes);
     /* The answer may still come: until then nobody else may find it there. */
     if (code == -ETIMEDOUT)
         __atomic_store_n(&lane->given_up, tagged.tag, __ATOMIC_RELEASE);
-    lane_give(held, code == -ETIMEDOUT ? LANE_GIVEN_UP : LANE_FREE);
+    lane_give(mine, held, code == -ETIMEDOUT ? LANE_GIVEN_UP : LANE_FREE);
+    return code;
+}
+
+int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer,
+                uint64_t deadline)
+{
+    return ask(mine, message, &answer->message, answer->bytes, deadline);
+}
+
+int request_result(struct request_road *mine, const struct message *message, int *result, uint64_t deadline)
+{
+    struct message answer;
+    int code = ask(mine, message, &answer, NULL, deadline);
+    if (code == 0)
+        *result = answer.result;
     return code;
 }
 
 int request_tell(struct request_road *mine, const struct message *message)
 {
-    struct held_lane *held = road_is_alive(mine->road) ? lane_take(mine) : NULL;
+    struct held_lane *held = lane_take(mine, UINT64_MAX);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     int code = put(mine->road, held->number - 1, message, false);
-    lane_give(held, LANE_FREE);
+    lane_give(mine, held, LANE_FREE);
     return code;
 }

@@ -5,7 +5,7 @@
 /* One question, one answer, one deadline: the road to this node's daemon, from the side of a process.
  *
  * No descriptor, no malloc, no lock: async-signal-safe and thread-safe. In a vfork child it uses the parent's
- * lanes (the parent's thread sleeps meanwhile). A fork child must call request_abandon and attach again. */
+ * lanes (the parent's thread sleeps meanwhile). A fork child must call request_inherit. */
 
 #include <stdint.h>
 
@@ -17,7 +17,9 @@ struct request_road;
  * another version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID
  * namespace (a container); -ENOMEM; another -errno. */
 int request_attach(struct request_road **, const char *run_dir);
-/* Unmaps it; in a fork child, or when the daemon is gone and another thread cannot be in it. */
+/* In a fork child, with its parent's: the same mapping, lanes of its own. 0, or -EHOSTDOWN. */
+int request_inherit(struct request_road *);
+/* Unmaps it, when no thread can be in it. */
 void request_abandon(struct request_road *);
 
 /* The inode number of this process's PID namespace, 0 if it cannot be told. */
@@ -33,7 +35,8 @@ uint32_t request_generation(const struct request_road *);
 /* Tells every process of the node that a directory crossed the edge of the root. */
 void request_raise_generation(struct request_road *);
 
-#define REQUEST_ANSWER_MAX (MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048)
+#define REQUEST_TEXT_MAX 2048 /* the longest text of an answer */
+#define REQUEST_ANSWER_MAX (MESSAGE_FIXED + 2 * RECORD_NAME_MAX + REQUEST_TEXT_MAX)
 
 /* The answer, in memory of the caller's. */
 struct request_answer {
@@ -43,9 +46,12 @@ struct request_answer {
 
 /* Asks and waits. Answers 0 when `answer` holds one (whatever its result); -EHOSTDOWN: the daemon is gone,
  * the request may or may not have been carried out; -ETIMEDOUT: no answer within `deadline` ns, the daemon
- * will look at the disk and settle it; -EUSERS: every lane of the node is taken; -EINVAL: a length is out of
- * range, nothing was sent. */
+ * will look at the disk and settle it; -EUSERS: every lane of the node is taken, or was taken by threads of
+ * this process until then; -EINVAL: a length is out of range, nothing was sent. */
 int request_ask(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline);
-/* Tells, without waiting and, unless the ring is full, without waking: the daemon reads it before it answers
+/* The same where only the answer's result is wanted, which takes little room on the stack. */
+int request_result(struct request_road *, const struct message *, int *result, uint64_t deadline);
+/* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
+ * the ring is full, without waking: the daemon reads it before it answers
  * anybody about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
 int request_tell(struct request_road *, const struct message *);

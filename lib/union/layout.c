@@ -47,3 +47,24 @@ size_t layout_branch_node(const char *branch, size_t length, uint32_t *incarnati
         return 0;
     return layout_node_is_valid(branch, node) ? node : 0;
 }
+
+/* What follows the prefix, or NULL. */
+static const char *behind(const char *text, const char *prefix, size_t length)
+{
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+bool layout_place(struct layout_place *place, const char *root, const char *text)
+{
+    static const char branches[] = "/" LAYOUT_BRANCHES "/";
+    size_t root_length = root[1] == '\0' ? 0 : strlen(root);
+    const char *at = behind(text, root, root_length);
+    at = at != NULL ? behind(at, branches, sizeof branches - 1) : NULL;
+    place->mirror = at != NULL ? strchr(at, '/') : NULL;
+    const char *leaf = place->mirror != NULL ? strchr(++place->mirror, '/') : NULL;
+    place->name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;
+    if (place->name == NULL)
+        return false;
+    place->mirror_length = (size_t)(leaf - place->mirror);
+    return *++place->name != '\0' && strchr(place->name, '/') == NULL;
+}

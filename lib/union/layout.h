@@ -13,6 +13,7 @@
  *   ROOT/.shunt/b/NODE.N/LABEL-ID/L/ leaf L of it: redirected files under their own names
  *   DIRECTORY/.shunt-dir             the marker of a redirected directory */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +46,13 @@ static inline void layout_leaf(struct text *t, const char *root, const char *bra
     text_number(t, leaf, 10);
 }
 
+/* Is a directory served whose own path is that long? Only if a path leads to every name that it can have.
+ * What lies deeper, which programs reach by relative names alone, is the trunk's only. */
+static inline bool layout_is_in_reach(size_t length)
+{
+    return length + 1 + NAME_MAX < PATH_MAX;
+}
+
 /* A name that shunt keeps for itself: never listed, never the application's. `.shunt` is ours in the root
  * alone. A marker being written is LAYOUT_MARKER, a dot and 16 hexadecimal digits. */
 #define LAYOUT_MARKER_NEW (sizeof LAYOUT_MARKER - 1 + 1 + 16)
@@ -56,6 +64,17 @@ static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
         return memcmp(name, LAYOUT_MARKER, marker) == 0;
     return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
 }
+
+/* A redirected file's place as the kernel tells it, ROOT/.shunt/b/BRANCH/MIRROR/LEAF/NAME, taken apart. The
+ * words stand in the text; behind the name may follow what the kernel adds to one that was removed. */
+struct layout_place {
+    const char *mirror;
+    size_t mirror_length;
+    const char *name;
+};
+
+/* `root` is canonical. False: it is no such place. */
+bool layout_place(struct layout_place *, const char *root, const char *text);
 
 /* A node's name: 1 to LAYOUT_NODE_MAX of letters, digits, `-`, `_` and `.`, the first a letter or a digit. */
 bool layout_node_is_valid(const char *node, size_t length);

@@ -19,7 +19,7 @@ enum message_type {
     MESSAGE_LOOKUP,   /* dir[0], name[0]: once nobody is at work on it */
     MESSAGE_RESERVE,  /* dir[0], name[0], entry[0].type; MESSAGE_TRUNK */
     MESSAGE_CONFIRM,  /* dir[0], name[0], entry[0], child: it was made. No answer */
-    MESSAGE_WITHDRAW, /* dir[0], name[0]: nothing came of it. No answer */
+    MESSAGE_WITHDRAW, /* dir[0], name[0]: nothing came of it. An answer if it has a tag */
     MESSAGE_ADOPT,    /* dir[0], name[0], entry[0]: the trunk turned out to hold it */
     MESSAGE_VANISHED, /* dir[0], name[0], entry[0]: it is not where that entry says */
     MESSAGE_REMOVE,   /* dir[0], name[0] */
@@ -33,6 +33,8 @@ enum message_type {
     MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
     MESSAGE_STATUS,   /* the counters, in text */
     MESSAGE_RETIRE,   /* no reader slot of the index is left: free those of processes that are gone */
+    MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
+    MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
     MESSAGE_ANSWER,   /* result, and what it says */
     MESSAGE_TYPES
 };

@@ -446,8 +446,7 @@ Test(road, hostile_slots)
 
 static void be_a_client(void)
 {
-    request_abandon(road);
-    if (request_attach(&road, place) != 0 || look_up("a", SOON) != 0)
+    if (request_inherit(road) != 0 || look_up("a", SOON) != 0)
         _exit(1);
     for (int i = 0; i < 5; i++)
         tell("a");
@@ -474,8 +473,7 @@ Test(road, lanes_come_back_from_a_dead_client)
 
 static void wait_and_be_killed(void)
 {
-    request_abandon(road);
-    if (request_attach(&road, place) == 0)
+    if (request_inherit(road) == 0)
         look_up("slow", 100 * CLOCK_SECOND);
     _exit(1);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "place.h"
@@ -185,24 +186,6 @@ Test(view, lists_in_the_order_of_hashes)
     view_abandon(view);
 }
 
-static int each_dir(void *context, struct dirid id, const struct record_dir *dir)
-{
-    uint64_t *sum = context;
-    *sum += id.ino * 10 + id.birth + dir->flags * 100000;
-    return 0;
-}
-
-Test(view, knows_every_directory)
-{
-    struct view *view = opened();
-    uint64_t sum = 0;
-    cr_assert_eq(tell("dir 100 2 0"), 0);
-    cr_assert_eq(tell("dir 300 7 4"), 0);
-    cr_assert_eq(view_dirs(view, each_dir, &sum), 0);
-    cr_assert_eq(sum, 1001 + 100000 + 1002 + 3007 + 400000);
-    view_abandon(view);
-}
-
 /* Descriptors. */
 
 static int close_all_and_look(struct view *view)
@@ -264,11 +247,10 @@ Test(view, keeps_no_descriptor)
 
 /* Fork. */
 
-static int abandon_and_open(struct view *inherited)
+static int inherit_and_look(struct view *inherited)
 {
     struct view *view;
-    view_abandon(inherited);
-    if (view_open(&view, place, &stamp) != 0)
+    if (view_inherit(&view, inherited) != 0)
         return 1;
     if (ino_of(view, one, "a") != 5)
         return 2;
@@ -276,12 +258,55 @@ static int abandon_and_open(struct view *inherited)
     return 0;
 }
 
-Test(view, a_fork_child_opens_its_own)
+Test(view, a_fork_child_has_slots_of_its_own)
 {
     struct view *view = opened();
     for (int i = 0; i < 10; i++)
-        cr_assert_eq(in_child(abandon_and_open, view), 0);
+        cr_assert_eq(in_child(inherit_and_look, view), 0);
     cr_assert_eq(ino_of(view, one, "b"), 6, "the parent's is untouched");
+    view_abandon(view);
+}
+
+static int inherit_and_hold(struct view *inherited)
+{
+    struct view *view;
+    uint64_t first = 0;
+    if (view_inherit(&view, inherited) != 0 || tell("retire") < 0)
+        return 1;
+    return view_list(view, two, 0, hold_and_compare, &first) == 0 && first == 1 ? 0 : 2;
+}
+
+static int fork_and_end(struct view *inherited)
+{
+    struct view *view;
+    if (view_inherit(&view, inherited) != 0 || ino_of(view, one, "a") != 5)
+        return 3;
+    return in_child(inherit_and_hold, view);
+}
+
+Test(view, a_childs_snapshot_holds_whatever_its_parents_do)
+{
+    struct view *view = opened();
+    cr_assert_eq(tell("dir 100 2 1"), 0);
+    cr_assert_eq(tell("many 100 2 3000 1"), 0);
+    cr_assert_eq(in_child(fork_and_end, view), 0);
+    view_abandon(view);
+}
+
+/* Neither the files nor any descriptor can be had. */
+static int inherit_with_nothing(struct view *inherited)
+{
+    struct rlimit none = {0, 0};
+    if (chroot("/proc/self/fdinfo") != 0 || setrlimit(RLIMIT_NOFILE, &none) != 0 || setuid(65534) != 0)
+        return 3;
+    return inherit_and_look(inherited);
+}
+
+Test(view, a_fork_child_opens_nothing)
+{
+    struct view *view = opened();
+    if (geteuid() == 0)
+        cr_assert_eq(in_child(inherit_with_nothing, view), 0);
     view_abandon(view);
 }
 
@@ -291,7 +316,7 @@ Test(view, readers_that_died_are_retired)
     int before = tell("readers");
     cr_assert_geq(before, 1);
     for (int i = 0; i < 10; i++)
-        cr_assert_eq(in_child(abandon_and_open, view), 0);
+        cr_assert_eq(in_child(inherit_and_look, view), 0);
     cr_assert_eq(tell("readers"), before + 10);
     cr_assert_eq(tell("retire"), 10);
     cr_assert_eq(tell("readers"), before, "who lives keeps its slot");
@@ -372,7 +397,7 @@ Test(readers, no_slot_left)
 Test(readers, a_dead_readers_slot_can_be_had_again)
 {
     struct view *view = opened(), *other;
-    cr_assert_eq(in_child(abandon_and_open, view), 0);
+    cr_assert_eq(in_child(inherit_and_look, view), 0);
     cr_assert_eq(view_open(&other, place, &stamp), -EMFILE);
     cr_assert_eq(tell("retire"), 1);
     cr_assert_eq(view_open(&other, place, &stamp), 0);
@@ -382,7 +407,7 @@ Test(readers, a_dead_readers_slot_can_be_had_again)
 Test(readers, want_of_slots_leaves_nothing_behind)
 {
     struct view *view = opened();
-    cr_assert_eq(in_child(abandon_and_open, view), 0);
+    cr_assert_eq(in_child(inherit_and_look, view), 0);
     for (int i = 0; i < 5000; i++)
         cr_assert_eq(view_list(view, one, 0, look_within, view), -EMFILE);
     cr_assert_eq(tell("retire"), 1);

@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* From the words of a call to a name under a root, and what is done with it at its home. */
+
+#include "shim/target.h"
+
+#include <dirent.h>
+#include <pthread.h>
+
+#include "shim/hold.h"
+#include "shimmed.h"
+
+TestSuite(target, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
+TestSuite(held, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
+
+static int how(const char *path, unsigned want)
+{
+    struct target t;
+    int found = target_find(&t, AT_FDCWD, path, want);
+    if (found == TARGET_HOT)
+        target_done(&t);
+    return found;
+}
+
+/* Which words mean which name. */
+
+struct spelling {
+    int at;
+    const char *path, *directory, *name;
+    size_t parent_length;
+    bool slash;
+};
+
+static void assert_means(const struct spelling *spelling)
+{
+    struct target t;
+    int found = target_find(&t, spelling->at, spelling->path, 0);
+    cr_assert_eq(found, TARGET_HOT, "%s: %d", spelling->path, found);
+    cr_assert_eq(t.root, &process.roots[0]);
+    cr_assert(dirid_equal(t.dir, id_at(place_path("%s", spelling->directory))), "%s", spelling->path);
+    cr_assert(t.length == strlen(spelling->name) && memcmp(t.name, spelling->name, t.length) == 0, "%s",
+              spelling->path);
+    cr_assert_eq(t.parent_length, spelling->parent_length, "%s: %zu", spelling->path, t.parent_length);
+    cr_assert_eq(t.slash, spelling->slash, "%s", spelling->path);
+    cr_assert(t.at == spelling->at && t.path == spelling->path, "the caller's words are kept");
+    cr_assert(t.found.dir_known && (t.found.dir.flags & RECORD_LOADED) && !t.found.known);
+    target_done(&t);
+}
+
+Test(target, spellings_of_a_name)
+{
+    cr_assert_eq(symlink("out", place_path("r/link")), 0);
+    cr_assert_eq(symlink("../beside", place_path("r/away")), 0);
+    cr_assert_eq(symlink("../r", place_path("beside/back")), 0);
+    static const struct {
+        const char *words;
+        size_t behind; /* what stands behind the parent */
+        const char *directory;
+        bool slash;
+    } absolute[] = {
+        {"r/out/f", 1, "r/out", false},           {"r/f", 1, "r", false},
+        {"r/out/f/", 2, "r/out", true},           {"r/out/f///", 4, "r/out", true},
+        {"r//out///f", 1, "r/out", false},        {"r/out/./f", 1, "r/out", false},
+        {"r/out/../in/f", 1, "r/in", false},      {"r/out/../../r/f", 1, "r", false},
+        {"beside/../r/out/f", 1, "r/out", false}, {"r/link/f", 1, "r/out", false},
+        {"r/link/../f", 1, "r", false},           {"r/away/back/out/f", 1, "r/out", false},
+    };
+    for (size_t i = 0; i < sizeof absolute / sizeof *absolute; i++) {
+        const char *path = place_path("%s", absolute[i].words);
+        assert_means(&(struct spelling){AT_FDCWD, path, absolute[i].directory, "f",
+                                        strlen(path) - absolute[i].behind, absolute[i].slash});
+    }
+}
+
+Test(target, spellings_seen_from_somewhere)
+{
+    int out = place_open("r/out"), beside = place_open("beside");
+    assert_means(&(struct spelling){out, "f", "r/out", "f", 0, false});
+    assert_means(&(struct spelling){out, "./f/", "r/out", "f", 2, true});
+    assert_means(&(struct spelling){out, "../in/f", "r/in", "f", 6, false});
+    assert_means(&(struct spelling){beside, "../r/out/f", "r/out", "f", 9, false});
+    assert_means(&(struct spelling){beside, place_path("r/in/f"), "r/in", "f", strlen(place) + 6, false});
+    cr_assert_eq(chdir(place_path("r/out")), 0);
+    assert_means(&(struct spelling){AT_FDCWD, "f", "r/out", "f", 0, false});
+    assert_means(&(struct spelling){AT_FDCWD, "../f", "r", "f", 3, false});
+    cr_assert_eq(chdir(place_path("beside")), 0);
+    assert_means(&(struct spelling){AT_FDCWD, "../r/f", "r", "f", 5, false});
+    assert_means(&(struct spelling){out, "f", "r/out", "f", 0, false});
+}
+
+Test(target, a_working_directory_that_was_moved)
+{
+    cr_assert_eq(chdir(place_path("r/out")), 0);
+    cr_assert_eq(rename(place_path("r/out"), place_path("r/moved")), 0);
+    assert_means(&(struct spelling){AT_FDCWD, "f", "r/moved", "f", 0, false});
+}
+
+Test(target, what_is_not_ours)
+{
+    int beside = place_open("beside");
+    struct target t;
+    static const char *const outside[] = {"/", "//", "/etc/passwd", "/.", "/..", "relative", ".", ".."};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        for (unsigned want = 0; want < 8; want++)
+            cr_assert_eq(how(outside[i], want), TARGET_COLD, "%s", outside[i]);
+    cr_assert_eq(how(NULL, TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(how("", TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(how(place_path("root/f"), TARGET_MAKES), TARGET_COLD, "it begins like it");
+    cr_assert_eq(how(place_path("r/../beside/f"), 0), TARGET_COLD);
+    cr_assert_eq(target_find(&t, beside, "f", TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(target_find(&t, beside, "../f", TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(target_find(&t, 999, "f", 0), TARGET_COLD, "the kernel says EBADF");
+}
+
+Test(target, the_root_itself_by_its_text)
+{
+    static const char *const roots[] = {"r", "r/", "r//", "r/.", "r/out/..", "./r", "beside/../r"};
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
+        cr_assert_eq(how(place_path("%s", roots[i]), 0), TARGET_ROOT, "%s", roots[i]);
+    cr_assert_eq(chdir(place_path("r/out")), 0);
+    cr_assert_eq(how("..", 0), TARGET_ROOT);
+    cr_assert_eq(how("../../r", TARGET_FOLLOW), TARGET_ROOT);
+    cr_assert_eq(how("../../beside", 0), TARGET_COLD);
+}
+
+Test(target, words_that_the_kernel_is_to_judge)
+{
+    char name[300];
+    memset(name, 'n', sizeof name);
+    name[255] = '\0';
+    cr_assert_eq(how(place_path("r/%s", name), TARGET_MAKES), TARGET_HOT);
+    strcpy(name + 255, "n");
+    cr_assert_eq(how(place_path("r/%s", name), TARGET_MAKES), TARGET_COLD, "too long");
+    place_file("r/out/file", "");
+    static const char *const words[] = {"r/none/f", "r/none/none/f", "r/out/file/f",
+                                        "r/out/.",  "r/in/..//",     "r/out/none/.."};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        cr_assert_leq(how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_ROOT, "%s", words[i]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        cr_assert_neq(how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_HOT, "%s", words[i]);
+    cr_assert_eq(how(place_path("r/none/f"), TARGET_FOLLOW), TARGET_COLD);
+    cr_assert_eq(how(place_path("r/out/file/f"), TARGET_FOLLOW), TARGET_COLD);
+}
+
+Test(target, a_file_in_a_branch_is_no_directory)
+{
+    born(place_path("r/out/f"), "", 0644);
+    cr_assert_eq(how(place_path("r/out/f/x"), 0), -ENOTDIR,
+                 "the kernel, who does not see it, would say ENOENT");
+    cr_assert_eq(how(place_path("r/out/f/x/y"), 0), -ENOTDIR);
+    cr_assert_eq(how(place_path("r/out/none/x"), 0), TARGET_COLD);
+}
+
+Test(target, names_that_shunt_keeps_for_itself)
+{
+    born(place_path("r/out/f"), "", 0644);
+    static const char *const own[] = {"r/.shunt", "r/.shunt/", "r/out/../.shunt", "r/out/.shunt-dir"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        cr_assert_eq(how(place_path("%s", own[i]), 0), -ENOENT, "%s", own[i]);
+        cr_assert_eq(how(place_path("%s", own[i]), TARGET_MAKES), -EPERM, "%s", own[i]);
+    }
+    cr_assert_eq(how(place_path("r/out/.shunt"), 0), TARGET_HOT, "in the root alone");
+    cr_assert_eq(how(place_path("r/.shunt-di"), 0), TARGET_HOT);
+}
+
+Test(target, a_directory_made_natively)
+{
+    place_directory("r/out/new/deep");
+    place_file("r/out/new/deep/f", "");
+    struct target t = hot(place_path("r/out/new/deep/f"), 0);
+    cr_assert(t.found.dir_known && t.found.known, "it was loaded on the way");
+    cr_assert(t.found.entry.ino == ino_at(place_path("r/out/new/deep/f")) && t.found.entry.branch == 0);
+    target_done(&t);
+}
+
+/* Symbolic links. */
+
+Test(target, a_link_at_the_end)
+{
+    uint64_t ino = born(place_path("r/out/f"), "", 0644);
+    cr_assert_eq(symlink("out/f", place_path("r/link")), 0);
+    cr_assert_eq(symlink(place_path("r/link"), place_path("r/in/chain")), 0);
+    cr_assert_eq(symlink("none", place_path("r/in/dangling")), 0);
+    struct target t = hot(place_path("r/in/chain"), TARGET_FOLLOW);
+    cr_assert(dirid_equal(t.dir, id_at(place_path("r/out"))) && t.found.known && t.found.entry.ino == ino);
+    target_done(&t);
+    t = hot(place_path("r/in/chain"), 0);
+    cr_assert(dirid_equal(t.dir, id_at(place_path("r/in"))));
+    cr_assert(t.found.known && t.found.entry.type == DT_LNK);
+    target_done(&t);
+    t = hot(place_path("r/in/chain/"), 0);
+    cr_assert(t.found.entry.ino == ino && t.slash, "a slash leads through it");
+    target_done(&t);
+    t = hot(place_path("r/in/chain/"), TARGET_MAKES);
+    cr_assert_eq(t.found.entry.type, DT_LNK, "but not where the name itself is meant");
+    target_done(&t);
+    t = hot(place_path("r/in/dangling"), TARGET_FOLLOW);
+    cr_assert(!t.found.known && t.length == 4 && memcmp(t.name, "none", 4) == 0, "where it would be");
+    target_done(&t);
+}
+
+Test(target, links_that_lead_in_circles_or_out)
+{
+    cr_assert_eq(symlink("loop", place_path("r/loop")), 0);
+    cr_assert_eq(symlink("pong", place_path("r/ping")), 0);
+    cr_assert_eq(symlink("ping", place_path("r/pong")), 0);
+    cr_assert_eq(symlink("../beside/f", place_path("r/exit")), 0);
+    cr_assert_eq(how(place_path("r/loop"), TARGET_FOLLOW), -ELOOP);
+    cr_assert_eq(how(place_path("r/ping"), TARGET_FOLLOW), -ELOOP);
+    cr_assert_eq(how(place_path("r/loop"), 0), TARGET_HOT);
+    cr_assert_eq(how(place_path("r/exit"), TARGET_FOLLOW), TARGET_COLD);
+    char from[16], to[16];
+    for (int i = 0; i < 42; i++) {
+        snprintf(from, sizeof from, "%d", i);
+        snprintf(to, sizeof to, "%d", i + 1);
+        cr_assert_eq(symlink(to, place_path("r/in/%s", from)), 0);
+    }
+    struct target t = hot(place_path("r/in/2"), TARGET_FOLLOW);
+    cr_assert(t.length == 2 && memcmp(t.name, "42", 2) == 0, "40 links are followed");
+    target_done(&t);
+    cr_assert_eq(how(place_path("r/in/1"), TARGET_FOLLOW), -ELOOP, "41 are not");
+}
+
+Test(target, aliases_from_outside)
+{
+    born(place_path("r/out/f"), "", 0644);
+    cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0);
+    cr_assert_eq(symlink("../r/out/f", place_path("beside/file")), 0);
+    cr_assert_eq(how(place_path("beside/alias/f"), 0), TARGET_COLD, "its text is foreign");
+    cr_assert_eq(how(place_path("beside/alias/f"), TARGET_MAKES), TARGET_HOT);
+    cr_assert_eq(how(place_path("beside/alias/f"), TARGET_ALIAS), TARGET_HOT);
+    struct target t = hot(place_path("beside/file"), TARGET_FOLLOW | TARGET_ALIAS);
+    cr_assert(t.found.known && t.found.entry.branch != 0);
+    target_done(&t);
+    cr_assert_eq(how(place_path("beside/file"), TARGET_ALIAS), TARGET_COLD, "the link itself is not ours");
+}
+
+Test(target, a_root_that_was_given_through_a_link)
+{
+    cr_assert_eq(symlink("../r", place_path("beside/given")), 0);
+    const char *path = place_path("beside/given/out/f");
+    cr_assert_eq(how(path, 0), TARGET_COLD);
+    strcpy(process.roots[0].given, place_path("beside/given"));
+    assert_means(&(struct spelling){AT_FDCWD, path, "r/out", "f", strlen(path) - 1, false});
+    cr_assert_eq(how(place_path("beside/given"), 0), TARGET_ROOT);
+}
+
+Test(target, dead_ends_are_not_searched_again)
+{
+    uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
+    while (clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND == second)
+        usleep(1000);
+    const char *path = place_path("beside/alias/f");
+    cr_assert_eq(how(path, TARGET_ALIAS), TARGET_COLD);
+    cr_assert(process_is_dead_end(path));
+    cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0); /* natively: by another program */
+    cr_assert_eq(how(path, TARGET_ALIAS), TARGET_COLD, "for the rest of the second");
+    cr_assert_eq(how(path, TARGET_MAKES), TARGET_HOT, "who makes a name looks each time");
+    cr_assert_eq(how(path, TARGET_ALIAS), TARGET_HOT, "and this process made one");
+}
+
+/* What is remembered, and given back. */
+
+Test(target, a_foreign_directory_that_came_under_the_root)
+{
+    struct dirid id = id_at(place_path("beside"));
+    cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
+    cr_assert(process_is_foreign(process.roots[0].device, id));
+    cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
+    request_raise_generation(process.roots[0].road);
+    cr_assert_not(process_is_foreign(process.roots[0].device, id));
+    cr_assert_eq(how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
+}
+
+Test(target, no_room_is_kept)
+{
+    struct scratch *first = scratch_take();
+    scratch_give(first);
+    cr_assert_eq(symlink("loop", place_path("r/loop")), 0);
+    how(place_path("r/out/f"), 0);
+    how(place_path("r/none/f"), TARGET_MAKES);
+    how(place_path("beside/f"), TARGET_MAKES | TARGET_ALIAS);
+    how(place_path("r"), 0);
+    how(place_path("r/.shunt"), 0);
+    how(place_path("r/loop"), TARGET_FOLLOW);
+    how("relative", 0);
+    cr_assert_eq(scratch_take(), first);
+}
+
+Test(target, without_its_daemon_a_root_fails_closed)
+{
+    cr_assert_eq(how(place_path("r/out/f"), 0), TARGET_HOT);
+    served_stop(SIGKILL);
+    cr_assert_eq(how(place_path("r/out/f"), 0), -EIO);
+    cr_assert_eq(how(place_path("r/out/f"), TARGET_MAKES), -EIO);
+    cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD, "what is not under it is served");
+    cr_assert_eq(how("/etc/passwd", TARGET_ALIAS), TARGET_COLD);
+}
+
+/* Where a name is. */
+
+static void assert_place(struct target *t, int at, const char *path)
+{
+    cr_assert_eq(target_place(t), 0);
+    cr_assert_eq(t->real_at, at);
+    cr_assert_eq(strcmp(t->real_path, path), 0, "%s is not %s", t->real_path, path);
+}
+
+Test(target, places)
+{
+    char expected[PATH_MAX];
+    uint64_t ino = born(place_path("r/out/f"), "", 0644);
+    int out = place_open("r/out");
+    struct target t;
+    place_file("r/in/plain", "");
+    cr_assert_eq(target_find(&t, out, "none", 0), TARGET_HOT);
+    assert_place(&t, out, "none");
+    target_done(&t);
+    cr_assert_eq(target_find(&t, out, "../in//plain", 0), TARGET_HOT);
+    assert_place(&t, out, "../in//plain");
+    target_done(&t);
+    cr_assert_eq(target_find(&t, out, "f", 0), TARGET_HOT);
+    cr_assert(target_is_away(&t));
+    snprintf(expected, sizeof expected, "%s/.shunt/b/n1.1/%s/0/f", place_path("r"), t.found.dir.mirror);
+    assert_place(&t, AT_FDCWD, expected);
+    cr_assert_eq(ino_at(t.real_path), ino);
+    t.slash = true;
+    strcat(expected, "/");
+    assert_place(&t, AT_FDCWD, expected);
+    target_done(&t);
+}
+
+Test(target, places_as_the_daemon_says_them)
+{
+    int out = place_open("r/out");
+    char place_text[RECORD_NAME_MAX + 1];
+    struct target t;
+    cr_assert_eq(target_find(&t, out, "./f", 0), TARGET_HOT);
+    cr_assert_eq(target_place_at(&t, "n2.7/out-5f3a9c01d2e4/12xx", 24), 0);
+    cr_assert_eq(t.real_at, AT_FDCWD);
+    cr_assert_str_eq(t.real_path, place_path("r/.shunt/b/n2.7/out-5f3a9c01d2e4/12/f"));
+    cr_assert_eq(target_place_at(&t, NULL, 0), 0);
+    cr_assert_eq(t.real_at, out);
+    cr_assert_str_eq(t.real_path, "./f");
+    memset(place_text, 'p', sizeof place_text);
+    char *path = process.roots[0].path;
+    size_t length = strlen(path);
+    memset(path + length, 'r', PATH_MAX - 200 - length);
+    path[PATH_MAX - 200] = '\0';
+    cr_assert_eq(target_place_at(&t, place_text, 200), -ENAMETOOLONG);
+    path[length] = '\0';
+    target_done(&t);
+}
+
+/* Calls whose answer must hold. */
+
+static long look(struct target *t)
+{
+    struct statx stat;
+    return TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat));
+}
+
+static const char *real_place(const char *path)
+{
+    static char real[PATH_MAX];
+    struct target t = hot(path, 0);
+    cr_assert_eq(target_place(&t), 0);
+    strcpy(real, t.real_path);
+    target_done(&t);
+    return real;
+}
+
+Test(target, a_file_found_in_the_trunk_is_adopted)
+{
+    cr_assert_eq(how(place_path("r/out/f"), 0), TARGET_HOT);
+    place_file("r/out/f", "");
+    struct target t = hot(place_path("r/out/f"), 0);
+    cr_assert_not(t.found.known);
+    cr_assert_eq(look(&t), 0);
+    cr_assert_eq(target_look(&t), 0);
+    cr_assert(t.found.known && t.found.entry.ino == ino_at(place_path("r/out/f")));
+    cr_assert(t.found.entry.type == DT_REG && t.found.entry.branch == 0);
+    target_done(&t);
+    t = hot(place_path("r/out/none"), 0);
+    cr_assert_eq(look(&t), -ENOENT);
+    cr_assert(target_look(&t) == 0 && !t.found.known);
+    target_done(&t);
+}
+
+Test(target, a_file_that_vanished_is_forgotten)
+{
+    born(place_path("r/out/f"), "", 0644);
+    cr_assert_eq(unlink(real_place(place_path("r/out/f"))), 0);
+    struct target t = hot(place_path("r/out/f"), 0);
+    cr_assert(t.found.known);
+    cr_assert_eq(look(&t), -ENOENT);
+    cr_assert(target_look(&t) == 0 && !t.found.known);
+    target_done(&t);
+}
+
+Test(target, a_file_that_is_elsewhere_by_now_is_found_there)
+{
+    uint64_t ino = born(place_path("r/out/f"), "", 0644);
+    struct target before = hot(place_path("r/out/f"), 0), t = hot(place_path("r/out/f"), 0);
+    cr_assert_eq(operate_promote(&t), 0);
+    struct statx stat;
+    cr_assert(before.found.entry.branch != 0, "that was before");
+    long code = TARGET_CALL(
+        &before, sys_statx(before.real_at, before.real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat));
+    cr_assert_eq(code, 0);
+    cr_assert(stat.stx_ino == ino && before.found.entry.branch == 0);
+    target_done(&before);
+}
+
+/* The file is there: it is something else that the call misses, and it ends. */
+Test(target, a_call_that_misses_something_else_ends)
+{
+    born(place_path("r/out/f"), "", 0644);
+    struct target t = hot(place_path("r/out/f"), 0);
+    int calls = 0;
+    cr_assert_eq(TARGET_CALL(&t, (calls++, -ENOENT)), -ENOENT);
+    cr_assert(calls > 1 && calls < 100, "%d", calls);
+    cr_assert(target_look(&t) == 0 && t.found.known);
+    target_done(&t);
+}
+
+/* Births. */
+
+static int state_of(const char *path)
+{
+    struct target t = hot(path, 0);
+    int state = t.found.known ? t.found.entry.state : 0;
+    target_done(&t);
+    return state;
+}
+
+static struct statx stat_at(int at, const char *path)
+{
+    struct statx stat;
+    cr_assert_eq(sys_statx(at, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat), 0);
+    return stat;
+}
+
+Test(held, a_birth_is_confirmed)
+{
+    struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
+    cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0);
+    cr_assert_eq(state_of(place_path("r/out/f")), RECORD_PENDING);
+    cr_assert(t.real_at == AT_FDCWD && strstr(t.real_path, "/.shunt/b/n1.1/out-") != NULL);
+    close(open(t.real_path, O_CREAT | O_WRONLY | O_EXCL, 0600));
+    struct statx stat = stat_at(AT_FDCWD, t.real_path);
+    birth_confirm(&t, &stat);
+    cr_assert_eq(target_settled(&t), 0, "nothing is known yet: nobody to wait for");
+    cr_assert_eq(birth_reserve(&t, DT_REG, 0), BIRTH_AGAIN);
+    cr_assert(t.found.known && t.found.entry.ino == stat.stx_ino && t.found.entry.state == RECORD_LIVE);
+    target_done(&t);
+}
+
+Test(held, a_birth_is_withdrawn)
+{
+    struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
+    cr_assert_eq(birth_reserve(&t, DT_REG, MESSAGE_TRUNK), 0);
+    cr_assert(t.real_at == AT_FDCWD && t.real_path == t.path, "to be made in the trunk");
+    birth_withdraw(&t);
+    cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0, "the name is free again");
+    birth_withdraw(&t);
+    target_done(&t);
+}
+
+Test(held, a_directory_born_needs_no_loading)
+{
+    struct view_found found;
+    struct target t = hot(place_path("r/out/sub"), TARGET_MAKES);
+    cr_assert_eq(birth_reserve(&t, DT_DIR, 0), 0);
+    cr_assert_eq(mkdir(t.real_path, 0755), 0);
+    struct statx stat = stat_at(AT_FDCWD, t.real_path);
+    birth_confirm(&t, &stat);
+    cr_assert_eq(birth_reserve(&t, DT_DIR, 0), BIRTH_AGAIN);
+    target_done(&t);
+    cr_assert_eq(names_find(&process.roots[0], dirid_of(&stat), "", 0, &found), 0);
+    cr_assert(found.dir_known && (found.dir.flags & RECORD_LOADED));
+}
+
+static uint64_t parked(void)
+{
+    struct request_answer answer;
+    char text[4096];
+    cr_assert_eq(names_ask(&process.roots[0], &(struct message){.type = MESSAGE_STATUS}, &answer), 0);
+    snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
+    return strtoull(strstr(text, "\nparked ") + 8, NULL, 10);
+}
+
+static void *settle(void *target)
+{
+    return (void *)(intptr_t)target_settled(target);
+}
+
+Test(held, who_meets_a_birth_can_wait_for_it)
+{
+    pthread_t thread;
+    void *code;
+    struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
+    cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0);
+    struct target other = hot(place_path("r/out/f"), 0);
+    cr_assert_eq(other.found.entry.state, RECORD_PENDING);
+    uint64_t before = parked();
+    cr_assert_eq(pthread_create(&thread, NULL, settle, &other), 0);
+    while (parked() == before)
+        usleep(1000);
+    close(open(t.real_path, O_CREAT | O_WRONLY | O_EXCL, 0600));
+    struct statx stat = stat_at(AT_FDCWD, t.real_path);
+    birth_confirm(&t, &stat);
+    parked(); /* the daemon is woken */
+    cr_assert_eq(pthread_join(thread, &code), 0);
+    cr_assert_null(code);
+    cr_assert(other.found.known && other.found.entry.state == RECORD_LIVE);
+    cr_assert_eq(other.found.entry.ino, stat.stx_ino);
+    target_done(&t);
+    target_done(&other);
+}
+
+/* Holding. */
+
+Test(held, a_name)
+{
+    uint64_t ino = born(place_path("r/out/f"), "", 0644);
+    struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
+    cr_assert_eq(hold_name(&t, MESSAGE_REMOVE), 0);
+    cr_assert_eq(ino_at(t.real_path), ino, "and where it is");
+    cr_assert_eq(state_of(place_path("r/out/f")), RECORD_DYING);
+    birth_withdraw(&t);
+    cr_assert_eq(target_look(&t), 0);
+    cr_assert_eq(target_settled(&t), 0);
+    cr_assert_eq(t.found.entry.state, RECORD_LIVE);
+    target_done(&t);
+    t = hot(place_path("r/out/none"), TARGET_MAKES);
+    cr_assert_eq(hold_name(&t, MESSAGE_REMOVE), MESSAGE_ABSENT);
+    cr_assert_eq(hold_name(&t, MESSAGE_PROMOTE), MESSAGE_ABSENT);
+    target_done(&t);
+}
+
+Test(held, a_directory)
+{
+    born(place_path("r/out/f"), "", 0644);
+    place_directory("r/in/native");
+    struct target t = hot(place_path("r/out"), TARGET_MAKES);
+    struct statx stat = stat_at(AT_FDCWD, t.path);
+    cr_assert_eq(hold_directory(&t, &stat), MESSAGE_NOT_EMPTY, "of files in a branch");
+    struct target f = hot(place_path("r/out/f"), TARGET_MAKES);
+    cr_assert_eq(operate_unlink(&f), 0);
+    cr_assert(place_has("r/out/.shunt-dir"));
+    cr_assert_eq(hold_directory(&t, &stat), 0);
+    cr_assert_eq(place_count("r/out"), 0, "bare");
+    birth_withdraw(&t);
+    target_done(&t);
+    t = hot(place_path("r/in/native"), TARGET_MAKES);
+    stat = stat_at(AT_FDCWD, t.path);
+    cr_assert_eq(hold_directory(&t, &stat), 0, "it was loaded for that");
+    birth_withdraw(&t);
+    target_done(&t);
+}
+
+Test(held, to_the_trunk)
+{
+    uint64_t ino = born(place_path("r/out/f"), "", 0644);
+    struct target t = hot(place_path("r/out/f"), 0);
+    cr_assert_eq(promote_target(&t), 0);
+    cr_assert_eq(ino_at(place_path("r/out/f")), ino);
+    target_done(&t);
+    heard(place_path("r/out/f"));
+    t = hot(place_path("r/out/f"), 0);
+    cr_assert(t.found.known && !target_is_away(&t) && t.found.entry.ino == ino);
+    cr_assert_eq(promote_target(&t), 0, "there it is");
+    target_done(&t);
+    t = hot(place_path("r/out/none"), 0);
+    cr_assert_eq(promote_target(&t), 0, "nothing to be moved");
+    target_done(&t);
+}
+
+Test(held, not_to_the_trunk_if_something_is_there)
+{
+    uint64_t ino = born(place_path("r/out/f"), "", 0644);
+    place_file("r/out/f", "native");
+    struct target t = hot(place_path("r/out/f"), 0);
+    cr_assert_eq(promote_target(&t), -EEXIST);
+    cr_assert_eq(target_settled(&t), 0);
+    cr_assert(target_is_away(&t) && target_place(&t) == 0 && ino_at(t.real_path) == ino);
+    target_done(&t);
+}
+
+/* A handler that wants the name that its own thread holds would wait for itself. */
+static volatile sig_atomic_t handled;
+
+static void on_signal(int number)
+{
+    handled++;
+}
+
+static int raise_it(void)
+{
+    raise(SIGUSR1);
+    return handled;
+}
+
+Test(held, undisturbed)
+{
+    sigset_t before, after;
+    signal(SIGUSR1, on_signal);
+    sigemptyset(&before);
+    sigaddset(&before, SIGUSR2);
+    cr_assert_eq(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    cr_assert_eq(HOLD_UNDISTURBED(raise_it()), 0, "not while it is held");
+    cr_assert_eq(handled, 1, "but then");
+    cr_assert_eq(sigprocmask(SIG_SETMASK, NULL, &after), 0);
+    cr_assert(sigismember(&after, SIGUSR2) && !sigismember(&after, SIGUSR1), "as it was before");
+}
+
+/* Directories, and what is outside. */
+
+Test(target, directories)
+{
+    struct names_root *root;
+    struct view_found found;
+    struct dirid id;
+    int out = place_open("r/out"), beside = place_open("beside");
+    born(place_path("r/out/f"), "", 0644);
+    cr_assert_eq(target_directory(AT_FDCWD, place_path("r"), 0, &root, &id, &found), 1);
+    cr_assert(root == &process.roots[0] && dirid_equal(id, root->id));
+    cr_assert_eq(target_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), 1);
+    cr_assert(dirid_equal(id, id_at(place_path("r/out"))) && (found.dir.flags & RECORD_MARKED));
+    cr_assert_eq(symlink("../r/in", place_path("beside/link")), 0);
+    cr_assert_eq(target_directory(AT_FDCWD, place_path("beside/link"), 0, &root, &id, &found), 1);
+    cr_assert(dirid_equal(id, id_at(place_path("r/in"))) && (found.dir.flags & RECORD_LOADED));
+    cr_assert_eq(
+        target_directory(AT_FDCWD, place_path("beside/link"), AT_SYMLINK_NOFOLLOW, &root, &id, &found), 0);
+    cr_assert_eq(target_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
+    cr_assert_eq(target_directory(AT_FDCWD, "/proc", 0, &root, &id, &found), 0);
+    cr_assert_eq(target_directory(AT_FDCWD, place_path("r/none"), 0, &root, &id, &found), 0);
+    cr_assert_eq(target_directory(AT_FDCWD, place_path("r/.shunt"), 0, &root, &id, &found), 0);
+    served_stop(SIGKILL);
+    cr_assert_eq(target_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), -EIO);
+    cr_assert_eq(target_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
+}
+
+Test(target, the_other_side_of_a_rename)
+{
+    char name[300];
+    int beside = place_open("beside");
+    memset(name, 'n', sizeof name);
+    name[256] = '\0';
+    place_file("beside/file", "");
+    cr_assert_eq(target_outside(AT_FDCWD, place_path("beside/none")), 0);
+    cr_assert_eq(target_outside(beside, "none"), 0);
+    cr_assert_eq(target_outside(beside, "none/none"), -ENOENT);
+    cr_assert_eq(target_outside(beside, "file/none"), -ENOTDIR);
+    cr_assert_eq(target_outside(beside, name), -ENAMETOOLONG);
+    cr_assert_eq(target_outside(beside, ".."), -EBUSY);
+    cr_assert_eq(target_outside(AT_FDCWD, "/"), -EBUSY);
+}

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What the tools know of a root that nobody serves, or another does: no daemon, no shim. */
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "daemon.h"
+#include "heard.h"
+#include "hold.h"
+#include "launch.h"
+#include "orphans.h"
+#include "places.h"
+#include "roots.h"
+#include "stopping.h"
+#include "tree.h"
+#include "verb.h"
+#include "walk.h"
+
+const struct verb verbs[] = {{0}};
+
+#define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = place_finish, .timeout = 60)
+
+ROOT_SUITE(roots);
+ROOT_SUITE(walk);
+ROOT_SUITE(mirrors);
+ROOT_SUITE(orphans);
+ROOT_SUITE(hold);
+ROOT_SUITE(stop);
+
+/* The roots of a command line. */
+
+static struct roots roots;
+
+static int add(const char *path)
+{
+    hear();
+    int answer = roots_add(&roots, path);
+    hear_end();
+    cr_assert_eq(heard_lines(heard_error.words), answer < 0, "%s", heard_error.words);
+    return answer;
+}
+
+Test(roots, are_canonical_and_stand_once)
+{
+    roots_init(&roots);
+    cr_assert_eq(add(place_path("r/out/..")), 0);
+    cr_assert_eq(symlink("r", place_path("link")), 0);
+    cr_assert_eq(add(place_path("link")), 0);
+    cr_assert_eq(chdir(place_path("r/out")), 0);
+    cr_assert_eq(add(".."), 0);
+    cr_assert_eq(roots.count, 1);
+    cr_assert_eq(add("."), 0);
+    cr_assert_eq(roots.count, 2);
+    cr_assert_str_eq(roots.paths[0], place_path("r"));
+    cr_assert_str_eq(roots.paths[1], place_path("r/out"));
+    char *joined = roots_join(&roots), expected[2 * PATH_MAX];
+    snprintf(expected, sizeof expected, "%s:%s", place_path("r"), place_path("r/out"));
+    cr_assert_str_eq(joined, expected);
+    free(joined);
+    roots_finish(&roots);
+    cr_assert_eq(roots.count, 0);
+    joined = roots_join(&roots);
+    cr_assert_str_empty(joined);
+    free(joined);
+}
+
+Test(roots, that_cannot_be_roots)
+{
+    roots_init(&roots);
+    place_directory("a:b");
+    cr_assert_eq(add(place_path("nothing")), -1);
+    cr_assert(strstr(heard_error.words, "does not exist"));
+    cr_assert_eq(add(place_path("r/out/t")), -1);
+    cr_assert(strstr(heard_error.words, "is no directory"));
+    cr_assert_eq(add(place_path("a:b")), -1);
+    cr_assert(strstr(heard_error.words, "has a colon"));
+    cr_assert_eq(roots.count, 0);
+}
+
+Test(roots, more_than_are_allowed)
+{
+    roots_init(&roots);
+    for (int i = 0; i < ROOTS_MAX; i++) {
+        cr_assert_eq(mkdir(place_path("r%d", i), 0755), 0);
+        cr_assert_eq(add(place_path("r%d", i)), 0);
+    }
+    cr_assert_eq(add(place_path("r0")), 0, "it is there already");
+    cr_assert_eq(add(place_path("r")), -1);
+    cr_assert_eq(roots.count, ROOTS_MAX);
+    roots_finish(&roots);
+}
+
+static int from_environment(const char *value)
+{
+    if (value)
+        setenv("SHUNT_ROOT", value, 1);
+    else
+        unsetenv("SHUNT_ROOT");
+    hear();
+    int answer = roots_default(&roots);
+    hear_end();
+    cr_assert_eq(heard_lines(heard_error.words), answer < 0, "%s", heard_error.words);
+    return answer;
+}
+
+Test(roots, of_the_environment)
+{
+    char both[2 * PATH_MAX];
+    roots_init(&roots);
+    cr_assert_eq(from_environment(NULL), -1);
+    cr_assert(strstr(heard_error.words, "--root DIR"));
+    cr_assert_eq(from_environment(""), -1);
+    cr_assert_eq(from_environment("::"), -1);
+    snprintf(both, sizeof both, ":%s::%s/", place_path("r"), place_path("r/out"));
+    cr_assert_eq(from_environment(both), 0);
+    cr_assert_eq(roots.count, 2);
+    cr_assert_str_eq(getenv("SHUNT_ROOT"), both, "it is not taken apart in place");
+    roots_finish(&roots);
+    cr_assert_eq(add(place_path("r")), 0);
+    cr_assert_eq(from_environment("/nothing"), 0, "what was given goes before it");
+    cr_assert_eq(roots.count, 1);
+    roots_finish(&roots);
+    snprintf(both, sizeof both, "%s:/nothing", place_path("r"));
+    cr_assert_eq(from_environment(both), -1);
+    roots_finish(&roots);
+}
+
+/* What a node is called. */
+
+static const char *node_of(const char *given, const char *environment)
+{
+    static struct daemon_options options;
+    memset(&options, 0, sizeof options);
+    if (environment)
+        setenv("SHUNT_NODE", environment, 1);
+    else
+        unsetenv("SHUNT_NODE");
+    hear();
+    int answer = daemon_node(&options, given);
+    hear_end();
+    cr_assert_eq(heard_lines(heard_error.words), answer < 0, "%s", heard_error.words);
+    return answer == 0 ? options.node : NULL;
+}
+
+Test(node, is_what_it_is_told)
+{
+    char longest[LAYOUT_NODE_MAX + 2];
+    cr_assert_str_eq(node_of("n-1_x.y", "other"), "n-1_x.y");
+    cr_assert_str_eq(node_of(NULL, "other"), "other");
+    cr_assert_str_eq(node_of("", "other"), "other");
+    cr_assert_null(node_of("../x", "other"));
+    cr_assert_null(node_of("-x", "other"));
+    cr_assert_null(node_of(NULL, "a/b"));
+    memset(longest, 'n', sizeof longest);
+    longest[LAYOUT_NODE_MAX] = '\0';
+    cr_assert_str_eq(node_of(longest, NULL), longest);
+    longest[LAYOUT_NODE_MAX] = 'n';
+    longest[LAYOUT_NODE_MAX + 1] = '\0';
+    cr_assert_null(node_of(longest, NULL));
+}
+
+Test(node, else_the_hosts)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    const char *node = node_of(NULL, NULL);
+    cr_assert(layout_node_is_valid(node, strlen(node)), "%s", node);
+    cr_assert_null(strchr(node, '.'));
+    host[strcspn(host, ".")] = '\0';
+    if (layout_node_is_valid(host, strlen(host)))
+        cr_assert_str_eq(node, host);
+    cr_assert_str_eq(node_of(NULL, ""), node);
+}
+
+/* Other programs do without the shim. */
+
+static const char *preload_after(const char *before)
+{
+    if (before)
+        setenv("LD_PRELOAD", before, 1);
+    else
+        unsetenv("LD_PRELOAD");
+    launch_without_shim();
+    return getenv("LD_PRELOAD");
+}
+
+Test(launch, takes_the_shim_out)
+{
+    static const char *const cases[][2] = {
+        {"/a/libshunt_preload.so:/b/other.so", "/b/other.so"},
+        {"x.so libshunt_preload.so y.so", "x.so:y.so"},
+        {"x.so::  y.so:/a/$LIB/libshunt_preload.so", "x.so:y.so"},
+        {"/a/notlibshunt_preload.so", "/a/notlibshunt_preload.so"},
+        {"/a/libshunt_preload.so.0", "/a/libshunt_preload.so.0"},
+    };
+    const char *const nothing_left[] = {NULL, "", ":", "/a/libshunt_preload.so",
+                                        "libshunt_preload.so:/b/libshunt_preload.so"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_assert_str_eq(preload_after(cases[i][0]), cases[i][1]);
+    for (size_t i = 0; i < sizeof nothing_left / sizeof *nothing_left; i++)
+        cr_assert_null(preload_after(nothing_left[i]), "%s", nothing_left[i]);
+}
+
+Test(places, say_what_is_missing)
+{
+    char to[PATH_MAX];
+    hear();
+    cr_assert_eq(places_daemon(to), -1);
+    hear_end();
+    cr_assert_eq(strncmp(heard_error.words, "shunt: shuntd is not beside /", 29), 0, "%s", heard_error.words);
+    hear();
+    cr_assert_eq(places_preload(to), -1);
+    hear_end();
+    cr_assert_eq(strncmp(heard_error.words, "shunt: libshunt_preload.so is not beside /", 42), 0);
+}
+
+/* Signals that ask long work to end. */
+
+static volatile sig_atomic_t before_came;
+
+static void before(int number)
+{
+    before_came = number;
+}
+
+Test(stopping, catches_what_came_and_gives_it_back)
+{
+    signal(SIGTERM, before);
+    signal(SIGHUP, SIG_IGN);
+    stopping_catch();
+    cr_assert_eq(stopping(), 0);
+    raise(SIGHUP);
+    cr_assert_eq(stopping(), 0, "who ignores a signal goes on doing so");
+    raise(SIGTERM);
+    cr_assert_eq(stopping(), SIGTERM);
+    cr_assert_eq(before_came, 0);
+    stopping_release();
+    cr_assert_eq(stopping(), 0);
+    raise(SIGTERM);
+    cr_assert_eq(before_came, SIGTERM);
+    raise(SIGHUP);
+    stopping_catch();
+    raise(SIGINT);
+    cr_assert_eq(stopping(), SIGINT);
+    stopping_catch();
+    cr_assert_eq(stopping(), 0);
+}
+
+/* The walk. */
+
+/* Where it goes, one a line; an error by its number. */
+static const char *walked(const char *from, unsigned flags)
+{
+    static char steps[4096];
+    struct walk walk;
+    int more;
+    tree_open();
+    steps[0] = '\0';
+    cr_assert_eq(walk_init(&walk, &tree, from, flags), 0);
+    while ((more = walk_next(&walk)) != 0) {
+        strcat(steps, walk.folder.path);
+        if (more < 0)
+            sprintf(steps + strlen(steps), " %d", more);
+        strcat(steps, "\n");
+    }
+    strcat(steps, walk.partial ? "partial" : "");
+    walk_finish(&walk);
+    union_root_finish(&tree);
+    return steps;
+}
+
+Test(walk, each_directory_before_those_in_it)
+{
+    place_directory("r/a/b/c");
+    place_directory("r/a/a");
+    place_directory("r/a.b");
+    place_directory("r/out/sub/.shunt");
+    place_directory("plain/deep");
+    cr_assert_eq(symlink("../plain", place_path("r/link")), 0);
+    cr_assert_str_eq(walked(".", 0), ".\na\na/a\na/b\na/b/c\na.b\nout\nout/sub\nout/sub/.shunt\n");
+    cr_assert_str_eq(walked("a", WALK_ONE_DEVICE), "a\na/a\na/b\na/b/c\n");
+    cr_assert_str_eq(walked("nothing", 0), "");
+    cr_assert_str_eq(walked("out/t", 0), "");
+}
+
+Test(walk, goes_on_behind_a_broken_marker)
+{
+    place_directory("r/a/b");
+    place_directory("r/a/.shunt-dir.0123456789abcdef");
+    place_file("r/a/file", "");
+    place_file("r/a/.shunt-dir", "broken");
+    cr_assert_str_eq(walked(".", 0), ".\na -74\na/b\nout\nout/sub\n");
+}
+
+Test(walk, lists_what_it_walks)
+{
+    struct walk walk;
+    tree_open();
+    cr_assert_eq(walk_init(&walk, &tree, "out", 0), 0);
+    cr_assert_eq(walk_next(&walk), 1);
+    cr_assert_not_null(listing_find(&walk.folder.listing, "x", 1));
+    cr_assert_eq(walk.before.stx_ino, place_stat("r/out").st_ino);
+    cr_assert_eq(rmdir(place_path("r/out/sub")), 0);
+    cr_assert_eq(walk_next(&walk), 0, "it went meanwhile");
+    cr_assert_not(walk.partial);
+    walk_finish(&walk);
+    union_root_finish(&tree);
+}
+
+static int walk_as_another(void)
+{
+    if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
+        return 99;
+    return strcmp(walked(".", 0), ".\nlocked -13\nout\nout/sub\npartial") != 0;
+}
+
+Test(walk, says_what_it_could_not_see)
+{
+    int status;
+    place_directory("r/locked/below");
+    cr_assert_eq(chmod(place, 0755), 0);
+    cr_assert_eq(chmod(place_path("r/locked"), 0), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(walk_as_another());
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+}
+
+/* Mirrors and orphans. */
+
+Test(mirrors, are_told_apart)
+{
+    tree_orphan();
+    place_directory("r/.shunt/b/n1.1/" GONE "/.new-1-2");
+    place_file("r/.shunt/b/n1.1/" GONE "/odd", "");
+    place_directory("r/.shunt/b/n1.1/not-a-mirror");
+    place_directory("r/.shunt/b/n1.1/x-0123456789aG");
+    place_file("r/.shunt/b/n2.1/file-0123456789ab", "");
+    cr_assert_eq(symlink(OUT, place_path("r/.shunt/b/n2.1/link-0123456789ab")), 0);
+    tree_find_mirrors();
+    cr_assert_eq(tree_mirrors.count, 7);
+    const struct mirror_found *orphan = tree_mirror("n1.1", GONE);
+    cr_assert(!orphan->known && !orphan->foreign && orphan->files == 3 && orphan->unfinished == 1,
+              "%zu files", orphan->files);
+    cr_assert(tree_mirror("n1.1", OUT)->known && tree_mirror("n1.1", OUT)->files == 1);
+    cr_assert(tree_mirror("n2.1", OUT)->known && !tree_mirror("n2.1", OUT)->foreign);
+    cr_assert(tree_mirror("n1.1", "not-a-mirror")->foreign);
+    cr_assert(tree_mirror("n1.1", "x-0123456789aG")->foreign);
+    cr_assert(tree_mirror("n2.1", "file-0123456789ab")->foreign);
+    cr_assert(tree_mirror("n2.1", "link-0123456789ab")->foreign);
+    tree_close();
+}
+
+static int count_to_two(int leaf, const char *name, void *count)
+{
+    return ++*(int *)count == 2 ? 42 : 0;
+}
+
+Test(mirrors, every_file_until_told_to_stop)
+{
+    int count = 0;
+    tree_orphan();
+    place_file("r/.shunt/b/n1.1/" GONE "/5/c", "");
+    place_directory("r/.shunt/b/n1.1/" GONE "/.new-1-2");
+    place_file("r/.shunt/b/n1.1/" GONE "/.new-1-2/hidden", "");
+    tree_find_mirrors();
+    int mirror = mirrors_open(&tree, tree_mirror("n1.1", GONE));
+    cr_assert_eq(mirrors_files(mirror, count_to_two, &count), 42);
+    cr_assert_eq(count, 2);
+    count = -100;
+    cr_assert_eq(mirrors_files(mirror, count_to_two, &count), 0);
+    cr_assert_eq(count, -97);
+    close(mirror);
+    tree_close();
+}
+
+static const char *report(void)
+{
+    hear();
+    orphans_report(place_path("r"));
+    hear_end();
+    cr_assert_str_empty(heard_out.words);
+    return heard_error.words;
+}
+
+Test(orphans, are_reported)
+{
+    cr_assert_str_empty(report());
+    tree_orphan();
+    cr_assert_eq(strncmp(report(), "shunt: warning: ", 16), 0);
+    cr_assert(strstr(heard_error.words, " holds 2 files of a directory that is gone"), "%s",
+              heard_error.words);
+    cr_assert_eq(heard_lines(heard_error.words), 1);
+    cr_assert_eq(unlink(place_path("r/.shunt/b/n1.1/" GONE "/0/a")), 0);
+    cr_assert(strstr(report(), " holds 1 file of a directory"), "%s", heard_error.words);
+    cr_assert_eq(unlink(place_path("r/.shunt/b/n1.1/" GONE "/5/b")), 0);
+    cr_assert_str_empty(report(), "an empty mirror holds nothing that could be missed");
+}
+
+Test(orphans, of_a_directory_that_was_removed_natively)
+{
+    cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
+    cr_assert(strstr(report(), " holds 2 files"), "%s", heard_error.words);
+}
+
+Test(orphans, unless_it_is_not_known)
+{
+    tree_orphan();
+    cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
+    place_file("r/out/.shunt-dir", "broken");
+    cr_assert_str_empty(report(), "they may be those of the directory with the broken marker");
+}
+
+/* Who holds a root. */
+
+static struct session distant_session(void)
+{
+    struct session session = tree_session(getpid());
+    strcpy(session.host, "some.other.host");
+    strcpy(session.boot, "another-boot");
+    return session;
+}
+
+static bool is_taken(void)
+{
+    hear();
+    bool answer = hold_is_taken(place_path("r"));
+    hear_end();
+    cr_assert_eq(heard_lines(heard_error.words), answer, "%s", heard_error.words);
+    return answer;
+}
+
+static int take(struct hold *hold, const char *root)
+{
+    hear();
+    int answer = hold_take(hold, root, "export");
+    hear_end();
+    cr_assert_eq(heard_lines(heard_error.words), answer < 0, "%s", heard_error.words);
+    return answer;
+}
+
+Test(hold, one_at_a_time)
+{
+    char root[PATH_MAX];
+    struct hold mine, other;
+    strcpy(root, place_path("r"));
+    cr_assert_not(is_taken());
+    cr_assert_eq(take(&mine, root), 0);
+    cr_assert(is_taken());
+    cr_assert_eq(take(&other, root), -1);
+    cr_assert(strstr(heard_error.words, "(node export, process ") &&
+                  strstr(heard_error.words, "or wait for its end"),
+              "%s", heard_error.words);
+    hold_release(&other);
+    cr_assert(is_taken(), "it was not the other's");
+    hold_release(&mine);
+    cr_assert_not(is_taken());
+    cr_assert_eq(place_count("r/.shunt/session"), 0);
+    cr_assert_eq(take(&other, root), 0);
+    hold_release(&other);
+}
+
+Test(hold, a_root_that_was_never_served)
+{
+    char root[PATH_MAX];
+    struct hold hold;
+    place_directory("new/.shunt");
+    strcpy(root, place_path("new"));
+    cr_assert_eq(take(&hold, root), 0);
+    cr_assert(place_has("new/.shunt/session/holder"));
+    hold_release(&hold);
+    cr_assert_not(place_has("new/.shunt/session/holder"));
+    strcpy(root, place_path("nothing"));
+    cr_assert_eq(take(&hold, root), -1);
+}
+
+Test(hold, whom_the_dead_and_the_distant_stop)
+{
+    char root[PATH_MAX];
+    struct hold hold;
+    struct session dead = tree_session(getpid()), distant = distant_session();
+    strcpy(root, place_path("r"));
+    dead.started++;
+    tree_claim(&dead);
+    cr_assert_not(is_taken());
+    cr_assert_eq(take(&hold, root), 0);
+    hold_release(&hold);
+    tree_claim(&distant);
+    cr_assert(is_taken());
+    cr_assert_eq(take(&hold, root), -1);
+    cr_assert(strstr(heard_error.words, "some.other.host") &&
+                  strstr(heard_error.words, "/holder if that host is gone"),
+              "%s", heard_error.words);
+    session_release(root, &distant);
+    place_file("r/.shunt/session/holder", "shunt-session 99\n");
+    cr_assert(is_taken());
+    cr_assert_eq(take(&hold, root), -1);
+    cr_assert(strstr(heard_error.words, "is not of this version"), "%s", heard_error.words);
+}
+
+/* Stopping a daemon: any process does in its place. */
+
+static int stop_root(void)
+{
+    hear();
+    int answer = daemon_stop(place_path("r"));
+    hear_end();
+    cr_assert_eq(heard_lines(heard_error.words), answer < 0, "%s", heard_error.words);
+    return answer;
+}
+
+Test(stop, nothing_to_stop)
+{
+    struct session dead = tree_session(getpid());
+    cr_assert_eq(stop_root(), 0);
+    dead.started++;
+    tree_claim(&dead);
+    cr_assert_eq(stop_root(), 0);
+    cr_assert_not(place_has("r/.shunt/session/holder"), "what the dead left is taken away");
+    cr_assert_eq(rmdir(place_path("r/.shunt/session")), 0);
+    cr_assert_eq(stop_root(), 0);
+}
+
+Test(stop, what_cannot_be_stopped_from_here)
+{
+    struct session distant = distant_session();
+    tree_claim(&distant);
+    cr_assert_eq(stop_root(), -1);
+    cr_assert(strstr(heard_error.words, "some.other.host") && strstr(heard_error.words, "` there"), "%s",
+              heard_error.words);
+    cr_assert(place_has("r/.shunt/session/holder"));
+    place_file("r/.shunt/session/holder", "broken");
+    cr_assert_eq(stop_root(), -1);
+}
+
+Test(stop, a_process_that_lives)
+{
+    int status;
+    pid_t process = fork();
+    if (process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    struct session session = tree_session(process);
+    tree_claim(&session);
+    cr_assert_eq(stop_root(), 0);
+    cr_assert_eq(waitpid(process, &status, WNOHANG), process, "it returns when it has ended");
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
+Test(stop, goes_on_after_one_that_fails)
+{
+    struct session distant = distant_session(), dead = tree_session(getpid()), holder;
+    char other[PATH_MAX];
+    place_directory("s/.shunt/session");
+    strcpy(other, place_path("s"));
+    tree_claim(&distant);
+    dead.started++;
+    cr_assert_eq(session_claim(other, &dead, &holder), 0);
+    roots_init(&roots);
+    cr_assert_eq(add(place_path("r")), 0);
+    cr_assert_eq(add(other), 0);
+    hear();
+    cr_assert_eq(daemon_stop_all(&roots, 1), -1);
+    cr_assert(place_has("s/.shunt/session/holder"), "the second was not asked for");
+    cr_assert_eq(daemon_stop_all(&roots, 2), -1);
+    hear_end();
+    cr_assert_not(place_has("s/.shunt/session/holder"));
+    roots_finish(&roots);
+}
