@@ -1,6 +1,6 @@
 #!/bin/bash
-# packages.sh NEED...: installs what tests/packages.txt lists for these needs (build, test), where it is missing. Asks
-# nothing, and runs neither apt-get nor sudo if all of it is there.
+# packages.sh NEED...: installs what tests/packages.txt lists for these needs (build, test, large), where it is missing.
+# Asks nothing, and runs neither apt-get nor sudo if all of it is there.
 set -eu
 
 list=$(dirname "$(readlink -f "$0")")/packages.txt
@@ -11,8 +11,11 @@ any_installed() {
 }
 
 missing() {
-    local need words choices
+    local need words choices machine
+    machine=$(dpkg --print-architecture)
     while read -r need words; do
+        words=${words#"[$machine] "}
+        [ "${words#[}" = "$words" ] || continue
         read -ra choices <<<"$words"
         case " $* " in
         *" $need "*) any_installed "${choices[@]}" || echo "${choices[0]}" ;;

@@ -5,11 +5,24 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/sys.h"
 
+/* The loader goes from a program to the shared objects it needs without passing any door, so they cannot be
+ * moved to the trunk when it comes. */
+bool birth_is_for_loader(const char *name, size_t length)
+{
+    for (size_t at = 1; at + 3 <= length; at++)
+        if (memcmp(name + at, ".so", 3) == 0 && (at + 3 == length || name[at + 3] == '.'))
+            return true;
+    return false;
+}
+
 int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
 {
+    if (birth_is_for_loader(t->name, t->length))
+        flags |= MESSAGE_TRUNK;
     struct message reserve = {
         .type = MESSAGE_RESERVE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
     int code = target_ask(t, &reserve);
@@ -19,7 +32,7 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = target_look(t);
-    return code == 0 ? -EAGAIN : code;
+    return code == 0 ? BIRTH_AGAIN : code;
 }
 
 void birth_confirm(struct target *t, const struct statx *stat)
@@ -33,8 +46,9 @@ void birth_confirm(struct target *t, const struct statx *stat)
     target_tell(t, &confirm);
 }
 
+/* Waits, since nobody may see what a call that failed had announced: the directory's times, for one. */
 void birth_withdraw(struct target *t)
 {
     struct message withdraw = {.type = MESSAGE_WITHDRAW};
-    target_tell(t, &withdraw);
+    target_ask(t, &withdraw);
 }

@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/door.h"
+#include "shim/shown.h"
 
 /* The parent's canonical text with the name behind it. 0 or -errno. */
 static int canonical(struct target *t, char *to)
@@ -72,6 +74,34 @@ static int resolve(const char *path, char *to, char **answer, unsigned want)
     return 1;
 }
 
+/* libc goes through links of /proc by their text, which names the real place. */
+static char *shown(char *resolved, char *to)
+{
+    char path[PATH_MAX];
+    int saved = errno;
+    if (resolved == NULL || strlen(resolved) >= PATH_MAX)
+        return resolved;
+    strcpy(path, resolved);
+    if (!shown_path(path))
+        return resolved;
+    if (to == NULL)
+        free(resolved);
+    errno = saved;
+    return give(path, to);
+}
+
+/* A link of /proc whose text names something that libc did not find: the text may mean a name of ours. 1 and
+ * 0 as resolve. */
+static int resolve_text(const char *path, char *to, char **answer)
+{
+    char words[PATH_MAX];
+    if (!shown_is_of_proc(AT_FDCWD, path))
+        return 0;
+    ssize_t length = readlink(path, words, sizeof words - 1);
+    words[length > 0 ? length : 0] = '\0';
+    return words[0] == '/' ? resolve(words, to, answer, TARGET_ALIAS) : 0;
+}
+
 DOOR char *realpath(const char *restrict path, char *restrict to)
 {
     char *answer;
@@ -81,9 +111,9 @@ DOOR char *realpath(const char *restrict path, char *restrict to)
     if (resolve(path, to, &answer, 0))
         return answer;
     answer = real.realpath(path, to);
-    if (answer == NULL && errno == ENOENT && path != NULL)
+    if (answer == NULL && errno == ENOENT && path != NULL && !resolve_text(path, to, &answer))
         resolve(path, to, &answer, TARGET_ALIAS);
-    return answer;
+    return shown(answer, to);
 }
 
 char *__realpath_chk(const char *path, char *to, size_t room);

@@ -20,6 +20,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/door.h"
+#include "shim/door_exec.h"
+#include "shim/program.h"
 
 static void promote_one(int at, const char *path)
 {
@@ -28,75 +30,25 @@ static void promote_one(int at, const char *path)
         operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
 }
 
-#define LINE_MAX_OF_KERNEL 256
-#define INTERPRETERS_MAX 5 /* the kernel's depth of scripts that interpret scripts */
-
-/* The interpreter that a script's first line names; false if there is none. */
-static bool interpreter_of(int at, const char *path, char line[LINE_MAX_OF_KERNEL + 1])
+void exec_promote(int at, const char *path, int directory)
 {
-    struct statx stat;
-    if (path == NULL || sys_statx(at, path, 0, STATX_TYPE, &stat) != 0 || !S_ISREG(stat.stx_mode))
-        return false;
-    int fd = sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    long length = SYS3(SYS_read, fd, line, LINE_MAX_OF_KERNEL);
-    sys_close(fd);
-    line[length > 0 ? length : 0] = '\0';
-    if (strncmp(line, "#!", 2) != 0)
-        return false;
-    size_t start = 2 + strspn(line + 2, " \t"), end = start + strcspn(line + start, " \t\n");
-    memmove(line, line + start, end - start);
-    line[end - start] = '\0';
-    return end > start;
-}
-
-/* The kernel looks for a script's interpreter by itself, too. */
-static void promote(int at, const char *path)
-{
-    char lines[2][LINE_MAX_OF_KERNEL + 1];
+    char lines[2][PROGRAM_LINE_MAX + 1];
     int saved = errno;
     if (!process_has_roots())
         return;
     promote_one(at, path);
-    for (int i = 0; i < INTERPRETERS_MAX && interpreter_of(at, path, lines[i % 2]); i++) {
-        at = AT_FDCWD;
+    for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {
+        at = directory;
         path = lines[i % 2];
         promote_one(at, path);
     }
     errno = saved;
 }
 
-/* execvp looks along PATH: each directory's candidate that is in a branch is moved; those after the first
- * that is found as well, which does no harm. */
-static void promote_along_path(const char *file)
-{
-    char candidate[PATH_MAX];
-    const char *path = config_value(environ, "PATH", "/bin:/usr/bin"); /* the default is execvp's */
-    if (!process_has_roots())
-        return;
-    if (strchr(file, '/') != NULL) {
-        promote(AT_FDCWD, file);
-        return;
-    }
-    for (const char *at = path; at != NULL; at = *at == ':' ? at + 1 : NULL) {
-        const char *end = strchrnul(at, ':');
-        struct text text;
-        text_init(&text, candidate, sizeof candidate);
-        text_bytes(&text, at, (size_t)(end - at));
-        text_add(&text, end > at ? "/" : "");
-        text_add(&text, file);
-        if (text_ok(&text))
-            promote(AT_FDCWD, candidate);
-        at = end;
-    }
-}
-
 /* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
  * the shim's library goes behind it (a sanitizer's must come first). */
-#define CARRIED 4
 #define LIBRARY "libshunt_preload.so"
-static const char *const carried[CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
+static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
 
 static const char *value_of(unsigned which)
 {
@@ -127,6 +79,74 @@ static bool has(char *const environment[], size_t at)
     return environment != NULL && environment[at] != NULL;
 }
 
+/* What execvp tries for a name, one after the other; `*at` is where it goes on in PATH. An empty PATH is the
+ * working directory, none is execvp's default. False: that was all. */
+static bool next_candidate(const char **at, const char *file, char to[PATH_MAX])
+{
+    while (*at != NULL) {
+        const char *start = *at, *end = strchrnul(start, ':');
+        struct text text;
+        text_init(&text, to, PATH_MAX);
+        text_bytes(&text, start, (size_t)(end - start));
+        text_add(&text, end > start ? "/" : "");
+        text_add(&text, file);
+        *at = *end == ':' ? end + 1 : NULL;
+        if (text_ok(&text))
+            return true;
+    }
+    return false;
+}
+
+static const char *search_path(void)
+{
+    size_t at = find(environ, "PATH");
+    return has(environ, at) ? environ[at] + strlen("PATH=") : "/bin:/usr/bin";
+}
+
+/* Each directory's candidate that is in a branch is moved; those after the first that is found as well, which
+ * does no harm. */
+void exec_promote_along_path(const char *file, int directory)
+{
+    char candidate[PATH_MAX];
+    if (!process_has_roots())
+        return;
+    if (strchr(file, '/') != NULL)
+        exec_promote(directory, file, directory);
+    else
+        for (const char *at = search_path(); next_candidate(&at, file, candidate);)
+            exec_promote(directory, candidate, directory);
+}
+
+static void warn_along_path(const char *file, int directory, char *const arguments[])
+{
+    char candidate[PATH_MAX];
+    struct statx stat;
+    if (!process_has_roots())
+        return;
+    if (strchr(file, '/') != NULL) {
+        program_warn(directory, file, directory, arguments);
+        return;
+    }
+    for (const char *at = search_path(); next_candidate(&at, file, candidate);)
+        if (sys_statx(directory, candidate, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) &&
+            SYS3(SYS_faccessat, directory, candidate, X_OK) == 0) {
+            program_warn(directory, candidate, directory, arguments);
+            return;
+        }
+}
+
+void exec_prepare(int at, const char *path, int directory, char *const arguments[])
+{
+    exec_promote(at, path, directory);
+    program_warn(at, path, directory, arguments);
+}
+
+void exec_prepare_along_path(const char *file, int directory, char *const arguments[])
+{
+    exec_promote_along_path(file, directory);
+    warn_along_path(file, directory, arguments);
+}
+
 /* The shim's own entry in the LD_PRELOAD this program was started with. */
 static const char *own_library(size_t *length)
 {
@@ -152,7 +172,7 @@ static bool lacks(char *const environment[], unsigned which)
     return which == 0 && strstr(environment[at], LIBRARY) == NULL && own_library(&length) != NULL;
 }
 
-static size_t count_of(char *const environment[])
+size_t exec_count(char *const environment[])
 {
     size_t count = 0;
     while (environment != NULL && environment[count] != NULL)
@@ -160,10 +180,10 @@ static size_t count_of(char *const environment[])
     return count;
 }
 
-static size_t room_for(char *const environment[])
+size_t exec_room(char *const environment[])
 {
     size_t room = 0;
-    for (unsigned i = 0; i < CARRIED; i++) {
+    for (unsigned i = 0; i < EXEC_CARRIED; i++) {
         size_t at = find(environment, carried[i]);
         if (lacks(environment, i))
             room += strlen(carried[i]) + strlen(value_of(i)) + 3 +
@@ -184,13 +204,12 @@ static char *write_entry(char *to, unsigned which, const char *theirs)
     return to + length + 1;
 }
 
-/* Writes `environment` and what it lacks to `to`; the new texts go to `texts`. */
-static char *const *fill(char *const environment[], char **to, char *texts)
+char *const *exec_carry(char *const environment[], char **to, char *texts)
 {
-    size_t count = count_of(environment);
+    size_t count = exec_count(environment);
     if (count > 0)
         memcpy(to, environment, count * sizeof *to);
-    for (unsigned i = 0; i < CARRIED; i++) {
+    for (unsigned i = 0; i < EXEC_CARRIED; i++) {
         size_t at = find(environment, carried[i]);
         if (!lacks(environment, i))
             continue;
@@ -202,18 +221,11 @@ static char *const *fill(char *const environment[], char **to, char *texts)
     return to;
 }
 
-/* A macro, since alloca must be the caller's. */
-#define CARRY(ENVIRONMENT)                                                                                   \
-    (process_has_roots() && room_for(ENVIRONMENT) > 0                                                        \
-         ? fill(ENVIRONMENT, alloca((count_of(ENVIRONMENT) + CARRIED + 1) * sizeof(char *)),                 \
-                alloca(room_for(ENVIRONMENT)))                                                               \
-         : (ENVIRONMENT))
-
 DOOR int execve(const char *path, char *const arguments[], char *const environment[])
 {
     DOOR_LAUNDER(path);
-    promote(AT_FDCWD, path);
-    return real.execve(path, arguments, CARRY(environment));
+    exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
+    return real.execve(path, arguments, EXEC_CARRY(environment));
 }
 
 DOOR int execv(const char *path, char *const arguments[])
@@ -223,8 +235,8 @@ DOOR int execv(const char *path, char *const arguments[])
 
 DOOR int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    promote_along_path(file);
-    return real.execvpe(file, arguments, CARRY(environment));
+    exec_prepare_along_path(file, AT_FDCWD, arguments);
+    return real.execvpe(file, arguments, EXEC_CARRY(environment));
 }
 
 DOOR int execvp(const char *file, char *const arguments[])
@@ -234,15 +246,15 @@ DOOR int execvp(const char *file, char *const arguments[])
 
 DOOR int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    process_has_roots();
-    return real.fexecve(fd, arguments, CARRY(environment));
+    program_warn(fd, "", AT_FDCWD, arguments);
+    return real.fexecve(fd, arguments, EXEC_CARRY(environment));
 }
 
 DOOR int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
     DOOR_LAUNDER(path);
-    promote(at, path);
-    return real.execveat(at, path, arguments, CARRY(environment), flags);
+    exec_prepare(at, path, AT_FDCWD, arguments);
+    return real.execveat(at, path, arguments, EXEC_CARRY(environment), flags);
 }
 
 /* The arguments of a variadic exec as a vector on the stack. */
@@ -288,57 +300,12 @@ DOOR int execlp(const char *file, const char *first, ...)
     return execvpe(file, vector, environ);
 }
 
-DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
-                     const posix_spawn_file_actions_t *restrict actions,
-                     const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
-                     char *const environment[restrict])
-{
-    promote(AT_FDCWD, path);
-    return real.posix_spawn(child, path, actions, attributes, arguments, CARRY(environment));
-}
-
-DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file,
-                      const posix_spawn_file_actions_t *restrict actions,
-                      const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
-                      char *const environment[restrict])
-{
-    promote_along_path(file);
-    return real.posix_spawnp(child, file, actions, attributes, arguments, CARRY(environment));
-}
-
-/* The child opens by itself, inside libc: the file is made now if it is to be made, and the action is given
- * the place where it really is. */
-DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd,
-                                          const char *restrict path, int flags, mode_t mode)
-{
-    struct target t;
-    char there[PATH_MAX + 8];
-    int how =
-        target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | (flags & O_CREAT ? TARGET_MAKES : TARGET_ALIAS));
-    if (how == TARGET_HOT && !t.found.known && (flags & O_CREAT)) {
-        int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & O_EXCL), mode);
-        if (made < 0)
-            return -made;
-        close(made);
-        flags &= ~O_EXCL;
-        how = target_find(&t, AT_FDCWD, path, TARGET_FOLLOW | TARGET_ALIAS);
-    }
-    if (how < 0)
-        return -how;
-    bool away = how == TARGET_HOT && target_is_away(&t) && target_place(&t) == 0;
-    if (away)
-        strcpy(there, t.real_path);
-    if (how == TARGET_HOT)
-        target_done(&t);
-    return real.posix_spawn_file_actions_addopen(actions, fd, away ? there : path, flags, mode);
-}
-
 /* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose
  * call it was (for RUNPATH and namespaces). */
 static void before_dlopen(const char *path)
 {
     if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
-        promote(AT_FDCWD, path);
+        exec_promote(AT_FDCWD, path, AT_FDCWD);
 }
 
 DOOR void *dlopen(const char *path, int flags)

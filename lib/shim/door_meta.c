@@ -5,7 +5,9 @@
  * its mirrors learn of it. */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -342,6 +344,56 @@ DOOR int statvfs64(const char *path, struct statvfs64 *to)
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statvfs64(path, to),
                           DOOR_THERE(real.statvfs64(t.real_path, to) == 0 ? 0 : -errno));
+}
+
+/* Not everything has a limit: then the answer is -1 and no error, for which this stands. */
+#define NO_LIMIT LONG_MAX
+
+static long limit_of(const char *path, int name)
+{
+    errno = 0;
+    long limit = real.pathconf(path, name);
+    return limit != -1 ? limit : errno == 0 ? NO_LIMIT : -errno;
+}
+
+DOOR long pathconf(const char *path, int name)
+{
+    DOOR_LAUNDER(path);
+    int saved = errno;
+    errno = 0;
+    long limit = DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.pathconf(path, name),
+                           DOOR_THERE(limit_of(t.real_path, name)));
+    if (limit != -1 || errno == 0)
+        errno = saved;
+    return limit == NO_LIMIT ? -1 : limit;
+}
+
+/* A key is what glibc makes of a file's identity; any 32 bits are one. */
+static long key_there(struct target *to, int project)
+{
+    struct stat stat;
+    long code = TARGET_CALL(to, SYS4(SYS_newfstatat, to->real_at, to->real_path, &stat, 0));
+    target_done(to);
+    if (code != 0)
+        return code;
+    return (uint32_t)(stat.st_ino & 0xffff) | (uint32_t)(stat.st_dev & 0xff) << 16 |
+           (uint32_t)(project & 0xff) << 24;
+}
+
+DOOR key_t ftok(const char *path, int project)
+{
+    DOOR_LAUNDER(path);
+    return (key_t)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.ftok(path, project), key_there(&t, project));
+}
+
+/* It follows a link only if told so. */
+DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle, int *mount, int flags)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(
+        at, path, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW : 0,
+        real.name_to_handle_at(at, path, handle, mount, flags),
+        DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
 }
 
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */

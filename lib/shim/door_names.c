@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "shim/door.h"
+#include "shim/shown.h"
 
 /* remove is unlink, and rmdir if that said EISDIR; the last two follow no link at the end. */
 DOOR int unlink(const char *path)
@@ -245,13 +246,17 @@ static long read_there(struct target *to, char *buffer, size_t size)
 DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, 0, real.readlink(path, buffer, size), read_there(&t, buffer, size));
+    ssize_t length =
+        DOOR_PATH(AT_FDCWD, path, 0, real.readlink(path, buffer, size), read_there(&t, buffer, size));
+    return shown_link(AT_FDCWD, path, buffer, size, length);
 }
 
 DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(at, path, 0, real.readlinkat(at, path, buffer, size), read_there(&t, buffer, size));
+    ssize_t length =
+        DOOR_PATH(at, path, 0, real.readlinkat(at, path, buffer, size), read_there(&t, buffer, size));
+    return shown_link(at, path, buffer, size, length);
 }
 
 /* The real ones abort if the buffer is smaller than said. */
@@ -259,20 +264,15 @@ ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
 DOOR ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
-    if (size > room)
-        return real.__readlink_chk(path, buffer, size, room);
-    return DOOR_PATH(AT_FDCWD, path, 0, real.__readlink_chk(path, buffer, size, room),
-                     read_there(&t, buffer, size));
+    return size > room ? real.__readlink_chk(path, buffer, size, room) : readlink(path, buffer, size);
 }
 
 ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room);
 DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
-    if (size > room)
-        return real.__readlinkat_chk(at, path, buffer, size, room);
-    return DOOR_PATH(at, path, 0, real.__readlinkat_chk(at, path, buffer, size, room),
-                     read_there(&t, buffer, size));
+    return size > room ? real.__readlinkat_chk(at, path, buffer, size, room)
+                       : readlinkat(at, path, buffer, size);
 }
 
 DOOR int mkdir(const char *path, mode_t mode)

@@ -140,6 +140,15 @@ DOOR int fstat64(int fd, struct stat64 *to)
     return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
+/* glibc's own libraries of before 2.34 ask for it by this name; a libc may do without. */
+int __fstat64(int fd, struct stat64 *to);
+DOOR int __fstat64(int fd, struct stat64 *to)
+{
+    int code = process_has_roots() || real.__fstat64 == NULL ? (int)door_answer(SYS2(SYS_fstat, fd, to))
+                                                             : real.__fstat64(fd, to);
+    return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
+}
+
 int __fxstat(int version, int fd, struct stat *to);
 DOOR int __fxstat(int version, int fd, struct stat *to)
 {

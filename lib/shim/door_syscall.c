@@ -6,11 +6,16 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "shim/door.h"
+#include "shim/door_credentials.h"
 #include "shim/door_directory.h"
 #include "shim/door_open.h"
 
@@ -32,6 +37,24 @@ static long open_how(const long a[6])
     target_done(&t);
     return door_answer(-EAGAIN); /* what the kernel says when it cannot promise the restriction */
 }
+
+#ifdef SYS_getdents
+/* The call from before there were types: each name stands one byte earlier, its type in the entry's last
+ * byte. */
+static long old_getdents(int fd, char *to, size_t size)
+{
+    long length = door_getdents64(fd, to, size);
+    for (long at = 0; at < length;) {
+        struct dirent64 *entry = (struct dirent64 *)(to + at);
+        const size_t name = offsetof(struct dirent64, d_name);
+        char type = (char)entry->d_type;
+        at += entry->d_reclen;
+        memmove((char *)entry + name - 1, (char *)entry + name, entry->d_reclen - name);
+        ((char *)entry)[entry->d_reclen - 1] = type;
+    }
+    return length;
+}
+#endif
 
 /* The calls that newer machines do not have. */
 static long old_call(long number, const long a[6], bool *known)
@@ -77,6 +100,11 @@ static long old_call(long number, const long a[6], bool *known)
         return utimes(P(0), (const struct timeval *)a[1]);
     case SYS_futimesat:
         return futimesat(I(0), P(1), (const struct timeval *)a[2]);
+    case SYS_getdents:
+        return process_has_roots() ? door_answer(old_getdents(I(0), P(1), (size_t)a[2]))
+                                   : real.syscall(number, a[0], a[1], a[2]);
+#endif
+#ifdef SYS_renameat
     case SYS_renameat:
         return renameat(I(0), P(1), I(2), P(3));
 #endif
@@ -121,6 +149,27 @@ static long names_call(long number, const long a[6], bool *known)
     }
 }
 
+/* Newer than the headers that this is built with may be; their numbers are the same on every machine. */
+enum {
+    CALL_IO_URING_SETUP = 425,
+    CALL_FCHMODAT2 = 452,
+    CALL_SETXATTRAT = 463,
+    CALL_GETXATTRAT,
+    CALL_LISTXATTRAT,
+    CALL_REMOVEXATTRAT,
+    CALL_FILE_GETATTR = 468,
+    CALL_FILE_SETATTR,
+};
+
+/* fchmodat2 knows what fchmodat does not: an empty path. */
+static long change_mode(const long a[6])
+{
+    if ((I(3) & AT_EMPTY_PATH) && P(1) != NULL && P(1)[0] == '\0' && I(0) != AT_FDCWD)
+        return I(3) & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) ? door_answer(-EINVAL)
+                                                             : fchmod(I(0), (mode_t)a[2]);
+    return fchmodat(I(0), P(1), (mode_t)a[2], I(3) & ~AT_EMPTY_PATH);
+}
+
 static long meta_call(long number, const long a[6], bool *known)
 {
     *known = true;
@@ -137,6 +186,8 @@ static long meta_call(long number, const long a[6], bool *known)
         return faccessat(I(0), P(1), I(2), I(3));
     case SYS_fchmodat:
         return fchmodat(I(0), P(1), (mode_t)a[2], 0);
+    case CALL_FCHMODAT2:
+        return change_mode(a);
     case SYS_fchownat:
         return fchownat(I(0), P(1), (uid_t)a[2], (gid_t)a[3], I(4));
     case SYS_utimensat:
@@ -161,6 +212,44 @@ static long meta_call(long number, const long a[6], bool *known)
     }
 }
 
+/* What names a path for something else than a file's own sake. */
+static long other_call(long number, const long a[6], bool *known)
+{
+    *known = true;
+    switch (number) {
+    case SYS_chdir:
+        return chdir(P(0));
+    case SYS_bind:
+        return bind(I(0), (const struct sockaddr *)a[1], (socklen_t)a[2]);
+    case SYS_connect:
+        return connect(I(0), (const struct sockaddr *)a[1], (socklen_t)a[2]);
+    case SYS_inotify_add_watch:
+        return inotify_add_watch(I(0), P(1), (uint32_t)a[2]);
+    case SYS_fanotify_mark:
+        return fanotify_mark(I(0), (unsigned)a[1], (uint64_t)a[2], I(3), P(4));
+    case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a door: who asks is told that
+                               */
+    case CALL_SETXATTRAT: /* there is none, as an older kernel says, and does it by the calls that have one */
+    case CALL_GETXATTRAT:
+    case CALL_LISTXATTRAT:
+    case CALL_REMOVEXATTRAT:
+    case CALL_FILE_GETATTR:
+    case CALL_FILE_SETATTR:
+        return door_answer(-ENOSYS);
+    case SYS_setuid: /* of one thread, which libc's function is not */
+    case SYS_setreuid:
+    case SYS_setresuid:
+    case SYS_setfsuid:
+        credentials_prepare();
+        return real.syscall(number, a[0], a[1], a[2]);
+    case SYS_name_to_handle_at:
+        return name_to_handle_at(I(0), P(1), (struct file_handle *)a[2], (int *)a[3], I(4));
+    default:
+        *known = false;
+        return 0;
+    }
+}
+
 static long xattr_call(long number, const long a[6], bool *known)
 {
     *known = true;
@@ -177,6 +266,10 @@ static long xattr_call(long number, const long a[6], bool *known)
         return listxattr(P(0), P(1), (size_t)a[2]);
     case SYS_llistxattr:
         return llistxattr(P(0), P(1), (size_t)a[2]);
+    case SYS_fsetxattr:
+        return fsetxattr(I(0), P(1), P(2), (size_t)a[3], I(4));
+    case SYS_fremovexattr:
+        return fremovexattr(I(0), P(1));
     case SYS_removexattr:
         return removexattr(P(0), P(1));
     case SYS_lremovexattr:
@@ -189,7 +282,8 @@ static long xattr_call(long number, const long a[6], bool *known)
 
 DOOR long syscall(long number, ...)
 {
-    static long (*const calls[])(long, const long[6], bool *) = {names_call, meta_call, xattr_call, old_call};
+    static long (*const calls[])(long, const long[6], bool *) = {names_call, meta_call, other_call,
+                                                                 xattr_call, old_call};
     long a[6];
     bool known = false;
     va_list more;

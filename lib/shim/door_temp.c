@@ -130,6 +130,30 @@ DOOR char *mkdtemp(char *template)
     return make(TEMP_DIRECTORY, template, 0, 0) == 0 ? template : NULL;
 }
 
+/* libc finds the directory and makes up a name, which is free in the trunk; here it must be free in the
+ * branches, too. */
+DOOR char *tempnam(const char *directory, const char *prefix)
+{
+    struct stat stat;
+    int saved = errno;
+    bool roots = process_has_roots();
+    for (int i = 0; i < TRIES; i++) {
+        char *name = real.tempnam(directory, prefix);
+        if (name == NULL || !roots)
+            return name;
+        int code = lstat(name, &stat);
+        if (code != 0 && errno == ENOENT) {
+            errno = saved;
+            return name;
+        }
+        free(name);
+        if (code != 0)
+            return NULL;
+    }
+    errno = EEXIST;
+    return NULL;
+}
+
 /* On failure the template becomes empty. */
 DOOR char *mktemp(char *template)
 {

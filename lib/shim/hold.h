@@ -4,7 +4,19 @@
 
 /* Holding a name at its home while the file system is changed. */
 
+#include "base/sys.h"
 #include "shim/target.h"
+
+/* While a thread holds a name it takes no signal: a handler that wants the same name would wait for the end
+ * of what it has interrupted. Runs CALL, from the question that holds the name to the word that gives it
+ * back. */
+#define HOLD_UNDISTURBED(CALL)                                                                               \
+    ({                                                                                                       \
+        uint64_t before_ = sys_block_signals();                                                              \
+        int code_ = (CALL);                                                                                  \
+        sys_set_signals(before_);                                                                            \
+        code_;                                                                                               \
+    })
 
 /* MESSAGE_REMOVE or MESSAGE_PROMOTE: 0, it is held and real_at/real_path is where it is; MESSAGE_ABSENT; or
  * -errno. */

@@ -35,6 +35,19 @@ static int ask_about(struct names_root *root, struct dirid id, uint16_t type, in
     return code < 0 ? code : 0;
 }
 
+/* Most directories are spared the question. */
+static bool is_needed(const struct record_dir *dir, uint16_t type)
+{
+    switch (type) {
+    case MESSAGE_SETTLE:
+        return dir->changed != 0 || dir->settled != 0;
+    case MESSAGE_WATCH:
+        return dir->why == RECORD_WHY_NOT;
+    default:
+        return (dir->flags & RECORD_MARKED) != 0;
+    }
+}
+
 static int about(int at, const char *path, int flags, uint16_t type)
 {
     struct names_root *root;
@@ -43,10 +56,7 @@ static int about(int at, const char *path, int flags, uint16_t type)
     int code = target_directory(at, path, flags, &root, &id, &found);
     if (code != 1)
         return code;
-    if (type == MESSAGE_SETTLE ? found.dir.changed == 0 && found.dir.settled == 0
-                               : !(found.dir.flags & RECORD_MARKED))
-        return 0;
-    return ask_about(root, id, type, at, path, flags);
+    return is_needed(&found.dir, type) ? ask_about(root, id, type, at, path, flags) : 0;
 }
 
 int directory_follow(int at, const char *path, int flags)
@@ -54,17 +64,25 @@ int directory_follow(int at, const char *path, int flags)
     return about(at, path, flags, MESSAGE_FOLLOW);
 }
 
-static bool any_redirected(void)
+/* May a directory of a root (on that device, 0: on any) have times that its trunk does not show? */
+static bool any_redirected(uint64_t device)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if (names_has_redirected(&process.roots[i]))
+    for (unsigned i = 0; i < process.count; i++) {
+        struct names_root *root = &process.roots[i];
+        if ((device == 0 || root->device == device) && names_is_attached(root) && names_has_redirected(root))
             return true;
+    }
     return false;
 }
 
 int directory_settle(int at, const char *path, int flags)
 {
-    return process_has_roots() && any_redirected() ? about(at, path, flags, MESSAGE_SETTLE) : 0;
+    return process_has_roots() && any_redirected(0) ? about(at, path, flags, MESSAGE_SETTLE) : 0;
+}
+
+int directory_watch(int at, const char *path, int flags)
+{
+    return about(at, path, flags, MESSAGE_WATCH);
 }
 
 int directory_sync(int fd)
@@ -85,7 +103,7 @@ int directory_times(int at, const char *path, int flags, uint64_t device, struct
     struct names_root *root = NULL;
     struct view_found found;
     struct dirid id;
-    if (!any_redirected())
+    if (!any_redirected(device))
         return 0;
     int code = target_directory(at, path, flags, &root, &id, &found);
     if (code != 1)

@@ -9,6 +9,7 @@
 
 #include "base/sys.h"
 #include "shim/birth.h"
+#include "shim/hold.h"
 #include "shim/operations.h"
 
 /* The words without a slash behind them, which would lead through a link. */
@@ -36,12 +37,11 @@ static int there(struct target *t)
 /* A file that is known. -ENOENT: it is not there after all. */
 static int open_known(struct target *t, int flags, mode_t mode)
 {
-    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
+    bool exclusive = flags & O_EXCL;
+    if ((flags & O_CREAT) && (exclusive || t->found.entry.type == DT_DIR)) {
         int code = there(t);
-        return code == 0 ? -EEXIST : code;
+        return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;
     }
-    if ((flags & O_CREAT) && t->found.entry.type == DT_DIR)
-        return -EISDIR;
     /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
     return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
 }
@@ -58,7 +58,7 @@ static int found_instead(struct target *t)
     else
         birth_withdraw(t);
     code = target_look(t);
-    return code == 0 ? -EAGAIN : code;
+    return code == 0 ? BIRTH_AGAIN : code;
 }
 
 static int open_new(struct target *t, int flags, mode_t mode)
@@ -86,7 +86,7 @@ static int open_once(struct target *t, int flags, mode_t mode)
     } else if (!(flags & O_CREAT) || t->slash) {
         return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
     }
-    return open_new(t, flags, mode);
+    return HOLD_UNDISTURBED(open_new(t, flags, mode));
 }
 
 int operate_open(struct target *t, int flags, mode_t mode)
@@ -103,32 +103,46 @@ int operate_open(struct target *t, int flags, mode_t mode)
     else
         do
             fd = open_once(t, flags, mode);
-        while (fd == -EAGAIN);
+        while (fd == BIRTH_AGAIN);
     target_done(t);
     return fd;
 }
 
-static int make_at(int at, const char *path, mode_t type_and_mode, dev_t device, const char *link_text)
+/* What is to be made besides regular files: a mode with its type, and what each type needs. */
+struct made {
+    mode_t mode;
+    dev_t device;
+    const char *link_text;
+    int socket; /* if there is an address */
+    const void *address;
+    unsigned address_length;
+};
+
+static int make_at(int at, const char *path, const struct made *what)
 {
-    if (S_ISDIR(type_and_mode))
-        return sys_mkdirat(at, path, type_and_mode & 07777);
-    if (S_ISLNK(type_and_mode))
-        return sys_symlinkat(link_text, at, path);
-    return (int)SYS4(SYS_mknodat, at, path, type_and_mode, device);
+    if (what->address != NULL) {
+        int code = (int)SYS3(SYS_bind, what->socket, what->address, what->address_length);
+        return code == -EADDRINUSE ? -EEXIST : code;
+    }
+    if (S_ISDIR(what->mode))
+        return sys_mkdirat(at, path, what->mode & 07777);
+    if (S_ISLNK(what->mode))
+        return sys_symlinkat(what->link_text, at, path);
+    return (int)SYS4(SYS_mknodat, at, path, what->mode, what->device);
 }
 
-static int make_once(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+static int make_once(struct target *t, const struct made *what)
 {
     struct statx stat;
     int code = t->found.known ? there(t) : -ENOENT;
     if (code != -ENOENT)
         return code == 0 || code == -ENOTDIR ? -EEXIST : code;
-    code = birth_reserve(t, (uint8_t)(type_and_mode >> 12 & 15), 0);
+    code = birth_reserve(t, (uint8_t)(what->mode >> 12 & 15), 0);
     if (code != 0)
         return code;
-    code = make_at(t->real_at, t->real_path, type_and_mode, device, link_text);
+    code = make_at(t->real_at, t->real_path, what);
     if (code == -EEXIST)
-        return found_instead(t) == -EAGAIN ? -EEXIST : -EIO;
+        return found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
     if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW,
                                STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
         birth_withdraw(t);
@@ -137,20 +151,32 @@ static int make_once(struct target *t, mode_t type_and_mode, dev_t device, const
     return code;
 }
 
-int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+static int make(struct target *t, const struct made *what)
 {
     int code;
-    if (t->slash && !S_ISDIR(type_and_mode)) {
+    if (t->slash && !S_ISDIR(what->mode)) {
         code = t->found.known ? there(t) : -ENOENT;
         if (code == 0 || code == -ENOTDIR)
             code = -EEXIST;
         else if (code == -ENOENT)
-            code = make_at(t->at, t->path, type_and_mode, device, link_text);
+            code = make_at(t->at, t->path, what);
     } else {
         do
-            code = make_once(t, type_and_mode, device, link_text);
-        while (code == -EAGAIN);
+            code = HOLD_UNDISTURBED(make_once(t, what));
+        while (code == BIRTH_AGAIN);
     }
     target_done(t);
     return code;
+}
+
+int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
+{
+    return make(t, &(struct made){.mode = type_and_mode, .device = device, .link_text = link_text});
+}
+
+int operate_bind(struct target *t, int socket, const void *address, unsigned length)
+{
+    int code = make(
+        t, &(struct made){.mode = S_IFSOCK, .socket = socket, .address = address, .address_length = length});
+    return code == -EEXIST ? -EADDRINUSE : code;
 }

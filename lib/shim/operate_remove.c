@@ -11,11 +11,17 @@
 #include "shim/birth.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
+#include "union/disk.h"
 
-static int unlink_held(struct target *t)
+static int unlink_known(struct target *t)
 {
     struct message gone = {.type = MESSAGE_GONE};
-    int code = sys_unlinkat(t->real_at, t->real_path, 0);
+    int code = hold_name(t, MESSAGE_REMOVE);
+    if (code == MESSAGE_ABSENT)
+        return sys_unlinkat(t->at, t->path, 0);
+    if (code != 0)
+        return code;
+    code = sys_unlinkat(t->real_at, t->real_path, 0);
     if (code == 0 || code == -ENOENT)
         target_tell(t, &gone);
     else
@@ -30,10 +36,8 @@ int operate_unlink(struct target *t)
         code = (int)TARGET_CALL(t, sys_unlinkat(t->real_at, t->real_path, 0));
     else if (!t->found.known || t->slash || t->found.entry.type == DT_DIR)
         code = sys_unlinkat(t->at, t->path, 0);
-    else if ((code = hold_name(t, MESSAGE_REMOVE)) == 0)
-        code = unlink_held(t);
-    else if (code == MESSAGE_ABSENT)
-        code = sys_unlinkat(t->at, t->path, 0);
+    else
+        code = HOLD_UNDISTURBED(unlink_known(t));
     target_done(t);
     return code;
 }
@@ -63,8 +67,10 @@ int hold_directory(struct target *t, const struct statx *stat)
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
             code = target_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
-        if (code <= 0)
-            return code == 0 ? MESSAGE_ABSENT : code;
+        if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
+            return hold_name(t, MESSAGE_REMOVE);
+        if (code < 0)
+            return code;
     }
     return -EIO;
 }
@@ -98,7 +104,8 @@ int operate_rmdir(struct target *t)
         link ? -ENOTDIR
              : sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
-        code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : rmdir_directory(t, &stat);
+        code =
+            dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(rmdir_directory(t, &stat));
     else if (target_is_away(t))
         code = target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
     else
@@ -110,7 +117,7 @@ int operate_rmdir(struct target *t)
 static int promote_held(struct target *t)
 {
     struct statx stat;
-    int code = sys_renameat2(t->real_at, t->real_path, t->at, t->path, RENAME_NOREPLACE);
+    int code = disk_rename_new(t->real_at, t->real_path, t->at, t->path);
     if (code == 0)
         code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
@@ -120,10 +127,8 @@ static int promote_held(struct target *t)
     return code;
 }
 
-int promote_target(struct target *t)
+static int promote_away(struct target *t)
 {
-    if (!target_is_away(t))
-        return 0;
     int code = hold_name(t, MESSAGE_PROMOTE);
     if (code == 0)
         code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (birth_withdraw(t), 0);
@@ -131,6 +136,11 @@ int promote_target(struct target *t)
         code = -ENOENT;
     int looked = target_look(t);
     return code != 0 ? code : looked;
+}
+
+int promote_target(struct target *t)
+{
+    return target_is_away(t) ? HOLD_UNDISTURBED(promote_away(t)) : 0;
 }
 
 int operate_promote(struct target *t)

@@ -164,6 +164,8 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
         code = 0; /* what was to be replaced has gone meanwhile */
     if (code == 0 && (flags & RENAME_EXCHANGE))
         code = promote_for(from, to);
+    if (code == 0 && is_type(from, DT_REG) && birth_is_for_loader(to->name, to->length))
+        code = promote_target(from);
     if (code == 0)
         code = ask_rename(from, to, flags);
     if (code == MESSAGE_SAME)
@@ -196,6 +198,9 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
     struct statx stat;
     bool slash = false;
     int there = stat_outside(to, from->scratch->text[0], &slash, &stat);
+    int code = target_settled(from);
+    if (code != 0)
+        return code;
     if (from->found.known && (flags & RENAME_NOREPLACE) && there == 0)
         return -EEXIST;
     if (is_type(from, DT_DIR) || (flags & RENAME_EXCHANGE))
@@ -204,7 +209,7 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return -ENOTDIR;
     if (!from->found.known)
         return sys_renameat2(from->at, from->path, to->at, to->path, flags);
-    int code = hold_name(from, MESSAGE_REMOVE);
+    code = hold_name(from, MESSAGE_REMOVE);
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;
     code = sys_renameat2(from->real_at, from->real_path, to->at, to->path, flags);
@@ -222,8 +227,8 @@ static int hold_for(struct target *to, uint8_t type)
     do {
         code = to->found.known ? hold_name(to, MESSAGE_REMOVE) : birth_reserve(to, type, 0);
         if (code == MESSAGE_ABSENT && (code = target_look(to)) == 0)
-            code = -EAGAIN;
-    } while (code == -EAGAIN);
+            code = BIRTH_AGAIN;
+    } while (code == BIRTH_AGAIN);
     return code;
 }
 
@@ -243,9 +248,11 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
     struct statx stat;
     bool slash;
     int code = stat_outside(from, to->scratch->text[0], &slash, &stat);
+    if (code == 0)
+        code = target_settled(to);
     if (code != 0)
         return code;
-    if ((flags & RENAME_NOREPLACE) && to->found.known && to->found.entry.state != RECORD_DYING)
+    if ((flags & RENAME_NOREPLACE) && to->found.known)
         return -EEXIST;
     if (S_ISDIR(stat.stx_mode) || (flags & RENAME_EXCHANGE))
         return -EXDEV;
@@ -279,6 +286,29 @@ static int check_words(const char *from, const char *to)
     return to == NULL ? -EFAULT : to[0] == '\0' ? -ENOENT : 0;
 }
 
+/* The mount through which the parent of what is not ours is reached. */
+static uint64_t mount_outside(const struct side *side, char *text)
+{
+    struct path_parts parts;
+    struct statx stat;
+    path_split(&parts, side->path);
+    if (parts.parent_length > PATH_MAX - 2)
+        return 0;
+    memcpy(text, side->path, parts.parent_length);
+    strcpy(text + parts.parent_length, ".");
+    return sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? target_mount(&stat) : 0;
+}
+
+/* Between two mounts of one file system (a bind mount) the kernel renames and links nothing, although the
+ * places in a branch, which are reached by their full path, would let it. */
+static bool is_across(const struct side *from, const struct side *to)
+{
+    char *text = (from->hot ? from : to)->target.scratch->text[0];
+    uint64_t one = from->hot ? from->target.mount : mount_outside(from, text);
+    uint64_t two = to->hot ? to->target.mount : mount_outside(to, text);
+    return one != 0 && two != 0 && one != two;
+}
+
 int operate_rename(struct side *from, struct side *to, unsigned flags)
 {
     int code = check_words(from->path, to->path);
@@ -286,6 +316,8 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
         code = target_outside(from->at, from->path);
     if (code == 0 && !to->hot)
         code = target_outside(to->at, to->path);
+    if ((code == 0 || code == -EBUSY || code == -ENAMETOOLONG) && is_across(from, to))
+        code = -EXDEV;
     if (code == -EBUSY && (flags & RENAME_NOREPLACE) && from->hot)
         code = -EEXIST;
     if (code == -ENAMETOOLONG && from->hot && !from->target.found.known)
@@ -293,13 +325,13 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
     if (code != 0)
         ; /* and nothing is done */
     else if (!from->hot)
-        code = rename_in(from, &to->target, flags);
+        code = HOLD_UNDISTURBED(rename_in(from, &to->target, flags));
     else if (!to->hot)
-        code = rename_out(&from->target, to, flags);
+        code = HOLD_UNDISTURBED(rename_out(&from->target, to, flags));
     else if (from->target.root != to->target.root)
         code = -EXDEV;
     else
-        code = rename_once(&from->target, &to->target, flags);
+        code = HOLD_UNDISTURBED(rename_once(&from->target, &to->target, flags));
     done(from);
     done(to);
     return code;
@@ -323,8 +355,9 @@ static int stat_side(struct side *from, int flags, struct statx *stat)
                      stat);
 }
 
-static int link_once(struct side *from, struct target *to, int flags)
+static int link_once(struct side *from, struct side *to_side, int flags)
 {
+    struct target *to = &to_side->target;
     struct statx stat, there;
     int code = stat_side(from, flags, &stat);
     if (code == 0 && to->found.known) {
@@ -334,6 +367,8 @@ static int link_once(struct side *from, struct target *to, int flags)
     }
     if (code == 0 && to->slash)
         code = -ENOENT;
+    if (code == 0 && from->hot && is_across(from, to_side))
+        code = -EXDEV;
     if (code == 0 && S_ISDIR(stat.stx_mode)) /* the kernel refuses, and says why */
         code = sys_linkat(from->at, from->path, to->at, to->path, flags);
     else if (code == 0)
@@ -348,14 +383,17 @@ static int link_once(struct side *from, struct target *to, int flags)
     return code;
 }
 
-static int link_out(struct target *from, const struct side *to, int flags)
+static int link_out(struct side *from_side, const struct side *to, int flags)
 {
+    struct target *from = &from_side->target;
     struct statx stat;
     int code = to->path == NULL ? -EFAULT : stat_of(from, &stat);
     if (code == 0)
         code = to->path[0] == '\0' ? -ENOENT : target_outside(to->at, to->path);
     if (code != 0)
         return code == -EBUSY ? -EEXIST : code;
+    if (is_across(from_side, to))
+        return sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 ? -EEXIST : -EXDEV;
     return (int)TARGET_CALL(
         from, sys_linkat(from->real_at, from->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
 }
@@ -364,13 +402,13 @@ int operate_link(struct side *from, struct side *to, int flags)
 {
     int code;
     if (!to->hot) {
-        code = link_out(&from->target, to, flags);
+        code = link_out(from, to, flags);
     } else if (from->hot && from->target.root != to->target.root) {
         code = -EXDEV;
     } else {
         do
-            code = link_once(from, &to->target, flags);
-        while (code == -EAGAIN);
+            code = HOLD_UNDISTURBED(link_once(from, to, flags));
+        while (code == BIRTH_AGAIN);
     }
     done(from);
     done(to);

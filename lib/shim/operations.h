@@ -24,6 +24,8 @@ int operate_unlink(struct target *);
 int operate_rmdir(struct target *);
 /* mkdir (type S_IFDIR), mknod (any other), symlink (S_IFLNK, with `link_text`). */
 int operate_make(struct target *, mode_t type_and_mode, dev_t device, const char *link_text);
+/* The address is one whose words name the target. -EADDRINUSE if there is something of that name. */
+int operate_bind(struct target *, int socket, const void *address, unsigned length);
 int operate_rename(struct side *from, struct side *to, unsigned flags);
 int operate_link(struct side *from, struct side *to, int flags);
 /* Moves a file to the trunk, where a loader and its $ORIGIN expect it; 0 if it is there already, or is no
@@ -34,6 +36,7 @@ int operate_promote(struct target *);
  * times. */
 int directory_follow(int at, const char *path, int flags); /* after a change of mode, owner or attributes */
 int directory_settle(int at, const char *path, int flags); /* before its times are set */
+int directory_watch(int at, const char *path, int flags);  /* before somebody waits for its events */
 int directory_sync(int fd);                                /* after its fsync */
 struct directory_times {
     uint64_t modified, changed; /* ns; 0: as the trunk says */

@@ -7,6 +7,9 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -20,6 +23,9 @@ typedef int shim_filter(const struct dirent *);
 typedef int shim_order(const struct dirent **, const struct dirent **);
 typedef int shim_filter64(const struct dirent64 *);
 typedef int shim_order64(const struct dirent64 **, const struct dirent64 **);
+typedef int shim_fts_order(const FTSENT **, const FTSENT **);
+typedef int shim_fts64_order(const FTSENT64 **, const FTSENT64 **);
+typedef int shim_glob_error(const char *, int);
 
 struct real {
 #define SYMBOL(group, name, result, arguments) result(*name) arguments;

@@ -7,7 +7,8 @@
  *
  * Not here, on purpose: vfork (a C function cannot wrap it: its frame would be overwritten), setenv and its
  * kin, read and write and what else works on an open file (its descriptor is the kernel's own), close and
- * dup2 (shunt keeps no descriptor in the application, lib/index/view.h). */
+ * dup2 (shunt keeps no descriptor in the application, lib/index/view.h), fchdir, getcwd and its kin
+ * (directories are the kernel's own). */
 
 SYMBOL(open, open, int, (const char *, int, ...))
 SYMBOL(open, open64, int, (const char *, int, ...))
@@ -116,8 +117,27 @@ SYMBOL(directory, getdents64, ssize_t, (int, void *, size_t))
 SYMBOL(directory, getdirentries, ssize_t, (int, char *, size_t, off_t *))
 SYMBOL(directory, getdirentries64, ssize_t, (int, char *, size_t, off64_t *))
 
+SYMBOL(glob, glob, int, (const char *, int, shim_glob_error *, glob_t *))
+SYMBOL(glob, glob64, int, (const char *, int, shim_glob_error *, glob64_t *))
+
+SYMBOL(walk, ftw, int, (const char *, __ftw_func_t, int))
+SYMBOL(walk, ftw64, int, (const char *, __ftw64_func_t, int))
+SYMBOL(walk, nftw, int, (const char *, __nftw_func_t, int, int))
+SYMBOL(walk, nftw64, int, (const char *, __nftw64_func_t, int, int))
+SYMBOL(walk, fts_open, FTS *, (char *const *, int, shim_fts_order *))
+SYMBOL(walk, fts_read, FTSENT *, (FTS *))
+SYMBOL(walk, fts_children, FTSENT *, (FTS *, int))
+SYMBOL(walk, fts_set, int, (FTS *, FTSENT *, int))
+SYMBOL(walk, fts_close, int, (FTS *))
+SYMBOL(walk, fts64_open, FTS64 *, (char *const *, int, shim_fts64_order *))
+SYMBOL(walk, fts64_read, FTSENT64 *, (FTS64 *))
+SYMBOL(walk, fts64_children, FTSENT64 *, (FTS64 *, int))
+SYMBOL(walk, fts64_set, int, (FTS64 *, FTSENT64 *, int))
+SYMBOL(walk, fts64_close, int, (FTS64 *))
+
 SYMBOL(dirfd_meta, fstat, int, (int, struct stat *))
 SYMBOL(dirfd_meta, fstat64, int, (int, struct stat64 *))
+SYMBOL(dirfd_meta, __fstat64, int, (int, struct stat64 *))
 SYMBOL(dirfd_meta, __fxstat, int, (int, int, struct stat *))
 SYMBOL(dirfd_meta, __fxstat64, int, (int, int, struct stat64 *))
 SYMBOL(dirfd_meta, fchmod, int, (int, mode_t))
@@ -143,6 +163,7 @@ SYMBOL(temp, mkostemps, int, (char *, int, int))
 SYMBOL(temp, mkostemps64, int, (char *, int, int))
 SYMBOL(temp, mkdtemp, char *, (char *))
 SYMBOL(temp, mktemp, char *, (char *))
+SYMBOL(temp, tempnam, char *, (const char *, const char *))
 
 SYMBOL(exec, execve, int, (const char *, char *const[], char *const[]))
 SYMBOL(exec, execv, int, (const char *, char *const[]))
@@ -162,6 +183,7 @@ SYMBOL(spawn, posix_spawnp, int,
         char *const[]))
 SYMBOL(spawn, posix_spawn_file_actions_addopen, int,
        (posix_spawn_file_actions_t *, int, const char *, int, mode_t))
+SYMBOL(spawn, posix_spawn_file_actions_addchdir_np, int, (posix_spawn_file_actions_t *, const char *))
 
 SYMBOL(dl, dlopen, void *, (const char *, int))
 SYMBOL(dl, dlmopen, void *, (Lmid_t, const char *, int))
@@ -171,5 +193,23 @@ SYMBOL(statfs, statfs64, int, (const char *, struct statfs64 *))
 SYMBOL(statfs, __statfs, int, (const char *, struct statfs *))
 SYMBOL(statfs, statvfs, int, (const char *, struct statvfs *))
 SYMBOL(statfs, statvfs64, int, (const char *, struct statvfs64 *))
+SYMBOL(statfs, pathconf, long, (const char *, int))
+
+SYMBOL(identity, ftok, key_t, (const char *, int))
+SYMBOL(identity, name_to_handle_at, int, (int, const char *, void *, int *, int))
+
+SYMBOL(trunk, chdir, int, (const char *))
+SYMBOL(trunk, bind, int, (int, const void *, unsigned))
+SYMBOL(trunk, connect, int, (int, const void *, unsigned))
+SYMBOL(trunk, __connect, int, (int, const void *, unsigned))
+
+SYMBOL(notify, inotify_add_watch, int, (int, const char *, unsigned))
+SYMBOL(notify, fanotify_mark, int, (int, unsigned, unsigned long, int, const char *))
+
+SYMBOL(credentials, setuid, int, (uid_t))
+SYMBOL(credentials, seteuid, int, (uid_t))
+SYMBOL(credentials, setreuid, int, (uid_t, uid_t))
+SYMBOL(credentials, setresuid, int, (uid_t, uid_t, uid_t))
+SYMBOL(credentials, setfsuid, int, (uid_t))
 
 SYMBOL(syscall, syscall, long, (long, ...))

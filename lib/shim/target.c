@@ -5,9 +5,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/process.h"
@@ -16,7 +19,7 @@
 #define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */
 #define TRIES_MAX 1000
 #define SEEN_MAX 3
-#define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE)
+#define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
 
 /* What the text says with respect to all roots. A root that was given through a symbolic link is known by
  * both texts. */
@@ -63,20 +66,44 @@ static int load_if_beneath(struct names_root *root, int fd, struct dirid id, cha
     return code == 1 ? (code = names_load(root, id, relative), code == 0 ? 1 : code) : code;
 }
 
+struct seeking {
+    struct scratch *scratch;
+    int at;
+    const char *path;
+    uint64_t device;
+    struct dirid id;
+    struct names_root **to;
+};
+
+static int seek(void *context)
+{
+    const struct seeking *s = context;
+    int fd = s->path[0] == '\0' && s->at >= 0
+                 ? s->at
+                 : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) /* else it vanished, or was no directory: the native call says so */
+        return fd == -EMFILE || fd == -ENFILE ? -EMFILE : 0;
+    int code = 0;
+    for (unsigned i = 0; i < process.count && code == 0; i++)
+        if (process.roots[i].device == s->device) {
+            code = load_if_beneath(&process.roots[i], fd, s->id, s->scratch->real);
+            *s->to = &process.roots[i];
+        }
+    if (fd != s->at)
+        sys_close(fd);
+    return code;
+}
+
 static int find_by_place(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
                          struct names_root **to)
 {
-    int fd = path[0] == '\0' && at >= 0 ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return 0; /* it vanished, or was no directory: the native call says so */
-    int code = 0;
-    for (unsigned i = 0; i < process.count && code == 0; i++)
-        if (process.roots[i].device == device) {
-            code = load_if_beneath(&process.roots[i], fd, id, scratch->real);
-            *to = &process.roots[i];
-        }
-    if (fd != at)
-        sys_close(fd);
+    struct seeking seeking = {scratch, at, path, device, id, to};
+    int code = seek(&seeking);
+    if (code != -EMFILE)
+        return code;
+    uint64_t before = sys_block_signals();
+    code = apart_run(seek, &seeking, at);
+    sys_set_signals(before);
     return code;
 }
 
@@ -113,12 +140,19 @@ static int find_root(struct scratch *scratch, int at, const char *path, uint64_t
     if (process_is_foreign(device, id))
         return 0;
     code = find_by_place(scratch, at, path, device, id, root);
+    if (code == -ENAMETOOLONG) /* too deep to be served; not for ever, if one above is renamed */
+        return 0;
     if (code == 0)
         process_set_foreign(device, id);
     if (code != 1)
         return code;
     code = names_find(*root, id, name, length, found);
     return code == 0 ? 1 : code;
+}
+
+uint64_t target_mount(const struct statx *stat)
+{
+    return stat->stx_mask & STATX_MNT_ID ? stat->stx_mnt_id : 0;
 }
 
 /* The text of the parent, as statx wants it: `parent/.`, or `.`. */
@@ -206,6 +240,7 @@ static int find_parent(struct target *t, int at, const char *path, char *text)
     if (parts.last == PATH_DOTS)
         return TARGET_COLD;
     t->dir = dirid_of(&stat);
+    t->mount = target_mount(&stat);
     return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root,
                      &t->found);
 }
@@ -238,6 +273,16 @@ static int read_link(int at, const char *path, size_t parent_length, bool slash,
     return 0;
 }
 
+/* What /proc calls links are the files themselves, which the kernel follows to; their text is only a
+ * description. But a path that begins there may lead out of it (/proc/self/cwd/link). The parent's text is
+ * in the scratch, as find_parent left it. */
+static bool is_in_proc(const struct target *t)
+{
+    struct statfs fs;
+    return strncmp(t->path, "/proc/", 6) == 0 && SYS2(SYS_statfs, t->scratch->text[0], &fs) == 0 &&
+           fs.f_type == PROC_SUPER_MAGIC;
+}
+
 /* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other
  * the file system. */
 static bool ends_in_link(const struct target *t, int how, unsigned want)
@@ -248,9 +293,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
         return false;
     if (how == TARGET_HOT)
         return t->found.known && t->found.entry.type == DT_LNK;
-    /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a
-     * description. */
-    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && strncmp(t->path, "/proc/", 6) != 0;
+    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !is_in_proc(t);
 }
 
 static int resolve(struct target *t, int at, const char *path, unsigned want)
@@ -280,13 +323,6 @@ static bool is_own(const struct target *t)
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-/* TARGET_ALIAS of an absolute path that was seen to lead nowhere; the only thing that a failed search outside
- * all roots pays for. */
-static bool is_dead_end(const char *path, unsigned want)
-{
-    return (want & TARGET_ALIAS) && path[0] == '/' && process_is_dead_end(path);
-}
-
 static int find_beneath(struct target *t, int at, const char *path, unsigned want)
 {
     if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
@@ -298,10 +334,20 @@ static int find_beneath(struct target *t, int at, const char *path, unsigned wan
     return want & TARGET_MAKES ? -EPERM : -ENOENT;
 }
 
-int target_find(struct target *t, int at, const char *path, unsigned want)
+/* What needs no more than a look at the text: nearly every call of a program that works elsewhere. */
+static bool is_plainly_foreign(const char *path)
 {
-    if (!process_has_roots() || path == NULL || path[0] == '\0' || is_dead_end(path, want))
-        return TARGET_COLD;
+    for (unsigned i = 0; i < process.count; i++) {
+        const struct names_root *root = &process.roots[i];
+        if (!path_is_plainly_foreign(root->path, path) ||
+            (root->given[0] != '\0' && !path_is_plainly_foreign(root->given, path)))
+            return false;
+    }
+    return true;
+}
+
+__attribute__((noinline)) static int find(struct target *t, int at, const char *path, unsigned want)
+{
     t->scratch = NULL;
     t->again = 0;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -315,6 +361,17 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
     if (how != TARGET_HOT)
         scratch_give(t->scratch);
     return verdict == PATH_IS_ROOT && how == TARGET_COLD ? TARGET_ROOT : how;
+}
+
+/* The common path: no buffer, no system call. */
+int target_find(struct target *t, int at, const char *path, unsigned want)
+{
+    if (!process_has_roots() || path == NULL || path[0] == '\0')
+        return TARGET_COLD;
+    if (path[0] == '/' && !(want & TARGET_MAKES) &&
+        (want & TARGET_ALIAS ? process_is_dead_end(path) : is_plainly_foreign(path)))
+        return TARGET_COLD;
+    return find(t, at, path, want);
 }
 
 void target_done(struct target *t)

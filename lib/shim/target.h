@@ -31,12 +31,13 @@ enum target_want {
 struct target {
     struct names_root *root;
     struct dirid dir; /* the parent */
+    uint64_t mount;   /* through which it was reached; 0: the kernel does not say */
     int at;           /* the caller's words: where the name is in the trunk */
     const char *path;
     const char *name;
     size_t length;
     size_t parent_length;
-    bool slash; /* a slash follows: it must be a directory */
+    bool slash;    /* a slash follows: it must be a directory */
     uint8_t again; /* how often the daemon saw what this call did not find */
     struct view_found found;
     int real_at; /* where it really is, set by target_place */
@@ -89,6 +90,10 @@ void target_tell(struct target *, struct message *);
 bool target_parent_is_writable(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
+
+/* The mount that a statx with STATX_MNT_ID tells, or 0. */
+struct statx;
+uint64_t target_mount(const struct statx *);
 
 /* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the
  * name, or the error that the kernel would have before it looks at anything else. */

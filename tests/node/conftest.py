@@ -228,7 +228,8 @@ def make_pair(shunt, parent, placement="branch"):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "unsanitized: runs gcc, which crashes with any preloaded ASan library (GCC 12)")
+    config.addinivalue_line("markers", "unsanitized: runs what cannot bear a preloaded ASan library: gcc 12 crashes; other "
+                            "allocators, emptied environments, small stacks")
     config.addinivalue_line("markers", "large: works on a source tree of more than 10,000 files")
 
 

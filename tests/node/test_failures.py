@@ -212,6 +212,18 @@ def test_a_file_system_that_will_do(shunt, root, run_base, mounts, odd_file_syst
     session.stop().check()
 
 
+def test_a_program_where_no_rename_is_conditional(shunt, root, run_base, mounts, odd_file_system):
+    """FUSE file systems, CephFS's among them, may know no RENAME_NOREPLACE: a program is moved to the trunk without."""
+    odd_file_system("none")
+    session = Session(shunt, root, run_base, prefix=mounts.prefix)
+    session.start().check()
+    session.exec("cp", "/bin/echo", root / "program").check()
+    assert mounts("ls", root).check() == "", "the program was not redirected"
+    assert session.exec("bash", "-c", f"cd {root}; exec ./program it ran").check() == "it ran\n"
+    assert mounts("ls", root).check() == "program\n"
+    session.stop().check()
+
+
 def tmpfs(mounts, path, size):
     path.mkdir(exist_ok=True)
     mounts("mount", "-t", "tmpfs", "-o", f"size={size}", "none", path).check()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* A working directory whose own path comes near PATH_MAX: only relative names reach what is in it. */
+/* A working directory whose own path comes near PATH_MAX and goes beyond: only relative names reach what is in it. */
 #include "same.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 #include "fixture.h"
 
-#define LEVELS 16
+#define LEVELS 20
 #define LEVEL_LENGTH 230
 
 static void told(const char *name, unsigned level, long result, int error)

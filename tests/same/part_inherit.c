@@ -7,42 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/posix_acl.h>
-#include <linux/posix_acl_xattr.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "acl.h"
 #include "fixture.h"
-
-struct acl {
-    struct posix_acl_xattr_header header;
-    struct posix_acl_xattr_entry entries[5];
-};
-
-/* user::rwx user:42:rw- group::r-x mask::rwx other::--- */
-static const struct acl default_acl = {
-    {POSIX_ACL_XATTR_VERSION},
-    {{ACL_USER_OBJ, 7, ACL_UNDEFINED_ID},
-     {ACL_USER, 6, 42},
-     {ACL_GROUP_OBJ, 5, ACL_UNDEFINED_ID},
-     {ACL_MASK, 7, ACL_UNDEFINED_ID},
-     {ACL_OTHER, 0, ACL_UNDEFINED_ID}},
-};
-
-static void detail_acl(const char *path)
-{
-    unsigned char value[256];
-    ssize_t length = getxattr(path, "system.posix_acl_access", value, sizeof value);
-    if (length < 0) {
-        detail(" no ACL (%s)", strerrorname_np(errno));
-        return;
-    }
-    detail(" ACL");
-    for (ssize_t i = 0; i < length; i++)
-        detail(" %02x", value[i]);
-}
 
 static long make(const char *path, mode_t mode, mode_t mask)
 {

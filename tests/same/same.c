@@ -110,10 +110,16 @@ static const struct part {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"open", part_open},       {"stdio", part_stdio},         {"stat", part_stat},   {"names", part_names},
-    {"pairs", part_pairs},     {"meta", part_meta},           {"times", part_times}, {"xattr", part_xattr},
-    {"inherit", part_inherit}, {"directory", part_directory}, {"canon", part_canon}, {"deep", part_deep},
-    {"temp", part_temp},       {"exec", part_exec_plugin},    {"raw", part_raw},
+    {"open", part_open},           {"stdio", part_stdio},         {"stat", part_stat},
+    {"names", part_names},         {"pairs", part_pairs},         {"meta", part_meta},
+    {"times", part_times},         {"xattr", part_xattr},         {"inherit", part_inherit},
+    {"directory", part_directory}, {"canon", part_canon},         {"deep", part_deep},
+    {"temp", part_temp},           {"exec", part_exec_plugin},    {"raw", part_raw},
+    {"glob", part_glob},           {"walk", part_walk},           {"fts", part_fts},
+    {"doors", part_doors},         {"spawn", part_spawn},         {"notify", part_notify},
+    {"locks", part_locks},         {"semantics", part_semantics}, {"kinds", part_kinds},
+    {"follow", part_follow},       {"refused", part_refused},     {"aliases", part_aliases},
+    {"users", part_users},
 };
 
 static bool is_wanted(const char *name, char **wanted)

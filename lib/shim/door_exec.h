@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What the ways to start a program share. Callable in a vfork child: no malloc, nothing is remembered. */
+
+#include <alloca.h>
+#include <stddef.h>
+
+#include "shim/process.h"
+
+/* Moves a program that is in a branch to the trunk, with the interpreters that its first line leads to; the
+ * kernel looks for those from the working directory, `directory`. If it fails the program is not found, and
+ * the caller hears of it. Keeps errno. */
+void exec_promote(int at, const char *path, int directory);
+/* The same for all that execvp may find along PATH. */
+void exec_promote_along_path(const char *file, int directory);
+
+/* Promotes, and warns of a program that the shim will not be in (program.h). Keeps errno. */
+void exec_prepare(int at, const char *path, int directory, char *const arguments[]);
+void exec_prepare_along_path(const char *file, int directory, char *const arguments[]);
+
+/* A child's environment must carry the shim on. So many variables may be added, with so many bytes of text
+ * (0: it lacks nothing); how many it has. */
+#define EXEC_CARRIED 4
+size_t exec_room(char *const environment[]);
+size_t exec_count(char *const environment[]);
+/* Writes the environment and what it lacks to `to`; the new texts go to `texts`. */
+char *const *exec_carry(char *const environment[], char **to, char *texts);
+
+/* The environment to start a program with. A macro, since alloca must be the caller's. */
+#define EXEC_CARRY(ENVIRONMENT)                                                                              \
+    (process_has_roots() && exec_room(ENVIRONMENT) > 0                                                       \
+         ? exec_carry(ENVIRONMENT, alloca((exec_count(ENVIRONMENT) + EXEC_CARRIED + 1) * sizeof(char *)),    \
+                      alloca(exec_room(ENVIRONMENT)))                                                        \
+         : (ENVIRONMENT))

@@ -1,0 +1,472 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Programs that treat their process roughly: signals, children, threads, descriptors, exec, other preloaded libraries,
+and programs that no library can be preloaded into. The sources are in processes/."""
+
+import os
+import pathlib
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from conftest import assert_equal_text, redirected_files, run
+from test_failures import (IS_SUPERUSER, as_nobody, everybodys, run_base, session, started,  # noqa: F401: fixtures
+                           wait_until)
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+# A process that waits for itself is to be found out soon.
+DEADLINE = {"SHUNT_DEADLINE": 20}
+
+unsanitized = pytest.mark.unsanitized
+
+
+@pytest.fixture
+def programs(build):
+    return build / "tests" / "node" / "processes"
+
+
+@pytest.fixture
+def same(pair, programs):
+    """same(program, *words, before=""): runs a program of processes/ in both roots, after a shell command; what it
+    prints and what it leaves must be the same. Gives its output."""
+
+    def compare(program, *words, before="", timeout=240, **settings):
+        arguments = " ".join(f"'{word}'" for word in words)
+        script = f"echo kept >kept; {before}\n{programs}/rough_{program} \"$ROOT\" {arguments}"
+        native, shunt = pair.both(script, timeout, **DEADLINE, **settings)
+        assert_equal_text(native, shunt)
+        pair.assert_equal()
+        return shunt
+
+    return compare
+
+
+# Signals
+
+
+@unsanitized
+@pytest.mark.parametrize("mode", ["first", "storm", "threads"])
+def test_a_handler_works_on_files_while_the_program_does(same, mode):
+    assert same("signals", mode) == "handled enough: 1\nwrong in handler: 0, in program: 0\n"
+
+
+# What is preloaded beside the shim
+
+
+def library(name):
+    """The path of an installed library."""
+    known = run(["/sbin/ldconfig", "-p"]).check()
+    found = re.search(rf"\t{re.escape(name)} .*x86-64.* => (.+)|\t{re.escape(name)} .*AArch64.* => (.+)", known)
+    assert found, f"{name} is not installed"
+    return found[1] or found[2]
+
+
+# How a shell under shunt puts another library before the shim, and behind it.
+ORDERS = {"before": 'LD_PRELOAD="{}${{LD_PRELOAD:+:$LD_PRELOAD}}"',
+          "behind": 'LD_PRELOAD="${{LD_PRELOAD:+$LD_PRELOAD:}}{}"'}
+
+
+def with_library(order, path):
+    return f"export {ORDERS[order].format(path)}"
+
+
+@unsanitized
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+def test_another_allocator(same, order, allocator):
+    before = with_library(order, library(allocator)) + f"; grep -c -m 1 {allocator} /proc/self/maps"
+    assert same("children", "fork", before=before) == "1\ndone\n"
+
+
+@unsanitized
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+def test_another_allocator_and_many_threads(same, order, allocator):
+    assert same("threads", before=with_library(order, library(allocator))).count(": 1 won\n") == 5
+
+
+EARLY = "early reads: kept\n\nearly has allocated: 1\nchosen: 1, early: 42\nkept: 0, early.1: 0\n"
+
+
+@unsanitized
+def test_a_library_that_comes_before_main(same):
+    assert same("ifunc", before="export EARLY=$ROOT") == EARLY
+
+
+@unsanitized
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_preloaded_library_that_comes_before_main(same, programs, order):
+    before = "export EARLY=$ROOT\n" + with_library(order, programs / "libearly.so")
+    # The shell's own commands load it, too.
+    assert same("ifunc", before=before).endswith(EARLY)
+
+
+@unsanitized
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_profiler(same, programs, area, order):
+    log = area / "log"
+    before = f"export INTERPOSER_LOG={log}; {with_library(order, programs / 'libinterposer.so')}"
+    assert same("threads", before=before).count(": 1 won\n") == 5
+    # Before the shim it sees the calls, and the paths that the program used.
+    seen = 1 if order == "before" else int(log.read_text().split()[1])
+    assert log.read_text() == f"seen {seen} inside 0\n"
+
+
+def compiled(area, source, *flags, compiler="gcc"):
+    program = area / f"program{len(list(area.iterdir()))}"
+    run([compiler, "-D_GNU_SOURCE", "-pthread", "-g", "-O1", "-w", "-o", program, HERE / "processes" / source,
+         *flags]).check()
+    return program
+
+
+def runtime(name):
+    return run(["gcc", f"-print-file-name={name}"]).check().strip()
+
+
+SANITIZED = {
+    "address, before the shim": ("address", [], {"LD_PRELOAD": "libasan.so"}),
+    "address, behind the shim": ("address", [], {"ASAN_OPTIONS": "verify_asan_link_order=0"}),
+    "address, linked in": ("address", ["-static-libasan"], {}),
+    # An uninstrumented library's order of things is none of a race detector's business.
+    "thread": ("thread", [], {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1"}),
+    "thread, before the shim": ("thread", [], {"LD_PRELOAD": "libtsan.so",
+                                              "TSAN_OPTIONS": "ignore_noninstrumented_modules=1"}),
+}
+
+
+@unsanitized
+@pytest.mark.parametrize("source", ["threads.c", "children.c"])
+@pytest.mark.parametrize("how", SANITIZED)
+def test_a_sanitized_program(shunt, root, area, source, how):
+    kind, flags, settings = SANITIZED[how]
+    program = compiled(area, source, f"-fsanitize={kind}", *flags)
+    settings = {key: runtime(value) if key == "LD_PRELOAD" else value for key, value in settings.items()}
+    words = ["fork"] if source == "children.c" else []
+    result = shunt.run(root, ["env", *(f"{key}={value}" for key, value in settings.items() if key != "LD_PRELOAD"),
+                              program, root, *words],
+                       keep=True, **DEADLINE, **{key: value for key, value in settings.items() if key == "LD_PRELOAD"})
+    out = result.check()
+    assert result.err == ""
+    assert out == "done\n" if words else out.count(": 1 won\n") == 5
+    assert redirected_files(root)
+
+
+# Children
+
+
+@pytest.mark.parametrize("kind", ["fork", "_Fork", "syscall(fork)", "syscall(clone)", "clone", "fork of fork"])
+def test_children_look_up_and_make_names(same, kind):
+    assert same("children", kind) == "done\n"
+
+
+@unsanitized
+def test_children_that_share_memory_but_not_descriptors(same):
+    assert same("vforks", before="rm kept").endswith("here\ndone\n")
+
+
+SUBPROCESSES = """
+import os, subprocess, sys, threading
+os.chdir(sys.argv[1])
+os.mkdir("sub")
+for name in ("kept2", "sub/here"):
+    with open(name, "w") as file:
+        file.write(name)
+def start(number):
+    for turn in range(25):
+        name = f"made.{number}.{turn}"
+        open(name, "w").close()
+        out = subprocess.run(["cat", "here"], cwd="sub", close_fds=True, capture_output=True, text=True,
+                             env=[None, {}][turn % 2], preexec_fn=[None, os.setsid][turn % 5 == 0])
+        assert (out.stdout, out.stderr) == ("sub/here", ""), out
+        os.rename(name, name + ".done")
+        try:
+            subprocess.run(["cat"], cwd="absent")
+            print("a child was in an absent directory")
+        except FileNotFoundError as error:
+            assert error.filename == "absent", error
+threads = [threading.Thread(target=start, args=(number,)) for number in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sorted(os.listdir("."))[:3], len(os.listdir(".")), open("kept2").read())
+"""
+
+
+@unsanitized
+def test_subprocesses_of_python(pair):
+    native, shunt = pair.both(f"{PYTHON} -c '{SUBPROCESSES}' \"$ROOT\"", **DEADLINE)
+    assert native == shunt and "'made.0.0.done'" in native
+    pair.assert_equal()
+
+
+# Threads
+
+
+def test_threads_by_the_hundred(same):
+    assert same("threads").count(": 1 won\n") == 5
+
+
+def in_a_system_call(pid, number):
+    """How many threads of a process are in this system call."""
+    count = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            count += (task / "syscall").read_text().split()[0] == str(number)
+        except OSError:
+            pass
+    return count
+
+
+FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
+
+
+def test_more_threads_than_may_ask_at_once(started, programs):
+    """300 threads are made to wait for the daemon at the same moment."""
+    directory = started.root / "out"
+    command = started.popen(programs / "rough_threads", directory, "wait", stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: in_a_system_call(command.pid, FUTEX) == 300)
+    os.kill(started.daemon(), signal.SIGSTOP)
+    try:
+        command.stdin.write("\n")
+        command.stdin.flush()
+        assert command.stderr.readline() == "begun\n"
+        wait_until(lambda: in_a_system_call(command.pid, FUTEX) == 301)
+    finally:
+        os.kill(started.daemon(), signal.SIGCONT)
+    out, err = command.communicate(timeout=120)
+    assert (command.returncode, err) == (0, "")
+    assert out.count("\n") == out.count(": 1 won\n") == 5, out
+
+
+# Descriptors
+
+
+@pytest.mark.parametrize("mode", ["close each", "closefrom", "close_range", "close all", "dup high", "dup every",
+                                  "limit lowered", "limit lowered first"])
+def test_descriptors(same, mode):
+    assert "stat = done" in same("descriptors", mode)
+
+
+# Programs
+
+
+@unsanitized
+def test_programs_with_nothing_in_their_environment_and_programs_that_cannot_be_executed(same):
+    out = same("execs", before="rm kept")
+    assert out.count("kept is seen") == 10 and "E2BIG" in out
+
+
+IN_THE_ROOT = """
+mkdir bin lib pack; cp /bin/cat bin/cat; cp /bin/sh bin/sh; cp {answer} lib/libanswer.so; echo content >file
+printf '#!%s/bin/sh\\necho first $0 "$@"; cat file\\n' "$ROOT" >bin/first
+printf '#!%s/bin/first -a  b \\nignored\\n' "$ROOT" >bin/second
+printf '#!bin/second\\n' >bin/third
+printf '#!/usr/bin/env -S sh -e\\necho env $0; false; echo not reached\\n' >bin/env
+printf '#!/bin/sh\\nexec cat "$0"\\n' >bin/self
+printf '#!{python}\\nimport sys, os; print(sys.argv, os.path.exists("file"), __file__)\\n' >bin/python
+printf 'echo no line $0 "$@"\\n' >bin/bare
+chmod +x bin/*
+bin/cat file
+"$ROOT/bin/first" 1 2
+bin/second 3
+bin/third 4
+bin/env || echo failed
+bin/self
+bin/python x 'y z'
+bin/bare 5
+PATH=$ROOT/bin:$PATH first 6
+PATH=bin:$PATH second 7
+(cd bin; ./first 8 || echo no file; PATH= ./cat ../file)
+echo '#include <stdio.h>' >main.c; echo 'int answer(void); int main(void) {{ return printf("%d\\n", answer()) < 0; }}' >>main.c
+gcc -o bin/origin main.c -Llib -lanswer -Wl,-rpath,'$ORIGIN/../lib'
+gcc -o bin/absolute main.c -Llib -lanswer -Wl,-rpath,"$ROOT/lib"
+gcc -o bin/relative main.c lib/libanswer.so
+bin/origin; bin/absolute; bin/relative; (cd bin; ./origin); PATH=$ROOT/bin:$PATH origin
+LD_LIBRARY_PATH=$ROOT/lib bin/relative
+LD_PRELOAD=${{LD_PRELOAD-}}:$ROOT/lib/libanswer.so sh -c 'grep -c -m 1 libanswer /proc/self/maps'
+echo 'value = 7' >pack/__init__.py; echo 'from pack import value; print("module", value, __file__)' >pack/inner.py
+cp "$({python} -c 'import _ctypes; print(_ctypes.__file__)')" pack/
+{python} -c '
+import ctypes, os, sys
+root = os.environ["ROOT"]
+for path in (root + "/lib/libanswer.so", "./lib/libanswer.so", "lib/../lib/libanswer.so"):
+    print(ctypes.CDLL(path).answer())
+import pack.inner
+sys.path.insert(0, root + "/pack")
+del sys.modules["_ctypes"]
+import _ctypes
+print(_ctypes.__file__)
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.access(b"file", os.R_OK), libc.open(b"file", os.O_RDONLY) > 2, libc.open(b"absent", os.O_RDONLY))
+print(os.strerror(ctypes.get_errno()))
+'
+rm bin/cat; ! bin/cat file 2>/dev/null
+"""
+
+
+@unsanitized
+def test_scripts_programs_and_shared_objects_in_the_root(pair, programs):
+    script = IN_THE_ROOT.format(answer=programs / "libanswer.so", python=PYTHON)
+    native, shunt = pair.both(script, **DEADLINE)
+    assert_equal_text(native, shunt)
+    assert native.count("42\n") == 9
+    pair.assert_equal(any_content=[r".*\.pyc", "bin/(origin|absolute|relative|first|second|third)"])
+
+
+SPAWN = """
+import os, sys
+os.chdir(sys.argv[1])
+open("in", "w").write("from in\\n")
+W = os.O_WRONLY
+def spawn(actions, *words):
+    child = os.posix_spawnp(words[0], words, os.environ, file_actions=actions)
+    print(words, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+read = (os.POSIX_SPAWN_OPEN, 0, "in", os.O_RDONLY, 0)
+spawn([read, (os.POSIX_SPAWN_OPEN, 1, "out", W | os.O_CREAT | os.O_EXCL, 0o640)], "cat")
+spawn([read, (os.POSIX_SPAWN_OPEN, 1, os.path.abspath("out"), W | os.O_APPEND, 0)], "cat")
+spawn([read, (os.POSIX_SPAWN_OPEN, 9, "both", W | os.O_CREAT, 0o600), (os.POSIX_SPAWN_DUP2, 9, 1),
+       (os.POSIX_SPAWN_DUP2, 9, 2), (os.POSIX_SPAWN_CLOSE, 9)], "sh", "-c", "cat; echo to stderr >&2; cat absent")
+spawn([(os.POSIX_SPAWN_CLOSE, 0), (os.POSIX_SPAWN_OPEN, 0, "out", os.O_RDONLY, 0)], "cat")
+spawn([(os.POSIX_SPAWN_OPEN, 1, "made", W | os.O_CREAT | os.O_TRUNC, 0o600)], "sh", "-c", "echo made; ls; test -s out")
+for actions in ([(os.POSIX_SPAWN_OPEN, 0, "absent", os.O_RDONLY, 0)],
+                [(os.POSIX_SPAWN_OPEN, 0, "in/below", os.O_RDONLY, 0)],
+                [(os.POSIX_SPAWN_OPEN, 1, "in", W | os.O_CREAT | os.O_EXCL, 0o600)],
+                [(os.POSIX_SPAWN_OPEN, 0, "in", os.O_DIRECTORY, 0)]):
+    try:
+        spawn(actions, "cat")
+    except OSError as error:
+        print(actions[0][2], error.errno)
+for name in ("in", "out", "both", "made"):
+    print(name, oct(os.stat(name).st_mode), repr(open(name).read()))
+"""
+
+
+def test_file_actions_of_posix_spawn(pair, area):
+    (area / "spawn.py").write_text(SPAWN)
+    native, shunt = pair.both(f"exec {PYTHON} {area}/spawn.py \"$ROOT\"", **DEADLINE)
+    assert_equal_text(native, shunt)
+    pair.assert_equal()
+
+
+# System calls by number
+
+
+@unsanitized
+def test_system_calls_by_number(pair, programs):
+    """All that take paths do what they do natively, but there are no rings, in which paths would not be seen."""
+    native, shunt = pair.both(f'{programs}/rough_raw "$ROOT" "$([ -n "$SHUNT_ROOT" ] && echo no ring)"', **DEADLINE)
+    assert_equal_text(native, shunt)
+    pair.assert_equal(any_content=["program"])
+
+
+# Programs that no library can be preloaded into
+
+
+def setuid_copy(area):
+    program = compiled(area, "unseen.c")
+    os.chown(program, 1, 1)
+    program.chmod(0o4755)
+    return program
+
+
+def capable_copy(area):
+    program = compiled(area, "unseen.c")
+    run(["setcap", "cap_chown=ep", program]).check()
+    return program
+
+
+UNSEEN = {
+    "static": (lambda area: compiled(area, "unseen.c", "-static"), "is statically linked"),
+    "static-pie": (lambda area: compiled(area, "unseen.c", "-static-pie"), "is statically linked"),
+    "musl": (lambda area: compiled(area, "unseen.c", compiler="musl-gcc"), "is linked with another C library"),
+    "setuid": (setuid_copy, "changes its user or group"),
+}
+if platform.machine() == "x86_64":
+    UNSEEN["32-bit"] = (lambda area: compiled(area, "unseen.c", "-m32"), "is for another kind of machine")
+
+
+def own_lines(result):
+    """Standard error without what a loader says of a library that it does not take."""
+    return [line for line in result.err.splitlines() if not line.startswith("ERROR: ld.so: object")]
+
+
+def warning(program, why, root):
+    return [f"shunt: warning: {program} {why}, so what it does with files under {root} will not be seen by shunt"]
+
+
+@unsanitized
+@pytest.mark.parametrize("kind", UNSEEN)
+def test_a_program_that_is_not_seen(shunt, root, area, kind):
+    make, why = UNSEEN[kind]
+    program = make(area)
+    if kind == "32-bit":
+        why += " than shunt"
+
+    def under_shunt(script):
+        result = shunt.run(root, ["bash", "-c", script], keep=True, cwd=area)
+        return result.check(), own_lines(result)
+
+    # In a pipeline it works as ever, and nothing is said.
+    assert under_shunt(f"echo hot >{root}/file; cat {root}/file | {program} /etc/passwd | cat") == ("there\nHOT\n", [])
+    assert redirected_files(root)
+    # Handed a path under the root it does not find the file, and that is said, once for each program.
+    expected = warning(program, why, root)
+    assert under_shunt(f"{program} {root}/file </dev/null") == ("not there\n", expected)
+    assert under_shunt(f"for i in 1 2 3; do {program} {root}/file </dev/null; done") == ("not there\n" * 3, expected)
+    assert under_shunt(f"{program} root/file </dev/null") == ("not there\n", expected)
+    assert under_shunt(f"{program} --output={root}/file </dev/null")[1] == expected
+    assert under_shunt(f"cd {root}; {program} </dev/null") == ("", expected)
+    assert under_shunt(f"env -i {program} {root}/file </dev/null") == ("not there\n", expected)
+    assert under_shunt(f"find {root} -name file -exec {program} '{{}}' ';' </dev/null") == ("not there\n", expected)
+    spawn = f"import os; os.waitpid(os.posix_spawnp(\"{program}\", [\"it\", \"{root}/file\"], {{}}), 0)"
+    assert under_shunt(f"exec {PYTHON} -c '{spawn}' </dev/null") == ("not there\n", expected)
+    # As the interpreter of a script, too.
+    (area / "script").write_text(f"#!{program}\n")
+    (area / "script").chmod(0o755)
+    assert under_shunt(f"./script {root}/file </dev/null") == ("there\nnot there\n", expected)
+
+
+if IS_SUPERUSER:
+
+    @pytest.fixture
+    def reachable():
+        """A directory that everybody reaches, on a file system where programs may have rights."""
+        with tempfile.TemporaryDirectory(prefix="shunt-test.", dir="/var/tmp") as directory:
+            os.chmod(directory, 0o755)
+            yield pathlib.Path(directory)
+
+    @unsanitized
+    def test_a_program_with_more_rights(everybodys, reachable):
+        """As nobody: what makes the loader ignore what is preloaded is warned about, what does not is not."""
+        root, session = everybodys / "root", as_nobody(everybodys)
+        makers = (setuid_copy, capable_copy, lambda area: compiled(area, "unseen.c"))
+        program, capable, plain = (make(reachable) for make in makers)
+        # Files of a directory that is not one's own stay in the trunk, where everybody sees them.
+        script = (f"mkdir -p {root}/own; echo hot >{root}/own/file; "
+                  f"for p in {program} {capable} {plain}; do $p {root}/own/file </dev/null; done; rm {root}/own/file")
+
+        def as_one_who(*more):
+            session.prefix += more
+            return session.tool("run", "--root", root, "--placement", "branch", "--", "sh", "-c", script)
+
+        result = as_one_who()
+        assert result.check() == "not there\nnot there\nthere\n"
+        assert result.err.splitlines() == [*warning(program, "changes its user or group", root),
+                                           *warning(capable, "has capabilities of its own", root)]
+        # With this the kernel changes no user, so the loader does its work; but it still distrusts capabilities.
+        result = as_one_who("--no-new-privs")
+        assert result.check() == "there\nnot there\nthere\n"
+        assert result.err.splitlines() == warning(capable, "has capabilities of its own", root)
+
+
+def test_nothing_is_said_of_programs_that_are_seen(shunt, root):
+    loader = re.search(r"interpreter: ([^]]+)", run(["readelf", "-l", "/bin/cat"]).check())[1]
+    script = f"cd {root}; echo hot >file; cat file; sh -c 'cat {root}/file'; {loader} /bin/cat {root}/file; ls"
+    result = shunt.run(root, ["sh", "-c", script], keep=True)
+    assert (result.check(), result.err) == ("hot\nhot\nhot\nfile\n", "")

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* A process of root's becomes somebody else and goes on, and so do its children. (As anybody else nothing
+ * changes, and the same calls are made.) */
+#include "same.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#define OTHER 65533
+
+static int by_setuid(void)
+{
+    return setuid(OTHER);
+}
+
+static int by_seteuid(void)
+{
+    return seteuid(OTHER);
+}
+
+static int by_setreuid(void)
+{
+    return setreuid((uid_t)-1, OTHER);
+}
+
+static int by_setresuid(void)
+{
+    return setresuid(OTHER, OTHER, 0);
+}
+
+static int by_number(void)
+{
+    return (int)syscall(SYS_setresuid, OTHER, OTHER, OTHER);
+}
+
+static const struct {
+    const char *name;
+    int (*change)(void);
+} ways[] = {{"setuid", by_setuid},
+            {"seteuid", by_seteuid},
+            {"setreuid", by_setreuid},
+            {"setresuid", by_setresuid},
+            {"syscall", by_number}};
+
+/* What the child saw: its memory is not the parent's, and the parent tells. */
+enum { STEPS = 12 };
+struct seen {
+    int errors[STEPS];
+    unsigned count;
+};
+
+static void seen_is(struct seen *seen, long result)
+{
+    seen->errors[seen->count++] = result < 0 ? errno : 0;
+}
+
+static long create(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    return fd < 0 ? fd : close(fd);
+}
+
+/* 0, or -1: the directory's times are not what they were. */
+static long fails_without_a_trace(const char *directory, long (*call)(const char *), const char *path)
+{
+    struct stat before, after;
+    stat(directory, &before);
+    long result = call(path);
+    int error = errno;
+    stat(directory, &after);
+    bool same = memcmp(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim) == 0 &&
+                memcmp(&before.st_ctim, &after.st_ctim, sizeof before.st_ctim) == 0;
+    errno = same ? error : EPROTO;
+    return result;
+}
+
+static long remove_name(const char *path)
+{
+    return unlink(path);
+}
+
+static long link_name(const char *path)
+{
+    return link("users/free/first", path);
+}
+
+static void work(struct seen *seen, const char *name)
+{
+    char path[64], moved[64];
+    snprintf(path, sizeof path, "users/free/%s", name);
+    snprintf(moved, sizeof moved, "users/free/%s.moved", name);
+    seen_is(seen, create(path));
+    seen_is(seen, rename(path, moved));
+    seen_is(seen, access(moved, R_OK | W_OK));
+    seen_is(seen, fails_without_a_trace("users/kept", create, "users/kept/new"));
+    seen_is(seen, fails_without_a_trace("users/kept", remove_name, "users/kept/first"));
+    seen_is(seen, fails_without_a_trace("users/kept", link_name, "users/kept/linked"));
+    seen_is(seen, chmod("users/kept/first", 0600));
+    seen_is(seen, unlink(moved));
+    seen_is(seen, mkdir("users/free/made", 0755));
+    seen_is(seen, rmdir("users/free/made"));
+}
+
+static void tell(const char *way, const char *who, const struct seen *seen)
+{
+    char where[64];
+    for (unsigned i = 0; i < seen->count; i++) {
+        snprintf(where, sizeof where, "%s, %s, step %u", way, who, i);
+        case_told("users", where, seen->errors[i] == 0 ? 0 : -1, seen->errors[i], false);
+    }
+}
+
+static void by(unsigned way)
+{
+    struct seen *seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        ways[way].change();
+        work(&seen[0], "own");
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            work(&seen[1], "childs");
+            _exit(0);
+        }
+        waitpid(grandchild, &status, 0);
+        _exit(status);
+    }
+    waitpid(child, &status, 0);
+    case_told("users", ways[way].name, status, 0, false);
+    tell(ways[way].name, "itself", &seen[0]);
+    tell(ways[way].name, "its child", &seen[1]);
+    munmap(seen, 4096);
+}
+
+void part_users(void)
+{
+    if (chdir(fixture.work) < 0)
+        give_up("cannot enter", fixture.work);
+    make_directory("users", 0755);
+    make_directory("users/free", 0777);
+    make_directory("users/kept", 0755);
+    make_file("users/free/first", 0644, "first", 5);
+    make_file("users/kept/first", 0644, "first", 5);
+    for (unsigned way = 0; way < sizeof ways / sizeof *ways; way++)
+        by(way);
+    remove_tree("users");
+    if (chdir("/") < 0)
+        give_up("cannot enter", "/");
+    case_told("users", "are gone", 0, 0, true);
+}
