@@ -9,8 +9,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import derive_symbols  # noqa: E402 pylint: disable=wrong-import-position
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
@@ -85,6 +89,44 @@ def test_preload_exports_every_symbol_of_the_table(preload):
 
 def test_preload_exports_nothing_else(preload):
     assert not exports(preload) - set(table())
+
+
+def test_preload_exports_what_was_decided_and_nothing_else(preload):
+    wanted = {name for name, (decision, _) in derive_symbols.decided().items() if decision == "yes"}
+    assert len(wanted) > 170
+    assert not wanted - exports(preload), "missing"
+    assert not exports(preload) - wanted, "not wanted"
+
+
+def test_table_and_decisions_have_the_same_groups():
+    groups = dict((name, group) for group, name in
+                  re.findall(r"^SYMBOL\((\w+), (\w+),", (REPOSITORY / "lib/shim/table.h").read_text(), re.MULTILINE))
+    decided = {name: group for name, (decision, group) in derive_symbols.decided().items() if decision == "yes"}
+    assert groups == decided
+
+
+def test_every_function_of_this_libc_that_reaches_a_path_is_decided():
+    """Of another glibc than the list's the script tells; here it must find what is known of this one."""
+    found = derive_symbols.derive(derive_symbols.own_libc())
+    decided = derive_symbols.decided()
+    assert found["open"] >= {"openat"} and found["getpid"] == set()
+    assert found["mkstemp"] and found["realpath"], "by an address that is taken, and through another function"
+    new = sorted(name for name, calls in found.items() if calls and name not in decided)
+    if output("ldd", "--version").split("\n")[0].endswith("2.36"):
+        assert not new
+    assert len(new) < len(found) / 10, new
+
+
+def test_a_symbol_without_a_decision_is_shown(tmp_path):
+    known = derive_symbols.LIST.read_text()
+    shorter = tmp_path / "symbols.txt"
+    shorter.write_text("".join(line + "\n" for line in known.splitlines() if not line.startswith("renameat2 ")) +
+                       "vanished_function yes open\n")
+    done = subprocess.run([sys.executable, derive_symbols.HERE / "derive_symbols.py", "--list", shorter],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "new\trenameat2\trenameat,renameat2\n" in done.stdout
+    assert "gone\tvanished_function\t\n" in done.stdout
 
 
 def test_exported_symbols_are_libcs(preload):
