@@ -26,10 +26,8 @@ static void host_node(char node[LAYOUT_NODE_MAX + 1])
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    size_t length = strcspn(host, ".");
-    if (length > LAYOUT_NODE_MAX)
-        length = LAYOUT_NODE_MAX;
-    snprintf(node, LAYOUT_NODE_MAX + 1, "%.*s", (int)length, length > 0 ? host : "node");
+    host[strcspn(host, ".")] = '\0';
+    snprintf(node, LAYOUT_NODE_MAX + 1, "%.*s", LAYOUT_NODE_MAX, *host ? host : "node");
     for (char *at = node; *at; at++)
         if (!layout_node_is_valid(at, 1) && *at != '-' && *at != '_')
             *at = '-';

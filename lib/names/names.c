@@ -64,7 +64,11 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
                     const char *node, uint64_t deadline)
 {
     struct text given, run_dir;
+    /* Not the whole structure: to write pages of texts would cost a process's start. */
     root->deadline = deadline;
+    root->attaching = root->told = 0;
+    root->view = root->inherited_view = NULL;
+    root->road = root->inherited_road = NULL;
     text_init(&given, root->given, sizeof root->given);
     text_bytes(&given, text, length);
     int code = text_ok(&given) ? resolve(root, root->given) : -ENAMETOOLONG;

@@ -37,7 +37,7 @@ struct names_root {
 uint64_t names_device(const struct statx *);
 
 /* Resolves the text of a root and says where its daemon's files are. 0 or -errno (it does not exist, is no
- * directory). The structure is all zeroes before, as new pages are: writing them costs a process's start. */
+ * directory). */
 int names_root_init(struct names_root *, const char *text, size_t length, const char *run_base,
                     const char *node, uint64_t deadline);
 /* Once in a process, before any other: sets up the page by which children are noticed. */

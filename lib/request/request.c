@@ -16,7 +16,8 @@
 #include "base/text.h"
 #include "request/road.h"
 
-#define LANES_HELD 256 /* as many threads of one process can be waiting at once */
+#define LANES_HELD 256 /* as many threads of one process can be under way at once */
+#define LANES_KEPT 8   /* of them for those who end what others may be waiting for */
 #define PULSE                                                                                                \
     (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives             \
                               */
@@ -208,9 +209,24 @@ static void lane_give(struct request_road *mine, struct held_lane *held, uint32_
         sys_futex_wake(&mine->given, 1);
 }
 
-static struct held_lane *lane_try_all(struct request_road *mine)
+/* Who holds a name and is about to give it back must find a lane even if all that may wait do wait, and for
+ * that very name. */
+static unsigned lanes_open_to(const struct message *message)
 {
-    for (unsigned i = 0; i < LANES_HELD; i++) {
+    switch (message->type) {
+    case MESSAGE_CONFIRM:
+    case MESSAGE_WITHDRAW:
+    case MESSAGE_GONE:
+    case MESSAGE_RENAMED:
+        return LANES_HELD;
+    default:
+        return LANES_HELD - LANES_KEPT;
+    }
+}
+
+static struct held_lane *lane_try_all(struct request_road *mine, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
         struct held_lane *held = &mine->held[i];
         if (!lane_try(mine, held))
             continue;
@@ -231,12 +247,13 @@ static struct held_lane *lane_try_all(struct request_road *mine)
 
 /* A process with more threads than lanes: they wait for each other. One that has no lane at all would wait
  * for other processes, which keep what they have. */
-static struct held_lane *lane_take(struct request_road *mine, uint64_t end)
+static struct held_lane *lane_take(struct request_road *mine, const struct message *message, uint64_t end)
 {
     struct timespec pulse = clock_split(PULSE);
     for (;;) {
         uint32_t seen = __atomic_load_n(&mine->given, __ATOMIC_SEQ_CST);
-        struct held_lane *held = road_is_alive(mine->road) ? lane_try_all(mine) : NULL;
+        struct held_lane *held =
+            road_is_alive(mine->road) ? lane_try_all(mine, lanes_open_to(message)) : NULL;
         if (held != NULL || mine->held[0].number == 0 || !road_is_alive(mine->road) ||
             clock_monotonic() > end)
             return held;
@@ -330,7 +347,7 @@ static int ask(struct request_road *mine, const struct message *message, struct 
                uint8_t *bytes, uint64_t deadline)
 {
     struct message tagged = *message;
-    struct held_lane *held = lane_take(mine, clock_monotonic() + deadline);
+    struct held_lane *held = lane_take(mine, message, clock_monotonic() + deadline);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     struct road_lane *lane = &mine->road->lane[held->number - 1];
@@ -364,7 +381,7 @@ int request_result(struct request_road *mine, const struct message *message, int
 
 int request_tell(struct request_road *mine, const struct message *message)
 {
-    struct held_lane *held = lane_take(mine, UINT64_MAX);
+    struct held_lane *held = lane_take(mine, message, UINT64_MAX);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     int code = put(mine->road, held->number - 1, message, false);

@@ -49,7 +49,7 @@ static inline unsigned door_follow(int flags)
         } else {                                                                                             \
             answer_ = (REAL);                                                                                \
             if (answer_ == -1 && errno == ENOENT && process_has_roots() && !((WANT)&TARGET_MAKES)) {         \
-                how_ = target_find(&t, AT, PATH, (WANT) | TARGET_ALIAS);                                     \
+                how_ = target_find_alias(&t, AT, PATH, WANT);                                                \
                 if (how_ == TARGET_HOT)                                                                      \
                     answer_ = door_answer(OURS);                                                             \
                 else if (how_ < 0)                                                                           \

@@ -24,7 +24,7 @@ static DIR *not_a_directory(int at, const char *path)
 {
     struct target t;
     int saved = errno;
-    int how = saved == ENOENT ? target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_COLD;
+    int how = saved == ENOENT ? target_find_alias(&t, at, path, TARGET_FOLLOW) : TARGET_COLD;
     if (how == TARGET_HOT) {
         saved = target_is_away(&t) ? ENOTDIR : ENOENT;
         target_done(&t);

@@ -65,7 +65,7 @@ static FILE *open_stream(fopen_function *original, const char *path, const char 
         return door_answer(how), NULL;
     FILE *stream = original(path, mode);
     if (stream == NULL && errno == ENOENT && flags != -1 && !(flags & O_CREAT) &&
-        target_find(&t, AT_FDCWD, path, door_open_want(flags) | TARGET_ALIAS) == TARGET_HOT)
+        target_find_alias(&t, AT_FDCWD, path, door_open_want(flags)) == TARGET_HOT)
         return stream_on(operate_open(&t, flags, 0666), mode);
     return stream;
 }
@@ -124,8 +124,7 @@ static FILE *reopen(const char *path, const char *mode, FILE *stream, size_t whi
 {
     struct target t;
     int flags = path != NULL && mode != NULL && process_has_roots() ? flags_of(mode) : -1;
-    int how =
-        flags != -1 ? target_find(&t, AT_FDCWD, path, door_open_want(flags) | TARGET_ALIAS) : TARGET_COLD;
+    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, door_open_want(flags)) : TARGET_COLD;
     if (how == TARGET_HOT)
         return reopen_ours(&t, flags, mode, stream, which);
     if (how < 0) {

@@ -22,7 +22,7 @@
         bool roots_ = process_has_roots();                                                                   \
         long answer_ = (REAL);                                                                               \
         if (answer_ == -1 && errno == ENOENT && roots_) {                                                    \
-            int how_ = target_find(&t, AT_FDCWD, PATH, TARGET_FOLLOW | TARGET_ALIAS);                        \
+            int how_ = target_find_alias(&t, AT_FDCWD, PATH, TARGET_FOLLOW);                                 \
             if (how_ == TARGET_HOT)                                                                          \
                 answer_ = door_answer(OURS);                                                                 \
             else if (how_ < 0)                                                                               \

@@ -102,7 +102,7 @@ void process_set_foreign(uint64_t device, struct dirid id)
     __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
 }
 
-static uint64_t dead_end_word(const char *path)
+static inline __attribute__((always_inline)) uint64_t dead_end_word(const char *path)
 {
     uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
     uint64_t made = __atomic_load_n(&process.names_made, __ATOMIC_RELAXED);

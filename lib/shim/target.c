@@ -132,13 +132,11 @@ static int find_by_identity(uint64_t device, struct dirid id, const char *name, 
 static int find_root(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
                      const char *name, size_t length, struct names_root **root, struct view_found *found)
 {
-    if (!on_a_root_device(device))
+    if (!on_a_root_device(device) || process_is_foreign(device, id))
         return 0;
     int code = find_by_identity(device, id, name, length, root, found);
     if (code != 0)
         return code;
-    if (process_is_foreign(device, id))
-        return 0;
     code = find_by_place(scratch, at, path, device, id, root);
     if (code == -ENAMETOOLONG) /* too deep to be served; not for ever, if one above is renamed */
         return 0;
@@ -368,8 +366,7 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || path == NULL || path[0] == '\0')
         return TARGET_COLD;
-    if (path[0] == '/' && !(want & TARGET_MAKES) &&
-        (want & TARGET_ALIAS ? process_is_dead_end(path) : is_plainly_foreign(path)))
+    if (path[0] == '/' && !(want & (TARGET_MAKES | TARGET_ALIAS)) && is_plainly_foreign(path))
         return TARGET_COLD;
     return find(t, at, path, want);
 }

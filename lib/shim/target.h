@@ -13,6 +13,7 @@
 
 #include "names/names.h"
 #include "path/path.h"
+#include "shim/process.h"
 #include "shim/scratch.h"
 
 enum target_how {
@@ -48,6 +49,14 @@ struct target {
 /* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_HOT there
  * is nothing to give back. */
 int target_find(struct target *, int at, const char *path, unsigned want);
+/* The same with TARGET_ALIAS, but for absolute paths that were seen to lead nowhere (process.h): the only
+ * thing that a failed search outside all roots pays for. */
+static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
+{
+    if (path != NULL && path[0] == '/' && process_is_dead_end(path))
+        return TARGET_COLD;
+    return target_find(t, at, path, want | TARGET_ALIAS);
+}
 void target_done(struct target *);
 
 /* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a

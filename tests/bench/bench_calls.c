@@ -40,8 +40,14 @@ extern char **environ;
 struct functions {
     int (*stat)(const char *, struct stat *);
     int (*open)(const char *, int, ...);
+    int (*unlink)(const char *);
+    int (*rename)(const char *, const char *);
+    DIR *(*opendir)(const char *);
+    struct dirent *(*readdir)(DIR *);
+    int (*closedir)(DIR *);
 };
-static struct functions linked = {stat, open}, libc, *functions = &linked;
+static struct functions linked = {stat, open, unlink, rename, opendir, readdir, closedir}, libc,
+                        *functions = &linked;
 
 static char path[PATH_MAX], moved[PATH_MAX];
 static const char *hot, *many;
@@ -82,6 +88,28 @@ static void open_absent(unsigned number)
     must(functions->open(path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT, "open");
 }
 
+static void make_and_remove(unsigned number)
+{
+    int fd = functions->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    must(fd >= 0, "create");
+    close(fd);
+    must(functions->unlink(path) == 0, "unlink");
+}
+
+static void rename_to_and_fro(unsigned number)
+{
+    must(functions->rename(path, moved) == 0 && functions->rename(moved, path) == 0, "rename");
+}
+
+static void list_few(unsigned number)
+{
+    DIR *directory = functions->opendir(path);
+    must(directory != NULL, "opendir");
+    while (functions->readdir(directory) != NULL)
+        continue;
+    functions->closedir(directory);
+}
+
 static void create(unsigned number)
 {
     name(path, hot, "new-", serial + number);
@@ -114,13 +142,23 @@ static void list(unsigned number)
     closedir(directory);
 }
 
-static void start(unsigned number)
+static void start_program(const char *program, const char *word)
 {
-    char *words[] = {"true", NULL};
+    char *words[] = {(char *)program, "-e", (char *)word, NULL};
     pid_t child;
     int status;
-    must(posix_spawn(&child, "/bin/true", NULL, NULL, words, environ) == 0, "posix_spawn");
+    must(posix_spawn(&child, program, NULL, NULL, words, environ) == 0, "posix_spawn");
     must(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+}
+
+static void start_true(unsigned number)
+{
+    start_program("/bin/true", NULL);
+}
+
+static void start_test(unsigned number)
+{
+    start_program("/usr/bin/test", path);
 }
 
 static uint64_t now(void)
@@ -145,8 +183,14 @@ static void find_libc(void)
         errx(1, "libc.so.6 is not loaded");
     *(void **)&libc.stat = dlsym(handle, "stat");
     *(void **)&libc.open = dlsym(handle, "open");
-    if (libc.stat == NULL || libc.open == NULL)
-        errx(1, "libc.so.6 has no stat or open");
+    *(void **)&libc.unlink = dlsym(handle, "unlink");
+    *(void **)&libc.rename = dlsym(handle, "rename");
+    *(void **)&libc.opendir = dlsym(handle, "opendir");
+    *(void **)&libc.readdir = dlsym(handle, "readdir");
+    *(void **)&libc.closedir = dlsym(handle, "closedir");
+    for (size_t i = 0; i < sizeof libc / sizeof(void *); i++)
+        if (((void **)&libc)[i] == NULL)
+            errx(1, "libc.so.6 does not have all of them");
 }
 
 static int compare(const void *a, const void *b)
@@ -214,6 +258,13 @@ static void measure_cold(const char *cold)
     measure_pairs("outside, absolute: open and close", open_path);
     at(cold, "absent");
     measure_pairs("outside, absolute: open, ENOENT", open_absent);
+    at(cold, "new");
+    measure_pairs("outside, absolute: create, close and unlink", make_and_remove);
+    at(cold, "known");
+    snprintf(moved, sizeof moved, "%s/moved", cold);
+    measure_pairs("outside, absolute: two renames", rename_to_and_fro);
+    at(cold, ".");
+    measure_pairs("outside, absolute: list three names", list_few);
     must(chdir(cold) == 0, "chdir");
     at("", "known");
     measure_pairs("outside, relative: stat", stat_path);
@@ -246,6 +297,8 @@ int main(int argc, char **argv)
     measure_known(hot, "branch");
     measure_changes();
     measure("list a directory of many names", list, LISTINGS);
-    measure("start of /bin/true", start, STARTS);
+    measure("start of /bin/true", start_true, STARTS);
+    at(hot, "known");
+    measure("start of a test that a file is there", start_test, STARTS);
     return 0;
 }

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -24,6 +25,9 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 # Settings of the one who runs the tests that would change what the programs under test do.
 FOREIGN_ENVIRONMENT = re.compile(
     r"^(SHUNT_|LD_PRELOAD$|GIT_|MAKE|MFLAGS$|LS_COLORS$|BLOCK_SIZE$|DU_BLOCK_SIZE$|PYTEST_)")
+
+# A job in the background is started with SIGINT ignored, and would give that on to every program of the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def environment(**settings):

@@ -470,3 +470,20 @@ def test_nothing_is_said_of_programs_that_are_seen(shunt, root):
     script = f"cd {root}; echo hot >file; cat file; sh -c 'cat {root}/file'; {loader} /bin/cat {root}/file; ls"
     result = shunt.run(root, ["sh", "-c", script], keep=True)
     assert (result.check(), result.err) == ("hot\nhot\nhot\nfile\n", "")
+
+
+@unsanitized
+def test_a_cold_path_takes_little_stack(shunt, root, programs):
+    """A signal handler's stack may be small: less than 512 bytes are taken beside what the call itself takes."""
+    program = programs / "rough_stack"
+
+    def used(text):
+        return {name: int(size) for name, size in (line.split() for line in text.splitlines())}
+
+    native = used(run([program, "/etc/passwd"]).check())
+    shimmed = used(shunt("run", "--root", root, "--", program, "/etc/passwd").check())
+    added = {name: shimmed[name] - native[name] for name in native}
+    print(native, shimmed)
+    assert added.keys() == {"stat", "open", "access", "absent"}
+    assert max(added.values()) < 512, added
+    assert min(added.values()) > 0, "the calls did not go through the library"

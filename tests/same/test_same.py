@@ -4,7 +4,7 @@
 
 SHUNT_BUILD names the build directory (default: build/ of this repository), SHUNT_TEST_DIR a directory on the file
 system that is tested first. Of all cases each twenty-fifth is run in a place, by a user, with a placement, another one in
-each; SHUNT_SAME_EVERY=1 runs all of them everywhere. With SHUNT_SAME_MOUNTS=1 xfs and ext4 are mounted for it, too."""
+each; SHUNT_SAME_EVERY=1 runs all of them everywhere. The superuser has xfs, and ext4, mounted for it, too."""
 
 import contextlib
 import functools
@@ -72,7 +72,7 @@ def places():
     found = {"default": first}
     if type_of(first) != "tmpfs" and os.access("/dev/shm", os.W_OK) and type_of("/dev/shm") == "tmpfs":
         found["tmpfs"] = "/dev/shm"
-    for kind in ("xfs", "ext4") if "SHUNT_SAME_MOUNTS" in os.environ else ():
+    for kind in ("xfs", "ext4"):
         if not type_of(first).startswith(kind[:3]) and can_mount(kind):
             found[kind] = None
     return found

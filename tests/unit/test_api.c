@@ -15,6 +15,7 @@
 #include <ucontext.h>
 
 #include "base/sys.h"
+#include "leaks.h"
 #include "place.h"
 #include "union/marker.h"
 
@@ -54,7 +55,13 @@ static void union_init(void)
     errno = 77;
 }
 
-TestSuite(api, .init = union_init, .fini = place_finish, .timeout = 60);
+static void union_finish(void)
+{
+    place_finish();
+    leaks_none();
+}
+
+TestSuite(api, .init = union_init, .fini = union_finish, .timeout = 60);
 
 #define LINK(target, at) cr_assert_eq(symlink(target, place_path(at)), 0)
 
@@ -371,16 +378,17 @@ Test(api, threads)
 static struct stat synced[32];
 static unsigned synced_count;
 static long sync_answer;
+static unsigned sync_succeeds; /* before it fails */
 
 static void on_sync(int number, siginfo_t *info, void *context)
 {
     mcontext_t *machine = &((ucontext_t *)context)->uc_mcontext;
 #if defined(__x86_64__)
     int fd = (int)machine->gregs[REG_RDI];
-    machine->gregs[REG_RAX] = sync_answer;
+    machine->gregs[REG_RAX] = synced_count < sync_succeeds ? 0 : sync_answer;
 #else
     int fd = (int)machine->regs[0];
-    machine->regs[0] = (unsigned long)sync_answer;
+    machine->regs[0] = synced_count < sync_succeeds ? 0 : (unsigned long)sync_answer;
 #endif
     if (synced_count < sizeof synced / sizeof *synced)
         fstat(fd, &synced[synced_count++]);
@@ -447,6 +455,11 @@ Test(api, a_sync_that_fails)
     sync_answer = -EDQUOT;
     cr_assert_eq(sync_of("r/out"), -EDQUOT);
     cr_assert_eq(sync_of("r/out/x"), -EDQUOT);
+    sync_succeeds = 1;
+    cr_assert_eq(sync_of("r/out"), -EDQUOT);
+    assert_out_is_synced();
+    sync_succeeds = 1000;
+    cr_assert_eq(sync_of("r/out"), 0);
 }
 
 Test(api, syncs_nothing)

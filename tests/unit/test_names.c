@@ -272,6 +272,48 @@ Test(root, place_of_what_has_none)
     cr_assert_lt(names_place_of(&root, ends[0], text, &relative), 0);
 }
 
+/* Opens a directory whose whole path has `length` bytes, beneath `from`. */
+static int dig(const char *from, size_t length)
+{
+    int fd = place_open(from);
+    for (size_t at = strlen(place) + 1 + strlen(from); at < length;) {
+        char name[NAME_MAX + 1] = "";
+        size_t left = length - at - 1, step = left <= 200 ? left : left == 201 ? 199 : 200;
+        memset(name, 'd', step);
+        cr_assert(mkdirat(fd, name, 0755) == 0 || errno == EEXIST);
+        int below = openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        cr_assert(below >= 0, "%m");
+        close(fd);
+        fd = below;
+        at += 1 + step;
+    }
+    return fd;
+}
+
+static int place_at_depth(const char *from, size_t length)
+{
+    char text[PATH_MAX];
+    const char *relative = NULL;
+    int fd = dig(from, length);
+    int answer = names_place_of(&root, fd, text, &relative);
+    close(fd);
+    cr_assert(answer != 1 || relative == text + strlen(root.path) + 1);
+    return answer;
+}
+
+Test(root, place_of_a_deep_directory)
+{
+    const size_t deepest = PATH_MAX - NAME_MAX - 2; /* a slash, the longest name and the end still fit */
+    char command[3 * PATH_MAX];
+    cr_assert_eq(place_at_depth("r/a", deepest), 1);
+    cr_assert_eq(place_at_depth("r/a", deepest + 1), -ENAMETOOLONG);
+    cr_assert_eq(place_at_depth("r/a", PATH_MAX + 500), -ENAMETOOLONG);
+    cr_assert_eq(place_at_depth("run", deepest + 1), 0);
+    cr_assert_eq(place_at_depth("run", PATH_MAX + 500), 0, "it is not beneath the root, however deep");
+    snprintf(command, sizeof command, "rm -rf '%s/r/a' '%s/run'", place, place);
+    cr_assert_eq(system(command), 0);
+}
+
 /* Without a daemon. */
 
 static int each_never(void *context, uint64_t hash, const char *name, size_t length,

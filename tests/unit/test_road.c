@@ -442,6 +442,35 @@ Test(road, hostile_slots)
     cr_assert_eq(lane->answered, 0, "there was no tag to answer");
 }
 
+/* As many threads wait as may, for a name that one of them holds, say, who then tells how it went. */
+
+#define WAITERS 300
+
+static unsigned waiters_ended;
+
+static void *wait_long(void *unused)
+{
+    look_up("slow", 5 * CLOCK_SECOND);
+    __atomic_add_fetch(&waiters_ended, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+Test(road, a_notice_finds_a_lane_when_all_wait)
+{
+    struct road *memory = shared();
+    pthread_t threads[WAITERS];
+    for (int i = 0; i < WAITERS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, wait_long, NULL), 0);
+    for (unsigned before = 0, now = 0; now < 200 || now != before; now = lanes_of(memory, getpid())) {
+        before = now;
+        usleep(200000);
+    }
+    cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&waiters_ended, __ATOMIC_SEQ_CST), 0, "it waited for one that waits");
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* The end of a client. */
 
 static void be_a_client(void)

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "daemon.h"
@@ -21,7 +22,7 @@
 
 const struct verb verbs[] = {{0}};
 
-#define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = place_finish, .timeout = 60)
+#define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = tree_finish, .timeout = 60)
 
 ROOT_SUITE(roots);
 ROOT_SUITE(walk);
@@ -130,6 +131,17 @@ Test(roots, of_the_environment)
 
 /* What a node is called. */
 
+static const char *host_name;
+
+/* In libc's place; the host's own unless a test says otherwise. */
+int gethostname(char *to, size_t size)
+{
+    struct utsname machine;
+    uname(&machine);
+    snprintf(to, size, "%s", host_name ? host_name : machine.nodename);
+    return 0;
+}
+
 static const char *node_of(const char *given, const char *environment)
 {
     static struct daemon_options options;
@@ -164,15 +176,19 @@ Test(node, is_what_it_is_told)
 
 Test(node, else_the_hosts)
 {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    const char *node = node_of(NULL, NULL);
-    cr_assert(layout_node_is_valid(node, strlen(node)), "%s", node);
-    cr_assert_null(strchr(node, '.'));
-    host[strcspn(host, ".")] = '\0';
-    if (layout_node_is_valid(host, strlen(host)))
-        cr_assert_str_eq(node, host);
-    cr_assert_str_eq(node_of(NULL, ""), node);
+    static const char *const hosts[][2] = {{"n017", "n017"},     {"n017.cluster.example", "n017"},
+                                           {"-a_b c", "na_b-c"}, {"", "node"},
+                                           {".example", "node"}, {"\xc3\xa4", "n-"}};
+    char longest[LAYOUT_NODE_MAX + 10];
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        host_name = hosts[i][0];
+        cr_assert_str_eq(node_of(NULL, NULL), hosts[i][1]);
+        cr_assert_str_eq(node_of(NULL, ""), hosts[i][1]);
+    }
+    memset(longest, 'n', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    host_name = longest;
+    cr_assert_eq(strlen(node_of(NULL, NULL)), LAYOUT_NODE_MAX);
 }
 
 /* Other programs do without the shim. */
@@ -310,24 +326,33 @@ Test(walk, lists_what_it_walks)
     union_root_finish(&tree);
 }
 
-static int walk_as_another(void)
+static int walk_as_another(const char *expected)
 {
     if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
         return 99;
-    return strcmp(walked(".", 0), ".\nlocked -13\nout\nout/sub\npartial") != 0;
+    return strcmp(walked(".", 0), expected) != 0;
+}
+
+static void assert_walked_by_another(const char *expected)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(walk_as_another(expected));
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
 }
 
 Test(walk, says_what_it_could_not_see)
 {
-    int status;
     place_directory("r/locked/below");
     cr_assert_eq(chmod(place, 0755), 0);
     cr_assert_eq(chmod(place_path("r/locked"), 0), 0);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(walk_as_another());
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert_eq(status, 0);
+    assert_walked_by_another(".\nlocked -13\nout\nout/sub\npartial");
+    cr_assert_eq(chmod(place_path("r/locked"), 0311), 0);
+    assert_walked_by_another(".\nlocked\nout\nout/sub\npartial");
+    cr_assert_eq(chmod(place_path("r/locked"), 0755), 0);
+    assert_walked_by_another(".\nlocked\nlocked/below\nout\nout/sub\n");
 }
 
 /* Mirrors and orphans. */

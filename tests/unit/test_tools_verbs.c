@@ -13,7 +13,7 @@
 
 const struct verb verbs[] = {{0}};
 
-#define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = place_finish, .timeout = 60)
+#define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = tree_finish, .timeout = 60)
 
 ROOT_SUITE(export);
 ROOT_SUITE(fsck);
@@ -76,6 +76,15 @@ Test(export, only_says_what_it_would_do)
               "%s", heard_out.words);
 }
 
+Test(export, settles_nothing_that_it_only_looks_at)
+{
+    place_file("r/out/x", "of the trunk, and more");
+    cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_OK);
+    cr_assert(strstr(heard_out.words, "would export 2 files in 1 directory, 1 that lost a conflict"), "%s",
+              heard_out.words);
+    cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"), "not renamed");
+}
+
 Test(export, replaces_nothing)
 {
     place_file("r/out/x", "of the trunk, and more");
@@ -93,6 +102,7 @@ Test(export, loses_no_orphan)
     cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
     cr_assert(strstr(heard_error.words, GONE " holds 2 files of a directory that is gone: "), "%s",
               heard_error.words);
+    cr_assert_eq(heard_lines(heard_error.words), 1, "and does not complain of .shunt");
     cr_assert(place_has("r/out/x") && place_has("r/.shunt/b/n1.1/" GONE "/5/b"));
     cr_assert_eq(place_count("r/.shunt/session"), 0, "it is let go of again");
 }
@@ -258,6 +268,10 @@ Test(verbs, where_in_several_roots)
     cr_assert_eq(run(&the_where, "out/z out/t"), STATUS_FAILED);
     cr_assert_eq(heard_lines(heard_out.words), 1);
     cr_assert_eq(run(&the_where, ""), STATUS_USAGE);
+    cr_assert_eq(symlink("sub", place_path("r/out/to-sub")), 0);
+    cr_assert_eq(run(&the_where, "out/to-sub out/to-sub/"), STATUS_OK);
+    snprintf(expected, sizeof expected, "%s\n%s\n", place_path("r/out/to-sub"), place_path("r/out/sub"));
+    cr_assert_str_eq(heard_out.words, expected, "a slash means what it leads to");
 }
 
 Test(verbs, ls_shows_the_union)
@@ -319,6 +333,7 @@ Test(verbs, fsck_of_what_is_no_root)
 {
     place_directory("plain");
     cr_assert_eq(run(&the_fsck, "--repair ../plain"), 2);
+    cr_assert(strstr(heard_error.words, "is no root"), "%s", heard_error.words);
     cr_assert_not(place_has("plain/.shunt"), "a plain directory stays one");
     cr_assert_eq(run(&the_fsck, "--restore --delete ."), STATUS_USAGE);
     cr_assert_eq(run(&the_fsck, ""), STATUS_USAGE);

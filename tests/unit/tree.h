@@ -5,6 +5,7 @@
 /* A root with two branches for the tests of the tools: made without shunt, looked at with its own rooms. */
 
 #include "base/sys.h"
+#include "leaks.h"
 #include "mirrors.h"
 #include "place.h"
 #include "session/session.h"
@@ -40,6 +41,12 @@ static inline void tree_init(void)
     place_file("r/out/t", "trunk");
     place_file("r/.shunt/b/n1.1/" OUT "/0/x", "one");
     place_file("r/.shunt/b/n2.1/" OUT "/3/y", "two");
+}
+
+static inline void tree_finish(void)
+{
+    place_finish();
+    leaks_none();
 }
 
 /* Two files of a directory that is gone. */
