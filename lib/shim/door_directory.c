@@ -26,7 +26,8 @@ static DIR *not_a_directory(int at, const char *path)
     int saved = errno;
     int how = saved == ENOENT ? target_find_alias(&t, at, path, TARGET_FOLLOW) : TARGET_COLD;
     if (how == TARGET_HOT) {
-        saved = target_is_away(&t) ? ENOTDIR : ENOENT;
+        int code = target_settled(&t);
+        saved = code != 0 ? -code : target_is_away(&t) ? ENOTDIR : ENOENT;
         target_done(&t);
     } else if (how < 0) {
         saved = -how;

@@ -221,11 +221,24 @@ char *const *exec_carry(char *const environment[], char **to, char *texts)
     return to;
 }
 
+int exec_error(int at, const char *path, int error)
+{
+    struct target t;
+    if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots())
+        return error;
+    int how = target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
+    if (how == TARGET_HOT)
+        target_done(&t);
+    return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
+}
+
 DOOR int execve(const char *path, char *const arguments[], char *const environment[])
 {
     DOOR_LAUNDER(path);
     exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
-    return real.execve(path, arguments, EXEC_CARRY(environment));
+    real.execve(path, arguments, EXEC_CARRY(environment));
+    errno = exec_error(AT_FDCWD, path, errno);
+    return -1;
 }
 
 DOOR int execv(const char *path, char *const arguments[])
@@ -236,7 +249,9 @@ DOOR int execv(const char *path, char *const arguments[])
 DOOR int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     exec_prepare_along_path(file, AT_FDCWD, arguments);
-    return real.execvpe(file, arguments, EXEC_CARRY(environment));
+    real.execvpe(file, arguments, EXEC_CARRY(environment));
+    errno = exec_error(AT_FDCWD, file, errno);
+    return -1;
 }
 
 DOOR int execvp(const char *file, char *const arguments[])
@@ -254,7 +269,9 @@ DOOR int execveat(int at, const char *path, char *const arguments[], char *const
 {
     DOOR_LAUNDER(path);
     exec_prepare(at, path, AT_FDCWD, arguments);
-    return real.execveat(at, path, arguments, EXEC_CARRY(environment), flags);
+    real.execveat(at, path, arguments, EXEC_CARRY(environment), flags);
+    errno = exec_error(at, path, errno);
+    return -1;
 }
 
 /* The arguments of a variadic exec as a vector on the stack. */

@@ -16,6 +16,9 @@ void exec_promote(int at, const char *path, int directory);
 /* The same for all that execvp may find along PATH. */
 void exec_promote_along_path(const char *file, int directory);
 
+/* What an exec that failed with `error` (positive) says of that path: where the kernel missed its parent, a
+ * file in a branch may have been in the way, ENOTDIR. */
+int exec_error(int at, const char *path, int error);
 /* Promotes, and warns of a program that the shim will not be in (program.h). Keeps errno. */
 void exec_prepare(int at, const char *path, int directory, char *const arguments[]);
 void exec_prepare_along_path(const char *file, int directory, char *const arguments[]);

@@ -237,6 +237,7 @@ DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
     if (code == 0) {
         exec_prepare(plan.directory, path, plan.directory, arguments);
         code = real.posix_spawn(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        code = exec_error(plan.directory, path, code);
     }
     plan_finish(&plan);
     return code;
@@ -252,6 +253,7 @@ DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file,
     if (code == 0) {
         exec_prepare_along_path(file, plan.directory, arguments);
         code = real.posix_spawnp(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        code = exec_error(plan.directory, file, code);
     }
     plan_finish(&plan);
     return code;

@@ -95,6 +95,17 @@ static int rmdir_directory(struct target *t, const struct statx *stat)
     return code;
 }
 
+/* The trunk has no directory of that name; a file in a branch, unless it is just being removed, is none. */
+static int rmdir_no_directory(struct target *t)
+{
+    int code = target_settled(t);
+    if (code != 0)
+        return code;
+    if (!target_is_away(t))
+        return rmdir_real(t);
+    return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
+}
+
 int operate_rmdir(struct target *t)
 {
     struct statx stat;
@@ -106,10 +117,8 @@ int operate_rmdir(struct target *t)
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code =
             dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(rmdir_directory(t, &stat));
-    else if (target_is_away(t))
-        code = target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
     else
-        code = rmdir_real(t);
+        code = rmdir_no_directory(t);
     target_done(t);
     return code;
 }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""A program for Node.js and one for Java: what their libraries offer for files, with the calls they make of their own."""
+"""A program for Node.js and one for Java: what their libraries offer for files, by the calls that they choose."""
 
 from suite import HERE, Suite, script
 
 
 def java(place):
     # Its own temporary files and its performance data stay out of what is compared.
-    program = HERE / "Files.java"
+    program = HERE / "FileProgram.java"
     return ["java", "-XX:-UsePerfData", f"-Djava.io.tmpdir={place.root}", f"-Dprogram={program}", program]
 
 

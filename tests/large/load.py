@@ -12,8 +12,8 @@ from suite import HERE, Suite
 COUNTS = re.compile(r"^\s*(\d+) (created|read|appended|deleted)|(Creation alone|Mixed with transactions|Deletion alone)"
                     r": (\d+) files|(\d+\.\d+) megabytes (read|written)")
 POSTMARK = (("postmark", "set number 2000\nset transactions 6000\nset size 500 9000\n"),
-            ("postmark-subdirectories", "set number 3000\nset transactions 4000\nset subdirectories 40\nset size 10 4000\n"
-             "set buffering false\n"))
+            ("postmark-subdirectories", "set number 3000\nset transactions 4000\nset subdirectories 40\n"
+             "set size 10 4000\nset buffering false\n"))
 DBENCH = (("dbench", 2, []), ("dbench-xattr-sync", 2, ["--xattr", "--sync-dir", "--fsync"]))
 SECONDS = 5
 

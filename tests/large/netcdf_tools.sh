@@ -10,7 +10,8 @@ kinds='classic 64-bit-offset 64-bit-data netCDF-4 netCDF-4-classic'
 describe() {
     awk -v times="$1" 'BEGIN {
         print "netcdf field {\ndimensions:\n  time = UNLIMITED ;\n  lat = 18 ;\n  lon = 36 ;\nvariables:"
-        print "  double time(time) ;\n    time:units = \"hours\" ;\n  float t(time, lat, lon) ;\n    t:long_name = \"a field\" ;"
+        print "  double time(time) ;\n    time:units = \"hours\" ;"
+        print "  float t(time, lat, lon) ;\n    t:long_name = \"a field\" ;"
         print "  int n(lat, lon) ;\n  // global attributes:\n    :title = \"a file of a test\" ;\ndata:"
         printf "  time = "
         for (i = 0; i < times; i++) printf "%s%d", i ? ", " : "", i * 6

@@ -34,5 +34,5 @@ def outcomes(place, ended):
 
 def suites():
     return [Suite(f"{module}{'-as-nobody' if as_nobody else ''}", functools.partial(command, module), outcomes, "tests",
-                  as_nobody=as_nobody)
+                  as_nobody=as_nobody, refused=module == "test_subprocess" and not as_nobody)
             for module in MODULES for as_nobody in (False, True)]

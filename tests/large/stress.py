@@ -23,6 +23,7 @@ STRESSORS = (
 WITHOUT_FILES = {"access", "chdir", "dir", "getdent", "fcntl", "fstat", "mknod", "mmapfork", "symlink"}
 AS_NOBODY_TOO = {"chmod", "chown", "dentry", "dirdeep", "filename", "link", "rename", "utime"}
 
+COMPLAINT = re.compile(r"stress-ng: (fail|error|warn):")
 ENOUGH = 300  # seconds, after which stress-ng itself gives up, and has not done what was asked
 
 
@@ -39,7 +40,7 @@ def done(name, text):
 
 def outcomes(name, operations, place, ended):
     text = ended.out + ended.err
-    complaints = {re.sub(r"\[\d+\] ", "", line) for line in text.splitlines() if re.match(r"stress-ng: (fail|error|warn):", line)}
+    complaints = {re.sub(r"\[\d+\] ", "", line) for line in text.splitlines() if COMPLAINT.match(line)}
     some = "all" if done(name, text) >= operations else done(name, text)
     return [f"{some} of {operations} operations", *sorted(complaints)]
 

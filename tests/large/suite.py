@@ -59,7 +59,8 @@ def lines_printed(place, ended):
 class Suite:
     """A command that is run in the root, and what two runs of it must agree on besides what they leave there.
 
-    `redirects`: a run under shunt in which no file was born in a branch shows nothing, and fails."""
+    `redirects`: a run under shunt in which no file was born in a branch shows nothing, and fails.
+    `refused`: some of its processes become another user, whom the library refuses with a word on standard error."""
 
     name: str
     command: Callable[[Place], list]
@@ -67,6 +68,7 @@ class Suite:
     unit: str = "lines"
     as_nobody: bool = False
     redirects: bool = True
+    refused: bool = False
     any_content: tuple = ()  # patterns of paths that may differ in size and content
     timeout: int = 600
     settings: dict = field(default_factory=dict)
@@ -160,7 +162,7 @@ class Account:
 
 
 def account(suite, place, ended):
-    said = [line for line in ended.err.splitlines() if line.startswith("shunt: ")]
+    said = [] if suite.refused else [line for line in ended.err.splitlines() if line.startswith("shunt: ")]
     lines = [f"exit status {ended.status}", *said, *suite.outcomes(place, ended)]
     lines = [line.replace(str(place.above), "ABOVE") for line in lines]
     left = tree.described(place.root, suite.any_content)

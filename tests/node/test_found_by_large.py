@@ -8,9 +8,9 @@ PYTHON = "/usr/bin/python3"
 
 # The daemon hears of a removal after the call has returned. What is known of the name until then must not be believed.
 AFTER_REMOVAL = r"""
-import errno, os
+import ctypes, errno, os, socket
 
-ROUNDS = 50
+ROUNDS = 10
 
 def outcome(call, *words):
     try:
@@ -30,6 +30,11 @@ def bring(name):
     create("../../outside")
     os.rename("../../outside", name)
 
+def resolve(name):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.realpath(os.fsencode(name), ctypes.create_string_buffer(8192)) == 0:
+        raise OSError(ctypes.get_errno(), "realpath")
+
 CALLS = {
     "create": create,
     "bring in": bring,
@@ -42,6 +47,14 @@ CALLS = {
     "fifo": os.mkfifo,
     "truncate": lambda name: os.truncate(name, 0),
     "read": os.readlink,
+    "resolve": resolve,
+    "enter": os.chdir,
+    "run": lambda name: os.waitpid(os.posix_spawn(name, [name], {}), 0),
+    "name again": lambda name: os.link(name, "elsewhere"),
+    "rename onto": lambda name: os.rename(name, "other"),
+    "listen": lambda name: socket.socket(socket.AF_UNIX).bind(name),
+    "change": lambda name: os.chmod(name, 0o600),
+    "attribute": lambda name: os.setxattr(name, "user.x", b"x"),
     "list": os.listdir,
     "remove": os.rmdir,
 }

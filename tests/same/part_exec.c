@@ -59,6 +59,7 @@ static void make_programs(const char *plugin)
     script("plain", 0644, "#!/bin/sh\necho not reached\n");
     script("environment", 0755, "#!/bin/sh\necho \"environment $SAME\"; cat ../file ../absent 2>/dev/null\n");
     script("writer", 0755, "#!/bin/sh\nset -e; echo by script >../bare/by-script; cat ../bare/by-script\n");
+    script("untouched", 0755, "#!/bin/sh\necho not reached\n");
     make_file("nested", 0755, NULL, 0);
     FILE *nested = fopen("nested", "w");
     fprintf(nested, "#!%s/bin/shell\necho \"nested $0 $*\"\n", fixture.work);
@@ -154,10 +155,13 @@ static long run_by(enum exec_way way, const char *path)
 }
 
 static const char *const programs[] = {
-    "echo",           "script",         "with-argument",   "spaced",      "no-line",
-    "no-interpreter", "empty",          "plain",           "environment", "nested",
-    "twice",          "link-to-script", "dangling",        "directory",   "absent",
-    "script/",        "script/x",       "shell/../script", "writer",
+    "echo",     "script",      "with-argument",
+    "spaced",   "no-line",     "no-interpreter",
+    "empty",    "plain",       "environment",
+    "nested",   "twice",       "link-to-script",
+    "dangling", "directory",   "absent",
+    "script/",  "script/x",    "shell/../script",
+    "writer",   "untouched/x", "untouched/../script",
 };
 
 static void exec_all(void)
