@@ -137,6 +137,8 @@ static void warn_along_path(const char *file, int directory, char *const argumen
 
 void exec_prepare(int at, const char *path, int directory, char *const arguments[])
 {
+    if (!process_has_roots() || !process_can_read(path))
+        return;
     exec_promote(at, path, directory);
     program_warn(at, path, directory, arguments);
 }

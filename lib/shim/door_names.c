@@ -25,7 +25,7 @@ DOOR int unlink(const char *path)
 static bool ends_in_dots(const char *path)
 {
     struct path_parts parts;
-    if (path == NULL)
+    if (!process_can_read(path) || strnlen(path, PATH_MAX) == PATH_MAX)
         return false;
     path_split(&parts, path);
     return parts.last == PATH_DOTS;
@@ -128,7 +128,7 @@ static int first_error(int from_at, const char *from, int error)
     drop(&side);
     if (code < 0 || code == TARGET_HOT)
         return code < 0 ? code : error;
-    code = from == NULL ? -EFAULT : from[0] == '\0' ? -ENOENT : target_outside(from_at, from);
+    code = !process_can_read(from) ? -EFAULT : from[0] == '\0' ? -ENOENT : target_outside(from_at, from);
     return code == 0 || code == -EBUSY || code == -ENAMETOOLONG ? error : code;
 }
 
@@ -220,7 +220,7 @@ DOOR int symlink(const char *text, const char *path)
 {
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
-    if (text == NULL || *text == '\0')
+    if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return real.symlink(text, path); /* the kernel looks at the text first */
     return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.symlink(text, path),
                           operate_make(&t, S_IFLNK, 0, text));
@@ -230,7 +230,7 @@ DOOR int symlinkat(const char *text, int at, const char *path)
 {
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
-    if (text == NULL || *text == '\0')
+    if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return real.symlinkat(text, at, path);
     return (int)DOOR_PATH(at, path, TARGET_MAKES, real.symlinkat(text, at, path),
                           operate_make(&t, S_IFLNK, 0, text));

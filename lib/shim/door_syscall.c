@@ -161,13 +161,14 @@ enum {
     CALL_FILE_SETATTR,
 };
 
-/* fchmodat2 knows what fchmodat does not: an empty path. */
+/* fchmodat2 knows what fchmodat does not: an empty path, also of a descriptor opened with O_PATH. */
 static long change_mode(const long a[6])
 {
-    if ((I(3) & AT_EMPTY_PATH) && P(1) != NULL && P(1)[0] == '\0' && I(0) != AT_FDCWD)
-        return I(3) & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) ? door_answer(-EINVAL)
-                                                             : fchmod(I(0), (mode_t)a[2]);
-    return fchmodat(I(0), P(1), (mode_t)a[2], I(3) & ~AT_EMPTY_PATH);
+    bool is_empty = (I(3) & AT_EMPTY_PATH) && process_can_read(P(1)) && P(1)[0] == '\0';
+    if (!is_empty)
+        return fchmodat(I(0), P(1), (mode_t)a[2], I(3) & ~AT_EMPTY_PATH);
+    long code = real.syscall(CALL_FCHMODAT2, a[0], a[1], a[2], a[3]);
+    return code == 0 ? (directory_follow(I(0), "", AT_EMPTY_PATH), 0) : code;
 }
 
 static long meta_call(long number, const long a[6], bool *known)

@@ -279,11 +279,11 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
 /* What the kernel says of two paths before it looks at any of them. */
 static int check_words(const char *from, const char *to)
 {
-    if (from == NULL)
+    if (!process_can_read(from))
         return -EFAULT;
     if (from[0] == '\0')
         return -ENOENT;
-    return to == NULL ? -EFAULT : to[0] == '\0' ? -ENOENT : 0;
+    return !process_can_read(to) ? -EFAULT : to[0] == '\0' ? -ENOENT : 0;
 }
 
 /* The mount through which the parent of what is not ours is reached. */
@@ -291,6 +291,8 @@ static uint64_t mount_outside(const struct side *side, char *text)
 {
     struct path_parts parts;
     struct statx stat;
+    if (strnlen(side->path, PATH_MAX) == PATH_MAX)
+        return 0;
     path_split(&parts, side->path);
     if (parts.parent_length > PATH_MAX - 2)
         return 0;
@@ -355,6 +357,16 @@ static int stat_side(struct side *from, int flags, struct statx *stat)
                      stat);
 }
 
+/* A link from another mount; one that is read-only says that first. */
+static int across_error(int at, const char *path, char *text)
+{
+    struct path_parts parts;
+    path_split(&parts, path);
+    memcpy(text, path, parts.parent_length);
+    strcpy(text + parts.parent_length, ".");
+    return SYS4(SYS_faccessat2, at, text, W_OK, 0) == -EROFS ? -EROFS : -EXDEV;
+}
+
 static int link_once(struct side *from, struct side *to_side, int flags)
 {
     struct target *to = &to_side->target;
@@ -368,7 +380,7 @@ static int link_once(struct side *from, struct side *to_side, int flags)
     if (code == 0 && to->slash)
         code = -ENOENT;
     if (code == 0 && from->hot && is_across(from, to_side))
-        code = -EXDEV;
+        code = across_error(to->at, to->path, to->scratch->text[0]);
     if (code == 0 && S_ISDIR(stat.stx_mode)) /* the kernel refuses, and says why */
         code = sys_linkat(from->at, from->path, to->at, to->path, flags);
     else if (code == 0)
@@ -387,13 +399,15 @@ static int link_out(struct side *from_side, const struct side *to, int flags)
 {
     struct target *from = &from_side->target;
     struct statx stat;
-    int code = to->path == NULL ? -EFAULT : stat_of(from, &stat);
+    int code = !process_can_read(to->path) ? -EFAULT : stat_of(from, &stat);
     if (code == 0)
         code = to->path[0] == '\0' ? -ENOENT : target_outside(to->at, to->path);
     if (code != 0)
         return code == -EBUSY ? -EEXIST : code;
     if (is_across(from_side, to))
-        return sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 ? -EEXIST : -EXDEV;
+        return sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0
+                   ? -EEXIST
+                   : across_error(to->at, to->path, from->scratch->text[0]);
     return (int)TARGET_CALL(
         from, sys_linkat(from->real_at, from->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
 }

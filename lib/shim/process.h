@@ -16,6 +16,7 @@
 
 #define PROCESS_FOREIGN 256
 #define PROCESS_DEAD_ENDS 256
+#define PROCESS_PAGES 256
 
 struct process {
     unsigned count; /* of roots; 0: the shim is out of the way */
@@ -25,6 +26,7 @@ struct process {
     uint64_t
         foreign[PROCESS_FOREIGN]; /* directories that were seen not to be under a root, as one word each */
     uint64_t dead_ends[PROCESS_DEAD_ENDS]; /* paths that were seen to reach no root, likewise */
+    uintptr_t readable[PROCESS_PAGES];     /* addresses of pages that could be read when a path was there */
     uint32_t names_made;                   /* counts what this process did that can make an alias of a root */
 };
 
@@ -43,6 +45,17 @@ static inline bool process_has_roots(void)
         return false;
     names_process_check(process.roots, process.count);
     return true;
+}
+
+/* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
+ * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page; of one that is taken away
+ * later the answer is out of date. */
+bool process_ask_readable(const void *at);
+static inline bool process_can_read(const void *at)
+{
+    uintptr_t page = (uintptr_t)at & ~(uintptr_t)4095;
+    return __builtin_expect(process.readable[page / 4096 % PROCESS_PAGES] == page && page != 0, 1) ||
+           process_ask_readable(at);
 }
 
 /* Was this directory seen to lie under no root? One word holds it, so a torn read cannot lie. Forgotten when

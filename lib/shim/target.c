@@ -168,8 +168,10 @@ int target_outside(int at, const char *path)
 {
     struct path_parts parts;
     struct statx stat;
-    struct scratch *scratch = scratch_take();
-    if (scratch == NULL)
+    struct scratch *scratch;
+    if (strnlen(path, PATH_MAX) == PATH_MAX)
+        return -ENAMETOOLONG;
+    if ((scratch = scratch_take()) == NULL)
         return -ENOMEM;
     path_split(&parts, path);
     int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG
@@ -348,6 +350,8 @@ __attribute__((noinline)) static int find(struct target *t, int at, const char *
 {
     t->scratch = NULL;
     t->again = 0;
+    if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
+        return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
     int how = TARGET_COLD;
     if (want & TARGET_MAKES)
@@ -364,7 +368,7 @@ __attribute__((noinline)) static int find(struct target *t, int at, const char *
 /* The common path: no buffer, no system call. */
 int target_find(struct target *t, int at, const char *path, unsigned want)
 {
-    if (!process_has_roots() || path == NULL || path[0] == '\0')
+    if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_COLD;
     if (path[0] == '/' && !(want & (TARGET_MAKES | TARGET_ALIAS)) && is_plainly_foreign(path))
         return TARGET_COLD;

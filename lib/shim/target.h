@@ -53,7 +53,7 @@ int target_find(struct target *, int at, const char *path, unsigned want);
  * thing that a failed search outside all roots pays for. */
 static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
-    if (path != NULL && path[0] == '/' && process_is_dead_end(path))
+    if (process_can_read(path) && path[0] == '/' && process_is_dead_end(path))
         return TARGET_COLD;
     return target_find(t, at, path, want | TARGET_ALIAS);
 }

@@ -150,7 +150,7 @@ class Account:
 
     def __str__(self):
         if self.unit == "tests":
-            kinds = collections.Counter(line.rpartition(": ")[2].split()[0] for line in self.lines[1:])
+            kinds = collections.Counter((line.partition(": ")[2].split() or ["?"])[0] for line in self.lines[1:])
             return ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
         if len(self.lines) == 2 and not self.left:
             return self.lines[1]

@@ -77,7 +77,8 @@ static void tell_meeting(int listener, const struct sockaddr_un *address, sockle
     socklen_t said_length = sizeof said;
     memset(&said, 0, sizeof said);
     if (getsockname(listener, (struct sockaddr *)&said, &said_length) == 0)
-        detail(" named as it was %s", strcmp(said.sun_path, address->sun_path) == 0 ? "said" : "not said");
+        detail(" named as it was %s",
+               strncmp(said.sun_path, address->sun_path, sizeof said.sun_path) == 0 ? "said" : "not said");
     int caller = socket(AF_UNIX, SOCK_STREAM, 0);
     if (listen(listener, 1) == 0)
         detail(" reached %d", connect(caller, (const struct sockaddr *)address, length));

@@ -119,7 +119,7 @@ static const struct part {
     {"doors", part_doors},         {"spawn", part_spawn},         {"notify", part_notify},
     {"locks", part_locks},         {"semantics", part_semantics}, {"kinds", part_kinds},
     {"follow", part_follow},       {"refused", part_refused},     {"aliases", part_aliases},
-    {"users", part_users},
+    {"users", part_users},         {"wild", part_wild},
 };
 
 static bool is_wanted(const char *name, char **wanted)

@@ -75,3 +75,4 @@ void part_aliases(void);
 void part_follow(void);
 void part_refused(void);
 void part_users(void);
+void part_wild(void);
