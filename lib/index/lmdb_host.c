@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/owner.h"
 #include "base/sys.h"
 
 #define LMDB_ARENA (256 * 1024)
@@ -79,6 +80,7 @@ void *lmdb_host_mmap(void *at, size_t size, int protection, int flags, int fd, o
 int lmdb_host_munmap(void *at, size_t size);
 ssize_t lmdb_host_pread(int fd, void *to, size_t size, off_t offset);
 off_t lmdb_host_lseek(int fd, off_t offset, int whence);
+pid_t lmdb_host_getpid(void);
 void *lmdb_host_malloc(size_t size);
 void *lmdb_host_calloc(size_t count, size_t size);
 void *lmdb_host_realloc(void *old, size_t size);
@@ -141,6 +143,12 @@ off_t lmdb_host_lseek(int fd, off_t offset, int whence)
 {
     const struct lmdb_file *file = file_of(fd);
     return is_inherited(fd) && file != NULL ? (off_t)file->size : answer(SYS3(SYS_lseek, fd, offset, whence));
+}
+
+/* In a reader slot it says how long the reader lives. */
+pid_t lmdb_host_getpid(void)
+{
+    return owner_pid();
 }
 
 /* LMDB closes when an open fails half way; lmdb_close_files does it for all. */

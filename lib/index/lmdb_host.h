@@ -5,7 +5,7 @@
 /* The system that LMDB sees when it lives in somebody else's process.
  *
  * The build renames in a copy of liblmdb.a the few libc functions with which LMDB could meet the application
- * (open, close, fcntl, mmap, the malloc family, and what a fork child's inherited files want) to
+ * (open, close, fcntl, mmap, the malloc family, what a fork child's inherited files want, and getpid) to
  * lmdb_host_NAME; lmdb_host.c answers them. Reasons, each of which was seen to lose data or hang before:
  *   - an application that closes all its descriptors would close LMDB's, with them the record locks that keep
  * its reader slots, and the next writer would recycle pages under a reader. Here LMDB's record locks are not

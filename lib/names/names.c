@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "base/clock.h"
+#include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "path/path.h"
@@ -93,6 +94,7 @@ int names_process_init(void)
         return code;
     names_process_page = page;
     *names_process_page = 1;
+    owner_is_me();
     return 0;
 }
 
@@ -113,6 +115,7 @@ void names_process_is_new(struct names_root *roots, unsigned count)
     uint64_t before = sys_block_signals();
     for (unsigned i = 0; i < count && *names_process_page == 0; i++)
         set_apart(&roots[i]);
+    owner_is_me();
     *names_process_page = 1;
     sys_set_signals(before);
 }

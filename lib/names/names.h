@@ -45,7 +45,8 @@ int names_process_init(void);
 /* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a
  * vfork child, which shares its parent's. NULL before names_process_init. */
 extern uint32_t *names_process_page;
-/* In a new child: what it inherited is its parent's. */
+/* In a new child: what it inherited is its parent's. To be called before it makes vfork children of its own,
+ * for which it would be taken else. */
 void names_process_is_new(struct names_root *roots, unsigned count);
 /* Is this a process that was forked since? Call at the start of every operation. */
 static inline void names_process_check(struct names_root *roots, unsigned count)

@@ -12,6 +12,7 @@
 
 #include "base/apart.h"
 #include "base/clock.h"
+#include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "request/road.h"
@@ -123,7 +124,7 @@ int request_attach(struct request_road **to, const char *run_dir)
         return code;
     }
     mine->road = road;
-    mine->owner = sys_getpid();
+    mine->owner = owner_pid();
     *to = mine;
     return 0;
 }
@@ -132,7 +133,7 @@ int request_inherit(struct request_road *mine)
 {
     memset(mine->held, 0, sizeof mine->held);
     mine->given = mine->wanting = 0;
-    mine->owner = sys_getpid();
+    mine->owner = owner_pid();
     return road_is_alive(mine->road) ? 0 : -EHOSTDOWN;
 }
 

@@ -4,6 +4,7 @@
 #include "shim/process.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,6 +37,12 @@ static const char *node_name(void)
     return layout_node_is_valid(host, strlen(host)) ? host : "node";
 }
 
+/* A child of fork is told who it is at once: a shell's first call may be one of a vfork child of its own. */
+static void in_child(void)
+{
+    process_has_roots();
+}
+
 /* A root that does not exist is none: native calls say so themselves. */
 static void add_root(const char *text, size_t length)
 {
@@ -50,7 +57,7 @@ static void add_roots(const char *roots)
 {
     process.roots = sys_mmap(NULL, NAMES_ROOTS * sizeof(struct names_root), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (sys_is_error(process.roots) || names_process_init() != 0)
+    if (sys_is_error(process.roots) || names_process_init() != 0 || pthread_atfork(NULL, NULL, in_child) != 0)
         return;
     while (*roots != '\0') {
         const char *end = strchrnul(roots, ':');

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""What a directory asks of its mirrors, and what tools make of it: syncs, permissions, access control lists, paths that
+the kernel tells, mounts, and who it is that asks."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from conftest import redirected_files, run
+from test_failures import (IS_SUPERUSER, NOBODY, PYTHON, Session, mounts, run_base, session, started,  # noqa: F401: fixtures
+                           wait_until)
+
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--"]
+
+
+# fsync of a directory
+
+SYNC = "import os, sys; fd = os.open(sys.argv[2], os.O_RDONLY); getattr(os, sys.argv[1])(fd)"
+
+
+class Trace:
+    """What the daemon syncs while a command runs: the paths, below the root."""
+
+    def __init__(self, started, area):  # noqa: F811
+        self.started, self.log = started, area / "trace"
+
+    def __call__(self, *command):
+        self.log.write_text("")
+        with tempfile.TemporaryFile() as said:
+            trace = subprocess.Popen(["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,syncfs", "-o", self.log,
+                                      "-p", str(self.started.daemon())], stderr=said)
+            wait_until(lambda: b"attached" in os.pread(said.fileno(), 4096, 0) or trace.poll() is not None)
+            assert trace.poll() is None, os.pread(said.fileno(), 4096, 0)
+            self.started.exec(*command).check()
+            trace.send_signal(signal.SIGINT)
+            trace.wait()
+        paths = re.findall(r"sync\(\d+<([^>]*)>", self.log.read_text())
+        return sorted(os.path.relpath(path, self.started.root) for path in paths)
+
+
+@pytest.fixture
+def trace(started, area):  # noqa: F811
+    return Trace(started, area)
+
+
+@pytest.mark.parametrize("call", ["fsync", "fdatasync"])
+def test_fsync_of_a_directory_reaches_its_mirrors(started, trace, call):  # noqa: F811
+    started.exec("sh", "-c", "mkdir out/sub; touch out/a out/sub/b", cwd=started.root).check()
+    leaf, = (os.path.dirname(file) for file in redirected_files(started.root) if file.endswith("/a"))
+    leaf = os.path.relpath(leaf, started.root)
+    assert trace(PYTHON, "-c", SYNC, call, started.root / "out") == [os.path.dirname(leaf), leaf]
+    assert trace(PYTHON, "-c", SYNC, call, started.root) == []
+    assert trace(PYTHON, "-c", SYNC, call, started.root / "out" / "a") == []
+
+
+# Directories that a mirror cannot equal
+
+PREPARE = """
+mkdir others group own read-only listed sticky
+chmod 0777 others
+chmod 02755 own
+mkdir read-only/inner; touch read-only/file; chmod 0555 read-only
+setfacl -d -m u:42:rwx,g::r-x,o::--- listed; setfacl -m u:42:rx listed
+chmod 01777 sticky
+touch others/theirs sticky/theirs group/theirs
+chmod 0666 */theirs
+"""
+
+# Of root, of the user, and of a group in which he is not.
+OWN = f"""
+chown {NOBODY}:{NOBODY} . own read-only read-only/* listed; chmod 02755 own
+chown {NOBODY}:4321 group
+"""
+
+# stderr of a shell names the line; only the reason is compared
+USE = r"""
+attempt() { "$@" >/dev/null 2>said && echo "done: $*" || echo "$(sed 's/.*: //' said): $*"; }
+look() { LC_ALL=C stat -c "%n %A %U %G %h %F" "$@" 2>/dev/null; }
+for mask in 022 077 002; do
+    umask $mask
+    for in in others group own read-only listed sticky; do
+        attempt sh -c "echo text >$in/made-$mask"
+        attempt touch $in/touched-$mask
+        attempt mkdir $in/dir-$mask
+        attempt touch $in/dir-$mask/inner
+        attempt mknod $in/node-$mask p
+        look $in $in/made-$mask $in/touched-$mask $in/dir-$mask $in/dir-$mask/inner $in/node-$mask
+    done
+done
+for in in others group own read-only listed sticky; do
+    attempt mv own/touched-022 $in/moved
+    attempt ln own/made-022 $in/linked
+    attempt sh -c "cat $in/theirs"
+    attempt sh -c "echo >>$in/theirs"
+    attempt mv $in/theirs $in/renamed
+    attempt mv $in/renamed own/renamed-$in
+    attempt rm $in/theirs
+    attempt chmod 600 $in/made-077
+    attempt chmod 700 $in
+    attempt chgrp 4321 $in
+    attempt touch $in/late
+    look $in $in/*
+    attempt mv $in/moved own/touched-022
+done
+find listed | sort | xargs getfacl 2>/dev/null
+rm said
+"""
+
+
+@pytest.fixture
+def open_area():
+    """A directory that everybody may enter."""
+    with tempfile.TemporaryDirectory(prefix="shunt-test.", dir=os.environ.get("SHUNT_TEST_DIR")) as directory:
+        os.chmod(directory, 0o755)
+        yield pathlib.Path(directory)
+
+
+@pytest.fixture
+def user(shunt):
+    """The words that make a command one of somebody whom permissions stop: none, if that is the one who tests."""
+    readable = run([*AS_NOBODY, "test", "-x", shunt.path]).status == 0
+    return AS_NOBODY if IS_SUPERUSER and readable else []
+
+
+def prepare(directory, user):
+    directory.mkdir()
+    run(["sh", "-euc", PREPARE + (OWN if user else "") + "chmod 02775 group"], cwd=directory).check()
+    return directory
+
+
+def test_what_no_mirror_can_equal_stays_in_the_trunk(shunt, user, run_base, open_area):  # noqa: F811
+    native, root = (prepare(open_area / name, user) for name in ("plain", "shunt"))
+    expected = run([*user, "bash", "-c", USE], cwd=native).check()
+    if user:
+        os.chown(run_base, NOBODY, NOBODY)
+    session = Session(shunt, root, run_base, prefix=user)  # noqa: F811
+    session.start().check()
+    seen = session.exec("bash", "-c", USE, cwd=root).check()
+    told = session.tool("status", "--json", "--root", root).check()
+    redirected = {pathlib.Path(file).parts[-3].rpartition("-")[0] for file in redirected_files(root)}
+    session.stop().check()
+    assert seen == expected
+    theirs = {"others", "group", "sticky"} if user else set()
+    assert {"own", "listed"} <= redirected and not redirected & {"read-only", *theirs}
+    assert all(f'"{name}"' in json.dumps(json.loads(told)) for name in theirs), told
+
+
+# Access control lists by the tools for them
+
+LISTS = r"""
+lists() { find "$1" | sort | xargs getfacl; }
+umask 027
+mkdir out; setfacl -d -m u:42:rwx,g:43:r-x,m::rwx,o::--- out
+touch out/first; mkdir out/sub; touch out/sub/second; echo text >out/sub/third
+setfacl -m u:44:rw,g:45:r out/first
+setfacl -x u:42 out/sub/second
+setfacl -b out/sub/third
+getfacl out out/first out/sub out/sub/*
+cp -a out copy; lists copy
+cp -p out/first plain; getfacl plain
+cp out/first out/sub/copied; getfacl out/sub/copied
+setfacl -k out; touch out/late; getfacl out/late
+setfacl -R -m u:46:rX copy; touch copy/late; lists copy
+setfacl -d -m u:47:rx copy; mv out/first copy/moved; ln copy/late copy/sub/linked; lists copy
+lists copy >saved; setfacl -R -b copy; setfacl --restore=saved; lists copy
+setfattr -n user.color -v blue out/late; cp -a out/late copy/late-too; getfattr -d out/late copy/late-too
+tar --acls --xattrs -cf - copy | tar --acls --xattrs -xf - --transform s/copy/again/; lists again
+"""
+
+
+def test_access_control_lists(native_and_shunt):
+    native, shunt = native_and_shunt(LISTS)
+    assert native == shunt and "user:46:r" in native and "color" in native
+
+
+# Paths that the kernel tells
+
+PATHS = r"""
+mkdir -p out/sub; echo text >out/file; ln -s out/sub link
+exec 3<out/file 4>link/other
+readlink /proc/self/fd/3 /dev/fd/4; realpath /proc/self/fd/3 /dev/fd/4; readlink -f /proc/$$/fd/3
+[ /dev/fd/3 -ef out/file ] && echo the same
+mv out moved; readlink /proc/self/fd/3 /proc/self/fd/4
+rm moved/file; readlink /proc/self/fd/3; readlink -f /proc/self/fd/3 || echo none
+cat /proc/self/fd/3; echo more >&4; cat moved/sub/other
+cp /bin/readlink moved/program; moved/program /proc/self/exe; (cd moved/sub; ../program -f /proc/self/exe)
+python3 -c 'import os; print(os.readlink("/proc/self/fd/4"), os.path.realpath("/proc/self/fd/4"), os.readlink(b"/proc/self/cwd"))'
+perl -e 'print readlink("/proc/self/fd/4"), "\n"'
+find /proc/self/fd/ -lname "*other" -printf "%l\n"; ls -l /proc/self/fd | grep -o "/[^ ]*other"
+stat -c %N /proc/self/fd/4
+"""
+
+
+def test_the_place_of_an_open_file_is_not_told(native_and_shunt):
+    native, shunt = native_and_shunt(PATHS)
+    assert native == shunt and ".shunt" not in shunt and "ROOT/moved/sub/other" in shunt
+
+
+# A directory by the name of a mount
+
+MOUNTED = r"""
+mkdir -p out/sub in other; echo one >out/one; echo two >out/sub/two
+mkdir ../twin; mount --bind out ../twin; mount --bind out in; mount -t tmpfs none other
+cat ../twin/one in/sub/two; echo three >../twin/three; echo four >in/four; echo five >other/five
+set -C; (echo again >out/three) 2>/dev/null || echo once; set +C
+ls out ../twin in other; rm ../twin/one; mv in/four in/sub/renamed; mkdir ../twin/dir; rmdir in/dir
+mv ../twin/three other/three; ln out/sub/two in/linked || cp out/sub/two in/linked
+chmod 2711 ../twin; touch in/late; stat -c "%n %A %h" out/* in/sub/*
+rmdir out 2>/dev/null || echo full; rmdir in 2>/dev/null || echo busy; mv out moved; ls moved ../twin in
+readlink -f ../twin/late in/late; find . -type f | sort
+umount in other ../twin; ls in other; find . -type f | sort; rmdir ../twin
+"""
+
+
+def test_a_directory_that_is_mounted_elsewhere(shunt, run_base, mounts, area):  # noqa: F811
+    outputs = []
+    for name in ("plain", "shunt"):
+        root = area / name / "root"
+        root.mkdir(parents=True)
+        session = Session(shunt, root, run_base, prefix=mounts.prefix)  # noqa: F811
+        command = ["sh", "-c", f"cd {root} && exec sh -euc '{MOUNTED}'"]
+        if name == "shunt":
+            session.start().check()
+            result = session.exec(*command)
+            redirected = redirected_files(mounts.seen(root))
+            session.stop().check()
+            assert redirected
+        else:
+            result = mounts(*command)
+        errors = [line for line in result.err.splitlines() if not line.startswith("shunt: warning: ")]  # of mount itself
+        outputs.append((result.check().replace(str(root.parent), "ABOVE"), errors))
+    assert outputs[0] == outputs[1]
+
+
+# Who asks
+
+@pytest.mark.parametrize("words", [[], ["fork"]])
+def test_a_vfork_child_asks_first(build, started, words):  # noqa: F811
+    for i in range(8):
+        said = started.exec(build / "tests" / "node" / "vfork_first", f"name{i}", *words,
+                            cwd=started.root / "out", SHUNT_DEADLINE=5)
+        assert said.check() == "" and said.err == ""
