@@ -14,6 +14,7 @@
 #include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "names/mounts.h"
 #include "path/path.h"
 #include "session/session.h"
 
@@ -344,14 +345,18 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
     if (code != 0)
         return code;
     enum path_verdict verdict = path_verdict(root->path, NULL, text);
-    if (verdict == PATH_FOREIGN)
-        return 0;
     size_t length = strlen(root->path);
     *relative = verdict == PATH_IS_ROOT ? "." : text + (length == 1 ? 1 : length + 1);
+    if (verdict == PATH_FOREIGN) {
+        code = mounts_place(root->path, directory, text);
+        if (code != 1)
+            return code;
+        *relative = text;
+    }
     size_t own = sizeof LAYOUT_OWN - 1;
     bool is_own =
         strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
-    return is_own ? 0 : layout_is_in_reach(strlen(text)) ? 1 : -ENAMETOOLONG;
+    return is_own ? 0 : layout_is_in_reach(length + 1 + strlen(*relative)) ? 1 : -ENAMETOOLONG;
 }
 
 int names_load(struct names_root *root, struct dirid dir, const char *relative)

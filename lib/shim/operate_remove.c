@@ -126,7 +126,8 @@ int operate_rmdir(struct target *t)
 static int promote_held(struct target *t)
 {
     struct statx stat;
-    int code = disk_rename_new(t->real_at, t->real_path, t->at, t->path);
+    const char *away = t->real_path; /* in the scratch, where another place of the name would be put */
+    int code = disk_rename_new(t->real_at, away, t->at, t->path);
     if (code == 0)
         code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)

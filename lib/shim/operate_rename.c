@@ -130,6 +130,8 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
         code = target_place_at(from, answer->name[0], answer->name_length[0]);
     if (code == 0)
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
+        code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     tell_renamed(from, to, code, gone);
     return code;
 }
@@ -339,13 +341,19 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
     return code;
 }
 
+static int link_places(struct target *from, struct target *to, int flags)
+{
+    int code = sys_linkat(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
+        code = sys_linkat(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    return code;
+}
+
 static int link_real(struct side *from, struct target *to, int flags)
 {
     if (!from->hot)
         return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
-    struct target *f = &from->target;
-    return (int)TARGET_CALL(
-        f, sys_linkat(f->real_at, f->real_path, to->real_at, to->real_path, flags & ~AT_SYMLINK_FOLLOW));
+    return (int)TARGET_CALL(&from->target, link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW));
 }
 
 static int stat_side(struct side *from, int flags, struct statx *stat)

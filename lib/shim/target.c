@@ -417,6 +417,41 @@ int target_place(struct target *t)
     return code;
 }
 
+/* The root's own path of the parent, in scratch->real. */
+static bool parent_by_root(struct target *t, struct text *text)
+{
+    const char *relative;
+    struct statx stat;
+    char *words = t->scratch->text[0];
+    if (parent_text(t->path, t->parent_length, words) != 0)
+        return false;
+    int fd = sys_openat(t->at, words, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    int code = names_place_of(t->root, fd, words, &relative);
+    sys_close(fd);
+    text_init(text, t->scratch->real, PATH_MAX);
+    text_add(text, t->root->path);
+    text_add(text, "/");
+    text_add(text, code == 1 ? relative : ".");
+    return code == 1 && text_ok(text) && sys_statx(AT_FDCWD, text->at, 0, IDENTITY, &stat) == 0 &&
+           dirid_equal(dirid_of(&stat), t->dir);
+}
+
+bool target_place_by_root(struct target *t)
+{
+    struct text text;
+    if (t->real_path != t->path || !parent_by_root(t, &text))
+        return false;
+    text_add(&text, "/");
+    text_bytes(&text, t->name, t->length);
+    if (t->slash)
+        text_add(&text, "/");
+    t->real_at = AT_FDCWD;
+    t->real_path = text.at;
+    return text_ok(&text);
+}
+
 int target_look(struct target *t)
 {
     return names_find(t->root, t->dir, t->name, t->length, &t->found);
