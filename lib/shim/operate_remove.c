@@ -123,11 +123,26 @@ int operate_rmdir(struct target *t)
     return code;
 }
 
+static int promote_by_root(struct target *t)
+{
+    struct target trunk = *t;
+    trunk.real_path = trunk.path;
+    trunk.scratch = scratch_take();
+    if (trunk.scratch == NULL)
+        return -ENOMEM;
+    int code = target_place_by_root(&trunk)
+                   ? disk_rename_new(t->real_at, t->real_path, trunk.real_at, trunk.real_path)
+                   : -EXDEV;
+    scratch_give(trunk.scratch);
+    return code;
+}
+
 static int promote_held(struct target *t)
 {
     struct statx stat;
-    const char *away = t->real_path; /* in the scratch, where another place of the name would be put */
-    int code = disk_rename_new(t->real_at, away, t->at, t->path);
+    int code = disk_rename_new(t->real_at, t->real_path, t->at, t->path);
+    if (code == -EXDEV)
+        code = promote_by_root(t);
     if (code == 0)
         code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)

@@ -64,9 +64,9 @@ void target_done(struct target *);
 int target_place(struct target *);
 /* The same for a place as the daemon answers it (BRANCH/MIRROR/LEAF, or empty for the trunk). */
 int target_place_at(struct target *, const char *place, size_t length);
-/* The kernel has said EXDEV: one of the places is in a branch, which is reached by the root's own path, and the
- * other in the trunk, which was reached by another mount. Reaches the trunk's by the root's path, too. False: it
- * is not that. */
+/* The kernel has said EXDEV: one of the places is in a branch, which is reached by the root's own path, and
+ * the other in the trunk, which was reached by another mount. Reaches the trunk's by the root's path, too.
+ * False: it is not that. */
 bool target_place_by_root(struct target *);
 /* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);

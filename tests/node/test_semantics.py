@@ -205,9 +205,16 @@ def test_the_place_of_an_open_file_is_not_told(native_and_shunt):
 
 # A directory by the name of a mount
 
+MADE = r"""
+mkdir -p out/sub in other below; echo one >out/one; echo two >out/sub/two; cp /bin/echo out/program; echo six >below/six
+"""
+
 MOUNTED = r"""
-mkdir -p out/sub in other; echo one >out/one; echo two >out/sub/two
-mkdir ../twin; mount --bind out ../twin; mount --bind out in; mount -t tmpfs none other
+mkdir ../twin "../a b" ../all; mount --bind out/sub "../a b"; ls "../a b"; cat "../a b/two"; mount --bind . ../all
+ls ../all ../all/below; cat ../all/below/six; echo seven >../all/below/seven; ls below; umount ../all "../a b"
+mount --bind out ../twin; mount --bind out in; mount -t tmpfs none other
+../twin/program executed; touch ../twin/new; mv ../twin/program ../twin/new; ../twin/new renamed; ls out
+touch in/another; mv in/another in/new; ln in/new in/second; stat -c "%n %h" out/new out/second; rm in/new in/second
 cat ../twin/one in/sub/two; echo three >../twin/three; echo four >in/four; echo five >other/five
 set -C; (echo again >out/three) 2>/dev/null || echo once; set +C
 ls out ../twin in other; rm ../twin/one; mv in/four in/sub/renamed; mkdir ../twin/dir; rmdir in/dir
@@ -215,7 +222,7 @@ mv ../twin/three other/three; ln out/sub/two in/linked || cp out/sub/two in/link
 chmod 2711 ../twin; touch in/late; stat -c "%n %A %h" out/* in/sub/*
 rmdir out 2>/dev/null || echo full; rmdir in 2>/dev/null || echo busy; mv out moved; ls moved ../twin in
 readlink -f ../twin/late in/late; find . -type f | sort
-umount in other ../twin; ls in other; find . -type f | sort; rmdir ../twin
+umount in other ../twin; ls in other; find . -type f | sort; rmdir ../twin "../a b" ../all
 """
 
 
@@ -225,14 +232,16 @@ def test_a_directory_that_is_mounted_elsewhere(shunt, run_base, mounts, area):  
         root = area / name / "root"
         root.mkdir(parents=True)
         session = Session(shunt, root, run_base, prefix=mounts.prefix)  # noqa: F811
-        command = ["sh", "-c", f"cd {root} && exec sh -euc '{MOUNTED}'"]
+        make, command = (["sh", "-c", f"cd {root} && exec sh -euc '{script}'"] for script in (MADE, MOUNTED))
         if name == "shunt":
+            shunt.run(root, make, keep=True).check()
             session.start().check()
             result = session.exec(*command)
             redirected = redirected_files(mounts.seen(root))
             session.stop().check()
             assert redirected
         else:
+            mounts(*make).check()
             result = mounts(*command)
         errors = [line for line in result.err.splitlines() if not line.startswith("shunt: warning: ")]  # of mount itself
         outputs.append((result.check().replace(str(root.parent), "ABOVE"), errors))
