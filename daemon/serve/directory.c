@@ -77,6 +77,18 @@ static struct directory_job *new_job(struct home_dir *dir)
     return job;
 }
 
+/* The directory of a request when no job on it is under way; else as serve_dir, and the request waits for the
+ * job's end. */
+static struct home_dir *idle_dir(struct shuntd *shuntd, const struct listen_request *request,
+                                 struct message *answer, int *how)
+{
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, how);
+    if (dir == NULL || !dir->working)
+        return dir;
+    *how = serve_park(shuntd, &dir->waiting, request);
+    return NULL;
+}
+
 static int on_mirrors(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
@@ -110,11 +122,9 @@ int serve_sync(struct shuntd *shuntd, const struct listen_request *request, stru
 int serve_settle(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    struct home_dir *dir = idle_dir(shuntd, request, answer, &how);
     if (dir == NULL)
         return how;
-    if (dir->working)
-        return serve_park(shuntd, &dir->waiting, request);
     list_remove(&dir->changed);
     dir->record.changed = dir->record.settled = dir->record.stood = 0;
     return home_dir_store(shuntd, dir);
@@ -194,11 +204,9 @@ int serve_quiet(struct shuntd *shuntd, struct home_dir *dir)
 int serve_watch(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    struct home_dir *dir = idle_dir(shuntd, request, answer, &how);
     if (dir == NULL)
         return how;
-    if (dir->working)
-        return serve_park(shuntd, &dir->waiting, request);
     if (dir->record.why != RECORD_WHY_NOT)
         return SERVE_ANSWER;
     dir->record.why = RECORD_WHY_WATCHED;
