@@ -296,10 +296,8 @@ static uint64_t mount_outside(const struct side *side, char *text)
     if (strnlen(side->path, PATH_MAX) == PATH_MAX)
         return 0;
     path_split(&parts, side->path);
-    if (parts.parent_length > PATH_MAX - 2)
+    if (target_parent_text(side->path, parts.parent_length, text) != 0)
         return 0;
-    memcpy(text, side->path, parts.parent_length);
-    strcpy(text + parts.parent_length, ".");
     return sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? target_mount(&stat) : 0;
 }
 
@@ -370,8 +368,8 @@ static int across_error(int at, const char *path, char *text)
 {
     struct path_parts parts;
     path_split(&parts, path);
-    memcpy(text, path, parts.parent_length);
-    strcpy(text + parts.parent_length, ".");
+    if (target_parent_text(path, parts.parent_length, text) != 0)
+        return -EXDEV;
     return SYS4(SYS_faccessat2, at, text, W_OK, 0) == -EROFS ? -EROFS : -EXDEV;
 }
 

@@ -153,8 +153,7 @@ uint64_t target_mount(const struct statx *stat)
     return stat->stx_mask & STATX_MNT_ID ? stat->stx_mnt_id : 0;
 }
 
-/* The text of the parent, as statx wants it: `parent/.`, or `.`. */
-static int parent_text(const char *path, size_t length, char *to)
+int target_parent_text(const char *path, size_t length, char to[PATH_MAX])
 {
     if (length > PATH_MAX - 2)
         return -ENAMETOOLONG;
@@ -174,8 +173,9 @@ int target_outside(int at, const char *path)
     if ((scratch = scratch_take()) == NULL)
         return -ENOMEM;
     path_split(&parts, path);
-    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG
-                                              : parent_text(path, parts.parent_length, scratch->text[0]);
+    int code = parts.length > RECORD_NAME_MAX
+                   ? -ENAMETOOLONG
+                   : target_parent_text(path, parts.parent_length, scratch->text[0]);
     if (code == 0)
         code = sys_statx(at, scratch->text[0], 0, STATX_TYPE, &stat);
     scratch_give(scratch);
@@ -232,7 +232,7 @@ static int find_parent(struct target *t, int at, const char *path, char *text)
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) ||
         parts.length > RECORD_NAME_MAX || parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_COLD; /* too long a text the native call refuses, too */
-    if (parent_text(path, parts.parent_length, text) != 0)
+    if (target_parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
     int code = sys_statx(at, text, 0, IDENTITY, &stat);
     if (code != 0) /* the native call meets the same error */
@@ -423,7 +423,7 @@ static bool parent_by_root(struct target *t, struct text *text)
     const char *relative;
     struct statx stat;
     char *words = t->scratch->text[0];
-    if (parent_text(t->path, t->parent_length, words) != 0)
+    if (target_parent_text(t->path, t->parent_length, words) != 0)
         return false;
     int fd = sys_openat(t->at, words, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -470,7 +470,7 @@ int target_load(struct target *t)
 {
     char *text = t->scratch->text[0];
     struct names_root *root;
-    if (parent_text(t->path, t->parent_length, text) != 0)
+    if (target_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
     int code = find_by_place(t->scratch, t->at, text, t->root->device, t->dir, &root);
     return code == 1 ? 0 : code == 0 ? -ENOENT : code;
@@ -508,10 +508,8 @@ void target_tell(struct target *t, struct message *message)
 bool target_parent_is_writable(struct target *t)
 {
     char *text = t->scratch->text[0];
-    if (t->parent_length + 2 > PATH_MAX)
+    if (target_parent_text(t->path, t->parent_length, text) != 0)
         return true;
-    memcpy(text, t->path, t->parent_length);
-    strcpy(text + t->parent_length, ".");
     return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
 }
 
