@@ -70,18 +70,6 @@ static void go_along(struct walk *walk, const char *path)
     }
 }
 
-bool path_is_plainly_foreign(const char *root, const char *path)
-{
-    size_t same = 0;
-    while (root[same] != '\0' && root[same] == path[same])
-        same++;
-    if (root[same] == '\0' || same == 0)
-        return false;
-    if (path[same - 1] == '/' && (path[same] == '.' || path[same] == '/'))
-        return false;
-    return strstr(path + same - 1, "/..") == NULL;
-}
-
 enum path_verdict path_verdict(const char *root, const char *base, const char *path)
 {
     struct walk walk = {.root = next_component(root), .start = root};

@@ -20,10 +20,26 @@ enum path_verdict {
  * absolute), with respect to `root`: absolute, without `.`, `..`, doubled or trailing slashes. */
 enum path_verdict path_verdict(const char *root, const char *base, const char *path);
 
-/* What nearly every path is: absolute, and its text leaves the root's before the root's ends, at a component
- * of its own (not at `.` or a doubled slash), and no `..` could lead back: PATH_FOREIGN for certain. A third
- * of path_verdict's time. False says nothing. */
-bool path_is_plainly_foreign(const char *root, const char *path);
+/* What nearly every path is: absolute, its text leaves the root's before the root's ends, at a component that
+ * is not empty, and no `.` or `..` follows: PATH_FOREIGN for certain. False says nothing. Every call of a
+ * program that works elsewhere goes through it, and what it costs after a system call is the code that is not
+ * in the processor's nearest cache: so it is short, and inline. */
+static inline bool path_is_plainly_foreign(const char *root, const char *path)
+{
+    size_t at = 0;
+    while (root[at] != '\0' && root[at] == path[at])
+        at++;
+    if (root[at] == '\0' || at == 0)
+        return false;
+    while (path[at - 1] != '/') /* to the start of the component in which they differ */
+        at--;
+    if (path[at] == '/')
+        return false;
+    for (; path[at] != '\0'; at++)
+        if (path[at] == '.' && path[at - 1] == '/' && (path[at + 1] == '.' || path[at + 1] == '/'))
+            return false;
+    return true;
+}
 
 enum path_last {
     PATH_NAME, /* a name */

@@ -38,22 +38,19 @@ static inline unsigned door_follow(int flags)
         struct target t;                                                                                     \
         long answer_;                                                                                        \
         int how_ = target_find(&t, AT, PATH, WANT);                                                          \
-        if (how_ == TARGET_HOT) {                                                                            \
+        if (__builtin_expect(how_ == TARGET_HOT, 0)) {                                                       \
             answer_ = door_answer(OURS);                                                                     \
-        } else if (how_ == -ENOTDIR || how_ == -ELOOP) { /* unless the kernel objects to something else */   \
-            answer_ = (REAL);                                                                                \
-            if (answer_ == -1 && errno == ENOENT)                                                            \
-                errno = -how_;                                                                               \
-        } else if (how_ < 0) {                                                                               \
+        } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                    \
             answer_ = door_answer(how_);                                                                     \
         } else {                                                                                             \
             answer_ = (REAL);                                                                                \
-            if (answer_ == -1 && errno == ENOENT && process_has_roots() && !((WANT)&TARGET_MAKES)) {         \
-                how_ = target_find_alias(&t, AT, PATH, WANT);                                                \
+            if (__builtin_expect(answer_ == -1, 0) && errno == ENOENT) {                                     \
+                if (how_ >= 0 && !((WANT)&TARGET_MAKES))                                                     \
+                    how_ = target_find_alias(&t, AT, PATH, WANT);                                            \
                 if (how_ == TARGET_HOT)                                                                      \
                     answer_ = door_answer(OURS);                                                             \
-                else if (how_ < 0)                                                                           \
-                    answer_ = door_answer(how_);                                                             \
+                else if (how_ < 0) /* the kernel objects to nothing else */                                  \
+                    errno = -how_;                                                                           \
             }                                                                                                \
         }                                                                                                    \
         answer_;                                                                                             \

@@ -89,11 +89,11 @@ DOOR int remove(const char *path)
     return rmdir(path);
 }
 
-/* Finds one side; -errno, or enum target_how. */
-static int find_side(struct side *side, int at, const char *path, unsigned want)
+/* Finds one side, the second beside the first; -errno, or enum target_how. */
+static int find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want)
 {
     *side = (struct side){.at = at, .path = path};
-    int how = target_find(&side->target, at, path, want);
+    int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want);
     side->hot = how == TARGET_HOT;
     return how;
 }
@@ -109,8 +109,8 @@ static void drop(struct side *side)
 static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
                       int to_at, const char *to_path)
 {
-    int one = find_side(from, from_at, from_path, want);
-    int two = find_side(to, to_at, to_path, TARGET_MAKES);
+    int one = find_side(from, NULL, from_at, from_path, want);
+    int two = find_side(to, from, to_at, to_path, TARGET_MAKES);
     if (one >= 0 && two >= 0)
         return from->hot || to->hot                       ? TARGET_HOT
                : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
@@ -124,7 +124,7 @@ static int find_sides(struct side *from, int from_at, const char *from_path, uns
 static int first_error(int from_at, const char *from, int error)
 {
     struct side side;
-    int code = find_side(&side, from_at, from, TARGET_MAKES);
+    int code = find_side(&side, NULL, from_at, from, TARGET_MAKES);
     drop(&side);
     if (code < 0 || code == TARGET_HOT)
         return code < 0 ? code : error;

@@ -43,14 +43,25 @@ static void in_child(void)
     process_has_roots();
 }
 
+static void add_head(const char *text)
+{
+    char *head = process.heads[process.head_count++];
+    for (unsigned i = 0; i < PROCESS_HEAD - 1 && text[i] != '\0'; i++)
+        head[i] = text[i];
+}
+
 /* A root that does not exist is none: native calls say so themselves. */
 static void add_root(const char *text, size_t length)
 {
     const struct config *config = &process.config;
-    if (length > 0 && process.count < NAMES_ROOTS &&
-        names_root_init(&process.roots[process.count], text, length, config->run_base, node_name(),
-                        config->deadline) == 0)
-        process.count++;
+    struct names_root *root = &process.roots[process.count];
+    if (length == 0 || process.count == NAMES_ROOTS ||
+        names_root_init(root, text, length, config->run_base, node_name(), config->deadline) != 0)
+        return;
+    add_head(root->path);
+    if (root->given[0] != '\0')
+        add_head(root->given);
+    process.count++;
 }
 
 static void add_roots(const char *roots)

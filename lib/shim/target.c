@@ -222,8 +222,27 @@ static int missing_parent(int at, char *text)
     return TARGET_COLD;
 }
 
+static bool is_same_parent(const struct target *t, const struct target *first)
+{
+    return first != NULL && first->parent != TARGET_PARENT_UNSEEN && first->at == t->at &&
+           first->parent_length == t->parent_length && memcmp(first->path, t->path, t->parent_length) == 0;
+}
+
+/* What is under the name in the parent that `first` has, too. */
+static int find_in_parent_of(struct target *t, const struct target *first)
+{
+    t->parent = first->parent;
+    if (t->parent == TARGET_PARENT_FOREIGN)
+        return TARGET_COLD;
+    t->dir = first->dir;
+    t->mount = first->mount;
+    t->root = first->root;
+    int code = target_look(t);
+    return code == 0 ? TARGET_HOT : code;
+}
+
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, int at, const char *path, char *text)
+static int find_parent(struct target *t, const struct target *first, int at, const char *path, char *text)
 {
     struct path_parts parts;
     struct statx stat;
@@ -232,6 +251,8 @@ static int find_parent(struct target *t, int at, const char *path, char *text)
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) ||
         parts.length > RECORD_NAME_MAX || parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_COLD; /* too long a text the native call refuses, too */
+    if (parts.last == PATH_NAME && is_same_parent(t, first))
+        return find_in_parent_of(t, first);
     if (target_parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
     int code = sys_statx(at, text, 0, IDENTITY, &stat);
@@ -241,8 +262,10 @@ static int find_parent(struct target *t, int at, const char *path, char *text)
         return TARGET_COLD;
     t->dir = dirid_of(&stat);
     t->mount = target_mount(&stat);
-    return find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root,
-                     &t->found);
+    code =
+        find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
+    t->parent = code == 1 ? TARGET_PARENT_OURS : code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
+    return code;
 }
 
 /* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
@@ -296,10 +319,10 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
     return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !is_in_proc(t);
 }
 
-static int resolve(struct target *t, int at, const char *path, unsigned want)
+static int resolve(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
-    int how = find_parent(t, at, path, parent);
+    int how = find_parent(t, first, at, path, parent);
     for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
             return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
@@ -313,7 +336,8 @@ static int resolve(struct target *t, int at, const char *path, unsigned want)
         plain[plain_length] = '\0';
         if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, t->at, link, parent);
+        how = find_parent(t, NULL, t->at, link, parent);
+        t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's words */
     }
     return how;
 }
@@ -323,11 +347,11 @@ static bool is_own(const struct target *t)
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-static int find_beneath(struct target *t, int at, const char *path, unsigned want)
+static int find_beneath(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
         return -ENOMEM;
-    int how = resolve(t, at, path, want);
+    int how = resolve(t, first, at, path, want);
     if (how != TARGET_HOT || !is_own(t))
         return how;
     t->found.known = false; /* names that shunt keeps for itself do not exist for an application */
@@ -335,20 +359,19 @@ static int find_beneath(struct target *t, int at, const char *path, unsigned wan
 }
 
 /* What needs no more than a look at the text: nearly every call of a program that works elsewhere. */
-static bool is_plainly_foreign(const char *path)
+static inline bool is_plainly_foreign(const char *path)
 {
-    for (unsigned i = 0; i < process.count; i++) {
-        const struct names_root *root = &process.roots[i];
-        if (!path_is_plainly_foreign(root->path, path) ||
-            (root->given[0] != '\0' && !path_is_plainly_foreign(root->given, path)))
+    for (unsigned i = 0; i < process.head_count; i++)
+        if (!path_is_plainly_foreign(process.heads[i], path))
             return false;
-    }
     return true;
 }
 
-__attribute__((noinline)) static int find(struct target *t, int at, const char *path, unsigned want)
+__attribute__((noinline)) static int find(struct target *t, const struct target *first, int at,
+                                          const char *path, unsigned want)
 {
     t->scratch = NULL;
+    t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
@@ -357,7 +380,7 @@ __attribute__((noinline)) static int find(struct target *t, int at, const char *
     if (want & TARGET_MAKES)
         process_made_name();
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
-        how = find_beneath(t, at, path, want);
+        how = find_beneath(t, first, at, path, want);
     if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) && path[0] == '/')
         process_set_dead_end(path);
     if (how != TARGET_HOT)
@@ -370,9 +393,23 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_COLD;
-    if (path[0] == '/' && !(want & (TARGET_MAKES | TARGET_ALIAS)) && is_plainly_foreign(path))
+    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && is_plainly_foreign(path))
         return TARGET_COLD;
-    return find(t, at, path, want);
+    return find(t, NULL, at, path, want);
+}
+
+int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+{
+    if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
+        return TARGET_COLD;
+    return find(t, first, at, path, want);
+}
+
+int target_find_alias(struct target *t, int at, const char *path, unsigned want)
+{
+    if (process.count == 0 || (path[0] == '/' && process_is_dead_end(path)))
+        return TARGET_COLD;
+    return target_find(t, at, path, want | TARGET_ALIAS);
 }
 
 void target_done(struct target *t)

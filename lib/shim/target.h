@@ -29,6 +29,9 @@ enum target_want {
     TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
 };
 
+/* What is known of the parent that the caller's words name. */
+enum target_parent { TARGET_PARENT_UNSEEN = 0, TARGET_PARENT_FOREIGN, TARGET_PARENT_OURS };
+
 struct target {
     struct names_root *root;
     struct dirid dir; /* the parent */
@@ -38,8 +41,9 @@ struct target {
     const char *name;
     size_t length;
     size_t parent_length;
-    bool slash;    /* a slash follows: it must be a directory */
-    uint8_t again; /* how often the daemon saw what this call did not find */
+    bool slash;     /* a slash follows: it must be a directory */
+    uint8_t parent; /* enum target_parent */
+    uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
     int real_at; /* where it really is, set by target_place */
     const char *real_path;
@@ -49,14 +53,12 @@ struct target {
 /* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_HOT there
  * is nothing to give back. */
 int target_find(struct target *, int at, const char *path, unsigned want);
-/* The same with TARGET_ALIAS, but for absolute paths that were seen to lead nowhere (process.h): the only
- * thing that a failed search outside all roots pays for. */
-static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
-{
-    if (process_can_read(path) && path[0] == '/' && process_is_dead_end(path))
-        return TARGET_COLD;
-    return target_find(t, at, path, want | TARGET_ALIAS);
-}
+/* The same for the second path of a call. If it names its parent by the same words as the first, neither the
+ * kernel nor the index is asked for that again. */
+int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
+/* After a native call has said ENOENT, the same with TARGET_ALIAS, but for absolute paths that were seen to
+ * lead nowhere (process.h): the only thing that a failed search outside all roots pays for. */
+int target_find_alias(struct target *, int at, const char *path, unsigned want);
 void target_done(struct target *);
 
 /* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a

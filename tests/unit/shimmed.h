@@ -12,22 +12,29 @@
 #include "shim/process.h"
 #include "shim/target.h"
 
+/* As the constructor does it, with that text of the root. */
+static inline void shimmed_enter(const char *path)
+{
+    static char root[PATH_MAX + 16], run_dir[PATH_MAX + 16];
+    static char *environment[] = {root, run_dir, "SHUNT_NODE=n1", "LD_PRELOAD=/lib/libshunt_preload.so",
+                                  NULL};
+    snprintf(root, sizeof root, "SHUNT_ROOT=%s", path);
+    snprintf(run_dir, sizeof run_dir, "SHUNT_RUN_DIR=%s", place_path("run"));
+    process.count = process.head_count = 0;
+    memset(process.heads, 0, sizeof process.heads);
+    process_start(environment);
+    cr_assert_eq(process.count, 1);
+}
+
 /* Beside the root `r`, with `r/out` and `r/in`, there is `beside`. Every regular file goes to a branch. */
 static inline void shimmed_init(void)
 {
-    static char root[PATH_MAX + 16], run_dir[PATH_MAX + 16];
     place_init();
     place_directory("r/out");
     place_directory("r/in");
     place_directory("beside");
     place_directory("run");
-    snprintf(root, sizeof root, "SHUNT_ROOT=%s", place_path("r"));
-    snprintf(run_dir, sizeof run_dir, "SHUNT_RUN_DIR=%s", place_path("run"));
-    static char *environment[] = {root, run_dir, "SHUNT_NODE=n1", "LD_PRELOAD=/lib/libshunt_preload.so",
-                                  NULL};
-    process.count = 0;
-    process_start(environment);
-    cr_assert_eq(process.count, 1);
+    shimmed_enter(place_path("r"));
     served_start(&process.roots[0], "branch", "1000");
 }
 

@@ -138,7 +138,7 @@ static enum path_verdict plain_verdict(const char *root, const char *base, const
 
 static void random_path(char *to, unsigned *seed, bool absolute)
 {
-    static const char *const parts[] = {"a", "b", "ab", "..", ".", "", "a", "b", "..."};
+    static const char *const parts[] = {"a", "b", "ab", "..", ".", "", "a", "b", "...", ".a", "..b", ".a"};
     strcpy(to, absolute ? "/" : "");
     *seed = *seed * 1664525u + 1013904223u;
     for (unsigned i = 0, count = *seed >> 29; i < count; i++) {
@@ -154,26 +154,24 @@ Test(path, agrees_with_plain_normalisation)
 {
     char base[64], path[64];
     unsigned seed = 1;
-    for (int i = 0; i < 200000; i++) {
+    static const char *const roots[] = {"/a/b", "/.a", "/a/..b", "/.a/.a"};
+    for (int i = 0; i < 400000; i++) {
+        const char *root = roots[i / 2 % (sizeof roots / sizeof *roots)];
         random_path(base, &seed, true);
         random_path(path, &seed, i % 2);
-        enum path_verdict is = path_verdict("/a/b", base, path);
-        cr_assert_eq(is, plain_verdict("/a/b", base, path), "%s from %s", path, base);
-        cr_assert(is == PATH_FOREIGN || !path_is_plainly_foreign("/a/b", path), "%s", path);
+        enum path_verdict is = path_verdict(root, base, path);
+        cr_assert_eq(is, plain_verdict(root, base, path), "%s from %s", path, base);
+        cr_assert(is == PATH_FOREIGN || !path_is_plainly_foreign(root, path), "%s and %s", root, path);
     }
 }
 
 Test(path, plainly_foreign)
 {
     static const char *const plain[] = {"/usr/lib/libc.so", "/scratch/run", "/scratch/run2/a", "/",
-                                        "/scratch/run/.hidden/./a//b"};
-    static const char *const doubtful[] = {"/scratch/run1",
-                                           "/scratch/run1/a",
-                                           "/scratch//run1",
-                                           "/./scratch/run1",
-                                           "/usr/../scratch/run1",
-                                           "//scratch/run1",
-                                           "a"};
+                                        "/scratch/run/.hidden/a..b//c."};
+    static const char *const doubtful[] = {
+        "/scratch/run1",  "/scratch/run1/a",  "/scratch//run1",  "/./scratch/run1", "/usr/../scratch/run1",
+        "//scratch/run1", "/scratch/run/./a", "/scratch/run/..", "/scratch/./run1", "a"};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         cr_assert(path_is_plainly_foreign("/scratch/run1", plain[i]), "%s", plain[i]);
     for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++)

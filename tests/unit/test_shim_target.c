@@ -242,9 +242,45 @@ Test(target, a_root_that_was_given_through_a_link)
     cr_assert_eq(symlink("../r", place_path("beside/given")), 0);
     const char *path = place_path("beside/given/out/f");
     cr_assert_eq(how(path, 0), TARGET_COLD);
-    strcpy(process.roots[0].given, place_path("beside/given"));
+    shimmed_enter(place_path("beside/given"));
     assert_means(&(struct spelling){AT_FDCWD, path, "r/out", "f", strlen(path) - 1, false});
     cr_assert_eq(how(place_path("beside/given"), 0), TARGET_ROOT);
+}
+
+/* Which the second path of a call shares with the first. */
+Test(target, a_parent_by_the_same_words)
+{
+    static const struct {
+        const char *first, *second;
+        int how;
+        bool is_same;
+    } pairs[] = {
+        {"r/out/f", "r/out/g", TARGET_HOT, true},
+        {"r/out/f", "r/in/g", TARGET_HOT, false},
+        {"r/out/f", "r/out//g", TARGET_HOT, false},
+        {"r/out/f", "beside/g", TARGET_COLD, false},
+        {"beside/f", "beside/g", TARGET_COLD, true},
+        {"beside/f", "r/out/g", TARGET_HOT, false},
+        {"beside/f", "beside/..", TARGET_COLD, false},
+        {"f", "r", TARGET_ROOT, false},
+        {"r/out/none/f", "r/out/none/g", TARGET_COLD, false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct target one, two;
+        const char *first = place_path("%s", pairs[i].first), *second = place_path("%s", pairs[i].second);
+        int how_first = target_find(&one, AT_FDCWD, first, TARGET_MAKES);
+        one.dir.ino ^= 1ull << 40; /* so that it shows whence the second has its */
+        int found = target_find_second(&two, &one, AT_FDCWD, second, TARGET_MAKES);
+        cr_assert_eq(found, pairs[i].how, "%s, %s: %d", first, second, found);
+        if (found == TARGET_HOT) {
+            cr_assert_eq(dirid_equal(one.dir, two.dir), pairs[i].is_same, "%s, %s", first, second);
+            target_done(&two);
+        } else if (pairs[i].is_same) {
+            cr_assert_eq(two.parent, TARGET_PARENT_FOREIGN);
+        }
+        if (how_first == TARGET_HOT)
+            target_done(&one);
+    }
 }
 
 static int how_alias(const char *path)
