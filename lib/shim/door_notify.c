@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Waiting for events. The kernel reports what happens in the trunk's directory: from then on births in it
- * stay there. A file is watched at its real place. */
+/* Waiting for events. The kernel reports what happens in the trunk's directory: its files move there, and
+ * births in it stay there from then on. A file is watched at its real place. */
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -4,10 +4,13 @@
 /* What concerns a directory and its mirrors as a whole. */
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "shim/operations.h"
 #include "shim/process.h"
+#include "shim/scratch.h"
 
 /* Sends a message about a directory; one whose place is out of date is told its place and asked again. */
 static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
@@ -80,9 +83,61 @@ int directory_settle(int at, const char *path, int flags)
     return process_has_roots() && any_redirected(0) ? about(at, path, flags, MESSAGE_SETTLE) : 0;
 }
 
+struct away {
+    uint64_t hash;
+    size_t length;
+    char name[RECORD_NAME_MAX + 1];
+};
+
+static int first_away(void *context, uint64_t hash, const char *name, size_t length,
+                      const struct record_entry *entry)
+{
+    struct away *away = context;
+    if (entry->branch == 0)
+        return 0;
+    away->hash = hash;
+    away->length = length;
+    memcpy(away->name, name, length);
+    return 1;
+}
+
+static void promote_in(int at, const char *path, const struct away *away, char words[PATH_MAX])
+{
+    struct target t;
+    struct text text;
+    text_init(&text, words, PATH_MAX);
+    text_add(&text, path);
+    text_add(&text, path[0] != '\0' ? "/" : "");
+    text_bytes(&text, away->name, away->length);
+    if (text_ok(&text) && target_find(&t, at, words, TARGET_ALIAS) == TARGET_HOT)
+        operate_promote(&t);
+}
+
+/* The files of a directory that are in a branch go to the trunk, where the kernel reports of them. One that
+ * cannot go (whoever may watch a directory may perhaps not change it) stays. */
+static void promote_all(struct names_root *root, struct dirid id, int at, const char *path)
+{
+    struct scratch *scratch = scratch_take();
+    struct away away = {.hash = 0};
+    if (scratch == NULL)
+        return;
+    for (; names_list(root, id, away.hash, first_away, &away) == 1; away.hash++)
+        promote_in(at, path, &away, scratch->text[0]);
+    scratch_give(scratch);
+}
+
 int directory_watch(int at, const char *path, int flags)
 {
-    return about(at, path, flags, MESSAGE_WATCH);
+    struct names_root *root;
+    struct view_found found;
+    struct dirid id;
+    int code = target_directory(at, path, flags, &root, &id, &found);
+    if (code != 1)
+        return code;
+    code = is_needed(&found.dir, MESSAGE_WATCH) ? ask_about(root, id, MESSAGE_WATCH, at, path, flags) : 0;
+    if (code == 0 && (found.dir.flags & RECORD_MARKED))
+        promote_all(root, id, at, path);
+    return code;
 }
 
 int directory_sync(int fd)

@@ -407,8 +407,8 @@ int target_find_second(struct target *t, const struct target *first, int at, con
 
 int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
-    if (process.count == 0 || (path[0] == '/' && process_is_dead_end(path)))
-        return TARGET_COLD;
+    if (process.count == 0 || !process_can_read(path) || (path[0] == '/' && process_is_dead_end(path)))
+        return TARGET_COLD; /* some calls take NULL for the descriptor itself */
     return target_find(t, at, path, want | TARGET_ALIAS);
 }
 

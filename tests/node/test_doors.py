@@ -86,7 +86,20 @@ def test_births_of_another_process_are_reported(started):  # noqa: F811
     seen = watch(started, "out", "sh", "-c", f"echo hello >{out}/born; mv {out}/born {out}/moved; rm {out}/moved")
     assert seen.splitlines() == ["0x100 born", "0x2 born", "0x40 born", "0x80 moved", "0x200 moved"]
     started.exec("touch", out / "after").check()
-    assert (out / "after").exists() and len(redirected_files(started.root)) == 1
+    assert (out / "after").exists() and (out / "before").exists() and not redirected_files(started.root)
+
+
+def test_files_that_are_there_already_are_reported(started):  # noqa: F811
+    """They move to the trunk when the watch begins, all of them and not those of other directories."""
+    out, other = started.root / "out", started.root / "other"
+    names = [f"file-{number}" for number in range(300)]
+    started.exec("mkdir", other).check()
+    started.exec("touch", *(directory / name for directory in (out, other) for name in names)).check()
+    assert len(redirected_files(started.root)) == 600
+    seen = watch(started, "out", "sh", "-c", f"for i in {' '.join(names)}; do echo >>{out}/$i; done")
+    assert seen.splitlines() == [f"0x2 {name}" for name in names]
+    assert len(redirected_files(started.root)) == 300
+    assert started.names("out") == sorted(names)
 
 
 def test_status_says_that_a_directory_is_watched(started):  # noqa: F811

@@ -25,9 +25,22 @@ static const char *beneath(const char *directory, const char *name)
     return path;
 }
 
-/* What is done in a directory that is watched, beginning with a birth. */
+/* What happens to a file that was there before. */
+static void be_busy_before(const char *directory, const char *name)
+{
+    int fd = open(beneath(directory, name), O_WRONLY | O_APPEND);
+    if (fd >= 0) {
+        detail(" %s wrote %zd", name, write(fd, "more", 4));
+        close(fd);
+    }
+    detail(" %s changed %d", name, chmod(beneath(directory, name), 0606));
+}
+
+/* What is done in a directory that is watched: to older files, then beginning with a birth. */
 static void be_busy_in(const char *directory)
 {
+    be_busy_before(directory, "file");
+    be_busy_before(directory, "inner");
     int fd = open(beneath(directory, "born"), O_WRONLY | O_CREAT | O_EXCL, 0644);
     if (fd >= 0) {
         detail(" wrote %zd", write(fd, "born", 4));
