@@ -60,7 +60,7 @@ static int serve_messages(struct shuntd *shuntd)
     return code;
 }
 
-static int settle_all_of(struct shuntd *shuntd, pid_t client)
+static int settle_all_of(struct shuntd *shuntd, uint64_t client)
 {
     int code = 0;
     for (struct flight *flight; code == 0 && (flight = flight_of_client(shuntd, client)) != NULL;)
@@ -70,10 +70,11 @@ static int settle_all_of(struct shuntd *shuntd, pid_t client)
 
 static int serve_deaths(struct shuntd *shuntd)
 {
+    uint64_t serial;
     int code = 0;
-    for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen)) != 0;) {
+    for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen, &serial)) != 0;) {
         shuntd->counts.deaths++;
-        code = settle_all_of(shuntd, client);
+        code = settle_all_of(shuntd, (uint64_t)client);
         listen_forget(shuntd->listen, client);
     }
     return code;

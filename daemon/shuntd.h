@@ -48,6 +48,7 @@ struct shuntd {
     char run_dir[PATH_MAX];
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;                 /* its number */
+    uint16_t *branch_of; /* the branches of the other members, by the members' numbers; 0: not known */
     struct index *index;
     struct listen *listen;
     struct disk *disk;

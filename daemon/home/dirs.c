@@ -32,7 +32,7 @@ static void free_parked(struct link *waiting)
 static void dir_free(struct home_dir *dir)
 {
     free_parked(&dir->waiting);
-    free(dir->leaf_names);
+    home_shares_free(dir);
     free(dir->path);
     free(dir);
 }

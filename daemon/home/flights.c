@@ -24,7 +24,8 @@ struct flight *flight_find(struct home *home, struct dirid dir, const char *name
     return NULL;
 }
 
-struct flight *flight_of(struct home *home, struct dirid dir, const char *name, size_t length, pid_t client)
+struct flight *flight_of(struct home *home, struct dirid dir, const char *name, size_t length,
+                         uint64_t client)
 {
     struct flight *flight = flight_find(home, dir, name, length);
     return flight != NULL && flight->client == client ? flight : NULL;
@@ -87,13 +88,13 @@ void flight_end(struct shuntd *shuntd, struct flight *flight)
     free(flight);
 }
 
-struct flight *flight_of_client(struct shuntd *shuntd, pid_t client)
+struct flight *flight_of_client(struct shuntd *shuntd, uint64_t client)
 {
     struct link *flights = &shuntd->home->flights;
     for (struct link *link = flights->next; link != flights; link = link->next) {
         struct flight *flight = LINK_OF(link, struct flight, all);
         if (client != 0 ? flight->client == client
-                        : listen_gave_up(shuntd->listen, flight->lane, flight->tag))
+                        : listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag))
             return flight;
     }
     return NULL;

@@ -28,6 +28,20 @@ struct home_parked {
 
 #define HOME_OPEN_LEAVES 4
 
+/* What a node has in a directory: its mirror's leaves, and what it did here in this session. */
+struct home_share {
+    struct home_share *next; /* of the same directory */
+    uint16_t branch;         /* the node's, as in entries */
+    bool touched;            /* its processes asked about the directory */
+    uint32_t *leaf_names;    /* how many names each leaf of its mirror holds */
+    uint32_t leaf_count;
+    uint32_t open[HOME_OPEN_LEAVES];
+    uint32_t open_count;
+    uint64_t births; /* names that it made here */
+    uint64_t last_maker;
+    uint32_t alternations; /* births whose maker was not the one before */
+};
+
 struct home_dir {
     struct home_dir *next; /* in its bucket */
     struct dirid id;
@@ -38,13 +52,7 @@ struct home_dir {
     unsigned flights;         /* of its names */
     struct link waiting;      /* parked until the job, the flights or the closing ends */
 
-    uint32_t *leaf_names; /* how many names each leaf of this node's mirror holds */
-    uint32_t leaf_count;
-    uint32_t open[HOME_OPEN_LEAVES];
-    uint32_t open_count;
-    uint64_t births; /* names that this node made here */
-    pid_t last_maker;
-    uint32_t alternations; /* births whose maker was not the one before */
+    struct home_share *shares;
 
     struct link changed; /* on home's list while record.changed is set */
     uint64_t changed_at; /* monotonic, of the last change */
@@ -64,7 +72,7 @@ struct flight {
     bool had_before;
     struct record_entry before; /* what the index said, if had_before */
     struct record_entry place;  /* where the file will be if it goes well */
-    pid_t client;
+    uint64_t client;
     uint32_t lane, tag;               /* of the request that began it */
     uint64_t touch;                   /* 0, or which of the directory's touches was its own */
     uint64_t changed, changed_before; /* the directory's, with and without it */
@@ -100,19 +108,25 @@ struct home_dir *home_dir_next_quiet(struct home *, uint64_t quiet);
 bool home_has_changed(struct home *);
 uint64_t home_dir_count(struct home *);
 
-/* Leaves. How many names of this node's mirror are in leaf N. */
-int home_leaf_count(struct home_dir *, uint32_t leaf, int32_t change);
+/* The share of the node with that branch; made if there is none. NULL: out of memory. */
+struct home_share *home_share(struct home_dir *, uint16_t branch);
+/* How many nodes have touched it. */
+uint32_t home_share_count(const struct home_dir *);
+
+/* Leaves. How many names of a node's mirror are in leaf N. */
+int home_leaf_count(struct home_share *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
-int home_leaf_pick(struct home_dir *, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf,
+int home_leaf_pick(struct home_share *, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf,
                    uint32_t *fresh);
 /* A leaf was made: it is open now, instead of one that is full, or beside the others. */
-int home_leaf_open(struct home_dir *, uint32_t leaf, uint32_t full);
+int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
+/* The mirrors of all nodes are gone. */
 void home_leaves_forget(struct home_dir *);
 
 /* Flights. */
 struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
 /* Its own flight if `client` began it, else NULL. */
-struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, pid_t client);
+struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
 struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
                             size_t length, const struct listen_request *);
 /* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
@@ -123,7 +137,7 @@ int flight_untouch(struct shuntd *, struct flight *);
 void flight_end(struct shuntd *, struct flight *);
 /* The first flight whose client is gone (client == that) or has given up waiting for its answer (client ==
  * 0). */
-struct flight *flight_of_client(struct shuntd *, pid_t client);
+struct flight *flight_of_client(struct shuntd *, uint64_t client);
 unsigned flight_count(struct home *);
 
 /* Waiting. home_park copies the request: 0 or -ENOMEM. */

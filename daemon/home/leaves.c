@@ -5,71 +5,104 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "home/home.h"
+#include "home/state.h"
 #include "union/placement.h"
 
 /* So many births by alternating processes call for one more leaf to be open: a process that makes its files
  * alone in a directory never reaches it, two that create at the same time do within some hundred files. */
 #define ALTERNATIONS_FOR_A_LEAF 64
 
-static int make_room(struct home_dir *dir, uint32_t leaf)
+static int make_room(struct home_share *share, uint32_t leaf)
 {
-    if (leaf < dir->leaf_count)
+    if (leaf < share->leaf_count)
         return 0;
-    uint32_t *more = realloc(dir->leaf_names, (leaf + 1) * sizeof *more);
+    uint32_t *more = realloc(share->leaf_names, (leaf + 1) * sizeof *more);
     if (more == NULL)
         return -ENOMEM;
-    memset(more + dir->leaf_count, 0, (leaf + 1 - dir->leaf_count) * sizeof *more);
-    dir->leaf_names = more;
-    dir->leaf_count = leaf + 1;
+    memset(more + share->leaf_count, 0, (leaf + 1 - share->leaf_count) * sizeof *more);
+    share->leaf_names = more;
+    share->leaf_count = leaf + 1;
     return 0;
 }
 
-int home_leaf_count(struct home_dir *dir, uint32_t leaf, int32_t change)
+int home_leaf_count(struct home_share *share, uint32_t leaf, int32_t change)
 {
-    int code = make_room(dir, leaf);
-    if (code == 0 && (change > 0 || dir->leaf_names[leaf] >= (uint32_t)-change))
-        dir->leaf_names[leaf] += (uint32_t)change;
+    int code = make_room(share, leaf);
+    if (code == 0 && (change > 0 || share->leaf_names[leaf] >= (uint32_t)-change))
+        share->leaf_names[leaf] += (uint32_t)change;
     return code;
 }
 
-static bool wants_another(struct home_dir *dir, pid_t maker)
+static bool wants_another(struct home_share *share, uint64_t maker)
 {
-    dir->alternations += maker != dir->last_maker;
-    dir->last_maker = maker;
-    return dir->open_count < HOME_OPEN_LEAVES &&
-           dir->alternations > ALTERNATIONS_FOR_A_LEAF * dir->open_count;
+    share->alternations += maker != share->last_maker;
+    share->last_maker = maker;
+    return share->open_count < HOME_OPEN_LEAVES &&
+           share->alternations > ALTERNATIONS_FOR_A_LEAF * share->open_count;
 }
 
-int home_leaf_pick(struct home_dir *dir, uint64_t hash, pid_t maker, uint32_t full, uint32_t *leaf,
+int home_leaf_pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf,
                    uint32_t *fresh)
 {
-    *fresh = dir->leaf_count;
-    if (dir->open_count == 0 || wants_another(dir, maker))
+    *fresh = share->leaf_count;
+    if (share->open_count == 0 || wants_another(share, maker))
         return -EAGAIN;
-    *leaf = dir->open[placement_leaf(hash, dir->open_count)];
-    return dir->leaf_names[*leaf] < full ? 0 : -EAGAIN;
+    *leaf = share->open[placement_leaf(hash, share->open_count)];
+    return share->leaf_names[*leaf] < full ? 0 : -EAGAIN;
 }
 
-int home_leaf_open(struct home_dir *dir, uint32_t leaf, uint32_t full)
+int home_leaf_open(struct home_share *share, uint32_t leaf, uint32_t full)
 {
-    int code = make_room(dir, leaf);
+    int code = make_room(share, leaf);
     if (code != 0)
         return code;
-    for (uint32_t i = 0; i < dir->open_count; i++)
-        if (dir->leaf_names[dir->open[i]] >= full) {
-            dir->open[i] = leaf;
+    for (uint32_t i = 0; i < share->open_count; i++)
+        if (share->leaf_names[share->open[i]] >= full) {
+            share->open[i] = leaf;
             return 0;
         }
-    if (dir->open_count < HOME_OPEN_LEAVES)
-        dir->open[dir->open_count++] = leaf;
+    if (share->open_count < HOME_OPEN_LEAVES)
+        share->open[share->open_count++] = leaf;
     return 0;
+}
+
+static void forget(struct home_share *share)
+{
+    free(share->leaf_names);
+    share->leaf_names = NULL;
+    share->leaf_count = share->open_count = 0;
+    share->alternations = 0;
 }
 
 void home_leaves_forget(struct home_dir *dir)
 {
-    free(dir->leaf_names);
-    dir->leaf_names = NULL;
-    dir->leaf_count = dir->open_count = 0;
-    dir->alternations = 0;
+    for (struct home_share *share = dir->shares; share != NULL; share = share->next)
+        forget(share);
+}
+
+struct home_share *home_share(struct home_dir *dir, uint16_t branch)
+{
+    struct home_share **at = &dir->shares;
+    while (*at != NULL && (*at)->branch != branch)
+        at = &(*at)->next;
+    if (*at == NULL && (*at = calloc(1, sizeof **at)) != NULL)
+        (*at)->branch = branch;
+    return *at;
+}
+
+uint32_t home_share_count(const struct home_dir *dir)
+{
+    uint32_t count = 0;
+    for (const struct home_share *share = dir->shares; share != NULL; share = share->next)
+        count += share->touched;
+    return count;
+}
+
+void home_shares_free(struct home_dir *dir)
+{
+    for (struct home_share *share; (share = dir->shares) != NULL;) {
+        dir->shares = share->next;
+        forget(share);
+        free(share);
+    }
 }

@@ -8,6 +8,8 @@
 
 #define HOME_BUCKETS 16384
 
+void home_shares_free(struct home_dir *);
+
 struct home {
     struct home_dir *dirs[HOME_BUCKETS];
     struct flight *names[HOME_BUCKETS]; /* flights by (directory, name) */

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "listen/clients.h"
+#include "listen/far.h"
 #include "request/request.h"
 #include "request/road.h"
 
@@ -25,6 +26,8 @@ struct listen {
     uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
     unsigned at;                       /* word of to_take to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
+    uint64_t dying_serial;
+    struct far *far;
 };
 
 /* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
@@ -80,6 +83,8 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     int code = make_road(listen, session, root);
     if (code == 0)
         code = clients_create(&listen->clients, ring_for_client, listen);
+    if (code == 0)
+        code = far_create(&listen->far);
     if (code != 0) {
         listen_destroy(listen);
         return code;
@@ -100,6 +105,7 @@ void listen_destroy(struct listen *listen)
     if (listen == NULL)
         return;
     clients_destroy(listen->clients);
+    far_destroy(listen->far);
     if (listen->road != NULL) {
         pthread_mutex_unlock(&listen->road->life);
         wake_all(listen->road);
@@ -181,9 +187,10 @@ static int take(struct listen *listen, uint32_t number, struct listen_request *r
     struct road_lane *lane = &listen->road->lane[number];
     while (lane->taken != __atomic_load_n(&lane->written, __ATOMIC_ACQUIRE)) {
         request->lane = number;
-        request->client = (pid_t)__atomic_load_n(&lane->owner, __ATOMIC_ACQUIRE);
+        pid_t client = (pid_t)__atomic_load_n(&lane->owner, __ATOMIC_ACQUIRE);
+        request->client = (uint64_t)client;
         int code = decode(lane, &lane->slots[lane->taken % ROAD_SLOTS], request);
-        clients_watch(listen->clients, request->client);
+        request->serial = clients_watch(listen->clients, client);
         __atomic_store_n(&lane->taken, lane->taken + 1, __ATOMIC_RELEASE);
         if (code == 0)
             return 1;
@@ -226,13 +233,15 @@ static void announce(struct listen *listen, pid_t client)
             listen->to_take[i / 64] |= 1ull << (i % 64);
 }
 
-pid_t listen_next_death(struct listen *listen)
+pid_t listen_next_death(struct listen *listen, uint64_t *serial)
 {
-    if (listen->dying == 0 && (listen->dying = clients_next_death(listen->clients)) != 0)
+    if (listen->dying == 0 &&
+        (listen->dying = clients_next_death(listen->clients, &listen->dying_serial)) != 0)
         announce(listen, listen->dying);
     if (listen->dying == 0 || has_messages(listen, listen->dying))
         return 0;
     pid_t client = listen->dying;
+    *serial = listen->dying_serial;
     listen->dying = 0;
     return client;
 }
@@ -248,20 +257,47 @@ void listen_forget(struct listen *listen, pid_t client)
     }
 }
 
-bool listen_is_there(struct listen *listen, uint32_t lane, pid_t client)
+static bool owns(struct listen *listen, uint32_t lane, uint64_t client)
 {
-    return (pid_t)__atomic_load_n(&listen->road->lane[lane].owner, __ATOMIC_ACQUIRE) == client;
+    return (uint64_t)__atomic_load_n(&listen->road->lane[lane].owner, __ATOMIC_ACQUIRE) == client;
 }
 
-bool listen_gave_up(struct listen *listen, uint32_t lane, uint32_t tag)
+bool listen_is_there(struct listen *listen, uint32_t lane, uint64_t client)
 {
+    return listen_member(client) != 0 ? far_is_there(listen->far, client) : owns(listen, lane, client);
+}
+
+bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint32_t tag)
+{
+    if (listen_member(client) != 0)
+        return far_gave_up(listen->far, client, lane, tag);
     return tag != 0 && __atomic_load_n(&listen->road->lane[lane].given_up, __ATOMIC_ACQUIRE) == tag;
 }
 
-void listen_answer(struct listen *listen, uint32_t number, pid_t client, const struct message *answer)
+void listen_answer(struct listen *listen, uint32_t number, uint64_t client, const struct message *answer)
 {
-    if (listen_is_there(listen, number, client))
+    if (owns(listen, number, client))
         put_answer(&listen->road->lane[number], answer);
+}
+
+int listen_far_is_there(struct listen *listen, uint64_t client)
+{
+    return far_add(listen->far, client);
+}
+
+void listen_far_ended(struct listen *listen, uint64_t client)
+{
+    far_remove(listen->far, client);
+}
+
+void listen_far_gave_up(struct listen *listen, uint64_t client, uint32_t lane, uint32_t tag)
+{
+    far_give_up(listen->far, client, lane, tag);
+}
+
+uint64_t listen_far_any(struct listen *listen, uint16_t member)
+{
+    return far_any(listen->far, member);
 }
 
 void listen_set_redirected(struct listen *listen)

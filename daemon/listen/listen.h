@@ -15,11 +15,20 @@
 struct shuntd;
 struct listen;
 
+/* A client is a process. One of this node goes by its id; one of another node by a number that its own daemon
+ * gave it, with the number of that member of the session (never 0 here) in the upper 16 bits. */
+#define LISTEN_MEMBER_SHIFT 48
+static inline uint16_t listen_member(uint64_t client)
+{
+    return (uint16_t)(client >> LISTEN_MEMBER_SHIFT);
+}
+
 /* A message, who sent it, and where the answer goes. */
 struct listen_request {
     struct message message; /* its names and text point into bytes */
     uint32_t lane;
-    pid_t client;
+    uint64_t client;
+    uint64_t serial; /* of a process of this node: a number that no other had */
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
 };
 
@@ -38,16 +47,25 @@ void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
 /* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a
  * request among them is answered -EBADMSG, so that its sender does not wait). */
 int listen_next(struct listen *, struct listen_request *, uint64_t *malformed);
-/* The next process that used the road and has ended, all of whose messages were taken: its id, or 0. */
-pid_t listen_next_death(struct listen *);
+/* The next process of this node that used the road and has ended, all of whose messages were taken: its id,
+ * or 0. */
+pid_t listen_next_death(struct listen *, uint64_t *serial);
 /* Gives its lanes back; call it when what it left has been settled. */
 void listen_forget(struct listen *, pid_t client);
 /* Does the sender of a request still own its lane? */
-bool listen_is_there(struct listen *, uint32_t lane, pid_t client);
+bool listen_is_there(struct listen *, uint32_t lane, uint64_t client);
 /* Has the sender of that request stopped waiting for the answer? */
-bool listen_gave_up(struct listen *, uint32_t lane, uint32_t tag);
-/* Answers a request, if its process still owns the lane. */
-void listen_answer(struct listen *, uint32_t lane, pid_t client, const struct message *answer);
+bool listen_gave_up(struct listen *, uint32_t lane, uint64_t client, uint32_t tag);
+/* Answers a request of a process of this node, if it still owns the lane. */
+void listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct message *answer);
+
+/* What other daemons tell of their clients: that one has sent something (0 or -ENOMEM), has ended, or stopped
+ * waiting for an answer. */
+int listen_far_is_there(struct listen *, uint64_t client);
+void listen_far_ended(struct listen *, uint64_t client);
+void listen_far_gave_up(struct listen *, uint64_t client, uint32_t lane, uint32_t tag);
+/* Any client of that member, or 0. */
+uint64_t listen_far_any(struct listen *, uint16_t member);
 
 /* Directories may have times that their trunk does not show: clients are to look. */
 void listen_set_redirected(struct listen *);

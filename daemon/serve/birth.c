@@ -39,7 +39,8 @@ static int reserve(struct shuntd *shuntd, const struct listen_request *request, 
     char place[SERVE_PLACE_MAX];
     struct flight *flight =
         flight_begin(shuntd, FLIGHT_BIRTH, dir, message->name[0], message->name_length[0], request);
-    if (flight == NULL)
+    struct home_share *share = home_share(dir, serve_branch(shuntd, request->client));
+    if (flight == NULL || share == NULL)
         return -ENOMEM;
     entry->type = message->entry[0].type;
     entry->state = RECORD_PENDING;
@@ -52,7 +53,7 @@ static int reserve(struct shuntd *shuntd, const struct listen_request *request, 
         return code;
     shuntd->counts.births++;
     shuntd->counts.redirected += entry->branch != 0;
-    dir->births++;
+    share->births++;
     answer->entry[0] = *entry;
     serve_place(shuntd, dir, entry, place, answer, 0);
     code = serve_answer(shuntd, request, answer);

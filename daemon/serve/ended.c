@@ -11,10 +11,13 @@
 #include "base/sys.h"
 #include "serve/serve.h"
 
-static int count_leaf(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
-                      int32_t change)
+/* Of a node that does nothing in the directory the leaves are not counted. */
+static int count_leaf(struct home_dir *dir, const struct record_entry *entry, int32_t change)
 {
-    return entry->branch == shuntd->branch ? home_leaf_count(dir, entry->leaf, change) : 0;
+    struct home_share *share = dir->shares;
+    while (share != NULL && share->branch != entry->branch)
+        share = share->next;
+    return share != NULL && entry->branch != 0 ? home_leaf_count(share, entry->leaf, change) : 0;
 }
 
 /* A directory that was born in this session is loaded when it is born, since it is empty; unless it is too
@@ -50,7 +53,7 @@ static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struc
     entry.ino = made->ino;
     int code = put_live(shuntd, flight, &entry);
     if (code == 0 && !flight->had_before)
-        code = count_leaf(shuntd, flight->dir, &entry, 1);
+        code = count_leaf(flight->dir, &entry, 1);
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
         code = born_directory(shuntd, flight, child);
     return code;
@@ -59,7 +62,7 @@ static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struc
 static int ended_removal(struct shuntd *shuntd, struct flight *flight)
 {
     int code = index_del_entry(shuntd->index, flight->dir->id, flight->name, flight->length);
-    return code == 0 ? count_leaf(shuntd, flight->dir, &flight->before, -1) : code;
+    return code == 0 ? count_leaf(flight->dir, &flight->before, -1) : code;
 }
 
 static int ended_close(struct shuntd *shuntd, struct flight *flight)
@@ -75,7 +78,7 @@ static int ended_close(struct shuntd *shuntd, struct flight *flight)
 static int ended_promotion(struct shuntd *shuntd, struct flight *flight)
 {
     int code = put_live(shuntd, flight, &flight->place);
-    return code == 0 ? count_leaf(shuntd, flight->dir, &flight->before, -1) : code;
+    return code == 0 ? count_leaf(flight->dir, &flight->before, -1) : code;
 }
 
 int serve_ended_well(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made,

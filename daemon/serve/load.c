@@ -49,11 +49,18 @@ static int store_names(struct shuntd *shuntd, const struct listing *listing, str
     return code;
 }
 
-static int take_leaves(struct home_dir *dir, const struct listing *listing)
+static int take_leaves(struct home_dir *dir, const struct listing *listing, uint16_t branch)
 {
-    int code = 0;
+    struct home_share *share = home_share(dir, branch);
+    int code = share != NULL ? 0 : -ENOMEM;
     for (size_t i = 0; i < listing->leaves && code == 0; i++)
-        code = home_leaf_count(dir, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
+        code = home_leaf_count(share, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
+    for (size_t i = 0; i < listing->count && code == 0; i++) {
+        const struct union_name *name = &listing->names[i];
+        if (name->branch != 0 && name->branch != branch)
+            code = (share = home_share(dir, name->branch)) != NULL ? home_leaf_count(share, name->leaf, 1)
+                                                                   : -ENOMEM;
+    }
     return code;
 }
 
@@ -69,7 +76,7 @@ static int store(struct shuntd *shuntd, struct home_dir *dir, const struct listi
     }
     int code = store_names(shuntd, listing, dir->id);
     if (code == 0)
-        code = take_leaves(dir, listing);
+        code = take_leaves(dir, listing, shuntd->branch);
     if (code != 0)
         return code;
     dir->record = record;

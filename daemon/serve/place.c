@@ -4,6 +4,7 @@
 /* Where a birth goes, and the making of leaves for it. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,12 +16,10 @@
 #include "union/mirror.h"
 #include "union/placement.h"
 
-/* One node has touched any directory of this session: this one. */
-#define NODES_OF_THE_SESSION 1
-
 struct leaf_job {
     struct disk_job job;
     struct dirid id;
+    uint16_t branch;
     uint32_t leaf;
     bool marked; /* before */
     struct marker marker;
@@ -48,13 +47,16 @@ static int marker_refused(int code)
 static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
+    char branch[2 * PATH_MAX];
+    snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
+             shuntd->root.branches[leaf->branch - 1]);
     int trunk = disk_open_trunk(shuntd, leaf->marker.path, leaf->id);
     leaf->result = trunk;
     if (trunk < 0)
         return;
     int code = leaf->marked ? 0 : marker_refused(mark(trunk, leaf));
     if (code == 0) {
-        code = mirror_make(trunk, shuntd->branch_path, leaf->marker.mirror, leaf->leaf);
+        code = mirror_make(trunk, branch, leaf->marker.mirror, leaf->leaf);
         if (code != 0 && code != -EEXIST && !leaf->marked)
             sys_unlinkat(trunk, LAYOUT_MARKER, 0);
     }
@@ -67,7 +69,8 @@ static int made(struct shuntd *shuntd, struct home_dir *dir, const struct leaf_j
     dir->record.flags |= RECORD_MARKED;
     dir->record.marker = leaf->marker.id;
     memcpy(dir->record.mirror, leaf->marker.mirror, sizeof dir->record.mirror);
-    int code = home_leaf_open(dir, leaf->leaf, shuntd->options.leaf_full);
+    struct home_share *share = home_share(dir, leaf->branch);
+    int code = share != NULL ? home_leaf_open(share, leaf->leaf, shuntd->options.leaf_full) : -ENOMEM;
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 
@@ -108,13 +111,14 @@ static int finish(struct disk_job *job, struct shuntd *shuntd)
     return code;
 }
 
-static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint16_t branch, uint32_t number)
 {
     struct leaf_job *leaf = calloc(1, sizeof *leaf);
     if (leaf == NULL)
         return -ENOMEM;
     leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
     leaf->id = dir->id;
+    leaf->branch = branch;
     leaf->leaf = number;
     leaf->marked = (dir->record.flags & RECORD_MARKED) != 0;
     leaf->marker.id = dir->record.marker;
@@ -125,18 +129,22 @@ static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t numbe
     return -EAGAIN;
 }
 
-int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, pid_t maker,
+int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
                  struct record_entry *place)
 {
+    struct home_share *share = home_share(dir, serve_branch(shuntd, maker));
     uint32_t leaf, fresh;
     place->branch = 0;
     place->leaf = 0;
+    if (share == NULL)
+        return -ENOMEM;
     if (dir->record.why != RECORD_WHY_NOT ||
-        !placement_redirects(shuntd->options.placement, NODES_OF_THE_SESSION, dir->births))
+        !placement_redirects(shuntd->options.placement, home_share_count(dir), share->births))
         return 0;
-    if (home_leaf_pick(dir, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, &fresh) != 0)
-        return dir->working ? -EAGAIN : make_leaf(shuntd, dir, fresh);
-    place->branch = shuntd->branch;
+    if (home_leaf_pick(share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, &fresh) !=
+        0)
+        return dir->working ? -EAGAIN : make_leaf(shuntd, dir, share->branch, fresh);
+    place->branch = share->branch;
     place->leaf = leaf;
     return 0;
 }

@@ -12,7 +12,7 @@
 
 struct queued {
     uint32_t lane;
-    pid_t client;
+    uint64_t client;
     uint32_t size;
     uint8_t bytes[REQUEST_ANSWER_MAX];
 };

@@ -21,6 +21,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_SETTLE] = serve_settle,     [MESSAGE_SYNC] = serve_sync,
     [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
     [MESSAGE_WATCH] = serve_watch,       [MESSAGE_PLACE] = serve_place_of,
+    [MESSAGE_LIST] = serve_list,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)
@@ -67,6 +68,15 @@ int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_
     return code == 0 ? SERVE_PARKED : code;
 }
 
+static bool touch(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir, int *how)
+{
+    struct home_share *share = home_share(dir, serve_branch(shuntd, request->client));
+    if (share != NULL)
+        share->touched = true;
+    *how = -ENOMEM;
+    return share != NULL;
+}
+
 struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *request, int which,
                            struct message *answer, int *how)
 {
@@ -75,8 +85,10 @@ struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *r
         *how = serve_park(shuntd, &dir->waiting, request);
         return NULL;
     }
-    if (home_dir_is_loaded(dir))
+    if (home_dir_is_loaded(dir) && touch(shuntd, request, dir, how))
         return dir;
+    if (home_dir_is_loaded(dir))
+        return NULL;
     answer->result = MESSAGE_NOT_LOADED;
     *how = SERVE_ANSWER;
     return NULL;

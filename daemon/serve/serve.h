@@ -19,7 +19,8 @@ enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
 serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
     serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,
-    serve_follow, serve_settle, serve_sync, serve_status, serve_retire, serve_watch, serve_place_of;
+    serve_follow, serve_settle, serve_sync, serve_status, serve_retire, serve_watch, serve_place_of,
+    serve_list;
 
 /* Queues an answer until the transaction is committed; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
@@ -42,9 +43,15 @@ void serve_place(const struct shuntd *, const struct home_dir *, const struct re
 int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name,
                size_t length, char to[PATH_MAX]);
 
+/* The branch of a client's node. */
+static inline uint16_t serve_branch(const struct shuntd *shuntd, uint64_t client)
+{
+    uint16_t member = listen_member(client);
+    return member == 0 ? shuntd->branch : shuntd->branch_of[member];
+}
 /* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, the job is started: park on
  * dir->waiting; or a fatal -errno. */
-int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, pid_t maker,
+int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t maker,
                  struct record_entry *place);
 
 /* How a flight ended: the index is told, waiters are woken. serve_settle_by_disk asks the file system. */

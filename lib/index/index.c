@@ -246,6 +246,26 @@ int index_has_names(struct index *index, struct dirid id)
     return code == 0 || code == MDB_NOTFOUND ? has : store_error(code);
 }
 
+int index_list(struct index *index, struct dirid id, uint64_t start, index_each *each, void *context)
+{
+    struct record_key from;
+    MDB_cursor *cursor;
+    MDB_val value;
+    record_key_from(&from, id, start > 0 ? start : 1);
+    MDB_val key = key_value(&from);
+    int code = store_error(mdb_cursor_open(index->txn, index->names, &cursor));
+    if (code != 0)
+        return code;
+    code = store_error(mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE));
+    while (code == 0 && belongs(&key, &from)) {
+        code = store_each(&key, &value, each, context);
+        if (code == 0)
+            code = store_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+    }
+    mdb_cursor_close(cursor);
+    return code == -ENOENT ? 0 : code;
+}
+
 int index_put_branch(struct index *index, uint16_t number, const char *branch)
 {
     struct record_key key;

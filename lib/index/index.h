@@ -45,6 +45,11 @@ int index_put_dir(struct index *, struct dirid, const struct record_dir *);
 int index_del_dir(struct index *, struct dirid);
 /* Has it any name? 1, 0 or -errno. */
 int index_has_names(struct index *, struct dirid);
+/* Its names in the order of their hashes, from the first that has at least `from`. `each` answers 0 to go on,
+ * anything else to stop; that is the answer then, else 0 at the end, or -errno. */
+typedef int index_each(void *context, uint64_t hash, const char *name, size_t length,
+                       const struct record_entry *entry);
+int index_list(struct index *, struct dirid, uint64_t from, index_each *each, void *context);
 int index_put_branch(struct index *, uint16_t number, const char *branch);
 
 struct index_size {

@@ -75,6 +75,7 @@ enum record_dir_flag {
     RECORD_LOADED = 1,   /* all its names are here, so this index may answer "absent" */
     RECORD_MARKED = 2,   /* it has a marker, and so may have mirrors */
     RECORD_UNLISTED = 4, /* the trunk could not be listed (no permission): absent names must be asked of it */
+    RECORD_REMOTE = 8, /* another node's daemon is home of its names: none is here, they must be asked for */
 };
 
 /* Why births in a directory stay in the trunk although the placement says otherwise. */

@@ -55,3 +55,16 @@ int store_error(int code)
         return code > 0 ? -code : -EBADMSG;
     }
 }
+
+int store_each(const MDB_val *key, const MDB_val *value, index_each *each, void *context)
+{
+    const uint8_t *bytes = key->mv_data;
+    struct record_entry entry;
+    uint64_t hash = 0;
+    int code = record_entry_decode(&entry, value->mv_data, value->mv_size);
+    if (code != 0)
+        return code;
+    for (int i = 16; i < 24; i++)
+        hash = hash << 8 | bytes[i];
+    return each(context, hash, (const char *)bytes + 24, key->mv_size - 24, &entry);
+}

@@ -15,5 +15,7 @@ void store_stamp_encode(uint8_t to[STORE_STAMP_SIZE], const struct index_stamp *
 /* 0; -EBADMSG: not an index of this format; -ESTALE: another session's or root's. */
 int store_stamp_check(const MDB_val *, const struct index_stamp *expected);
 void store_branch_key(struct record_key *, uint16_t number);
+/* Hands a name's record to `each`: its answer, or -EBADMSG. */
+int store_each(const MDB_val *key, const MDB_val *value, index_each *each, void *context);
 /* LMDB's code as -errno. */
 int store_error(int code);

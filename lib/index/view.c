@@ -160,20 +160,7 @@ int view_find(struct view *view, struct dirid dir, const char *name, size_t leng
     return code;
 }
 
-static int each_name(const MDB_val *key, const MDB_val *value, view_each *each, void *context)
-{
-    const uint8_t *bytes = key->mv_data;
-    struct record_entry entry;
-    uint64_t hash = 0;
-    int code = record_entry_decode(&entry, value->mv_data, value->mv_size);
-    if (code != 0)
-        return code;
-    for (int i = 16; i < 24; i++)
-        hash = hash << 8 | bytes[i];
-    return each(context, hash, (const char *)bytes + 24, key->mv_size - 24, &entry);
-}
-
-int view_list(struct view *view, struct dirid dir, uint64_t from, view_each *each, void *context)
+int view_list(struct view *view, struct dirid dir, uint64_t from, index_each *each, void *context)
 {
     struct record_key start;
     struct seat *seat;
@@ -185,7 +172,7 @@ int view_list(struct view *view, struct dirid dir, uint64_t from, view_each *eac
     MDB_val key = {.mv_size = start.size, .mv_data = start.bytes};
     code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_SET_RANGE));
     while (code == 0 && key.mv_size > 24 && memcmp(key.mv_data, start.bytes, 16) == 0) {
-        code = each_name(&key, &value, each, context);
+        code = store_each(&key, &value, each, context);
         if (code == 0)
             code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_NEXT));
     }

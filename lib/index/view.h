@@ -41,9 +41,5 @@ struct view_found {
  */
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
 
-/* The names of a directory in the order of their hashes, from the first that has at least `from`; one
- * snapshot. `each` answers 0 to go on, anything else to stop; that is the answer then, else 0 at the end, or
- * -errno. It must not block. */
-typedef int view_each(void *context, uint64_t hash, const char *name, size_t length,
-                      const struct record_entry *entry);
-int view_list(struct view *, struct dirid, uint64_t from, view_each *each, void *context);
+/* As index_list; one snapshot. `each` must not block. */
+int view_list(struct view *, struct dirid, uint64_t from, index_each *each, void *context);

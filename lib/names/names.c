@@ -17,6 +17,7 @@
 #include "names/mounts.h"
 #include "path/path.h"
 #include "session/session.h"
+#include "wire/page.h"
 
 #define LOAD_DEADLINE (600 * CLOCK_SECOND) /* a directory of ten million names on a busy file system */
 
@@ -275,11 +276,55 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     return code == 0 ? 0 : fail(root, code);
 }
 
-int names_list(struct names_root *root, struct dirid dir, uint64_t from, view_each *each, void *context)
+static int list_page(const struct message *answer, index_each *each, void *context)
 {
-    int code = names_attach(root);
+    struct page_name name;
+    size_t at = 0;
+    int code;
+    while ((code = page_next(answer->text, answer->text_length, &at, &name)) == 1)
+        if ((code = each(context, name.hash, name.name, name.length, &name.entry)) != 0)
+            return code;
+    return code;
+}
+
+/* The last hash of a page that was checked, or 0. */
+static uint64_t last_of(const struct message *answer)
+{
+    struct page_name name = {.hash = 0};
+    for (size_t at = 0; page_next(answer->text, answer->text_length, &at, &name) == 1;)
+        continue;
+    return name.hash;
+}
+
+/* The home of its names is another node's daemon: page after page is asked of it. */
+static int list_remote(struct names_root *root, struct dirid dir, uint64_t from, index_each *each,
+                       void *context)
+{
+    struct request_answer answer;
+    int code;
+    do {
+        const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child.ino = from};
+        code = names_ask(root, &list, &answer);
+        if (code == 0)
+            code = answer.message.result;
+        if (code != 0 && code != MESSAGE_MORE)
+            return code == MESSAGE_NOT_LOADED ? -ESTALE : code;
+        int listed = list_page(&answer.message, each, context);
+        if (listed != 0)
+            return listed;
+        from = last_of(&answer.message) + 1;
+    } while (code == MESSAGE_MORE);
+    return 0;
+}
+
+int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_each *each, void *context)
+{
+    struct view_found found;
+    int code = names_find(root, dir, NULL, 0, &found);
     if (code != 0)
         return code;
+    if (found.dir.flags & RECORD_REMOTE)
+        return list_remote(root, dir, from, each, context);
     code = view_list(root->view, dir, from, each, context);
     return code >= 0 ? code : fail(root, code);
 }

@@ -61,8 +61,8 @@ int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */
 bool names_is_attached(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
-/* The next names of a directory; as view_list. */
-int names_list(struct names_root *, struct dirid, uint64_t from, view_each *, void *context);
+/* The next names of a directory; as index_list. */
+int names_list(struct names_root *, struct dirid, uint64_t from, index_each *, void *context);
 /* One question; its answer's result is in answer->message.result. 0 or -EIO. */
 int names_ask(struct names_root *, const struct message *, struct request_answer *);
 /* Without an answer. The daemon that is gone has nothing to be told. */

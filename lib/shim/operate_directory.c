@@ -12,27 +12,47 @@
 #include "shim/process.h"
 #include "shim/scratch.h"
 
+static int load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at,
+                     const char *path, int flags)
+{
+    int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
+    int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
+    const char *relative;
+    if (fd < 0)
+        return fd;
+    int code = names_place_of(root, fd, scratch->real, &relative);
+    if (code == 1)
+        code = (code = names_load(root, id, relative)) == 0 ? 1 : code;
+    if (fd != at)
+        sys_close(fd);
+    return code;
+}
+
+int directory_load(int at, const char *path, int flags, struct names_root *root, struct dirid id)
+{
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL)
+        return -ENOMEM;
+    int code = load_with(scratch, root, id, at, path, flags);
+    scratch_give(scratch);
+    return code;
+}
+
 /* Sends a message about a directory; one whose place is out of date is told its place and asked again. */
 static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
                      int flags)
 {
     struct scratch *scratch = scratch_take();
     struct message message = {.type = type, .dir[0] = id};
-    const char *relative;
     if (scratch == NULL)
         return -ENOMEM;
     int code = names_ask(root, &message, &scratch->answer);
     if (code == 0)
         code = scratch->answer.message.result;
     if (code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED) {
-        int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
-        int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
-        code = fd < 0 ? fd : names_place_of(root, fd, scratch->real, &relative);
-        if (code == 1 && (code = names_load(root, id, relative)) == 0 &&
-            (code = names_ask(root, &message, &scratch->answer)) == 0)
+        code = load_with(scratch, root, id, at, path, flags);
+        if (code == 1 && (code = names_ask(root, &message, &scratch->answer)) == 0)
             code = scratch->answer.message.result;
-        if (fd >= 0 && fd != at)
-            sys_close(fd);
     }
     scratch_give(scratch);
     return code < 0 ? code : 0;
@@ -41,6 +61,8 @@ static int ask_about(struct names_root *root, struct dirid id, uint16_t type, in
 /* Most directories are spared the question. */
 static bool is_needed(const struct record_dir *dir, uint16_t type)
 {
+    if (dir->flags & RECORD_REMOTE) /* its home knows */
+        return true;
     switch (type) {
     case MESSAGE_SETTLE:
         return dir->changed != 0 || dir->settled != 0;
@@ -135,7 +157,7 @@ int directory_watch(int at, const char *path, int flags)
     if (code != 1)
         return code;
     code = is_needed(&found.dir, MESSAGE_WATCH) ? ask_about(root, id, MESSAGE_WATCH, at, path, flags) : 0;
-    if (code == 0 && (found.dir.flags & RECORD_MARKED))
+    if (code == 0 && (found.dir.flags & (RECORD_MARKED | RECORD_REMOTE)))
         promote_all(root, id, at, path);
     return code;
 }

@@ -37,7 +37,10 @@ int operate_promote(struct target *);
 int directory_follow(int at, const char *path, int flags); /* after a change of mode, owner or attributes */
 int directory_settle(int at, const char *path, int flags); /* before its times are set */
 int directory_watch(int at, const char *path, int flags);  /* before somebody waits for its events */
-int directory_sync(int fd);                                /* after its fsync */
+/* Has a directory of a root (at, path, flags of statx) loaded: 1, 0: it is not beneath it any more, or
+ * -errno. */
+int directory_load(int at, const char *path, int flags, struct names_root *, struct dirid);
+int directory_sync(int fd); /* after its fsync */
 struct directory_times {
     uint64_t modified, changed; /* ns; 0: as the trunk says */
     uint64_t instead_of;        /* a change time of the trunk's for which `changed` stands */

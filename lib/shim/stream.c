@@ -194,6 +194,8 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
         filling.doubtful = false;
         put_dots(&filling, at->fd);
         int code = filling.position < 2 ? 1 : names_list(at->root, at->id, filling.position, each, &filling);
+        if (code == -ESTALE && directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) == 1)
+            code = names_list(at->root, at->id, filling.position, each, &filling);
         if (code < 0)
             return code;
         if (code == 1 && filling.used == 0)

@@ -222,6 +222,45 @@ static int missing_parent(int at, char *text)
     return TARGET_COLD;
 }
 
+/* BRANCH/MIRROR/LEAF, as answers tell a place, taken apart as the index would have it. */
+static bool take_place(struct view_found *found, const char *place, size_t length)
+{
+    const char *mirror = memchr(place, '/', length);
+    const char *leaf = mirror != NULL ? memrchr(place, '/', length) : NULL;
+    if (leaf == mirror || (size_t)(mirror - place) >= sizeof found->branch ||
+        (size_t)(leaf - mirror - 1) >= sizeof found->dir.mirror)
+        return false;
+    struct text branch, name;
+    text_init(&branch, found->branch, sizeof found->branch);
+    text_bytes(&branch, place, (size_t)(mirror - place));
+    text_init(&name, found->dir.mirror, sizeof found->dir.mirror);
+    text_bytes(&name, mirror + 1, (size_t)(leaf - mirror - 1));
+    return true;
+}
+
+/* Another node's daemon is home of the directory's names: it is asked, and answers when nobody is at work on
+ * this one. */
+static int look_far(struct target *t)
+{
+    struct message lookup = {.type = MESSAGE_LOOKUP};
+    int code = target_ask(t, &lookup);
+    if (code < 0)
+        return code;
+    const struct message *answer = &t->scratch->answer.message;
+    t->found.known = code == MESSAGE_EXISTS;
+    t->found.entry = answer->entry[0];
+    return t->found.known && t->found.entry.branch != 0 &&
+                   !take_place(&t->found, answer->name[0], answer->name_length[0])
+               ? -EIO
+               : 0;
+}
+
+/* What the index cannot say of the name. */
+static int look_further(struct target *t)
+{
+    return t->found.dir_known && (t->found.dir.flags & RECORD_REMOTE) && t->length > 0 ? look_far(t) : 0;
+}
+
 static bool is_same_parent(const struct target *t, const struct target *first)
 {
     return first != NULL && first->parent != TARGET_PARENT_UNSEEN && first->at == t->at &&
@@ -265,7 +304,10 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     code =
         find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 1 ? TARGET_PARENT_OURS : code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
-    return code;
+    if (code != 1)
+        return code;
+    code = look_further(t);
+    return code == 0 ? TARGET_HOT : code;
 }
 
 /* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
@@ -491,7 +533,8 @@ bool target_place_by_root(struct target *t)
 
 int target_look(struct target *t)
 {
-    return names_find(t->root, t->dir, t->name, t->length, &t->found);
+    int code = names_find(t->root, t->dir, t->name, t->length, &t->found);
+    return code == 0 ? look_further(t) : code;
 }
 
 int target_settled(struct target *t)

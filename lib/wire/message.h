@@ -12,7 +12,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 enum message_type {
     MESSAGE_LOAD = 1, /* dir[0], text: its place relative to the root */
@@ -35,6 +35,7 @@ enum message_type {
     MESSAGE_RETIRE,   /* no reader slot of the index is left: free those of processes that are gone */
     MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
+    MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on */
     MESSAGE_ANSWER,   /* result, and what it says */
     MESSAGE_TYPES
 };
@@ -53,6 +54,7 @@ enum message_result {
     MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
     MESSAGE_CHANGED,    /* VANISHED: look again */
     MESSAGE_NOT_EMPTY,  /* CLOSE */
+    MESSAGE_MORE,       /* LIST: these are not all */
     MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
 };
 

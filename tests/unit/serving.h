@@ -309,8 +309,8 @@ static inline struct home_dir *home_of(const char *directory)
 /* How many names a leaf of this node's mirror is taken to hold. */
 static inline uint32_t leaf_holds(const char *directory, uint32_t leaf)
 {
-    const struct home_dir *dir = home_of(directory);
-    return leaf < dir->leaf_count ? dir->leaf_names[leaf] : 0;
+    const struct home_share *share = home_share(home_of(directory), shuntd.branch);
+    return leaf < share->leaf_count ? share->leaf_names[leaf] : 0;
 }
 
 /* The client's part: files. */

@@ -38,6 +38,8 @@ static struct home_dir *add(struct dirid id, const char *path)
 }
 
 /* A request as listen hands it over: names point into its bytes. */
+#define OWN 1 /* a branch */
+
 static struct listen_request some_request(pid_t client, uint32_t tag, const char *name)
 {
     const struct message message = {.type = MESSAGE_RESERVE,
@@ -250,7 +252,8 @@ Test(home, destroy_frees_what_is_under_way)
     struct flight *flight = begin(FLIGHT_BIRTH, dir, "a", 100);
     park(&flight->waiting, 101, 11, "a");
     park(&dir->waiting, 101, 12, "b");
-    home_leaf_count(dir, 3, 1);
+    home_leaf_count(home_share(dir, OWN), 3, 1);
+    home_share(dir, OWN + 1);
     struct home_dir *gone = add(two, "in");
     park(&gone->waiting, 101, 13, "c");
     home_dir_drop(shuntd.home, gone);
@@ -261,61 +264,76 @@ Test(home, destroy_frees_what_is_under_way)
 
 /* Leaves. */
 
-static int pick(struct home_dir *dir, uint64_t hash, pid_t maker, uint32_t *leaf)
+static int pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_t *leaf)
 {
     uint32_t fresh = UINT32_MAX;
-    int code = home_leaf_pick(dir, hash, maker, 3, leaf, &fresh);
-    cr_assert(code == 0 || (code == -EAGAIN && fresh == dir->leaf_count), "%d, fresh %u", code, fresh);
+    int code = home_leaf_pick(share, hash, maker, 3, leaf, &fresh);
+    cr_assert(code == 0 || (code == -EAGAIN && fresh == share->leaf_count), "%d, fresh %u", code, fresh);
     return code;
 }
 
 Test(home, a_leaf_is_used_until_it_is_full)
 {
-    struct home_dir *dir = add(one, "out");
+    struct home_share *share = home_share(add(one, "out"), OWN);
     uint32_t leaf;
-    cr_assert_eq(pick(dir, 1, 100, &leaf), -EAGAIN, "none yet");
-    cr_assert_eq(home_leaf_open(dir, 0, 3), 0);
+    cr_assert_eq(pick(share, 1, 100, &leaf), -EAGAIN, "none yet");
+    cr_assert_eq(home_leaf_open(share, 0, 3), 0);
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(pick(dir, (uint64_t)i << 32, 100, &leaf), 0);
+        cr_assert_eq(pick(share, (uint64_t)i << 32, 100, &leaf), 0);
         cr_assert_eq(leaf, 0);
-        cr_assert_eq(home_leaf_count(dir, leaf, 1), 0);
+        cr_assert_eq(home_leaf_count(share, leaf, 1), 0);
     }
-    cr_assert_eq(pick(dir, 1, 100, &leaf), -EAGAIN, "full");
-    cr_assert_eq(home_leaf_open(dir, 1, 3), 0);
-    cr_assert_eq(dir->open_count, 1, "in the place of the full one");
-    cr_assert_eq(pick(dir, 1, 100, &leaf), 0);
+    cr_assert_eq(pick(share, 1, 100, &leaf), -EAGAIN, "full");
+    cr_assert_eq(home_leaf_open(share, 1, 3), 0);
+    cr_assert_eq(share->open_count, 1, "in the place of the full one");
+    cr_assert_eq(pick(share, 1, 100, &leaf), 0);
     cr_assert_eq(leaf, 1);
 }
 
 Test(home, leaves_are_counted)
 {
     struct home_dir *dir = add(one, "out");
-    cr_assert_eq(home_leaf_count(dir, 5, 2), 0);
-    cr_assert_eq(dir->leaf_count, 6);
-    cr_assert_eq(dir->leaf_names[5], 2);
-    cr_assert_eq(dir->leaf_names[0], 0);
-    cr_assert_eq(home_leaf_count(dir, 5, -1), 0);
-    cr_assert_eq(dir->leaf_names[5], 1);
-    cr_assert_eq(home_leaf_count(dir, 4, -1), 0);
-    cr_assert_eq(dir->leaf_names[4], 0, "never below zero");
+    struct home_share *share = home_share(dir, OWN);
+    cr_assert_eq(home_leaf_count(share, 5, 2), 0);
+    cr_assert_eq(share->leaf_count, 6);
+    cr_assert_eq(share->leaf_names[5], 2);
+    cr_assert_eq(share->leaf_names[0], 0);
+    cr_assert_eq(home_leaf_count(share, 5, -1), 0);
+    cr_assert_eq(share->leaf_names[5], 1);
+    cr_assert_eq(home_leaf_count(share, 4, -1), 0);
+    cr_assert_eq(share->leaf_names[4], 0, "never below zero");
     home_leaves_forget(dir);
-    cr_assert_eq(dir->leaf_count, 0);
-    cr_assert_eq(dir->open_count, 0);
+    cr_assert_eq(share->leaf_count, 0);
+    cr_assert_eq(share->open_count, 0);
+}
+
+Test(home, each_node_has_its_share)
+{
+    struct home_dir *dir = add(one, "out");
+    struct home_share *mine = home_share(dir, OWN), *yours = home_share(dir, OWN + 1);
+    cr_assert(mine != yours && mine == home_share(dir, OWN) && yours->branch == OWN + 1);
+    cr_assert_eq(home_share_count(dir), 0, "nobody has asked yet");
+    mine->touched = true;
+    cr_assert_eq(home_share_count(dir), 1);
+    yours->touched = true;
+    cr_assert_eq(home_share_count(dir), 2);
+    cr_assert_eq(home_leaf_count(yours, 2, 4), 0);
+    cr_assert(mine->leaf_count == 0 && yours->leaf_count == 3);
 }
 
 /* Births by turns until no more leaves are asked for; how many are open then. */
-static uint32_t leaves_for(struct home_dir *dir, unsigned makers)
+static uint32_t leaves_for(struct home_share *share, unsigned makers)
 {
     uint32_t leaf, fresh;
     for (unsigned i = 0; i < 2000; i++)
-        if (home_leaf_pick(dir, (uint64_t)i << 32, 100 + (pid_t)(i % makers), 50000, &leaf, &fresh) ==
+        if (home_leaf_pick(share, (uint64_t)i << 32, 100 + (pid_t)(i % makers), 50000, &leaf, &fresh) ==
             -EAGAIN)
-            cr_assert_eq(home_leaf_open(dir, fresh, 50000), 0);
-    return dir->open_count;
+            cr_assert_eq(home_leaf_open(share, fresh, 50000), 0);
+    return share->open_count;
 }
 
 Test(home, several_makers_get_several_leaves)
 {
-    cr_assert_eq(leaves_for(add(one, "a"), 1), 1);
-    cr_assert_eq(leaves_for(add(two, "b"), 2), HOME_OPEN_LEAVES);
+    cr_assert_eq(leaves_for(home_share(add(one, "a"), OWN), 1), 1);
+    cr_assert_eq(leaves_for(home_share(add(two, "b"), OWN), 2), HOME_OPEN_LEAVES);
 }

@@ -41,8 +41,8 @@ static void answer_name(struct server *server, const struct listen_request *requ
 static void answer_counts(struct server *server, const struct listen_request *request)
 {
     char text[200];
-    int gave_up =
-        server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.message.tag);
+    int gave_up = server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.client,
+                                                     server->slow.message.tag);
     struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .text = text};
     answer.text_length =
         (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
@@ -94,7 +94,8 @@ static void serve_one(struct server *server, const struct listen_request *reques
 
 static void serve_deaths(struct server *server)
 {
-    for (pid_t client; (client = listen_next_death(server->listen)) != 0;) {
+    uint64_t serial;
+    for (pid_t client; (client = listen_next_death(server->listen, &serial)) != 0;) {
         server->deaths++;
         server->told_at_death = server->told;
         listen_forget(server->listen, client);

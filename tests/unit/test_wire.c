@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 #include "wire/message.h"
+#include "wire/page.h"
 
 #include <dirent.h>
 
@@ -59,7 +60,7 @@ Test(wire, layout)
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
     cr_assert_gt(message_encode(bytes, sizeof bytes, &message), 0);
-    cr_assert_arr_eq(bytes, "\1\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
+    cr_assert_arr_eq(bytes, "\2\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
     cr_assert_arr_eq(bytes + 16, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 32, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
     cr_assert_arr_eq(bytes + 48, "\130\127\126\125\124\123\122\121\150\147\146\145\144\143\142\141", 16);
@@ -245,5 +246,78 @@ Test(wire, hostile_bytes)
         uint8_t bytes[MESSAGE_SHORT];
         size_t size = message_encode(bytes, sizeof bytes, &message);
         place_mutate((const char *)bytes, size, decode_any);
+    }
+}
+
+/* Pages of names. */
+
+static size_t page_of(char *page, size_t size, unsigned count)
+{
+    size_t used = 0;
+    for (unsigned i = 0; i < count; i++) {
+        char name[16];
+        const struct page_name one = {
+            .hash = 100 + i,
+            .name = name,
+            .length = (size_t)snprintf(name, sizeof name, "name-%u", i),
+            .entry = {.type = DT_REG, .state = RECORD_LIVE, .branch = i % 3 == 0 ? 7 : 0, .ino = 5000 + i}};
+        cr_assert(page_add(page, size, &used, &one));
+    }
+    return used;
+}
+
+Test(page, names_survive)
+{
+    char page[1024];
+    size_t used = page_of(page, sizeof page, 20), at = 0;
+    struct page_name name;
+    for (unsigned i = 0; i < 20; i++) {
+        char expected[16];
+        snprintf(expected, sizeof expected, "name-%u", i);
+        cr_assert_eq(page_next(page, used, &at, &name), 1);
+        cr_assert(name.hash == 100 + i && name.entry.ino == 5000 + i && name.entry.type == DT_REG);
+        cr_assert_eq(name.entry.branch, i % 3 == 0, "which branch is not told");
+        cr_assert(name.length == strlen(expected) && memcmp(name.name, expected, name.length) == 0);
+    }
+    cr_assert_eq(page_next(page, used, &at, &name), 0);
+}
+
+Test(page, what_does_not_fit_is_not_added)
+{
+    char page[PAGE_NAME_FIXED + 8];
+    const struct page_name one = {.hash = 3, .name = "123456789", .length = 9, .entry.state = RECORD_LIVE};
+    const struct page_name two = {.hash = 3, .name = "12345678", .length = 8, .entry.state = RECORD_LIVE};
+    size_t used = 0;
+    cr_assert_not(page_add(page, sizeof page, &used, &one));
+    cr_assert_eq(used, 0);
+    cr_assert(page_add(page, sizeof page, &used, &two));
+    cr_assert_eq(used, sizeof page);
+    cr_assert_not(page_add(page, sizeof page, &used, &two));
+}
+
+Test(page, cut_short_is_no_page)
+{
+    char page[1024];
+    size_t used = page_of(page, sizeof page, 1);
+    struct page_name name;
+    for (size_t size = 1; size < used; size++) {
+        size_t at = 0;
+        cr_assert_eq(page_next(page, size, &at, &name), -EBADMSG, "%zu of %zu", size, used);
+        cr_assert_eq(at, 0);
+    }
+}
+
+Test(page, bad_names_are_refused)
+{
+    static const struct {
+        size_t at;
+        char byte;
+    } bad[] = {{0, 2}, {17, 0}, {17, 4}, {16, 16}, {18, 2}, {19, 0}, {20, '/'}, {21, '\0'}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char page[64] = {0};
+        size_t used = page_of(page, sizeof page, 1), at = 0;
+        struct page_name name;
+        page[bad[i].at] = bad[i].byte;
+        cr_assert_eq(page_next(page, used, &at, &name), -EBADMSG, "byte %zu", bad[i].at);
     }
 }

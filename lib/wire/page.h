@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* A page of names, the text of an answer to LIST: for each, one after the other, the hash (8 bytes), the
+ * inode number (8), the type (1), the state (1), 1 if it is in a branch (1), the length of the name (1), the
+ * name. Numbers are little-endian. In the order of the hashes, none twice.
+ *
+ * Pure; async-signal-safe. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "index/record.h"
+
+#define PAGE_NAME_FIXED 20
+
+struct page_name {
+    uint64_t hash;
+    const char *name; /* into the page, not terminated */
+    size_t length;
+    struct record_entry entry; /* type, state and ino; branch is 0 for the trunk, 1 for any branch */
+};
+
+/* Adds a name at *used of `size` bytes; false: it does not fit any more. */
+bool page_add(char *page, size_t size, size_t *used, const struct page_name *);
+/* Reads the name at *at: 1, 0: there is none behind the last, -EBADMSG: this is no page. */
+int page_next(const char *page, size_t size, size_t *at, struct page_name *);
