@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "peer/fabric.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "peer/provider.h"
+
+#define COMPLETIONS 4096
+#define BATCH 32 /* completions that are looked at under one lock */
+#define PAUSE_FIRST CLOCK_MILLISECOND
+#define PAUSE_LONGEST (500 * CLOCK_MILLISECOND)
+
+/* What libfabric is at work on; it gives the address of `context` back. */
+struct operation {
+    struct fi_context2 context;
+    bool is_send;
+};
+
+struct outgoing {
+    struct operation operation;
+    struct link link; /* on its peer's queue, or on `flying` */
+    struct peer *peer;
+    size_t size;
+    uint8_t bytes[];
+};
+
+struct incoming {
+    struct operation operation;
+    struct link link; /* on `received` or `unposted`, or on no list: posted, or at the caller */
+    size_t size;
+    uint8_t bytes[FABRIC_FRAME_MAX];
+};
+
+enum peer_state { PEER_FREE, PEER_KNOWN, PEER_REMOVED /* until the last of its frames is back */ };
+
+struct peer {
+    enum peer_state state;
+    fi_addr_t address;
+    struct link queue;    /* frames that libfabric has not taken yet */
+    unsigned flying;      /* frames that it has taken and did not finish */
+    unsigned frames;      /* all these */
+    size_t bytes;         /* ... */
+    bool refused;         /* a send: ring when there is room */
+    struct link link;     /* on `connecting` */
+    uint64_t give_up;     /* while on `connecting`: when */
+    uint64_t next, pause; /* ... and when to try again, and how long after that */
+};
+
+struct fabric {
+    struct provider provider;
+    void (*ring)(void *context);
+    void *context;
+    pthread_t thread;
+    bool thread_runs;
+    pthread_mutex_t lock; /* of all below */
+    int broken;           /* 0 or -errno */
+    bool ending;
+    bool ring_due; /* the thread is to ring */
+    struct link received, unposted, flying, connecting;
+    struct fabric_counts counts;
+    struct incoming *buffers;
+    unsigned peer_count; /* slots that were ever used */
+    struct peer peers[FABRIC_PEERS_MAX];
+};
+
+static void wake_thread(struct fabric *fabric)
+{
+    fi_cq_signal(fabric->provider.completions);
+}
+
+/* --- what is sent --- */
+
+static bool has_room(const struct peer *peer, size_t size)
+{
+    return peer->frames < FABRIC_QUEUE_FRAMES && peer->bytes + size <= FABRIC_QUEUE_BYTES;
+}
+
+static void forget_outgoing(struct fabric *fabric, struct outgoing *one, bool was_sent)
+{
+    struct peer *peer = one->peer;
+    *(was_sent ? &fabric->counts.sent : &fabric->counts.failed) += 1;
+    peer->frames--;
+    peer->bytes -= one->size;
+    if (peer->state == PEER_REMOVED && peer->frames == 0)
+        peer->state = PEER_FREE;
+    if (peer->refused && has_room(peer, FABRIC_FRAME_MAX)) {
+        peer->refused = false;
+        fabric->ring_due = true;
+    }
+    list_remove(&one->link);
+    free(one);
+}
+
+static void drop_queue(struct fabric *fabric, struct peer *peer)
+{
+    while (!list_empty(&peer->queue))
+        forget_outgoing(fabric, LINK_OF(peer->queue.next, struct outgoing, link), false);
+    list_remove(&peer->link);
+}
+
+/* libfabric has no event for a connection that was made, nor for one that was refused: it says "not yet" to
+ * each send until there is one, and each such send connects anew if need be. So, after growing pauses, it is
+ * asked again; but not for ever. */
+static void connect_later(struct fabric *fabric, struct peer *peer, uint64_t now)
+{
+    if (list_empty(&peer->link)) {
+        list_append(&fabric->connecting, &peer->link);
+        peer->give_up = now + FABRIC_CONNECT_SECONDS * CLOCK_SECOND;
+        peer->pause = PAUSE_FIRST;
+    } else if (now >= peer->give_up) {
+        drop_queue(fabric, peer);
+    } else if (peer->pause < PAUSE_LONGEST) {
+        peer->pause *= 2;
+    }
+    peer->next = now + peer->pause;
+}
+
+static int send_one(struct fabric *fabric, struct outgoing *one)
+{
+    return (int)provider_code(fi_send(fabric->provider.endpoint, one->bytes, one->size, NULL,
+                                      one->peer->address, &one->operation.context));
+}
+
+/* Hands over what waits for a peer, as far as libfabric takes it. When it does not while frames of that peer
+ * are under way, the completion of one of those leads back here. */
+static void send_queue(struct fabric *fabric, struct peer *peer, uint64_t now)
+{
+    int code = 0;
+    while (code == 0 && !list_empty(&peer->queue)) {
+        struct outgoing *one = LINK_OF(peer->queue.next, struct outgoing, link);
+        code = send_one(fabric, one);
+        if (code != 0)
+            break;
+        list_remove(&peer->link);
+        list_remove(&one->link);
+        list_append(&fabric->flying, &one->link);
+        peer->flying++;
+    }
+    if (code == -EAGAIN && peer->flying == 0)
+        connect_later(fabric, peer, now);
+    else if (code != 0 && code != -EAGAIN)
+        drop_queue(fabric, peer);
+}
+
+static void end_send(struct fabric *fabric, struct outgoing *one, bool was_sent)
+{
+    struct peer *peer = one->peer;
+    peer->flying--;
+    forget_outgoing(fabric, one, was_sent);
+    if (list_empty(&peer->link))
+        send_queue(fabric, peer, clock_monotonic());
+}
+
+/* Tries those whose time has come. */
+static void connect_again(struct fabric *fabric)
+{
+    uint64_t now = list_empty(&fabric->connecting) ? 0 : clock_monotonic();
+    struct link *link = fabric->connecting.next, *next;
+    for (; link != &fabric->connecting; link = next) {
+        struct peer *peer = LINK_OF(link, struct peer, link);
+        next = link->next;
+        if (peer->next <= now)
+            send_queue(fabric, peer, now);
+    }
+}
+
+/* How long the thread may sleep: milliseconds, or -1 for as long as nothing happens. */
+static int sleep_limit(struct fabric *fabric)
+{
+    uint64_t first = UINT64_MAX, now = list_empty(&fabric->connecting) ? 0 : clock_monotonic();
+    for (struct link *link = fabric->connecting.next; link != &fabric->connecting; link = link->next)
+        if (LINK_OF(link, struct peer, link)->next < first)
+            first = LINK_OF(link, struct peer, link)->next;
+    if (!list_empty(&fabric->unposted))
+        return 1;
+    if (first == UINT64_MAX)
+        return -1;
+    return first <= now ? 0 : (int)((first - now + CLOCK_MILLISECOND - 1) / CLOCK_MILLISECOND);
+}
+
+/* --- what is received --- */
+
+/* Gives a buffer to libfabric. One that it does not take now is offered again by the thread. */
+static void post(struct fabric *fabric, struct incoming *one)
+{
+    long code = fi_recv(fabric->provider.endpoint, one->bytes, FABRIC_FRAME_MAX, NULL, FI_ADDR_UNSPEC,
+                        &one->operation.context);
+    if (code != 0)
+        list_append(&fabric->unposted, &one->link);
+}
+
+static void post_rest(struct fabric *fabric)
+{
+    struct link rest;
+    list_init(&rest);
+    list_move(&rest, &fabric->unposted);
+    for (struct link *link; (link = list_take(&rest)) != NULL;)
+        post(fabric, LINK_OF(link, struct incoming, link));
+}
+
+static void end_receive(struct fabric *fabric, struct incoming *one, size_t size)
+{
+    one->size = size;
+    fabric->counts.received++;
+    list_append(&fabric->received, &one->link);
+    fabric->ring_due = true;
+}
+
+/* --- the thread --- */
+
+static void end_operation(struct fabric *fabric, const struct fi_cq_msg_entry *entry)
+{
+    struct operation *operation = entry->op_context;
+    if (operation == NULL)
+        return;
+    if (operation->is_send)
+        end_send(fabric, (struct outgoing *)operation, true);
+    else
+        end_receive(fabric, (struct incoming *)operation, entry->len);
+}
+
+/* An operation that came to nothing: a receive among them when its connection broke in the middle, or when
+ * the frame was too long. */
+static void end_failed(struct fabric *fabric)
+{
+    struct fi_cq_err_entry error = {0};
+    if (fi_cq_readerr(fabric->provider.completions, &error, 0) <= 0 || error.op_context == NULL)
+        return;
+    struct operation *operation = error.op_context;
+    if (operation->is_send) {
+        end_send(fabric, (struct outgoing *)operation, false);
+    } else {
+        fabric->counts.dropped++;
+        post(fabric, (struct incoming *)operation);
+    }
+}
+
+/* What fi_cq_sread answered. */
+static void take_completions(struct fabric *fabric, const struct fi_cq_msg_entry *entries, long count)
+{
+    for (long i = 0; i < count; i++)
+        end_operation(fabric, &entries[i]);
+    if (count == -FI_EAVAIL)
+        end_failed(fabric);
+    else if (count < 0 && count != -FI_EAGAIN && count != -FI_EINTR)
+        fabric->broken = (int)provider_code(count);
+}
+
+static void *carry(void *context)
+{
+    struct fabric *fabric = context;
+    struct fi_cq_msg_entry entries[BATCH];
+    bool going_on = true;
+    int limit = 0;
+    while (going_on) {
+        long count = fi_cq_sread(fabric->provider.completions, entries, BATCH, NULL, limit);
+        pthread_mutex_lock(&fabric->lock);
+        take_completions(fabric, entries, count);
+        post_rest(fabric);
+        connect_again(fabric);
+        limit = sleep_limit(fabric);
+        going_on = !fabric->ending && fabric->broken == 0;
+        bool ring = (fabric->ring_due || fabric->broken != 0) && !fabric->ending;
+        fabric->ring_due = false;
+        pthread_mutex_unlock(&fabric->lock);
+        if (ring)
+            fabric->ring(fabric->context);
+    }
+    return NULL;
+}
+
+/* --- from the outside --- */
+
+static int make_buffers(struct fabric *fabric)
+{
+    fabric->buffers = calloc(FABRIC_BUFFERS, sizeof *fabric->buffers);
+    if (fabric->buffers == NULL)
+        return -ENOMEM;
+    for (int i = 0; i < FABRIC_BUFFERS; i++) {
+        list_init(&fabric->buffers[i].link);
+        post(fabric, &fabric->buffers[i]);
+    }
+    return 0;
+}
+
+static int start(struct fabric *fabric, const char *setting)
+{
+    int code = provider_open(&fabric->provider, setting, COMPLETIONS);
+    if (code == 0)
+        code = make_buffers(fabric);
+    if (code == 0)
+        code = -pthread_create(&fabric->thread, NULL, carry, fabric);
+    fabric->thread_runs = code == 0;
+    return code;
+}
+
+/* Threads that are made here, also libfabric's own, take no signals: main's is the one that SIGTERM must
+ * reach. */
+int fabric_open(struct fabric **to, const char *setting, void (*ring)(void *context), void *context)
+{
+    sigset_t all, before;
+    struct fabric *fabric = calloc(1, sizeof *fabric);
+    if (fabric == NULL)
+        return -ENOMEM;
+    fabric->ring = ring;
+    fabric->context = context;
+    pthread_mutex_init(&fabric->lock, NULL);
+    list_init(&fabric->received);
+    list_init(&fabric->unposted);
+    list_init(&fabric->flying);
+    list_init(&fabric->connecting);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = start(fabric, setting);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0)
+        fabric_close(fabric);
+    else
+        *to = fabric;
+    return code;
+}
+
+static void end_thread(struct fabric *fabric)
+{
+    pthread_mutex_lock(&fabric->lock);
+    fabric->ending = true;
+    pthread_mutex_unlock(&fabric->lock);
+    wake_thread(fabric);
+    pthread_join(fabric->thread, NULL);
+}
+
+void fabric_close(struct fabric *fabric)
+{
+    if (fabric == NULL)
+        return;
+    if (fabric->thread_runs)
+        end_thread(fabric);
+    provider_close(&fabric->provider);
+    for (unsigned i = 0; i < fabric->peer_count; i++)
+        list_move(&fabric->flying, &fabric->peers[i].queue);
+    for (struct link *link; (link = list_take(&fabric->flying)) != NULL;)
+        free(LINK_OF(link, struct outgoing, link));
+    free(fabric->buffers);
+    pthread_mutex_destroy(&fabric->lock);
+    free(fabric);
+}
+
+int fabric_address(struct fabric *fabric, uint8_t *bytes, size_t *size)
+{
+    int code = fi_getname(&fabric->provider.endpoint->fid, bytes, size);
+    return code == -FI_ETOOSMALL ? -ENOBUFS : (int)provider_code(code);
+}
+
+/* Addresses of one provider are of one size, and those of sockets begin with their family. */
+static bool is_like_ours(struct fabric *fabric, const uint8_t *bytes, size_t size)
+{
+    uint8_t own[FABRIC_ADDRESS_MAX];
+    size_t own_size = sizeof own;
+    uint32_t format = fabric->provider.info->addr_format;
+    bool socket = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+    return fabric_address(fabric, own, &own_size) == 0 && own_size == size &&
+           (!socket || (size > 2 && memcmp(own, bytes, 2) == 0));
+}
+
+static struct peer *free_peer(struct fabric *fabric)
+{
+    for (unsigned i = 0; i < fabric->peer_count; i++)
+        if (fabric->peers[i].state == PEER_FREE)
+            return &fabric->peers[i];
+    return fabric->peer_count < FABRIC_PEERS_MAX ? &fabric->peers[fabric->peer_count++] : NULL;
+}
+
+static int add_peer(struct fabric *fabric, const uint8_t *bytes)
+{
+    struct peer *peer = free_peer(fabric);
+    if (peer == NULL)
+        return -ENOSPC;
+    *peer = (struct peer){0};
+    list_init(&peer->queue);
+    list_init(&peer->link);
+    long code = fi_av_insert(fabric->provider.peers, bytes, 1, &peer->address, 0, NULL);
+    if (code != 1)
+        return code < 0 ? (int)provider_code(code) : -EINVAL;
+    peer->state = PEER_KNOWN;
+    return (int)(peer - fabric->peers);
+}
+
+int fabric_peer_add(struct fabric *fabric, const uint8_t *bytes, size_t size)
+{
+    if (!is_like_ours(fabric, bytes, size))
+        return -EINVAL;
+    pthread_mutex_lock(&fabric->lock);
+    int answer = add_peer(fabric, bytes);
+    pthread_mutex_unlock(&fabric->lock);
+    return answer;
+}
+
+static struct peer *find_peer(struct fabric *fabric, int peer)
+{
+    bool known = peer >= 0 && (unsigned)peer < fabric->peer_count && fabric->peers[peer].state == PEER_KNOWN;
+    return known ? &fabric->peers[peer] : NULL;
+}
+
+int fabric_peer_remove(struct fabric *fabric, int number)
+{
+    pthread_mutex_lock(&fabric->lock);
+    struct peer *peer = find_peer(fabric, number);
+    if (peer != NULL) {
+        peer->refused = false;
+        drop_queue(fabric, peer);
+        fi_av_remove(fabric->provider.peers, &peer->address, 1, 0);
+        peer->state = peer->frames > 0 ? PEER_REMOVED : PEER_FREE;
+    }
+    pthread_mutex_unlock(&fabric->lock);
+    return peer != NULL ? 0 : -ENOENT;
+}
+
+static int enqueue(struct fabric *fabric, int number, struct outgoing *one)
+{
+    struct peer *peer = find_peer(fabric, number);
+    if (fabric->broken != 0)
+        return -EIO;
+    if (peer == NULL)
+        return -ENOENT;
+    if (!has_room(peer, one->size)) {
+        peer->refused = true;
+        return -EAGAIN;
+    }
+    one->peer = peer;
+    peer->frames++;
+    peer->bytes += one->size;
+    bool first = list_empty(&peer->queue);
+    list_append(&peer->queue, &one->link);
+    if (first)
+        send_queue(fabric, peer, clock_monotonic());
+    if (!list_empty(&peer->link) || fabric->ring_due)
+        wake_thread(fabric); /* to look at the clock, or to ring */
+    return 0;
+}
+
+int fabric_send(struct fabric *fabric, int peer, const uint8_t *bytes, size_t size)
+{
+    if (size == 0 || size > FABRIC_FRAME_MAX)
+        return -EMSGSIZE;
+    struct outgoing *one = malloc(sizeof *one + size);
+    if (one == NULL)
+        return -ENOMEM;
+    one->operation = (struct operation){.is_send = true};
+    one->size = size;
+    list_init(&one->link);
+    memcpy(one->bytes, bytes, size);
+    pthread_mutex_lock(&fabric->lock);
+    int code = enqueue(fabric, peer, one);
+    pthread_mutex_unlock(&fabric->lock);
+    if (code != 0)
+        free(one);
+    return code;
+}
+
+int fabric_next(struct fabric *fabric, const uint8_t **bytes, size_t *size)
+{
+    pthread_mutex_lock(&fabric->lock);
+    struct link *link = list_take(&fabric->received);
+    int broken = fabric->broken;
+    pthread_mutex_unlock(&fabric->lock);
+    if (link == NULL)
+        return broken != 0 ? -EIO : 0;
+    struct incoming *one = LINK_OF(link, struct incoming, link);
+    *bytes = one->bytes;
+    *size = one->size;
+    return 1;
+}
+
+void fabric_release(struct fabric *fabric, const uint8_t *bytes)
+{
+    struct incoming *one = LINK_OF(bytes, struct incoming, bytes);
+    pthread_mutex_lock(&fabric->lock);
+    post(fabric, one);
+    bool was_posted = list_empty(&one->link);
+    pthread_mutex_unlock(&fabric->lock);
+    if (!was_posted)
+        wake_thread(fabric);
+}
+
+void fabric_counts(struct fabric *fabric, struct fabric_counts *to)
+{
+    pthread_mutex_lock(&fabric->lock);
+    *to = fabric->counts;
+    pthread_mutex_unlock(&fabric->lock);
+}

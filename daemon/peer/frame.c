@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "peer/frame.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <string.h>
+
+#define HASH 16
+#define HASHED (FRAME_HEADER - HASH) /* the header's part before the hash; the payload follows it */
+
+_Static_assert(HASH >= crypto_generichash_BYTES_MIN && FRAME_KEY == crypto_generichash_KEYBYTES,
+               "what libsodium takes");
+
+static const uint8_t magic[4] = {'s', 'h', 'f', 'r'};
+
+/* The header as FRAME.md lists it. */
+struct header {
+    uint8_t magic[4];
+    uint16_t version, type;
+    uint64_t session, epoch;
+    uint64_t sender_instance, receiver_instance;
+    uint64_t sequence;
+    uint16_t sender, receiver;
+    uint32_t size;
+    uint8_t hash[HASH];
+};
+
+_Static_assert(sizeof(struct header) == FRAME_HEADER, "no padding travels");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "frames are little-endian, and so is who shares one");
+
+int frame_start(void)
+{
+    return sodium_init() < 0 ? -ENOSYS : 0;
+}
+
+static void hash_of(uint8_t hash[HASH], const uint8_t *bytes, uint32_t payload, const uint8_t *key)
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key, FRAME_KEY, HASH);
+    crypto_generichash_update(&state, bytes, HASHED);
+    crypto_generichash_update(&state, bytes + FRAME_HEADER, payload);
+    crypto_generichash_final(&state, hash, HASH);
+}
+
+int frame_seal(uint8_t *to, size_t room, const struct frame *frame, const struct frame_self *self)
+{
+    struct header header = {
+        .version = FRAME_VERSION,
+        .type = frame->type,
+        .session = self->session,
+        .epoch = self->epoch,
+        .sender_instance = self->instance,
+        .receiver_instance = frame->receiver_instance,
+        .sequence = frame->sequence,
+        .sender = self->member,
+        .receiver = frame->receiver,
+        .size = frame->size,
+    };
+    if (frame->size > FRAME_PAYLOAD_MAX || room < FRAME_HEADER + (size_t)frame->size)
+        return -EMSGSIZE;
+    memcpy(header.magic, magic, sizeof magic);
+    if (frame->size > 0 && frame->payload != to + FRAME_HEADER)
+        memmove(to + FRAME_HEADER, frame->payload, frame->size);
+    memcpy(to, &header, HASHED);
+    hash_of(to + HASHED, to, frame->size, self->key);
+    return (int)(FRAME_HEADER + frame->size);
+}
+
+/* What can be said before the hash is computed: most that is not for us costs no more than this. */
+static int is_for_us(const struct header *header, size_t size, const struct frame_self *self)
+{
+    if (memcmp(header->magic, magic, sizeof magic) != 0)
+        return -EBADMSG;
+    if (header->version != FRAME_VERSION)
+        return -EPROTO;
+    if (header->size != size - FRAME_HEADER)
+        return -EBADMSG;
+    if (header->session != self->session)
+        return -ESTALE;
+    if (header->receiver != self->member || header->receiver_instance != self->instance)
+        return -EHOSTUNREACH;
+    return 0;
+}
+
+static int is_authentic(const struct header *header, const uint8_t *bytes, const struct frame_self *self)
+{
+    uint8_t hash[HASH];
+    hash_of(hash, bytes, header->size, self->key);
+    return sodium_memcmp(hash, header->hash, HASH) == 0 ? 0 : -EACCES;
+}
+
+int frame_open(struct frame *frame, const uint8_t *bytes, size_t size, const struct frame_self *self)
+{
+    struct header header;
+    int code = size < FRAME_HEADER || size > FRAME_MAX ? -EBADMSG : 0;
+    *frame = (struct frame){0};
+    if (code != 0)
+        return code;
+    memcpy(&header, bytes, sizeof header);
+    code = is_for_us(&header, size, self);
+    if (code == 0)
+        code = is_authentic(&header, bytes, self);
+    if (code == 0 && header.epoch < self->epoch)
+        code = -ESTALE;
+    if (code != 0)
+        return code;
+    *frame = (struct frame){
+        .epoch = header.epoch,
+        .sender_instance = header.sender_instance,
+        .receiver_instance = header.receiver_instance,
+        .sequence = header.sequence,
+        .sender = header.sender,
+        .receiver = header.receiver,
+        .type = header.type,
+        .size = header.size,
+        .payload = bytes + FRAME_HEADER,
+    };
+    return header.epoch > self->epoch ? FRAME_NEWER : 0;
+}
+
+/* Number 0 counts as taken: sequences begin at 1. */
+void frame_window_start(struct frame_window *window, uint64_t instance)
+{
+    *window = (struct frame_window){.instance = instance, .taken = 1};
+}
+
+int frame_window_take(struct frame_window *window, uint64_t instance, uint64_t sequence)
+{
+    if (instance != window->instance)
+        return FRAME_OTHER_INSTANCE;
+    if (sequence > window->newest) {
+        uint64_t ahead = sequence - window->newest;
+        window->taken = ahead < 64 ? window->taken << ahead | 1 : 1;
+        window->newest = sequence;
+        return 0;
+    }
+    uint64_t behind = window->newest - sequence;
+    if (behind >= 64 || (window->taken >> behind & 1))
+        return -EALREADY;
+    window->taken |= 1ull << behind;
+    return 0;
+}
+
+static uint8_t *put(uint8_t *to, const void *field, size_t size)
+{
+    memcpy(to, field, size);
+    return to + size;
+}
+
+static const uint8_t *take(const uint8_t *from, void *field, size_t size)
+{
+    memcpy(field, from, size);
+    return from + size;
+}
+
+int frame_items_add(struct frame_items *items, const struct frame_item *item)
+{
+    if (item->size > FRAME_ITEM_MAX)
+        return -EMSGSIZE;
+    if (items->size + FRAME_ITEM_HEADER + item->size > FRAME_PAYLOAD_MAX)
+        return -ENOSPC;
+    uint8_t *to = items->bytes + items->size;
+    to = put(to, &item->lane, 4);
+    to = put(to, &item->client, 8);
+    to = put(to, &item->kind, 2);
+    to = put(to, &item->flags, 2);
+    to = put(to, &item->size, 4);
+    if (item->size > 0)
+        put(to, item->bytes, item->size);
+    items->size += FRAME_ITEM_HEADER + item->size;
+    return 0;
+}
+
+int frame_items_next(const struct frame *frame, uint32_t *at, struct frame_item *item)
+{
+    if (*at >= frame->size)
+        return 0;
+    if (frame->size - *at < FRAME_ITEM_HEADER)
+        return -EBADMSG;
+    const uint8_t *from = frame->payload + *at;
+    from = take(from, &item->lane, 4);
+    from = take(from, &item->client, 8);
+    from = take(from, &item->kind, 2);
+    from = take(from, &item->flags, 2);
+    from = take(from, &item->size, 4);
+    if (item->size > frame->size - *at - FRAME_ITEM_HEADER)
+        return -EBADMSG;
+    item->bytes = from;
+    *at += FRAME_ITEM_HEADER + item->size;
+    return 1;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What travels between the daemons of a session: sealed with the session's key, dated with its epoch, counted
+ * against replay. FRAME.md says what the bytes are.
+ *
+ * Pure: no I/O, no allocation, no state but the caller's; nothing that was received is trusted before it is
+ * authenticated, and no length in it afterwards either. From any thread. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAME_VERSION 1
+#define FRAME_KEY 32
+#define FRAME_HEADER 72
+#define FRAME_MAX 65536 /* with its header */
+#define FRAME_PAYLOAD_MAX (FRAME_MAX - FRAME_HEADER)
+
+/* An answer of frame_open besides 0 and -errno: all is well, but its epoch is newer than ours. */
+#define FRAME_NEWER 1
+/* An answer of frame_window_take: the window is that of another instance of the sender. */
+#define FRAME_OTHER_INSTANCE 1
+
+/* Who we are. An instance is a random number, not 0, that a daemon draws when it starts, and that the others
+ * learn from the session as they learn its address: frames of, and to, the daemon that had this member's
+ * number before are not ours. */
+struct frame_self {
+    uint64_t session;
+    uint64_t epoch;
+    uint64_t instance;
+    uint16_t member;
+    uint8_t key[FRAME_KEY];
+};
+
+struct frame {
+    uint64_t epoch;
+    uint64_t sender_instance;
+    uint64_t receiver_instance;
+    uint64_t sequence; /* 1, 2, 3 ... from this instance to that member; never twice */
+    uint16_t sender;
+    uint16_t receiver;
+    uint16_t type; /* not looked at here */
+    uint32_t size; /* of the payload; 0 is fine */
+    const uint8_t *payload;
+};
+
+/* Once in a process, before its threads: chooses the quickest hash for this processor. All else works without
+ * it. 0 or -ENOSYS. */
+int frame_start(void);
+
+/* Writes a frame: `self` says session, epoch, sender, its instance and the key, `frame` all else. The payload
+ * may lie where it will travel, at `to` + FRAME_HEADER, and is not copied then. The size written, or
+ * -EMSGSIZE if the payload is longer than FRAME_PAYLOAD_MAX or does not fit in `room`. */
+int frame_seal(uint8_t *to, size_t room, const struct frame *, const struct frame_self *);
+
+/* Reads one; the payload points into `bytes`. In this order:
+ *   -EBADMSG       shorter than a header, longer than FRAME_MAX, no frame at all
+ *   -EPROTO        another version
+ *   -EBADMSG       not as long as it says
+ *   -ESTALE        another session
+ *   -EHOSTUNREACH  for another member, or for another instance of this one
+ *   -EACCES        not authentic
+ *   -ESTALE        of an older epoch
+ * or 0, or FRAME_NEWER: authentic, the session must be looked at again before it is acted on. With an error
+ * all fields are zero. Nothing is said about replay: that is frame_window_take's, which comes next. */
+int frame_open(struct frame *, const uint8_t *bytes, size_t size, const struct frame_self *);
+
+/* Which frames of one sender were taken: those of the last 64 numbers may come in any order, each once. */
+struct frame_window {
+    uint64_t instance;
+    uint64_t newest;
+    uint64_t taken; /* bit i: newest - i */
+};
+
+/* Begins with this instance of the sender, of which nothing was taken yet. The instance must come from the
+ * session, never from a frame: an old frame has an old instance, and would open the window to all the others
+ * of its time. */
+void frame_window_start(struct frame_window *, uint64_t instance);
+/* Takes a frame that frame_open found authentic: 0; -EALREADY: it was taken before, or is too old to tell;
+ * FRAME_OTHER_INSTANCE: nothing is changed, the caller asks the session who the sender is now (and starts the
+ * window again if it is this one). */
+int frame_window_take(struct frame_window *, uint64_t instance, uint64_t sequence);
+
+/* Many messages travel in one frame: its payload is a list of items. What the fields mean is the caller's. */
+struct frame_item {
+    uint64_t client;
+    uint32_t lane;
+    uint16_t kind;
+    uint16_t flags;
+    uint32_t size;
+    const uint8_t *bytes;
+};
+
+#define FRAME_ITEM_HEADER 20
+#define FRAME_ITEM_MAX (FRAME_PAYLOAD_MAX - FRAME_ITEM_HEADER)
+
+/* A payload in the making. `bytes` has room for FRAME_PAYLOAD_MAX. */
+struct frame_items {
+    uint8_t *bytes;
+    uint32_t size; /* 0 at the start */
+};
+
+/* Appends: 0; -ENOSPC: not into this frame any more; -EMSGSIZE: longer than FRAME_ITEM_MAX, into none. With
+ * an error nothing is written. */
+int frame_items_add(struct frame_items *, const struct frame_item *);
+/* The item at *at (0 for the first) of a frame's payload; moves *at to the next. 1; 0: there is none more;
+ * -EBADMSG: the payload ends within an item. The item's bytes point into the payload. */
+int frame_items_next(const struct frame *, uint32_t *at, struct frame_item *);

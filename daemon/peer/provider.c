@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "peer/provider.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API FI_VERSION(1, 17)
+#define NAME_MAX_HERE 63 /* of a provider or an interface */
+
+/* Of libfabric these four are called by name; all else goes through tables that they hand out.
+ *
+ * The library is loaded, not linked, because of what comes with it: Debian links libfabric with libpsm2 and
+ * libinfinipath, and a constructor of each calibrates the processor's clock for 100 ms, whatever hardware
+ * there is. A daemon that needs no fabric would wait for that at every start. (The first fi_getinfo takes
+ * another 80 ms: libfabric's verbs looks through /proc/kallsyms, twice.) */
+struct library {
+    int (*get_info)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
+                    struct fi_info **);
+    struct fi_info *(*duplicate_info)(const struct fi_info *);
+    void (*free_info)(struct fi_info *);
+    int (*open_fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
+};
+
+/* libinfinipath would catch SIGTERM and others for its backtraces. With ofi_rxm a connection outlives the
+ * removal of its peer unless it is told. Who set these knows better. */
+static void set_environment(void)
+{
+    setenv("IPATH_NO_BACKTRACE", "1", 0);
+    setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
+}
+
+/* Never unloaded: its threads and handlers at exit are its own. */
+static int load(struct library *to)
+{
+    set_environment();
+    void *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return -ELIBACC;
+    *(void **)&to->get_info = dlsym(library, "fi_getinfo");
+    *(void **)&to->duplicate_info = dlsym(library, "fi_dupinfo");
+    *(void **)&to->free_info = dlsym(library, "fi_freeinfo");
+    *(void **)&to->open_fabric = dlsym(library, "fi_fabric");
+    bool whole = to->get_info != NULL && to->duplicate_info != NULL && to->free_info != NULL &&
+                 to->open_fabric != NULL;
+    return whole ? 0 : -ELIBACC;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+/* Release 1.17 loses some 600 bytes for each endpoint and each connection that it accepts, and some 80 for
+ * each that it makes (mended in 1.18). */
+const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfabric.so\n";
+}
+
+const char *__lsan_default_options(void);
+__attribute__((visibility("default"))) const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0";
+}
+#endif
+
+/* PROVIDER[:WHERE] */
+struct wanted {
+    char provider[NAME_MAX_HERE + 1];
+    char where[NAME_MAX_HERE + 1];
+    char address[NI_MAXHOST]; /* numeric; empty: the provider's choice */
+};
+
+static int parse(struct wanted *wanted, const char *setting)
+{
+    setting = setting != NULL && setting[0] != '\0' ? setting : "tcp";
+    size_t length = strcspn(setting, ":");
+    const char *where = setting[length] == ':' ? setting + length + 1 : "";
+    if (length == 0 || length > NAME_MAX_HERE || strlen(where) > NAME_MAX_HERE)
+        return -EINVAL;
+    if (setting[length] == ':' && where[0] == '\0')
+        return -EINVAL;
+    memcpy(wanted->provider, setting, length);
+    memcpy(wanted->where, where, strlen(where) + 1);
+    return 0;
+}
+
+static bool is_address(const char *text)
+{
+    uint8_t bytes[16];
+    return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+}
+
+/* How well an address of this host would do: 0 not at all. */
+static int rank_of(const struct ifaddrs *one, const char *interface)
+{
+    if (one->ifa_addr == NULL || !(one->ifa_flags & IFF_UP))
+        return 0;
+    if (interface[0] != '\0' && strcmp(one->ifa_name, interface) != 0)
+        return 0;
+    int remote = one->ifa_flags & IFF_LOOPBACK ? 0 : 2;
+    if (one->ifa_addr->sa_family == AF_INET)
+        return remote + 2;
+    if (one->ifa_addr->sa_family != AF_INET6)
+        return 0;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)one->ifa_addr;
+    return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? 0 : remote + 1;
+}
+
+static int name_address(char *to, size_t size, const struct sockaddr *address)
+{
+    socklen_t length =
+        address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    return getnameinfo(address, length, to, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? 0 : -ENODEV;
+}
+
+/* The best address, of that interface if one is named. 1, 0: there is none, or -errno. */
+static int find_address(char *to, size_t size, const char *interface)
+{
+    struct ifaddrs *all, *best = NULL;
+    if (getifaddrs(&all) != 0)
+        return -errno;
+    for (struct ifaddrs *one = all; one != NULL; one = one->ifa_next)
+        if (rank_of(one, interface) > (best != NULL ? rank_of(best, interface) : 0))
+            best = one;
+    int code = best != NULL ? name_address(to, size, best->ifa_addr) : 0;
+    freeifaddrs(all);
+    return code != 0 ? code : best != NULL;
+}
+
+/* Where to bind. Providers other than those over IP are left alone unless they are told. */
+static int find_where(struct wanted *wanted)
+{
+    bool ip = strncmp(wanted->provider, "tcp", 3) == 0 || strcmp(wanted->provider, "net") == 0;
+    if (is_address(wanted->where)) {
+        memcpy(wanted->address, wanted->where, sizeof wanted->where);
+        wanted->where[0] = '\0';
+        return 0;
+    }
+    if (!ip && wanted->where[0] == '\0')
+        return 0;
+    int found = find_address(wanted->address, sizeof wanted->address, wanted->where);
+    if (found < 0)
+        return found;
+    if (found == 1)
+        wanted->where[0] = '\0';
+    return found == 1 || !ip ? 0 : -ENODEV;
+}
+
+static int set_hints(struct fi_info *hints, const char *provider, const struct wanted *wanted)
+{
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->caps = FI_MSG;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->tx_attr->msg_order = FI_ORDER_SAS;
+    hints->rx_attr->msg_order = FI_ORDER_SAS;
+    hints->domain_attr->mr_mode = 0;
+    hints->domain_attr->threading = FI_THREAD_SAFE;
+    hints->domain_attr->av_type = FI_AV_TABLE;
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->name = wanted->where[0] != '\0' ? strdup(wanted->where) : NULL;
+    hints->fabric_attr->prov_name = strdup(provider);
+    bool whole = hints->fabric_attr->prov_name != NULL &&
+                 (wanted->where[0] == '\0' || hints->domain_attr->name != NULL);
+    return whole ? 0 : -ENOMEM;
+}
+
+static int ask(struct provider *to, const struct library *library, const char *name,
+               const struct wanted *wanted)
+{
+    const char *address = wanted->address[0] != '\0' ? wanted->address : NULL;
+    struct fi_info *hints = library->duplicate_info(NULL);
+    if (hints == NULL)
+        return -ENOMEM;
+    int code = set_hints(hints, name, wanted);
+    if (code == 0)
+        code = library->get_info(API, address, NULL, address != NULL ? FI_SOURCE : 0, hints, &to->info);
+    library->free_info(hints);
+    return code == -FI_ENODATA ? -ENODEV : (int)provider_code(code);
+}
+
+/* TCP without the layer ofi_rxm is `net` in libfabric 1.17, and what `tcp` itself does in later releases. */
+static int choose(struct provider *to, const struct library *library, const struct wanted *wanted)
+{
+    int code = -ENODEV;
+    if (strcmp(wanted->provider, "tcp") == 0)
+        code = ask(to, library, "net", wanted);
+    return code != -ENODEV ? code : ask(to, library, wanted->provider, wanted);
+}
+
+static int open_all(struct provider *to, const struct library *library, size_t completions)
+{
+    struct fi_cq_attr cq = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_av_attr av = {.type = FI_AV_TABLE};
+    int code = library->open_fabric(to->info->fabric_attr, &to->fabric, NULL);
+    if (code == 0)
+        code = fi_domain(to->fabric, to->info, &to->domain, NULL);
+    if (code == 0)
+        code = fi_av_open(to->domain, &av, &to->peers, NULL);
+    if (code == 0)
+        code = fi_cq_open(to->domain, &cq, &to->completions, NULL);
+    if (code == 0)
+        code = fi_endpoint(to->domain, to->info, &to->endpoint, NULL);
+    if (code == 0)
+        code = fi_ep_bind(to->endpoint, &to->peers->fid, 0);
+    if (code == 0)
+        code = fi_ep_bind(to->endpoint, &to->completions->fid, FI_SEND | FI_RECV);
+    if (code == 0)
+        code = fi_enable(to->endpoint);
+    return (int)provider_code(code);
+}
+
+int provider_open(struct provider *to, const char *setting, size_t completions)
+{
+    struct wanted wanted = {0};
+    struct library library;
+    *to = (struct provider){0};
+    int code = parse(&wanted, setting);
+    if (code == 0)
+        code = find_where(&wanted);
+    if (code == 0)
+        code = load(&library);
+    if (code == 0)
+        code = choose(to, &library, &wanted);
+    if (code != 0)
+        return code;
+    to->free_info = library.free_info;
+    code = open_all(to, &library, completions);
+    if (code != 0)
+        provider_close(to);
+    return code;
+}
+
+static void close_one(struct fid *fid)
+{
+    if (fid != NULL)
+        fi_close(fid);
+}
+
+void provider_close(struct provider *provider)
+{
+    close_one(provider->endpoint != NULL ? &provider->endpoint->fid : NULL);
+    close_one(provider->completions != NULL ? &provider->completions->fid : NULL);
+    close_one(provider->peers != NULL ? &provider->peers->fid : NULL);
+    close_one(provider->domain != NULL ? &provider->domain->fid : NULL);
+    close_one(provider->fabric != NULL ? &provider->fabric->fid : NULL);
+    if (provider->info != NULL)
+        provider->free_info(provider->info);
+    *provider = (struct provider){0};
+}

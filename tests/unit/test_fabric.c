@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "peer/fabric.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "leaks.h"
+
+#define LOOPBACK "tcp:127.0.0.1"
+#define DEADLINE 60 /* seconds, for what takes milliseconds */
+
+/* One daemon's end, and who it knows. */
+struct end {
+    struct fabric *fabric;
+    uint8_t address[FABRIC_ADDRESS_MAX];
+    size_t address_size;
+};
+
+static struct end ends[3];
+static sem_t rung; /* by any of them */
+
+static void ring(void *context)
+{
+    sem_post(context);
+}
+
+static void wait_ring(void)
+{
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += DEADLINE;
+    cr_assert_eq(sem_timedwait(&rung, &limit), 0, "nothing was heard for %d s", DEADLINE);
+}
+
+static void open_end(struct end *end)
+{
+    cr_assert_eq(fabric_open(&end->fabric, LOOPBACK, ring, &rung), 0);
+    end->address_size = sizeof end->address;
+    cr_assert_eq(fabric_address(end->fabric, end->address, &end->address_size), 0);
+}
+
+static void close_end(struct end *end)
+{
+    fabric_close(end->fabric);
+    end->fabric = NULL;
+}
+
+static int know(struct end *end, const struct end *other)
+{
+    int peer = fabric_peer_add(end->fabric, other->address, other->address_size);
+    cr_assert_geq(peer, 0);
+    return peer;
+}
+
+static void begin(void)
+{
+    sem_init(&rung, 0, 0);
+}
+
+static void close_all(void)
+{
+    for (int i = 0; i < 3; i++)
+        close_end(&ends[i]);
+    leaks_none();
+}
+
+TestSuite(fabric, .init = begin, .fini = close_all);
+
+/* A frame's bytes say who sent it and as which. */
+static size_t fill(uint8_t *bytes, uint8_t sender, uint32_t number)
+{
+    size_t size = number % 997 == 0 ? FABRIC_FRAME_MAX : 5 + number * 37u % 2000;
+    bytes[0] = sender;
+    memcpy(bytes + 1, &number, 4);
+    for (size_t i = 5; i < size; i++)
+        bytes[i] = (uint8_t)(number + i * sender);
+    return size;
+}
+
+/* Takes what is there; frames of each sender must come in order and whole. */
+static uint32_t take_all(struct end *end, uint32_t next[4])
+{
+    static uint8_t expected[FABRIC_FRAME_MAX];
+    const uint8_t *bytes;
+    size_t size;
+    uint32_t taken = 0;
+    for (int code; (code = fabric_next(end->fabric, &bytes, &size)) != 0; taken++) {
+        cr_assert_eq(code, 1);
+        uint8_t sender = bytes[0];
+        cr_assert(sender > 0 && sender < 4);
+        cr_assert_eq(size, fill(expected, sender, next[sender]), "sender %d, frame %u", sender, next[sender]);
+        cr_assert_eq(memcmp(bytes, expected, size), 0);
+        next[sender]++;
+        fabric_release(end->fabric, bytes);
+    }
+    return taken;
+}
+
+/* Sends to one peer as many as are taken now. */
+static uint32_t send_some(struct end *end, int peer, uint8_t sender, uint32_t from, uint32_t to)
+{
+    static uint8_t bytes[FABRIC_FRAME_MAX];
+    int code = 0;
+    while (code == 0 && from < to) {
+        code = fabric_send(end->fabric, peer, bytes, fill(bytes, sender, from));
+        cr_assert(code == 0 || code == -EAGAIN);
+        from += code == 0;
+    }
+    return from;
+}
+
+static void send_one(struct end *end, int peer, uint8_t sender, uint32_t number)
+{
+    cr_assert_eq(send_some(end, peer, sender, number, number + 1), number + 1);
+}
+
+static void expect_one(struct end *end, uint8_t sender, uint32_t number)
+{
+    uint32_t next[4] = {0};
+    next[sender] = number;
+    while (take_all(end, next) == 0)
+        wait_ring();
+    cr_assert_eq(next[sender], number + 1);
+}
+
+/* Every end to every other, all at once, in one thread: what a queue does not take waits until it rings. */
+static void exchange(int count, uint32_t frames)
+{
+    int peers[3][3];
+    uint32_t sent[3][3] = {0}, next[3][4] = {0}, received = 0;
+    const uint32_t all = (uint32_t)(count * (count - 1)) * frames;
+    for (int i = 0; i < count; i++)
+        open_end(&ends[i]);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++)
+            peers[i][j] = i != j ? know(&ends[i], &ends[j]) : -1;
+    while (received < all) {
+        uint32_t moved = 0;
+        for (int i = 0; i < count; i++) {
+            for (int j = 0; j < count; j++) {
+                uint32_t before = sent[i][j];
+                if (i != j)
+                    sent[i][j] = send_some(&ends[i], peers[i][j], (uint8_t)(i + 1), before, frames);
+                moved += sent[i][j] - before;
+            }
+            uint32_t taken = take_all(&ends[i], next[i]);
+            received += taken;
+            moved += taken;
+        }
+        if (moved == 0 && received < all)
+            wait_ring();
+    }
+}
+
+/* Counters have no event: they are looked at until they say that this many were sent or not. */
+static struct fabric_counts when_ended(struct end *end, uint64_t frames)
+{
+    struct fabric_counts counts;
+    fabric_counts(end->fabric, &counts);
+    for (int i = 0; i < DEADLINE * 1000 && counts.sent + counts.failed < frames; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        fabric_counts(end->fabric, &counts);
+    }
+    cr_assert_eq(counts.sent + counts.failed, frames);
+    return counts;
+}
+
+static void exchange_and_count(int count, uint32_t frames)
+{
+    exchange(count, frames);
+    for (int i = 0; i < count; i++) {
+        uint64_t all = (uint64_t)(count - 1) * frames;
+        struct fabric_counts counts = when_ended(&ends[i], all);
+        cr_assert(counts.sent == all && counts.received == all && counts.dropped == 0);
+    }
+}
+
+Test(fabric, two_ends)
+{
+    exchange_and_count(2, 10000);
+}
+
+Test(fabric, three_ends)
+{
+    exchange_and_count(3, 10000);
+}
+
+Test(fabric, what_cannot_be_sent)
+{
+    uint8_t bytes[FABRIC_FRAME_MAX + 1] = {0};
+    open_end(&ends[0]);
+    cr_assert_eq(fabric_send(ends[0].fabric, 0, bytes, 1), -ENOENT);
+    cr_assert_eq(fabric_send(ends[0].fabric, -1, bytes, 1), -ENOENT);
+    cr_assert_eq(fabric_send(ends[0].fabric, INT32_MAX, bytes, 1), -ENOENT);
+    cr_assert_eq(fabric_send(ends[0].fabric, 0, bytes, 0), -EMSGSIZE);
+    cr_assert_eq(fabric_send(ends[0].fabric, 0, bytes, sizeof bytes), -EMSGSIZE);
+    cr_assert_eq(fabric_peer_remove(ends[0].fabric, 0), -ENOENT);
+}
+
+Test(fabric, what_is_no_address)
+{
+    uint8_t bytes[FABRIC_ADDRESS_MAX] = {0};
+    size_t small = 3;
+    open_end(&ends[0]);
+    cr_assert_eq(fabric_address(ends[0].fabric, bytes, &small), -ENOBUFS);
+    for (size_t size = 0; size <= sizeof bytes; size++)
+        cr_assert_eq(fabric_peer_add(ends[0].fabric, bytes, size), -EINVAL);
+    cr_assert_eq(fabric_peer_add(ends[0].fabric, ends[0].address, ends[0].address_size - 1), -EINVAL);
+}
+
+Test(fabric, settings)
+{
+    static const struct {
+        const char *setting;
+        int code;
+    } cases[] = {{"tcp:", -EINVAL},
+                 {":lo", -EINVAL},
+                 {"carrier-pigeon", -ENODEV},
+                 {"tcp:no-such-if", -ENODEV},
+                 {"tcp:198.51.100.1", -EADDRNOTAVAIL},
+                 {"tcp:lo", 0},
+                 {"tcp", 0},
+                 {"", 0},
+                 {NULL, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fabric *fabric = NULL;
+        cr_assert_eq(fabric_open(&fabric, cases[i].setting, ring, &rung), cases[i].code, "case %zu", i);
+        cr_assert_eq(fabric == NULL, cases[i].code != 0);
+        fabric_close(fabric);
+    }
+}
+
+/* An address where nobody is: that of an end that was closed. */
+static int know_nobody(struct end *end)
+{
+    struct end gone;
+    open_end(&gone);
+    close_end(&gone);
+    return know(end, &gone);
+}
+
+Test(fabric, nobody_there_is_counted_and_hinders_nobody)
+{
+    struct fabric_counts counts;
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    int nobody = know_nobody(&ends[0]), other = know(&ends[0], &ends[1]);
+    send_one(&ends[0], nobody, 1, 0);
+    send_one(&ends[0], other, 1, 1);
+    expect_one(&ends[1], 1, 1);
+    counts = when_ended(&ends[0], 2);
+    cr_assert(counts.sent == 1 && counts.failed == 1);
+    send_one(&ends[0], nobody, 1, 2);
+    counts = when_ended(&ends[0], 3);
+    cr_assert(counts.sent == 1 && counts.failed == 2, "and it was tried again");
+}
+
+Test(fabric, what_waits_for_a_peer_is_bounded)
+{
+    static const uint8_t bytes[FABRIC_FRAME_MAX];
+    open_end(&ends[0]);
+    int few = know_nobody(&ends[0]), many = know_nobody(&ends[0]);
+    for (unsigned i = 0; i < FABRIC_QUEUE_BYTES / sizeof bytes; i++)
+        cr_assert_eq(fabric_send(ends[0].fabric, few, bytes, sizeof bytes), 0);
+    cr_assert_eq(fabric_send(ends[0].fabric, few, bytes, 1), -EAGAIN);
+    for (unsigned i = 0; i < FABRIC_QUEUE_FRAMES; i++)
+        cr_assert_eq(fabric_send(ends[0].fabric, many, bytes, 1), 0);
+    cr_assert_eq(fabric_send(ends[0].fabric, many, bytes, 1), -EAGAIN);
+    wait_ring();
+    cr_assert_eq(when_ended(&ends[0], FABRIC_QUEUE_BYTES / sizeof bytes + FABRIC_QUEUE_FRAMES).sent, 0);
+    cr_assert_eq(fabric_send(ends[0].fabric, few, bytes, 1), 0);
+    cr_assert_eq(fabric_send(ends[0].fabric, many, bytes, 1), 0);
+}
+
+Test(fabric, who_takes_nothing_stops_the_sender_and_nothing_is_lost)
+{
+    static const uint8_t bytes[FABRIC_FRAME_MAX] = {1};
+    const uint8_t *held[FABRIC_BUFFERS + 1], *more;
+    size_t size;
+    unsigned taken = 0;
+    uint64_t accepted = 0;
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    int peer = know(&ends[0], &ends[1]);
+    while (taken < FABRIC_BUFFERS) {
+        accepted += fabric_send(ends[0].fabric, peer, bytes, sizeof bytes) == 0;
+        if (fabric_next(ends[1].fabric, &held[taken], &size) == 1)
+            taken++;
+    }
+    while (fabric_send(ends[0].fabric, peer, bytes, sizeof bytes) == 0)
+        accepted++;
+    cr_assert_eq(fabric_next(ends[1].fabric, &more, &size), 0, "no buffer is left");
+    for (unsigned i = 0; i < taken; i++)
+        fabric_release(ends[1].fabric, held[i]);
+    for (; taken < accepted; taken++) {
+        while (fabric_next(ends[1].fabric, &more, &size) == 0)
+            wait_ring();
+        cr_assert_eq(size, sizeof bytes);
+        fabric_release(ends[1].fabric, more);
+    }
+    cr_assert_eq(when_ended(&ends[0], accepted).sent, accepted);
+}
+
+Test(fabric, a_peer_that_comes_back_elsewhere)
+{
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    int there = know(&ends[0], &ends[1]), here = know(&ends[1], &ends[0]);
+    send_one(&ends[0], there, 1, 1);
+    expect_one(&ends[1], 1, 1);
+    send_one(&ends[1], here, 2, 1);
+    expect_one(&ends[0], 2, 1);
+    close_end(&ends[1]);
+    open_end(&ends[1]);
+    send_one(&ends[0], there, 1, 2);
+    cr_assert_eq(fabric_peer_remove(ends[0].fabric, there), 0);
+    cr_assert_eq(fabric_send(ends[0].fabric, there, ends[0].address, 1), -ENOENT);
+    there = know(&ends[0], &ends[1]);
+    here = know(&ends[1], &ends[0]);
+    send_one(&ends[0], there, 1, 3);
+    expect_one(&ends[1], 1, 3);
+    send_one(&ends[1], here, 2, 4);
+    expect_one(&ends[0], 2, 4);
+}
+
+Test(fabric, many_peers_come_and_go)
+{
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    for (uint32_t i = 0; i < 3 * FABRIC_PEERS_MAX; i++) {
+        int peer = know(&ends[0], &ends[1]);
+        if (i % 1000 == 0) {
+            send_one(&ends[0], peer, 1, i);
+            expect_one(&ends[1], 1, i);
+        }
+        cr_assert_eq(fabric_peer_remove(ends[0].fabric, peer), 0);
+    }
+}
+
+Test(fabric, closing_while_frames_wait)
+{
+    static const uint8_t bytes[FABRIC_FRAME_MAX];
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    int peer = know(&ends[0], &ends[1]), nobody = know_nobody(&ends[0]);
+    while (fabric_send(ends[0].fabric, nobody, bytes, 1000) == 0)
+        ;
+    send_one(&ends[0], peer, 1, 1);
+    expect_one(&ends[1], 1, 1);
+    for (int i = 0; i < 300; i++)
+        fabric_send(ends[0].fabric, peer, bytes, sizeof bytes);
+    close_end(&ends[0]);
+}
+
+/* What a stranger says who found the port. */
+static void speak(const struct end *to, const uint8_t *bytes, size_t size)
+{
+    struct sockaddr_in address;
+    cr_assert_eq(to->address_size, sizeof address);
+    memcpy(&address, to->address, sizeof address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    cr_assert_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+    close(fd);
+}
+
+Test(fabric, strangers_are_survived)
+{
+    uint8_t bytes[4096];
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    int peer = know(&ends[0], &ends[1]);
+    for (unsigned i = 0; i < 200; i++) {
+        for (size_t j = 0; j < sizeof bytes; j++)
+            bytes[j] = (uint8_t)(i < 3 ? i * 127 : (i * 2654435761u + j * 40503u) >> 7);
+        speak(&ends[1], bytes, i * 20 + 1);
+    }
+    send_one(&ends[0], peer, 1, 1);
+    expect_one(&ends[1], 1, 1);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "peer/frame.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALICE = 1, BOB = 2 };
+
+static struct frame_self self_of(uint16_t member)
+{
+    struct frame_self self = {
+        .session = 0x5e551017, .epoch = 7, .instance = 0x1111ull * member, .member = member};
+    for (int i = 0; i < FRAME_KEY; i++)
+        self.key[i] = (uint8_t)i;
+    return self;
+}
+
+static struct frame to_bob(const void *payload, uint32_t size)
+{
+    return (struct frame){.receiver = BOB,
+                          .receiver_instance = 0x2222,
+                          .sequence = 9,
+                          .type = 5,
+                          .payload = payload,
+                          .size = size};
+}
+
+static int seal(uint8_t to[FRAME_MAX], const void *payload, uint32_t size)
+{
+    struct frame_self alice = self_of(ALICE);
+    struct frame frame = to_bob(payload, size);
+    return frame_seal(to, FRAME_MAX, &frame, &alice);
+}
+
+static int bob_opens(struct frame *frame, const uint8_t *bytes, size_t size)
+{
+    struct frame_self bob = self_of(BOB);
+    return frame_open(frame, bytes, size, &bob);
+}
+
+static uint8_t sealed[FRAME_MAX], payload[FRAME_MAX];
+
+static void fill_payload(void)
+{
+    for (size_t i = 0; i < sizeof payload; i++)
+        payload[i] = (uint8_t)(i * 7 + (i >> 8));
+}
+
+TestSuite(frame, .init = fill_payload);
+
+Test(frame, what_is_sealed_opens)
+{
+    const uint32_t sizes[] = {0, 1, 63, 1000, FRAME_PAYLOAD_MAX};
+    struct frame frame;
+    cr_assert_eq(frame_start(), 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int size = seal(sealed, payload, sizes[i]);
+        cr_assert_eq(size, (int)(FRAME_HEADER + sizes[i]));
+        cr_assert_eq(bob_opens(&frame, sealed, (size_t)size), 0);
+        cr_assert(frame.sender == ALICE && frame.receiver == BOB && frame.type == 5 && frame.sequence == 9);
+        cr_assert(frame.sender_instance == 0x1111 && frame.receiver_instance == 0x2222 && frame.epoch == 7);
+        cr_assert(frame.size == sizes[i] && memcmp(frame.payload, payload, sizes[i]) == 0);
+    }
+}
+
+Test(frame, a_payload_may_lie_where_it_will_travel)
+{
+    struct frame frame;
+    memcpy(sealed + FRAME_HEADER, payload, 500);
+    int size = seal(sealed, sealed + FRAME_HEADER, 500);
+    cr_assert(bob_opens(&frame, sealed, (size_t)size) == 0 && memcmp(frame.payload, payload, 500) == 0);
+}
+
+/* Computed by another implementation of BLAKE2b than libsodium's. */
+Test(frame, the_bytes_are_those_of_the_document)
+{
+    static const uint8_t expected[FRAME_HEADER] = {
+        0x73, 0x68, 0x66, 0x72, 0x01, 0x00, 0x05, 0x00, 0x17, 0x10, 0x55, 0x5e, 0x00, 0x00, 0x00,
+        0x00, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x11, 0x11, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x00, 0x22, 0x22, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x01, 0x00, 0x02, 0x00, 0x44, 0x00, 0x00, 0x00, 0x88, 0x54, 0x23, 0xce,
+        0x10, 0xc6, 0xc7, 0x21, 0x6d, 0xc5, 0x9b, 0x70, 0x9b, 0xcb, 0x56, 0x2b};
+    uint8_t bytes[200];
+    struct frame_items items = {.bytes = bytes};
+    const char *texts[] = {"one", "", "three"};
+    for (int i = 0; i < 3; i++) {
+        struct frame_item item = {.lane = 3, .client = 4, .kind = 5, .flags = 6};
+        item.size = (uint32_t)strlen(texts[i]);
+        item.bytes = (const uint8_t *)texts[i];
+        cr_assert_eq(frame_items_add(&items, &item), 0);
+    }
+    cr_assert_eq(seal(sealed, bytes, items.size), 140);
+    cr_assert_arr_eq(sealed, expected, FRAME_HEADER);
+}
+
+Test(frame, every_beginning_and_every_flipped_bit_is_refused)
+{
+    static const struct frame none;
+    struct frame frame;
+    size_t size = (size_t)seal(sealed, payload, 300);
+    for (size_t cut = 0; cut < size; cut++) {
+        uint8_t *copy = malloc(cut > 0 ? cut : 1); /* of exactly this size, for a sanitizer */
+        memcpy(copy, sealed, cut);
+        cr_assert_eq(bob_opens(&frame, copy, cut), -EBADMSG);
+        cr_assert_eq(memcmp(&frame, &none, sizeof frame), 0);
+        free(copy);
+    }
+    cr_assert_eq(bob_opens(&frame, sealed, size + 1), -EBADMSG);
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        sealed[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        cr_assert_lt(bob_opens(&frame, sealed, size), 0, "bit %zu", bit);
+        cr_assert_eq(memcmp(&frame, &none, sizeof frame), 0);
+        sealed[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    cr_assert_eq(bob_opens(&frame, sealed, size), 0);
+}
+
+Test(frame, who_it_is_not_for_refuses_it)
+{
+    struct frame frame;
+    size_t size = (size_t)seal(sealed, payload, 300);
+    struct frame_self bob = self_of(BOB);
+    bob.key[31] ^= 1;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EACCES, "another key");
+    bob = self_of(BOB);
+    bob.session++;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -ESTALE, "another session");
+    bob = self_of(BOB);
+    bob.member = 3;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EHOSTUNREACH, "another member");
+    bob = self_of(BOB);
+    bob.instance++;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EHOSTUNREACH, "the next daemon of this member");
+    bob = self_of(ALICE);
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EHOSTUNREACH, "sent back");
+}
+
+Test(frame, epochs)
+{
+    struct frame frame;
+    size_t size = (size_t)seal(sealed, payload, 300);
+    struct frame_self bob = self_of(BOB);
+    bob.epoch = 8;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -ESTALE);
+    bob.epoch = 6;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), FRAME_NEWER);
+    cr_assert(frame.epoch == 7 && frame.size == 300);
+    bob.key[0] ^= 1;
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EACCES, "who has no key announces no epoch");
+}
+
+Test(frame, versions_and_magic)
+{
+    struct frame frame;
+    size_t size = (size_t)seal(sealed, payload, 10);
+    sealed[4]++;
+    cr_assert_eq(bob_opens(&frame, sealed, size), -EPROTO);
+    cr_assert_eq(bob_opens(&frame, sealed, size - 1), -EPROTO, "the length of another version is not ours");
+    sealed[0]++;
+    cr_assert_eq(bob_opens(&frame, sealed, size), -EBADMSG);
+}
+
+Test(frame, lengths_out_of_range)
+{
+    static uint8_t big[FRAME_MAX + 1];
+    struct frame_self alice = self_of(ALICE);
+    struct frame frame = to_bob(payload, FRAME_PAYLOAD_MAX + 1);
+    cr_assert_eq(frame_seal(big, sizeof big, &frame, &alice), -EMSGSIZE);
+    frame.size = UINT32_MAX;
+    cr_assert_eq(frame_seal(big, sizeof big, &frame, &alice), -EMSGSIZE);
+    frame.size = 100;
+    cr_assert_eq(frame_seal(big, FRAME_HEADER + 99, &frame, &alice), -EMSGSIZE);
+    cr_assert_eq(frame_seal(big, 0, &frame, &alice), -EMSGSIZE);
+    memcpy(big, sealed, (size_t)seal(sealed, payload, FRAME_PAYLOAD_MAX));
+    const uint32_t size = FRAME_PAYLOAD_MAX + 1;
+    memcpy(big + 52, &size, sizeof size);
+    cr_assert_eq(bob_opens(&frame, big, sizeof big), -EBADMSG);
+}
+
+Test(frame, a_number_is_taken_once_in_any_order)
+{
+    struct frame_window window;
+    frame_window_start(&window, 5);
+    cr_assert_eq(frame_window_take(&window, 5, 0), -EALREADY, "numbers begin at 1");
+    cr_assert_eq(frame_window_take(&window, 5, 1), 0);
+    cr_assert_eq(frame_window_take(&window, 5, 1), -EALREADY);
+    for (uint64_t i = 65; i > 1; i--)
+        cr_assert_eq(frame_window_take(&window, 5, i), 0, "%lu, the last first", i);
+    for (uint64_t i = 0; i <= 65; i++)
+        cr_assert_eq(frame_window_take(&window, 5, i), -EALREADY);
+    cr_assert_eq(frame_window_take(&window, 5, 1000), 0, "a gap");
+    cr_assert_eq(frame_window_take(&window, 5, 936), -EALREADY, "too old");
+    cr_assert_eq(frame_window_take(&window, 5, 937), 0);
+    cr_assert_eq(frame_window_take(&window, 5, 937), -EALREADY);
+    cr_assert_eq(frame_window_take(&window, 5, UINT64_MAX), 0);
+    cr_assert_eq(frame_window_take(&window, 5, UINT64_MAX), -EALREADY);
+}
+
+Test(frame, another_instance_changes_nothing)
+{
+    struct frame_window window;
+    frame_window_start(&window, 5);
+    cr_assert_eq(frame_window_take(&window, 5, 3), 0);
+    cr_assert_eq(frame_window_take(&window, 6, 4), FRAME_OTHER_INSTANCE);
+    cr_assert_eq(frame_window_take(&window, 5, 3), -EALREADY);
+    frame_window_start(&window, 6);
+    cr_assert_eq(frame_window_take(&window, 6, 3), 0, "who was started anew counts anew");
+    cr_assert_eq(frame_window_take(&window, 5, 4), FRAME_OTHER_INSTANCE, "and what it was, is over");
+}
+
+static struct frame_item item_of(uint32_t i, uint32_t size)
+{
+    return (struct frame_item){.client = i * 1000000007ull,
+                               .lane = i,
+                               .kind = (uint16_t)(i + 1),
+                               .flags = (uint16_t)(i + 2),
+                               .size = size,
+                               .bytes = payload + i};
+}
+
+Test(frame, items_come_as_they_were_added)
+{
+    static uint8_t bytes[FRAME_PAYLOAD_MAX];
+    struct frame_items items = {.bytes = bytes};
+    struct frame_item item, expected;
+    uint32_t count = 0, at = 0;
+    for (int code = 0; code == 0; count++) {
+        item = item_of(count, count * 3 % 500);
+        code = frame_items_add(&items, &item);
+        cr_assert(code == 0 || code == -ENOSPC);
+    }
+    cr_assert(items.size <= FRAME_PAYLOAD_MAX && items.size > FRAME_PAYLOAD_MAX - 520);
+    struct frame frame = to_bob(bytes, items.size);
+    for (uint32_t i = 0; i < count - 1; i++) {
+        expected = item_of(i, i * 3 % 500);
+        cr_assert_eq(frame_items_next(&frame, &at, &item), 1);
+        cr_assert(item.client == expected.client && item.lane == i && item.kind == i + 1 &&
+                  item.flags == i + 2);
+        cr_assert(item.size == expected.size && memcmp(item.bytes, expected.bytes, item.size) == 0);
+    }
+    cr_assert_eq(frame_items_next(&frame, &at, &item), 0);
+    cr_assert_eq(frame_items_next(&frame, &at, &item), 0);
+}
+
+Test(frame, the_longest_item_fits_alone)
+{
+    static uint8_t bytes[FRAME_PAYLOAD_MAX];
+    struct frame_items items = {.bytes = bytes};
+    struct frame_item item = item_of(0, FRAME_ITEM_MAX + 1);
+    cr_assert_eq(frame_items_add(&items, &item), -EMSGSIZE);
+    item.size = UINT32_MAX;
+    cr_assert_eq(frame_items_add(&items, &item), -EMSGSIZE);
+    item.size = FRAME_ITEM_MAX;
+    cr_assert_eq(frame_items_add(&items, &item), 0);
+    cr_assert_eq(items.size, FRAME_PAYLOAD_MAX);
+    item.size = 0;
+    cr_assert_eq(frame_items_add(&items, &item), -ENOSPC);
+}
+
+Test(frame, a_payload_that_ends_within_an_item_is_malformed)
+{
+    uint8_t bytes[200];
+    struct frame_items items = {.bytes = bytes};
+    struct frame_item item = item_of(1, 40);
+    cr_assert_eq(frame_items_add(&items, &item), 0);
+    cr_assert_eq(frame_items_add(&items, &item), 0);
+    for (uint32_t cut = 1; cut < items.size; cut++) {
+        uint8_t *copy = malloc(cut);
+        memcpy(copy, bytes, cut);
+        struct frame frame = to_bob(copy, cut);
+        uint32_t at = 0;
+        int code;
+        while ((code = frame_items_next(&frame, &at, &item)) == 1)
+            ;
+        cr_assert_eq(code, cut == items.size / 2 ? 0 : -EBADMSG);
+        free(copy);
+    }
+    memset(bytes + 16, 0xff, 4);
+    struct frame frame = to_bob(bytes, items.size);
+    uint32_t at = 0;
+    cr_assert_eq(frame_items_next(&frame, &at, &item), -EBADMSG, "a size near 2^32");
+}
