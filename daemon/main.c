@@ -163,7 +163,7 @@ int main(int argc, char *argv[])
     code = start(&shuntd);
     start_ready(ready, code == 0);
     if (code == 0) {
-        log_line("serving %s as %s", shuntd.root.path, shuntd.session.branch);
+        log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
         code = run(&shuntd);
         log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
     }

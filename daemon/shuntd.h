@@ -29,6 +29,8 @@ struct shuntd_options {
     const char *run_base;
     enum config_placement placement;
     uint32_t leaf_full;
+    bool takeover; /* of a session of other hosts that do not beat */
+    uint64_t stale;
     bool foreground;
 };
 
@@ -44,8 +46,10 @@ struct shuntd_counts {
 struct shuntd {
     struct shuntd_options options;
     struct union_root root;
-    struct session session;
-    char run_dir[PATH_MAX];
+    struct session session;   /* as of the last epoch that this daemon made or read */
+    struct session_member me; /* ... in it; number 0: not yet */
+    uint64_t silent;          /* the epoch that may be taken over from other hosts, 0: none */
+    char run_dir[SESSION_RUN_MAX];
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;                 /* its number */
     struct index *index;

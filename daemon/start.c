@@ -12,12 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -25,6 +23,7 @@
 #include "home/home.h"
 #include "listen/listen.h"
 #include "serve/queue.h"
+#include "takeover.h"
 #include "union/placement.h"
 
 #define INDEX_SIZE (8ull << 30) /* the most it may grow to; about 200 bytes a name are used */
@@ -46,14 +45,20 @@ __attribute__((format(printf, 2, 3))) static int fail(int code, const char *form
 }
 
 static const struct option long_options[] = {
-    {"root", required_argument, NULL, 'r'},      {"node", required_argument, NULL, 'n'},
-    {"placement", required_argument, NULL, 'p'}, {"leaf-full", required_argument, NULL, 'l'},
-    {"foreground", no_argument, NULL, 'f'},      {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},         {0},
+    {"root", required_argument, NULL, 'r'},
+    {"node", required_argument, NULL, 'n'},
+    {"placement", required_argument, NULL, 'p'},
+    {"leaf-full", required_argument, NULL, 'l'},
+    {"takeover", no_argument, NULL, 't'},
+    {"foreground", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0},
 };
 
 static const char help[] =
-    "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--foreground]\n"
+    "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--takeover]\n"
+    "              [--foreground]\n"
     "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
     "run`.\n";
 
@@ -82,6 +87,9 @@ static int option(struct shuntd_options *options, int which, const char *value)
         if (config_number_parse(value, UINT32_MAX, &number) != 0)
             return fail(-EINVAL, "'%s' is no number of names for a leaf: use a whole number from 1", value);
         options->leaf_full = (uint32_t)number;
+        return 0;
+    case 't':
+        options->takeover = true;
         return 0;
     case 'f':
         options->foreground = true;
@@ -114,6 +122,7 @@ static int from_environment(struct shuntd_options *options)
     options->run_base = config.run_base;
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
+    options->stale = config.stale;
     default_node(options->node);
     return config.node != NULL ? option(options, 'n', config.node) : 0;
 }
@@ -241,70 +250,103 @@ static int prepare_root(struct shuntd *shuntd)
     return 0;
 }
 
-static void describe_self(struct shuntd *shuntd)
-{
-    struct session *session = &shuntd->session;
-    struct passwd *user = getpwuid(geteuid());
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gethostname(session->host, sizeof session->host - 1);
-    snprintf(session->node, sizeof session->node, "%s", shuntd->options.node);
-    snprintf(session->user, sizeof session->user, "%s", user != NULL ? user->pw_name : "unknown");
-    session->pid = getpid();
-    session->started = session_process_started(session->pid);
-    session->uid = geteuid();
-    session->since = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-    snprintf(session->run_dir, sizeof session->run_dir, "%s", shuntd->run_dir);
-    int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (boot >= 0 && read(boot, session->boot, sizeof session->boot - 1) > 0)
-        session->boot[strcspn(session->boot, "\n")] = '\0';
-    if (boot >= 0)
-        close(boot);
-}
-
-static int refuse_holder(const struct shuntd *shuntd, const struct session *holder)
+static int refuse_session(const struct shuntd *shuntd, const struct session *session)
 {
     char words[1024];
-    session_describe(holder, words, sizeof words);
-    return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words,
-                shuntd->root.path);
+    const char *root = shuntd->root.path;
+    const struct session_member *member = session_living(session);
+    session_describe(session, member, words, sizeof words);
+    if (member != NULL && session_lives(member) == -EREMOTE)
+        return fail(-EBUSY,
+                    "%s (end it with `shunt stop --root %s` there; `shunt start --takeover` waits whether it "
+                    "still beats)",
+                    words, root);
+    return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words, root);
 }
 
-/* Before anything is written under the root: a start that is refused leaves no trace. */
-static int check_holder(struct shuntd *shuntd)
+static int refuse_takeover(const struct shuntd *shuntd, const struct session *session,
+                           const struct session_member *who, int code)
 {
-    struct session holder;
-    int code = session_read(shuntd->root.path, &holder);
-    if (code == 0 && session_lives(&holder) != 0)
-        return refuse_holder(shuntd, &holder);
-    return 0; /* what else may be wrong with it, the claim finds out */
+    const char *root = shuntd->root.path;
+    switch (code) {
+    case TAKEOVER_HERE:
+        return refuse_session(shuntd, session);
+    case TAKEOVER_ALONE:
+        return fail(
+            -EBUSY,
+            "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
+            "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
+            who->node, who->host, root, root);
+    case TAKEOVER_BEATS:
+        return fail(-EBUSY,
+                    "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there",
+                    who->node, who->host, root, root);
+    case TAKEOVER_CHANGED:
+        return fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`",
+                    root, root);
+    default:
+        return fail(-EBUSY, "the session of %s cannot be watched: %s", root, strerror(-code));
+    }
+}
+
+static int take_over(struct shuntd *shuntd, const struct session *session)
+{
+    const struct session_member *who;
+    uint64_t patience = shuntd->options.stale;
+    if (patience < TAKEOVER_PATIENCE)
+        patience = TAKEOVER_PATIENCE;
+    int code = takeover_watch(shuntd->root.path, session, patience, &shuntd->stop, &who);
+    if (code != TAKEOVER_FREE)
+        return refuse_takeover(shuntd, session, who, code);
+    shuntd->silent = session->epoch;
+    return 0;
+}
+
+/* Before anything is written under the root: a start that is refused leaves no trace. What else may be wrong
+ * with a session, the claim finds out. */
+static int check_session(struct shuntd *shuntd)
+{
+    struct session session;
+    int code = session_read(shuntd->root.path, &session);
+    if (code == 0 && session_living(&session) != NULL)
+        code = shuntd->options.takeover ? take_over(shuntd, &session) : refuse_session(shuntd, &session);
+    session_finish(&session);
+    return code == -EBUSY ? code : 0;
 }
 
 static int claim_session(struct shuntd *shuntd)
 {
-    struct session holder;
-    describe_self(shuntd);
-    if (getrandom(&shuntd->session.id, sizeof shuntd->session.id, 0) != sizeof shuntd->session.id)
-        return fail(-EIO, "no random number could be had");
-    int code = session_claim(shuntd->root.path, &shuntd->session, &holder);
+    const char *root = shuntd->root.path;
+    struct passwd *user = getpwuid(geteuid());
+    struct session_member *me = &shuntd->me;
+    int code =
+        session_found(root, user != NULL ? user->pw_name : "unknown", me, shuntd->silent, &shuntd->session);
+    if (code == 0)
+        return 0;
+    me->number = 0;
     if (code == -EBUSY)
-        return refuse_holder(shuntd, &holder);
-    if (code != 0)
-        return fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
+        return refuse_session(shuntd, &shuntd->session);
+    return fail(code, "the session of %s cannot be written: %s", root, strerror(-code));
+}
+
+static int describe_self(struct shuntd *shuntd)
+{
+    session_self(&shuntd->me, shuntd->options.node);
+    strcpy(shuntd->me.run_dir, shuntd->run_dir);
     return 0;
 }
 
 static int claim_branch(struct shuntd *shuntd)
 {
-    int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->session.branch);
+    int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->me.branch);
     if (code != 0)
         return fail(code, "no branch could be made under %s: %s", shuntd->root.path, strerror(-code));
-    int number = union_root_add(&shuntd->root, shuntd->session.branch);
+    int number = union_root_add(&shuntd->root, shuntd->me.branch);
     if (number < 0)
         return fail(number, "no memory");
     shuntd->branch = (uint16_t)number;
     snprintf(shuntd->branch_path, sizeof shuntd->branch_path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
-             shuntd->session.branch);
+             shuntd->me.branch);
     return 0;
 }
 
@@ -387,9 +429,9 @@ static void raise_descriptor_limit(void)
 
 int start(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {open_root,     check_holder, prepare_root,
-                                                    name_run_dir,  make_run_dir, claim_branch,
-                                                    claim_session, open_index,   open_rooms};
+    static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
+                                                    make_run_dir, describe_self, claim_branch, claim_session,
+                                                    open_index,   open_rooms};
     umask(022);
     raise_descriptor_limit();
     take_signals(shuntd);
@@ -425,7 +467,8 @@ void start_undo(struct shuntd *shuntd)
         rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
     if (shuntd->branch != 0)
         rmdir(shuntd->branch_path); /* if nothing was redirected */
-    if (shuntd->session.id != 0)
-        session_release(shuntd->root.path, &shuntd->session);
+    if (shuntd->me.number != 0)
+        session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);
+    session_finish(&shuntd->session);
     union_root_finish(&shuntd->root);
 }

@@ -17,7 +17,7 @@ import time
 import pytest
 
 from conftest import Shunt, assert_plain, environment, redirected_files, run
-from union_on_disk import Union
+from union_on_disk import Union, session_of
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 HERE = pathlib.Path(__file__).resolve().parent
@@ -64,15 +64,11 @@ class Session:
         assert live == self.shunt("ls", "-a", "-1", self.root / directory).check().split("\n")[2:-1]
         return live
 
-    def holder(self):
-        lines = (self.root / ".shunt" / "session" / "holder").read_text().splitlines()
-        return dict(line.split(" ", 1) for line in lines)
-
     def daemon(self):
-        return int(self.holder()["pid"])
+        return int(session_of(self.root)["pid"])
 
     def run_dir(self):
-        return pathlib.Path(self.holder()["run"])
+        return pathlib.Path(session_of(self.root)["run"])
 
     def kill_daemon(self):
         pid = self.daemon()
@@ -299,7 +295,7 @@ def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
     tmpfs(mounts, area / "small", "1m")
     session = Session(shunt, root, area / "small", prefix=mounts.prefix)
     one_sentence(session.start(), "No space left", area / "small")
-    assert redirected_files(root) == [] and not (root / ".shunt" / "session" / "holder").exists()
+    assert redirected_files(root) == [] and session_of(root) == {}
 
 
 MANY = r"""
@@ -335,15 +331,15 @@ def test_a_run_directory_that_gets_full(shunt, root, area, mounts):
 
 def test_a_session_of_another_host(session, shunt):
     Union(session.root).hold(host="login7")
-    before = (session.root / ".shunt" / "session" / "holder").read_text()
+    before = (session.root / ".shunt" / "session" / "epoch.1").read_text()
     words = ("somebody", "login7", "since 2023-11-14 22:13:20 UTC")
     one_sentence(session.start(), *words)
     one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x"), *words)
     result = session.exec("touch", session.root / "out" / "x")
     assert result.status == 1 and "Input/output error" in result.err
     assert is_untouched(session.root / "out")
-    assert (session.root / ".shunt" / "session" / "holder").read_text() == before
-    (session.root / ".shunt" / "session" / "holder").unlink()
+    assert (session.root / ".shunt" / "session" / "epoch.1").read_text() == before
+    (session.root / ".shunt" / "session" / "epoch.1").unlink()
 
 
 def test_a_session_that_lives_on_this_host(started):
@@ -407,12 +403,12 @@ if IS_SUPERUSER:
         assert is_untouched(mine.root / "out")
 
 
-def test_a_holder_that_is_none(session):
+def test_an_epoch_that_is_none(session):
     Union(session.root)
-    (session.root / ".shunt" / "session" / "holder").write_text("shunt-session 1\nid 12")
+    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 2\nid 12")
     one_sentence(session.start(), session.root)
     assert is_untouched(session.root / "out")
-    (session.root / ".shunt" / "session" / "holder").unlink()
+    (session.root / ".shunt" / "session" / "epoch.1").unlink()
     session.start().check()
 
 
