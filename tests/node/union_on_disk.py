@@ -80,9 +80,12 @@ def session_of(root):
 
 
 def snapshot(root):
-    """{relative path: content} of all below a plain directory; None for a directory."""
+    """{relative path: content} of all below a plain directory; None for a directory. Without the numbers of sessions
+    that have ended, which only grow."""
     found = {}
     for path in sorted(pathlib.Path(root).rglob("*")):
         name = str(path.relative_to(root))
+        if name.startswith(".shunt/session/epoch."):
+            continue
         found[name] = os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else None
     return found
