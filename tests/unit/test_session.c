@@ -989,7 +989,7 @@ Test(race, joiners_and_leavers)
 /* Each comes and goes on its own, the session ends and is founded again. */
 static int come_and_go(int i)
 {
-    enum { ROUNDS = 25 };
+    enum { ROUNDS = 50 };
     struct session session = {0};
     for (int round = 0; round < ROUNDS; round++) {
         struct session_member mine = parents_member(i);
