@@ -107,7 +107,8 @@ int daemon_start(const struct roots *roots, const struct daemon_options *options
     if (places_daemon(program) < 0)
         return -1;
     for (size_t i = 0; i < roots->count; i++) {
-        orphans_report(roots->paths[i]);
+        if (!options->orphans_told)
+            orphans_report(roots->paths[i]);
         if (start_one(program, roots->paths[i], options) < 0) {
             daemon_stop_all(roots, i);
             return -1;

@@ -5,6 +5,7 @@
 /* Starting and stopping the daemon of a root. */
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "roots.h"
 #include "union/layout.h"
@@ -13,6 +14,7 @@ struct daemon_options {
     char node[LAYOUT_NODE_MAX + 1]; /* filled by daemon_node */
     const char *placement;          /* NULL: shuntd's own default */
     const char *leaf_full;          /* likewise */
+    bool orphans_told;              /* somebody has looked for orphans already */
 };
 
 /* The name that was given; without one $SHUNT_NODE, and then the host's. 0, or -1 after a complaint. */
