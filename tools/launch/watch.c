@@ -48,7 +48,8 @@ static int take_signal(struct watch *watch)
 int watch_wait(struct watch *watch, struct pollfd *others, size_t count, int milliseconds)
 {
     struct pollfd all[WATCH_MAX + 1] = {{.fd = watch->fd, .events = POLLIN}};
-    memcpy(all + 1, others, count * sizeof *others);
+    for (size_t i = 0; i < count; i++)
+        all[i + 1] = others[i];
     int ready = poll(all, count + 1, milliseconds);
     for (size_t i = 0; i < count; i++)
         others[i].revents = ready > 0 ? all[i + 1].revents : 0;
