@@ -5,6 +5,7 @@ and run everything on this host, each node under a name of its own."""
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -13,7 +14,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import assert_plain, environment, redirected_files, run
+from conftest import REPOSITORY, assert_plain, environment, redirected_files, run
 
 HERE = socket.gethostname()
 ALLOCATIONS = ("SLURM_", "PBS_", "LSB_", "FLUX_", "OMPI_", "PMI_", "PMIX_")
@@ -469,6 +470,28 @@ def test_an_mpirun_of_others_is_refused(launch, root):
     launch.stand_in("mpirun", "echo something else")
     result = launch(root, "mpirun", "-n", 1, "true")
     assert result.status == 2 and "names neither Open MPI nor MPICH" in result.err
+
+
+def test_every_option_is_in_the_man_page(launch, root):
+    page = (REPOSITORY / "tools" / "launch" / "shunt-launch.1").read_text().replace("\\-", "-")
+    options = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", "".join(launch(root, "--help").check().splitlines(True)[4:]))
+    assert {"-r", "--root", "--fake-nodes", "--dry-run"} <= set(options)
+    for option in set(options) - {"-V", "--version"}:
+        assert option in page, option
+
+
+def test_completion(launch):
+    script = REPOSITORY / "tools" / "launch" / "shunt-launch.bash"
+    ask = ('source "$1"; COMP_WORDS=("$2" "${@:3}"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+           '_shunt_launch "$2"; printf "%s\\n" "${COMPREPLY[@]}"')
+
+    def complete(*words):
+        return run(["bash", "-c", ask, "-", script, launch.path, *words]).check().split()
+
+    assert complete("--k") == ["--keep"]
+    assert complete("--root", "/", "--placement", "b") == ["branch"]
+    assert "mpirun.openmpi" in complete("--keep", "mpirun.ope")
+    assert set(complete("--root", "/tmp", "sh", "--", "/etc/hostna")) == {"/etc/hostname"}
 
 
 def test_help_and_version(launch, root):
