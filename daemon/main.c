@@ -16,6 +16,7 @@
 #include "home/home.h"
 #include "listen/listen.h"
 #include "serve/queue.h"
+#include "serve/relay.h"
 #include "serve/serve.h"
 #include "shuntd.h"
 #include "start.h"
@@ -23,7 +24,8 @@
 #define BATCH_MAX 1024          /* requests in one index transaction */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
 #define QUIET CLOCK_SECOND      /* a directory without changes for so long is given its times */
-#define RETIRE_AFTER 64         /* more reader slots in use than before: those of dead processes are freed */
+#define LEAVE_WITHIN (10 * CLOCK_SECOND)
+#define RETIRE_AFTER 64 /* more reader slots in use than before: those of dead processes are freed */
 
 static int serve_jobs(struct shuntd *shuntd)
 {
@@ -49,7 +51,7 @@ static int serve_messages(struct shuntd *shuntd)
 {
     struct listen_request request;
     int code = 0;
-    for (unsigned i = 0; i < BATCH_MAX && code == 0; i++) {
+    for (unsigned i = 0; i < BATCH_MAX && code == 0 && !relay_is_congested(shuntd); i++) {
         if (!listen_next(shuntd->listen, &request, &shuntd->counts.malformed))
             break;
         shuntd->counts.requests++;
@@ -60,21 +62,14 @@ static int serve_messages(struct shuntd *shuntd)
     return code;
 }
 
-static int settle_all_of(struct shuntd *shuntd, uint64_t client)
-{
-    int code = 0;
-    for (struct flight *flight; code == 0 && (flight = flight_of_client(shuntd, client)) != NULL;)
-        code = serve_settle_by_disk(shuntd, flight);
-    return code;
-}
-
 static int serve_deaths(struct shuntd *shuntd)
 {
     uint64_t serial;
     int code = 0;
     for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen, &serial)) != 0;) {
         shuntd->counts.deaths++;
-        code = settle_all_of(shuntd, (uint64_t)client);
+        code = relay_is_needed(shuntd) ? relay_ended(shuntd, client, serial)
+                                       : serve_settle_client(shuntd, (uint64_t)client);
         listen_forget(shuntd->listen, client);
     }
     return code;
@@ -86,10 +81,10 @@ static int serve_given_up(struct shuntd *shuntd)
 {
     static uint64_t next;
     uint64_t now = clock_monotonic();
-    if (now < next || flight_count(shuntd->home) == 0)
+    if (now < next)
         return 0;
     next = now + TICK;
-    return settle_all_of(shuntd, 0);
+    return relay_is_needed(shuntd) ? relay_given_up(shuntd) : serve_settle_client(shuntd, 0);
 }
 
 static int serve_quiet_dirs(struct shuntd *shuntd)
@@ -105,8 +100,9 @@ static int serve_quiet_dirs(struct shuntd *shuntd)
 /* One transaction: what is done, what is asked, what is over. The answers go out when it is committed. */
 static int serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {
-        serve_jobs, serve_woken, serve_messages, serve_deaths, serve_given_up, serve_quiet_dirs, serve_woken};
+    static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
+                                                    serve_woken,    serve_messages,     serve_deaths,
+                                                    serve_given_up, serve_quiet_dirs,   serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
@@ -117,13 +113,14 @@ static int serve_batch(struct shuntd *shuntd)
     code = index_commit(shuntd->index);
     shuntd->counts.batches++;
     if (code == 0)
-        serve_flush(shuntd);
+        code = serve_flush(shuntd);
+    peers_flush(shuntd->peers);
     return code;
 }
 
 static bool waits_for_time(struct shuntd *shuntd)
 {
-    return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0;
+    return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0 || relay_waits(shuntd);
 }
 
 /* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further
@@ -136,17 +133,25 @@ static void retire_readers(struct shuntd *shuntd, unsigned *limit)
     *limit = index_readers(shuntd->index) + RETIRE_AFTER;
 }
 
+/* The home of the names ends after all who ask it; a second signal ends it at once. */
+static bool goes_on(struct shuntd *shuntd)
+{
+    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || (shuntd->stop == 1 && relay_is_asked(shuntd));
+}
+
 static int run(struct shuntd *shuntd)
 {
     unsigned reader_limit = RETIRE_AFTER;
     int code = 0;
-    while (code == 0 && (!shuntd->stop || disk_is_busy(shuntd->disk))) {
+    while (code == 0 && goes_on(shuntd)) {
         uint32_t rings = listen_rings(shuntd->listen);
         code = serve_batch(shuntd);
         retire_readers(shuntd, &reader_limit);
-        if (code == 0 && (!shuntd->stop || disk_is_busy(shuntd->disk)))
-            listen_wait(shuntd->listen, rings, waits_for_time(shuntd) ? TICK : 0);
+        if (code == 0 && goes_on(shuntd))
+            listen_wait(shuntd->listen, rings, shuntd->stop != 0 || waits_for_time(shuntd) ? TICK : 0);
     }
+    if (code == 0 && relay_is_needed(shuntd))
+        relay_leave(shuntd, LEAVE_WITHIN);
     serve_quiet_all(shuntd);
     return code;
 }
@@ -164,7 +169,7 @@ int main(int argc, char *argv[])
     code = start(&shuntd);
     start_ready(ready, code == 0);
     if (code == 0) {
-        log_line("serving %s as %s", shuntd.root.path, shuntd.session.branch);
+        log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
         code = run(&shuntd);
         log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
     }

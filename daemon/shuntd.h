@@ -10,6 +10,7 @@
  * main. */
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@
 #include "union/listing.h"
 
 struct disk;
+struct peers;
+struct relay;
 struct home;
 struct listen;
 struct serve_queue;
@@ -29,6 +32,9 @@ struct shuntd_options {
     const char *run_base;
     enum config_placement placement;
     uint32_t leaf_full;
+    bool takeover; /* of a session of other hosts that do not beat */
+    uint64_t stale;
+    const char *fabric;
     bool foreground;
 };
 
@@ -44,8 +50,10 @@ struct shuntd_counts {
 struct shuntd {
     struct shuntd_options options;
     struct union_root root;
-    struct session session;
-    char run_dir[PATH_MAX];
+    struct session session;   /* as of the last epoch that this daemon made or read */
+    struct session_member me; /* ... in it; number 0: not yet */
+    uint64_t silent;          /* the epoch that may be taken over from other hosts, 0: none */
+    char run_dir[SESSION_RUN_MAX];
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;                 /* its number */
     uint16_t *branch_of; /* the branches of the other members, by the members' numbers; 0: not known */
@@ -54,6 +62,11 @@ struct shuntd {
     struct disk *disk;
     struct home *home;
     struct serve_queue *queue; /* answers that wait for the commit */
+    struct peers *peers;
+    pthread_t opening; /* the fabric, where `opens` */
+    bool opens;
+    struct relay *relay;
+    uint16_t home_member; /* of the one that is home of the names */
     struct shuntd_counts counts;
-    volatile int stop; /* a signal asked for the end */
+    volatile int stop; /* how often a signal asked for the end */
 };

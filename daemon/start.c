@@ -12,24 +12,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "disk/disk.h"
 #include "home/home.h"
 #include "listen/listen.h"
 #include "serve/queue.h"
+#include "serve/relay.h"
+#include "takeover.h"
 #include "union/placement.h"
 
 #define INDEX_SIZE (8ull << 30) /* the most it may grow to; about 200 bytes a name are used */
 #define INDEX_READERS 8192
 #define DISK_THREADS 4
+#define HOME_OPENS (10 * CLOCK_SECOND)
+#define HOME_ANSWERS (10 * CLOCK_SECOND)
 
 static struct shuntd *running; /* for the signal handler */
 
@@ -48,12 +51,14 @@ __attribute__((format(printf, 2, 3))) static int fail(int code, const char *form
 static const struct option long_options[] = {
     {"root", required_argument, NULL, 'r'},      {"node", required_argument, NULL, 'n'},
     {"placement", required_argument, NULL, 'p'}, {"leaf-full", required_argument, NULL, 'l'},
+    {"takeover", no_argument, NULL, 't'},        {"alone", no_argument, NULL, 'a'},
     {"foreground", no_argument, NULL, 'f'},      {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},         {0},
 };
 
 static const char help[] =
-    "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--foreground]\n"
+    "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--alone]\n"
+    "              [--takeover] [--foreground]\n"
     "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
     "run`.\n";
 
@@ -82,6 +87,12 @@ static int option(struct shuntd_options *options, int which, const char *value)
         if (config_number_parse(value, UINT32_MAX, &number) != 0)
             return fail(-EINVAL, "'%s' is no number of names for a leaf: use a whole number from 1", value);
         options->leaf_full = (uint32_t)number;
+        return 0;
+    case 'a':
+        options->fabric = "none";
+        return 0;
+    case 't':
+        options->takeover = true;
         return 0;
     case 'f':
         options->foreground = true;
@@ -114,6 +125,8 @@ static int from_environment(struct shuntd_options *options)
     options->run_base = config.run_base;
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
+    options->stale = config.stale;
+    options->fabric = config.fabric;
     default_node(options->node);
     return config.node != NULL ? option(options, 'n', config.node) : 0;
 }
@@ -181,7 +194,7 @@ void start_ready(int ready, bool serves)
 
 static void on_signal(int signal)
 {
-    running->stop = 1;
+    running->stop = running->stop + 1;
     if (running->listen != NULL)
         listen_ring(running->listen);
 }
@@ -241,70 +254,229 @@ static int prepare_root(struct shuntd *shuntd)
     return 0;
 }
 
-static void describe_self(struct shuntd *shuntd)
-{
-    struct session *session = &shuntd->session;
-    struct passwd *user = getpwuid(geteuid());
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gethostname(session->host, sizeof session->host - 1);
-    snprintf(session->node, sizeof session->node, "%s", shuntd->options.node);
-    snprintf(session->user, sizeof session->user, "%s", user != NULL ? user->pw_name : "unknown");
-    session->pid = getpid();
-    session->started = session_process_started(session->pid);
-    session->uid = geteuid();
-    session->since = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-    snprintf(session->run_dir, sizeof session->run_dir, "%s", shuntd->run_dir);
-    int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (boot >= 0 && read(boot, session->boot, sizeof session->boot - 1) > 0)
-        session->boot[strcspn(session->boot, "\n")] = '\0';
-    if (boot >= 0)
-        close(boot);
-}
-
-static int refuse_holder(const struct shuntd *shuntd, const struct session *holder)
+static int refuse_session(const struct shuntd *shuntd, const struct session *session)
 {
     char words[1024];
-    session_describe(holder, words, sizeof words);
-    return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words,
-                shuntd->root.path);
+    const char *root = shuntd->root.path;
+    const struct session_member *member = session_living(session);
+    session_describe(session, member, words, sizeof words);
+    if (member != NULL && session_lives(member) == -EREMOTE)
+        return fail(-EBUSY,
+                    "%s (end it with `shunt stop --root %s` there; `shunt start --takeover` waits whether it "
+                    "still beats)",
+                    words, root);
+    return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words, root);
 }
 
-/* Before anything is written under the root: a start that is refused leaves no trace. */
-static int check_holder(struct shuntd *shuntd)
+static int refuse_takeover(const struct shuntd *shuntd, const struct session *session,
+                           const struct session_member *who, int code)
 {
-    struct session holder;
-    int code = session_read(shuntd->root.path, &holder);
-    if (code == 0 && session_lives(&holder) != 0)
-        return refuse_holder(shuntd, &holder);
-    return 0; /* what else may be wrong with it, the claim finds out */
+    const char *root = shuntd->root.path;
+    switch (code) {
+    case TAKEOVER_HERE:
+        return refuse_session(shuntd, session);
+    case TAKEOVER_ALONE:
+        return fail(
+            -EBUSY,
+            "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
+            "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
+            who->node, who->host, root, root);
+    case TAKEOVER_BEATS:
+        return fail(-EBUSY,
+                    "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there",
+                    who->node, who->host, root, root);
+    case TAKEOVER_CHANGED:
+        return fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`",
+                    root, root);
+    default:
+        return fail(-EBUSY, "the session of %s cannot be watched: %s", root, strerror(-code));
+    }
+}
+
+static int take_over(struct shuntd *shuntd, const struct session *session)
+{
+    const struct session_member *who;
+    uint64_t patience = shuntd->options.stale;
+    if (patience < TAKEOVER_PATIENCE)
+        patience = TAKEOVER_PATIENCE;
+    int code = takeover_watch(shuntd->root.path, session, patience, &shuntd->stop, &who);
+    if (code != TAKEOVER_FREE)
+        return refuse_takeover(shuntd, session, who, code);
+    shuntd->silent = session->epoch;
+    return 0;
+}
+
+/* Before anything is written under the root: a start that is refused leaves no trace. What else may be wrong
+ * with a session, the claim finds out. */
+/* A daemon of the same user joins, under a name that nobody goes by. */
+static bool can_join(const struct shuntd *shuntd, const struct session *session)
+{
+    const struct session_member *same = session_find_node(session, shuntd->options.node);
+    return session->uid == geteuid() && strcmp(shuntd->options.fabric, "none") != 0 &&
+           (same == NULL || session_lives(same) == 0);
+}
+
+static int check_session(struct shuntd *shuntd)
+{
+    struct session session;
+    int code = session_read(shuntd->root.path, &session);
+    if (code == 0 && session_living(&session) != NULL)
+        code = shuntd->options.takeover     ? take_over(shuntd, &session)
+               : can_join(shuntd, &session) ? 0
+                                            : refuse_session(shuntd, &session);
+    session_finish(&session);
+    return code == -EBUSY ? code : 0;
+}
+
+static void ring_for_peers(void *context)
+{
+    struct shuntd *shuntd = context;
+    struct listen *listen = __atomic_load_n(&shuntd->listen, __ATOMIC_ACQUIRE);
+    if (listen != NULL)
+        listen_ring(listen);
+}
+
+static int found(struct shuntd *shuntd)
+{
+    struct passwd *user = getpwuid(geteuid());
+    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me,
+                         shuntd->silent, &shuntd->session);
+}
+
+/* Others must know where to reach a daemon from the moment on that it is a member. */
+static int join(struct shuntd *shuntd)
+{
+    size_t size = sizeof shuntd->me.address;
+    int code = peers_is_open(shuntd->peers)
+                   ? 0
+                   : peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
+    if (code == 0)
+        code = peers_address(shuntd->peers, shuntd->me.address, &size);
+    if (code != 0)
+        return fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric,
+                    strerror(-code));
+    shuntd->me.address_size = (uint8_t)size;
+    shuntd->me.home = false; /* it may have tried to found a session before */
+    return session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
+}
+
+/* Many daemons may start at once: one of them founds the session, and it may end meanwhile. */
+static int found_or_join(struct shuntd *shuntd)
+{
+    int code = found(shuntd);
+    for (int i = 0; i < 10 && code == -EBUSY && can_join(shuntd, &shuntd->session); i++) {
+        session_finish(&shuntd->session);
+        code = join(shuntd);
+        if (code == -ENOENT) {
+            session_finish(&shuntd->session);
+            code = found(shuntd);
+        }
+    }
+    return code;
 }
 
 static int claim_session(struct shuntd *shuntd)
 {
-    struct session holder;
-    describe_self(shuntd);
-    if (getrandom(&shuntd->session.id, sizeof shuntd->session.id, 0) != sizeof shuntd->session.id)
-        return fail(-EIO, "no random number could be had");
-    int code = session_claim(shuntd->root.path, &shuntd->session, &holder);
-    if (code == -EBUSY)
-        return refuse_holder(shuntd, &holder);
+    int code = found_or_join(shuntd);
+    if (code == 0)
+        return 0;
+    shuntd->me.number = 0;
+    if (code == -EBUSY || code == -EACCES)
+        return refuse_session(shuntd, &shuntd->session);
+    if (code == -EXDEV)
+        return fail(code, "%s is another file system here than where its session is: mount that one",
+                    shuntd->root.path);
+    return fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
+}
+
+/* The home of the names may be just about to open its end. */
+static int find_home(struct shuntd *shuntd)
+{
+    const struct timespec pause = clock_split(20 * CLOCK_MILLISECOND);
+    const struct session_member *home;
+    uint64_t until = clock_monotonic() + HOME_OPENS;
+    int code = 0;
+    while (code == 0 && (home = session_home(&shuntd->session))->address_size == 0) {
+        if (clock_monotonic() > until)
+            return fail(
+                -EHOSTUNREACH,
+                "the session of %s is for %s on %s alone: end it there, or start it with SHUNT_FABRIC=tcp",
+                shuntd->root.path, home->node, home->host);
+        nanosleep(&pause, NULL);
+        session_finish(&shuntd->session);
+        code = session_read(shuntd->root.path, &shuntd->session);
+    }
+    return code == 0 ? 0
+                     : fail(code, "the session of %s cannot be read: %s", shuntd->root.path, strerror(-code));
+}
+
+static int adopt(struct shuntd *shuntd)
+{
+    int code = index_begin(shuntd->index);
+    if (code == 0)
+        code = relay_adopt(shuntd);
+    if (code == 0)
+        return index_commit(shuntd->index);
+    index_abort(shuntd->index);
+    return fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
+}
+
+static void *open_fabric(void *context)
+{
+    struct shuntd *shuntd = context;
+    int code = peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
     if (code != 0)
-        return fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
+        log_line("the fabric '%s' cannot be opened: %s; no other node can join", shuntd->options.fabric,
+                 strerror(-code));
+    return NULL;
+}
+
+/* It takes a while, and nobody needs it yet: see relay_tell_address. */
+static int open_fabric_meanwhile(struct shuntd *shuntd)
+{
+    shuntd->home_member = shuntd->me.number;
+    if (strcmp(shuntd->options.fabric, "none") == 0)
+        return 0;
+    int code = pthread_create(&shuntd->opening, NULL, open_fabric, shuntd);
+    shuntd->opens = code == 0;
+    return -code;
+}
+
+static int enter_session(struct shuntd *shuntd)
+{
+    if (session_home(&shuntd->session)->number == shuntd->me.number)
+        return open_fabric_meanwhile(shuntd);
+    int code = find_home(shuntd);
+    if (code == 0)
+        code = adopt(shuntd);
+    if (code == 0 && (code = relay_join(shuntd, HOME_ANSWERS)) != 0)
+        fail(code, "%s on %s, which is home of the names of %s, does not answer",
+             session_home(&shuntd->session)->node, session_home(&shuntd->session)->host, shuntd->root.path);
+    return code;
+}
+
+static int describe_self(struct shuntd *shuntd)
+{
+    int code = peers_create(&shuntd->peers);
+    shuntd->branch_of = calloc(UINT16_MAX + 1, sizeof *shuntd->branch_of);
+    if (code != 0 || shuntd->branch_of == NULL)
+        return fail(-ENOMEM, "no memory");
+    session_self(&shuntd->me, shuntd->options.node);
+    strcpy(shuntd->me.run_dir, shuntd->run_dir);
     return 0;
 }
 
 static int claim_branch(struct shuntd *shuntd)
 {
-    int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->session.branch);
+    int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->me.branch);
     if (code != 0)
         return fail(code, "no branch could be made under %s: %s", shuntd->root.path, strerror(-code));
-    int number = union_root_add(&shuntd->root, shuntd->session.branch);
+    int number = union_root_add(&shuntd->root, shuntd->me.branch);
     if (number < 0)
         return fail(number, "no memory");
     shuntd->branch = (uint16_t)number;
     snprintf(shuntd->branch_path, sizeof shuntd->branch_path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
-             shuntd->session.branch);
+             shuntd->me.branch);
     return 0;
 }
 
@@ -349,6 +521,8 @@ static int open_rooms(struct shuntd *shuntd)
 {
     int code = home_create(&shuntd->home);
     if (code == 0)
+        code = relay_create(&shuntd->relay);
+    if (code == 0)
         code = queue_create(&shuntd->queue);
     if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id);
@@ -387,9 +561,9 @@ static void raise_descriptor_limit(void)
 
 int start(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {open_root,     check_holder, prepare_root,
-                                                    name_run_dir,  make_run_dir, claim_branch,
-                                                    claim_session, open_index,   open_rooms};
+    static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
+                                                    make_run_dir, describe_self, claim_branch, claim_session,
+                                                    open_index,   open_rooms,    enter_session};
     umask(022);
     raise_descriptor_limit();
     take_signals(shuntd);
@@ -414,6 +588,10 @@ static void remove_run_dir(const struct shuntd *shuntd)
 void start_undo(struct shuntd *shuntd)
 {
     bool served = shuntd->index != NULL;
+    if (shuntd->opens)
+        pthread_join(shuntd->opening, NULL);
+    peers_destroy(shuntd->peers);
+    relay_destroy(shuntd->relay);
     disk_destroy(shuntd->disk);
     listen_destroy(shuntd->listen);
     home_destroy(shuntd->home);
@@ -425,7 +603,9 @@ void start_undo(struct shuntd *shuntd)
         rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
     if (shuntd->branch != 0)
         rmdir(shuntd->branch_path); /* if nothing was redirected */
-    if (shuntd->session.id != 0)
-        session_release(shuntd->root.path, &shuntd->session);
+    if (shuntd->me.number != 0)
+        session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);
+    session_finish(&shuntd->session);
+    free(shuntd->branch_of);
     union_root_finish(&shuntd->root);
 }

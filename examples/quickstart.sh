@@ -72,19 +72,21 @@ trap 'rm -rf "$data"' EXIT
 mkdir "$data/native" "$data/shunt"
 
 say "The program without shunt: $ranks ranks write checkpoints into one directory"
-show "${mpirun[@]}" "$build/examples/checkpoint" "$data/native/out"
+show "${mpirun[@]}" "$build/examples/checkpoint" --steps 30 "$data/native/out"
 
-say "The same program, unchanged, under shunt; --placement branch redirects every file, --keep leaves it so"
-show "$shunt" run --root "$data/shunt" --placement branch --keep -- \
-    "${mpirun[@]}" "$build/examples/checkpoint" "$data/shunt/out"
+say "The same program, unchanged, under shunt on four nodes (pretended ones, with a daemon each); --keep leaves its files there"
+show "$build/tools/shunt-launch" --root "$data/shunt" --fake-nodes "$ranks" --keep \
+    "${mpirun[@]}" "$build/examples/checkpoint" --steps 30 "$data/shunt/out"
 
-say "What the program saw: the directory, from trunk and branch together"
+say "What the program saw: the directory, from the trunk and all branches together"
 show "$shunt" ls -l "$data/shunt/out"
 
-say "Where two of these files really are: in the branch of this node, under their own names"
+say "Where these files really are: in the branches of the nodes that wrote them, under their own names"
+for ((node = 0; node < ranks; node++)); do
+    show "$shunt" find "$data/shunt/out" -branch "fake$node" -type f
+done
 newest=$(readlink "$data/shunt/out/latest")
 show "$shunt" where "$data/shunt/out/$newest"
-show "$shunt" where "$data/shunt/out/manifest"
 
 say "The root as a tree"
 show "$shunt" tree "$data/shunt"

@@ -41,7 +41,7 @@ build() {
 meson_tests() {
     local directory=$1 name=$2 status
     rm -f "$directory/meson-logs/testlog.junit.xml"
-    meson test -C "$directory" --print-errorlogs --no-rebuild --no-suite node --no-suite same --no-suite abi
+    meson test -C "$directory" --print-errorlogs --no-rebuild --no-suite node --no-suite same --no-suite abi --no-suite cluster
     status=$?
     cp "$directory/meson-logs/testlog.junit.xml" "$results/$name.xml"
     return "$status"
@@ -72,11 +72,12 @@ fi
 stage build-asan build build-asan --native-file dev.ini
 stage unit meson_tests build unit
 stage unit-asan meson_tests build-asan unit-asan
-for suite in abi same node; do
+for suite in abi same node cluster; do
     stage "$suite" pytest build "$suite" "tests/$suite"
 done
 # Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in.
 stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized"
+stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster
 single quickstart bash examples/quickstart.sh
 
 summary

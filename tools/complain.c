@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *complain_as = "shunt";
+
 static void say(const char *format, va_list arguments, const char *end)
 {
     fflush(stdout);
     flockfile(stderr);
-    fputs("shunt: ", stderr);
+    fprintf(stderr, "%s: ", complain_as);
     vfprintf(stderr, format, arguments);
     fputs(end, stderr);
     funlockfile(stderr);
@@ -31,7 +33,7 @@ int complain_usage(const struct verb *verb, const char *format, ...)
     va_start(arguments, format);
     say(format, arguments, "");
     va_end(arguments);
-    fprintf(stderr, ": see `shunt %s --help`\n", verb->name);
+    fprintf(stderr, ": see `%s%s --help`\n", verb->flags & VERB_ALONE ? "" : "shunt ", verb->name);
     return STATUS_USAGE;
 }
 

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What a daemon says of itself: its counters, and the directories whose births stay in the trunk although the placement
- * says otherwise. Asked over the road of this node. */
+/* What a daemon says of itself: its counters, and the directories whose births stay in the trunk although the
+ * placement says otherwise. Asked over the road of this node. */
 
 #include "json.h"
 #include "request/request.h"

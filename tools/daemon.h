@@ -5,6 +5,7 @@
 /* Starting and stopping the daemon of a root. */
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "roots.h"
 #include "union/layout.h"
@@ -13,6 +14,9 @@ struct daemon_options {
     char node[LAYOUT_NODE_MAX + 1]; /* filled by daemon_node */
     const char *placement;          /* NULL: shuntd's own default */
     const char *leaf_full;          /* likewise */
+    bool takeover;
+    bool alone; /* a session that nobody joins */
+    bool orphans_told;              /* somebody has looked for orphans already */
 };
 
 /* The name that was given; without one $SHUNT_NODE, and then the host's. 0, or -1 after a complaint. */
@@ -20,7 +24,8 @@ int daemon_node(struct daemon_options *, const char *given);
 
 /* Returns when all serve. 0; -1 after a complaint, and then none that was started here serves any more. */
 int daemon_start(const struct roots *, const struct daemon_options *);
-/* Returns when it has ended. 0, also if there is none; -1 after a complaint. */
-int daemon_stop(const char *root);
+/* Returns when those of this host have ended, or the one that goes by the name `node` if that is not NULL. 0,
+ * also if there is none; -1 after a complaint. */
+int daemon_stop(const char *root, const char *node);
 /* Every one of them, whatever happens to the others. 0 or -1. */
-int daemon_stop_all(const struct roots *, size_t count);
+int daemon_stop_all(const struct roots *, size_t count, const char *node);

@@ -7,20 +7,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/sys.h"
-#include "union/disk.h"
 #include "verb.h"
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 
-static void complain_holder(const char *root, const struct session *holder)
+static void complain_session(const char *root, const struct session *session)
 {
     char words[512];
-    session_describe(holder, words, sizeof words);
-    if (session_lives(holder) == -EREMOTE)
+    const struct session_member *member = session_living(session);
+    session_describe(session, member, words, sizeof words);
+    if (member && session_lives(member) == -EREMOTE)
         complain("%s: %s: run `shunt stop --root %s` there, or remove %s/" SESSION_DIRECTORY
-                 "/holder if that host is gone for good",
+                 "/epoch.* if that host is gone for good",
                  root, words, root, root);
     else
         complain("%s: %s: run `shunt stop --root %s` first, or wait for its end", root, words, root);
@@ -28,46 +27,37 @@ static void complain_holder(const char *root, const struct session *holder)
 
 static void complain_broken(const char *root)
 {
-    complain("%s/" SESSION_DIRECTORY
-             "/holder is not of this version of shunt: stop what uses the root, then remove it",
+    complain("the last %s/" SESSION_DIRECTORY
+             "/epoch.* is not of this version of shunt: stop what uses the root, then remove them",
              root);
 }
 
 bool hold_is_taken(const char *root)
 {
-    struct session holder;
-    int error = session_read(root, &holder);
-    if (error == -ENOENT || error == -ENOTDIR)
-        return false;
-    if (error == -EBADMSG)
+    struct session session;
+    int error = session_read(root, &session);
+    bool taken = error != -ENOENT && error != -ENOTDIR && (error < 0 || session_living(&session));
+    if (taken && error == -EBADMSG)
         complain_broken(root);
-    else if (error < 0)
+    else if (taken && error < 0)
         complain_of(root, error);
-    else if (session_lives(&holder) == 0)
-        return false;
-    else
-        complain_holder(root, &holder);
-    return true;
+    else if (taken)
+        complain_session(root, &session);
+    session_finish(&session);
+    return taken;
 }
 
-static void fill(struct session *mine, const char *what)
+static int found(struct hold *hold, const char *what, struct session *session)
 {
-    struct text t;
-    *mine = (struct session){.id = disk_random() | 1,
-                             .pid = getpid(),
-                             .started = session_process_started(getpid()),
-                             .uid = geteuid(),
-                             .since = clock_of(CLOCK_REALTIME),
-                             .run_dir = "/"};
-    gethostname(mine->host, sizeof mine->host - 1);
-    ssize_t length = disk_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", mine->boot, sizeof mine->boot);
-    mine->boot[length > 0 ? length - 1 : 0] = '\0';
-    const struct passwd *user = getpwuid(mine->uid);
-    snprintf(mine->user, sizeof mine->user, "%s", user ? user->pw_name : "");
-    snprintf(mine->node, sizeof mine->node, "%s", what);
-    text_init(&t, mine->branch, sizeof mine->branch);
-    text_add(&t, what);
-    text_add(&t, ".1");
+    struct session_member mine;
+    const struct passwd *user = getpwuid(geteuid());
+    session_self(&mine, what);
+    snprintf(mine.run_dir, sizeof mine.run_dir, "/");
+    snprintf(mine.branch, sizeof mine.branch, "%s.1", what);
+    int error = session_found(hold->root, user ? user->pw_name : "", &mine, 0, session);
+    hold->id = session->id;
+    hold->number = mine.number;
+    return error;
 }
 
 /* A root that was never served has no place for the claim yet. */
@@ -82,24 +72,26 @@ static void make_session_directory(const char *root)
 
 int hold_take(struct hold *hold, const char *root, const char *what)
 {
-    struct session holder;
+    struct session session;
     hold->root = root;
-    fill(&hold->mine, what);
-    int error = session_claim(root, &hold->mine, &holder);
+    int error = found(hold, what, &session);
     if (error == -ENOENT) {
         make_session_directory(root);
-        error = session_claim(root, &hold->mine, &holder);
+        error = found(hold, what, &session);
     }
     if (error == -EBUSY)
-        complain_holder(root, &holder);
+        complain_session(root, &session);
     else if (error == -EBADMSG)
         complain_broken(root);
     else if (error < 0)
         complain_of(root, error);
+    if (error < 0)
+        hold->number = 0;
+    session_finish(&session);
     return error < 0 ? -1 : 0;
 }
 
 void hold_release(const struct hold *hold)
 {
-    session_release(hold->root, &hold->mine);
+    session_leave(hold->root, hold->id, hold->number);
 }

@@ -11,7 +11,8 @@
 
 struct hold {
     const char *root;
-    struct session mine;
+    uint64_t id;
+    uint16_t number;
 };
 
 /* Is a session alive, or maybe alive, in this root? With a complaint of what to do if so. */

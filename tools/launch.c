@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -16,21 +17,20 @@
 #include "places.h"
 #include "verb.h"
 
-#define PRELOAD_NAME "libshunt_preload.so"
 #define LIBC "libc.so.6"
 
 static bool is_shim(const char *entry, size_t length)
 {
-    const size_t name = sizeof PRELOAD_NAME - 1;
-    return length >= name && !memcmp(entry + length - name, PRELOAD_NAME, name) &&
+    const size_t name = sizeof LAUNCH_PRELOAD_NAME - 1;
+    return length >= name && !memcmp(entry + length - name, LAUNCH_PRELOAD_NAME, name) &&
            (length == name || entry[length - name - 1] == '/');
 }
 
-/* LD_PRELOAD with `last` behind the others and without any other shim; its entries are separated by colons or
- * spaces. A sanitizer insists on being first, and a profiler is to see the paths that the program uses. */
-static char *preload_with(const char *last)
+/* The list `old` with `last` behind the others and without any other shim; its entries are separated by
+ * colons or spaces. A sanitizer insists on being first, and a profiler is to see the paths that the program
+ * uses. */
+static char *preload_with(const char *old, const char *last)
 {
-    const char *old = getenv("LD_PRELOAD");
     size_t size = strlen(last) + (old ? strlen(old) : 0) + 3;
     char *made = malloc(size), *at = made;
     if (!made)
@@ -115,7 +115,7 @@ static int set(const char *name, char *value)
 
 void launch_without_shim(void)
 {
-    char *rest = preload_with("");
+    char *rest = preload_with(getenv("LD_PRELOAD"), "");
     if (rest && *rest)
         setenv("LD_PRELOAD", rest, 1);
     else
@@ -123,18 +123,27 @@ void launch_without_shim(void)
     free(rest);
 }
 
-static int set_environment(const struct roots *roots, const char *node)
+char *launch_preload(const char *others)
 {
     char shim[PATH_MAX];
     if (places_preload(shim) < 0)
-        return -1;
+        return NULL;
     if (strpbrk(shim, ": ")) {
         complain("%s cannot be preloaded, since its path holds a colon or a space: install shunt elsewhere",
                  shim);
-        return -1;
+        return NULL;
     }
     say_lib(shim);
-    if (set("LD_PRELOAD", preload_with(shim)) < 0 || set("SHUNT_ROOT", roots_join(roots)) < 0)
+    char *made = preload_with(others, shim);
+    if (!made)
+        complain("no memory for the environment: make some free and run this again");
+    return made;
+}
+
+static int set_environment(const struct roots *roots, const char *node)
+{
+    char *preload = launch_preload(getenv("LD_PRELOAD"));
+    if (!preload || set("LD_PRELOAD", preload) < 0 || set("SHUNT_ROOT", roots_join(roots)) < 0)
         return -1;
     return set("SHUNT_NODE", strdup(node));
 }
@@ -156,4 +165,34 @@ int launch_exec(const struct roots *roots, const char *node, char **command)
     complain("/proc/self/exe cannot be executed: mount /proc");
     free(words);
     return LAUNCH_NO_SHIM;
+}
+
+bool launch_shim_is_loaded(void)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (!maps)
+        return false;
+    while (!found && getline(&line, &size, maps) > 0)
+        found = strstr(line, "/" LAUNCH_PRELOAD_NAME) != NULL;
+    free(line);
+    fclose(maps);
+    return found;
+}
+
+static int complain_command(const char *command, int error)
+{
+    bool missing = error == ENOENT || error == ENOTDIR;
+    complain(missing ? "%s: command not found (%s): check its spelling and PATH"
+                     : "%s: cannot be executed (%s): check what it is and its permissions",
+             command, strerror(error));
+    return missing ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
+}
+
+int launch_command(char **words)
+{
+    execvp(words[0], words);
+    return complain_command(words[0], errno);
 }

@@ -8,6 +8,8 @@
  * own memory map and only then executes the command: by then through the shim, which finds commands in a
  * branch, too. */
 
+#include <stdbool.h>
+
 #include "roots.h"
 
 #define LAUNCH_PROVE "prove"
@@ -15,6 +17,18 @@ enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127
 
 /* Replaces this process. Returns only on failure: LAUNCH_NO_SHIM, after a complaint. */
 int launch_exec(const struct roots *, const char *node, char **command);
+
+/* What LD_PRELOAD must be: the list `others` (NULL: none) and the shim behind it. To be freed; NULL after a
+ * complaint. */
+char *launch_preload(const char *others);
+
+/* Is the shim in this process? */
+#define LAUNCH_PRELOAD_NAME "libshunt_preload.so"
+bool launch_shim_is_loaded(void);
+
+/* Replaces this process by a command. Returns only on failure, after a complaint: LAUNCH_NOT_EXECUTABLE or
+ * LAUNCH_NOT_FOUND. */
+int launch_command(char **words);
 
 /* Takes the shim out of this process's LD_PRELOAD. */
 void launch_without_shim(void);

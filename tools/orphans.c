@@ -54,10 +54,8 @@ static bool has_mirrors(const struct union_root *root)
 void orphans_report(const char *path)
 {
     struct union_root root;
-    struct session session;
     struct mirror_names known = {0};
-    if ((session_read(path, &session) == 0 && session_lives(&session) != 0) ||
-        union_root_init(&root, path, 0) < 0)
+    if (session_is_served(path) || union_root_init(&root, path, 0) < 0)
         return;
     size_t files = has_mirrors(&root) && collect(&root, &known) ? count_files(&root, &known) : 0;
     if (files > 0)

@@ -31,7 +31,8 @@ static void print_choice(const struct choice *choice, const char *dashes)
 
 void verb_help(const struct verb *verb)
 {
-    printf("usage: shunt %s%s%s\n\n%s\n", verb->name, *verb->synopsis ? " " : "", verb->synopsis, verb->help);
+    printf("usage: %s%s%s%s\n\n%s\n", verb->flags & VERB_ALONE ? "" : "shunt ", verb->name,
+           *verb->synopsis ? " " : "", verb->synopsis, verb->help);
     if (verb->choices)
         printf("\n");
     for (const struct choice *choice = verb->choices; choice && choice->letter; choice++)

@@ -20,6 +20,7 @@ enum {
     VERB_COMMAND = 1,     /* options end at the first word that is none: what follows is a command */
     VERB_SINGLE_DASH = 2, /* long options are written with one dash, as those of find */
     VERB_HIDDEN = 4,
+    VERB_ALONE = 8, /* a command by itself: not `shunt NAME` */
 };
 
 struct verb {
@@ -43,7 +44,8 @@ enum { VERB_END = -1, VERB_HELPED = -2, VERB_WRONG = -3 };
 int verb_option(const struct verb *, int argc, char **argv);
 int verb_status(int end);
 
-/* `shunt: ` and one sentence on standard error. */
+/* `shunt: ` and one sentence on standard error; another command says its own name first. */
+extern const char *complain_as;
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ... of a path and a negative errno, with what to do. */
 void complain_of(const char *path, int error);

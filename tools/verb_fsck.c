@@ -94,9 +94,8 @@ static int check(struct fsck *fsck)
 static int check_held(struct fsck *fsck)
 {
     struct hold hold;
-    struct session session;
     if (!fsck->repair && !fsck->restore && !fsck->discard) {
-        fsck->served = session_read(fsck->root.path, &session) == 0 && session_lives(&session) != 0;
+        fsck->served = session_is_served(fsck->root.path);
         return check(fsck);
     }
     if (hold_take(&hold, fsck->root.path, "fsck") < 0)

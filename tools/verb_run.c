@@ -102,7 +102,7 @@ static int run_command(const struct run *run, char **words)
 static int end_session(const struct run *run)
 {
     int status = STATUS_OK;
-    if (daemon_stop_all(&run->roots, run->roots.count) < 0)
+    if (daemon_stop_all(&run->roots, run->roots.count, run->options.node) < 0)
         return STATUS_FAILED;
     const struct export_options options = {.quiet = true};
     for (size_t i = 0; i < run->roots.count && !run->keep; i++)
@@ -113,6 +113,7 @@ static int end_session(const struct run *run)
 
 static int run_all(struct run *run, char **words)
 {
+    run->options.alone = true;
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
     if (daemon_start(&run->roots, &run->options) < 0)

@@ -6,11 +6,14 @@
 #include "verb.h"
 #include "verbs.h"
 
+enum { START_TAKEOVER_OPTION = VERB_LONG + 1 };
+
 const struct choice verb_start_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "what this node is called (default: the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
+    {START_TAKEOVER_OPTION, "takeover", NULL, "also from other hosts, if they were watched and do not beat"},
     {0},
 };
 
@@ -34,6 +37,9 @@ static int take_options(const struct verb *verb, int argc, char **argv, struct r
             break;
         case 'p':
             options->placement = optarg;
+            break;
+        case START_TAKEOVER_OPTION:
+            options->takeover = true;
             break;
         default:
             options->leaf_full = optarg;

@@ -22,12 +22,24 @@ const struct choice verb_status_choices[] = {
 struct standing {
     const char *root;
     int error; /* of reading the session; 0: there is one */
-    int lives; /* as session_lives */
+    int lives; /* of `member`, as session_lives */
     size_t branches;
     bool counted; /* counters hold what the daemon said */
     struct session session;
+    const struct session_member *member; /* the one that is asked: of this host, if there is one */
     struct counters counters;
 };
+
+/* Who lives says how it goes; else it is told of the first. */
+static void look_at_session(struct standing *standing)
+{
+    standing->member = session_living(&standing->session);
+    if (!standing->member)
+        standing->member = standing->session.members;
+    standing->lives = session_lives(standing->member);
+    standing->counted =
+        standing->lives == 1 && counters_ask(&standing->counters, standing->member->run_dir) == 0;
+}
 
 static void look(struct standing *standing, const char *root)
 {
@@ -37,13 +49,16 @@ static void look(struct standing *standing, const char *root)
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
     if (standing->error == 0)
-        standing->lives = session_lives(&standing->session);
-    standing->counted =
-        standing->lives == 1 && counters_ask(&standing->counters, standing->session.run_dir) == 0;
+        look_at_session(standing);
     if (union_root_init(&opened, root, 0) < 0)
         return;
     standing->branches = opened.branch_count;
     union_root_finish(&opened);
+}
+
+static const char *life(int lives)
+{
+    return lives == 1 ? "alive" : lives == 0 ? "dead" : "elsewhere";
 }
 
 static const char *state(const struct standing *standing)
@@ -52,29 +67,68 @@ static const char *state(const struct standing *standing)
         return "none";
     if (standing->error < 0)
         return "unreadable";
-    return standing->lives == 1 ? "alive" : standing->lives == 0 ? "dead" : "elsewhere";
+    return life(standing->lives);
+}
+
+static void print_members_json(struct json *json, const struct session *session)
+{
+    json_open(json, "members", '[');
+    for (size_t i = 0; i < session->count; i++) {
+        const struct session_member *member = &session->members[i];
+        json_open(json, NULL, '{');
+        json_unsigned(json, "number", member->number);
+        json_text(json, "node", member->node);
+        json_text(json, "branch", member->branch);
+        json_text(json, "host", member->host);
+        json_number(json, "pid", member->pid);
+        json_text(json, "state", life(session_lives(member)));
+        json_bool(json, "home", member->home);
+        json_unsigned(json, "since_ns", member->since);
+        json_text(json, "run_dir", member->run_dir);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void print_session_json(struct json *json, const struct standing *standing)
+{
+    const struct session *session = &standing->session;
+    const struct session_member *member = standing->member;
+    json_text(json, "host", member->host);
+    json_text(json, "node", member->node);
+    json_text(json, "branch", member->branch);
+    json_number(json, "pid", member->pid);
+    json_text(json, "user", session->user);
+    json_unsigned(json, "uid", session->uid);
+    json_unsigned(json, "since_ns", session->since);
+    json_text(json, "run_dir", member->run_dir);
+    json_unsigned(json, "epoch", session->epoch);
+    print_members_json(json, session);
 }
 
 static void print_json(struct json *json, const struct standing *standing)
 {
-    const struct session *session = &standing->session;
     json_open(json, NULL, '{');
     json_text(json, "root", standing->root);
     json_text(json, "state", state(standing));
     json_unsigned(json, "branches", standing->branches);
-    if (standing->error == 0) {
-        json_text(json, "host", session->host);
-        json_text(json, "node", session->node);
-        json_text(json, "branch", session->branch);
-        json_number(json, "pid", session->pid);
-        json_text(json, "user", session->user);
-        json_unsigned(json, "uid", session->uid);
-        json_unsigned(json, "since_ns", session->since);
-        json_text(json, "run_dir", session->run_dir);
-    }
+    if (standing->error == 0)
+        print_session_json(json, standing);
     if (standing->counted)
         counters_json(&standing->counters, json);
     json_close(json, '}');
+}
+
+static void print_members(const struct session *session)
+{
+    printf("  epoch    %llu, %zu member%s\n", (unsigned long long)session->epoch, session->count,
+           session->count == 1 ? "" : "s");
+    for (size_t i = 0; i < session->count; i++) {
+        const struct session_member *member = &session->members[i];
+        printf("  member   %u: node %s on host %s, process %d, branch %s, %s%s\n", member->number,
+               member->node, member->host, (int)member->pid, member->branch, life(session_lives(member)),
+               member->home ? ", home" : "");
+    }
 }
 
 static void print_words(const struct standing *standing)
@@ -85,13 +139,14 @@ static void print_words(const struct standing *standing)
                standing->error == -ENOENT ? "no session" : "the session cannot be read", standing->branches);
         return;
     }
-    session_describe(&standing->session, words, sizeof words);
+    session_describe(&standing->session, standing->member, words, sizeof words);
     printf("%s: %s\n", standing->root, words);
     printf("  state    %s\n", standing->lives == 1   ? "alive"
                               : standing->lives == 0 ? "dead: `shunt start` takes over"
                                                      : "on another host: ask there");
-    printf("  branch   %s (of %zu)\n", standing->session.branch, standing->branches);
-    printf("  run dir  %s\n", standing->session.run_dir);
+    printf("  branch   %s (of %zu)\n", standing->member->branch, standing->branches);
+    printf("  run dir  %s\n", standing->member->run_dir);
+    print_members(&standing->session);
     if (standing->counted)
         counters_print(&standing->counters);
 }
@@ -111,6 +166,7 @@ static int print_all(const struct roots *roots, bool as_json)
             print_words(&standing);
         if (standing.error < 0 || standing.lives == 0)
             status = STATUS_FAILED;
+        session_finish(&standing.session);
     }
     if (as_json)
         json_close(&json, ']');

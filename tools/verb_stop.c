@@ -8,22 +8,27 @@
 
 const struct choice verb_stop_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {'n', "node", "NAME", "only the daemon that goes by that name (default: all of this host)"},
     {0},
 };
 
 int verb_stop(const struct verb *verb, int argc, char **argv)
 {
+    const char *node = NULL;
     struct roots roots;
     int end, wrong = 0;
     roots_init(&roots);
     while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
-        wrong = roots_add(&roots, optarg);
+        if (end == 'n')
+            node = optarg;
+        else
+            wrong = roots_add(&roots, optarg);
     int status = wrong ? STATUS_USAGE : verb_status(end);
     if (!wrong && end == VERB_END && optind < argc)
         status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
     else if (!wrong && end == VERB_END && roots_default(&roots) < 0)
         status = STATUS_USAGE;
-    else if (!wrong && end == VERB_END && daemon_stop_all(&roots, roots.count) < 0)
+    else if (!wrong && end == VERB_END && daemon_stop_all(&roots, roots.count, node) < 0)
         status = STATUS_FAILED;
     roots_finish(&roots);
     return status;

@@ -11,6 +11,9 @@
 /* So many births by alternating processes call for one more leaf to be open: a process that makes its files
  * alone in a directory never reaches it, two that create at the same time do within some hundred files. */
 #define ALTERNATIONS_FOR_A_LEAF 64
+/* What a leaf that another node looked into holds before its owner leaves it (design, Placement): a look at
+ * each of a few files does not cost a directory each. */
+#define FIRST_LOOKED_LIMIT 16
 
 static int make_room(struct home_share *share, uint32_t leaf)
 {
@@ -41,14 +44,26 @@ static bool wants_another(struct home_share *share, uint64_t maker)
            share->alternations > ALTERNATIONS_FOR_A_LEAF * share->open_count;
 }
 
+static uint32_t looked_limit(const struct home_share *share)
+{
+    return share->looked_limit > 0 ? share->looked_limit : FIRST_LOOKED_LIMIT;
+}
+
+static bool is_used_up(const struct home_share *share, uint32_t at, uint32_t full)
+{
+    uint32_t names = share->leaf_names[share->open[at]];
+    return names >= full || (share->looked_into[at] && names >= looked_limit(share));
+}
+
 int home_leaf_pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf,
                    uint32_t *fresh)
 {
     *fresh = share->leaf_count;
     if (share->open_count == 0 || wants_another(share, maker))
         return -EAGAIN;
-    *leaf = share->open[placement_leaf(hash, share->open_count)];
-    return share->leaf_names[*leaf] < full ? 0 : -EAGAIN;
+    uint32_t at = placement_leaf(hash, share->open_count);
+    *leaf = share->open[at];
+    return is_used_up(share, at, full) ? -EAGAIN : 0;
 }
 
 int home_leaf_open(struct home_share *share, uint32_t leaf, uint32_t full)
@@ -57,13 +72,24 @@ int home_leaf_open(struct home_share *share, uint32_t leaf, uint32_t full)
     if (code != 0)
         return code;
     for (uint32_t i = 0; i < share->open_count; i++)
-        if (share->leaf_names[share->open[i]] >= full) {
+        if (is_used_up(share, i, full)) {
+            if (share->looked_into[i])
+                share->looked_limit = looked_limit(share) * 2;
+            share->looked_into[i] = false;
             share->open[i] = leaf;
             return 0;
         }
-    if (share->open_count < HOME_OPEN_LEAVES)
+    if (share->open_count < HOME_OPEN_LEAVES) {
+        share->looked_into[share->open_count] = false;
         share->open[share->open_count++] = leaf;
+    }
     return 0;
+}
+
+void home_leaf_looked_into(struct home_share *share, uint32_t leaf)
+{
+    for (uint32_t i = 0; i < share->open_count; i++)
+        share->looked_into[i] |= share->open[i] == leaf;
 }
 
 static void forget(struct home_share *share)

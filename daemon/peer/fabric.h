@@ -6,9 +6,11 @@
  * says, and who may have sent it, is frame.h's matter: anybody who reaches the address may make bytes appear
  * here.
  *
- * Frames to one peer arrive whole, once and in order as long as the connection lasts. When it breaks, those
- * under way are lost without a word to either side, later ones travel on a new connection: who needs an
- * answer asks again.
+ * Frames to one peer arrive whole, once and in order as long as the connection lasts (over providers other
+ * than `tcp` a short frame may overtake long ones). When it breaks, those under way are lost without a word
+ * to either side, later ones travel on a new connection: who needs an answer asks again. A network that
+ * swallows packets for a time breaks nothing: what was sent meanwhile arrives late, over TCP as much as that
+ * time again after it is back (it tries ever less often, at last every two minutes).
  *
  * From any thread, but not after a fork. No function waits for the network. */
 
@@ -59,8 +61,9 @@ int fabric_address(struct fabric *, uint8_t *bytes, size_t *size);
  * sent, nobody need be there. -EINVAL: no address of this provider's; -ENOSPC: FABRIC_PEERS_MAX of them;
  * or another -errno. A peer need not be known for us to receive from it. */
 int fabric_peer_add(struct fabric *, const uint8_t *bytes, size_t size);
-/* Forgets a peer, and drops what waits for it (counted as failed). To add the address again is to begin anew.
- * 0; -ENOENT: there is none of that number. */
+/* Forgets a peer, and drops what waits for it (counted as failed). What the kernel has is out of reach, and
+ * with `tcp` a connection outlives this: a peer whose address is added again has it back. 0; -ENOENT: there
+ * is none of that number. */
 int fabric_peer_remove(struct fabric *, int peer);
 
 /* Copies a frame and sends it as soon as it can. 0; -EAGAIN: too much waits for this peer already, ring is

@@ -55,7 +55,15 @@ static int load(struct library *to)
     return whole ? 0 : -ELIBACC;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAKS_ARE_SOUGHT
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define LEAKS_ARE_SOUGHT
+#endif
+
+#ifdef LEAKS_ARE_SOUGHT
 /* Release 1.17 loses some 600 bytes for each endpoint and each connection that it accepts, and some 80 for
  * each that it makes (mended in 1.18). */
 const char *__lsan_default_suppressions(void);

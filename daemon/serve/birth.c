@@ -21,10 +21,15 @@ static int get(struct shuntd *shuntd, const struct message *message, struct reco
     return index_get_entry(shuntd->index, message->dir[0], message->name[0], message->name_length[0], entry);
 }
 
-static int exists(struct shuntd *shuntd, const struct listen_request *request, const struct home_dir *dir,
+static int exists(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir,
                   const struct record_entry *entry, struct message *answer)
 {
     char place[SERVE_PLACE_MAX];
+    struct home_share *owner = entry->branch != 0 && entry->branch != serve_branch(shuntd, request->client)
+                                   ? home_share(dir, entry->branch)
+                                   : NULL;
+    if (owner != NULL)
+        home_leaf_looked_into(owner, entry->leaf);
     answer->result = MESSAGE_EXISTS;
     answer->entry[0] = *entry;
     serve_place(shuntd, dir, entry, place, answer, 0);

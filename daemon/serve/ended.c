@@ -168,6 +168,14 @@ int serve_settle_by_disk(struct shuntd *shuntd, struct flight *flight)
     return serve_ended_badly(shuntd, flight);
 }
 
+int serve_settle_client(struct shuntd *shuntd, uint64_t client)
+{
+    int code = 0;
+    for (struct flight *flight; code == 0 && (flight = flight_of_client(shuntd, client)) != NULL;)
+        code = serve_settle_by_disk(shuntd, flight);
+    return code;
+}
+
 static struct flight *mine(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message *m = &request->message;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "serve/queue.h"
+#include "serve/relay.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_LOAD] = serve_load,         [MESSAGE_LOOKUP] = serve_lookup,
@@ -24,9 +25,17 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_LIST] = serve_list,
 };
 
+/* Not what concerns this daemon itself. */
+static bool is_for_home(const struct message *message)
+{
+    return message->type != MESSAGE_STATUS && message->type != MESSAGE_RETIRE;
+}
+
 int serve(struct shuntd *shuntd, struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER};
+    if (relay_is_needed(shuntd) && is_for_home(&request->message))
+        return relay_request(shuntd, request);
     serve_operation *operation = operations[request->message.type];
     if (operation == NULL) {
         shuntd->counts.malformed++;
@@ -51,15 +60,19 @@ int serve_answer(struct shuntd *shuntd, const struct listen_request *request, st
     return queued->size > 0 ? 0 : -EINVAL;
 }
 
-void serve_flush(struct shuntd *shuntd)
+int serve_flush(struct shuntd *shuntd)
 {
     struct message answer;
-    for (size_t i = 0; i < shuntd->queue->count; i++) {
+    int code = 0;
+    for (size_t i = 0; i < shuntd->queue->count && code == 0; i++) {
         struct queued *queued = &shuntd->queue->answers[i];
-        if (message_decode(&answer, queued->bytes, queued->size) == 0)
+        if (listen_member(queued->client) != 0)
+            code = relay_answer(shuntd, queued->client, queued->lane, queued->bytes, queued->size);
+        else if (message_decode(&answer, queued->bytes, queued->size) == 0)
             listen_answer(shuntd->listen, queued->lane, queued->client, &answer);
     }
     shuntd->queue->count = 0;
+    return code;
 }
 
 int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)

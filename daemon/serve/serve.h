@@ -24,8 +24,8 @@ serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_wi
 
 /* Queues an answer until the transaction is committed; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
-/* Sends what was queued. */
-void serve_flush(struct shuntd *);
+/* Sends what was queued. 0 or a fatal -errno. */
+int serve_flush(struct shuntd *);
 
 /* Parks a request: SERVE_PARKED or a fatal -errno. */
 int serve_park(struct shuntd *, struct link *waiting, const struct listen_request *);
@@ -58,6 +58,8 @@ int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t le
 int serve_ended_well(struct shuntd *, struct flight *, const struct record_entry *made, struct dirid child);
 int serve_ended_badly(struct shuntd *, struct flight *);
 int serve_settle_by_disk(struct shuntd *, struct flight *);
+/* All that a client has left (0: all whose clients stopped waiting) is settled so. */
+int serve_settle_client(struct shuntd *, uint64_t client);
 /* The two flights of a rename; renamed: MESSAGE_RENAMED, as its sender or the disk tells it. */
 int serve_ended_pair(struct shuntd *, struct flight *from, struct flight *to, const struct message *renamed);
 

@@ -61,17 +61,20 @@ static void read_number(struct config *config, char *const environment[], const 
 
 void config_read(struct config *config, char *const environment[])
 {
-    uint64_t full = 0, seconds = 60;
+    uint64_t full = 0, deadline = 60, stale = 30;
     *config = (struct config){0};
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
     config->node = config_value(environment, "SHUNT_NODE", NULL);
+    config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");
     config->preload = config_value(environment, "LD_PRELOAD", NULL);
     const char *placement = config_value(environment, "SHUNT_PLACEMENT", "auto");
     if (config_placement_parse(placement, &config->placement) != 0)
         config->bad = "SHUNT_PLACEMENT";
     read_number(config, environment, "SHUNT_LEAF_FULL", UINT32_MAX, &full);
-    read_number(config, environment, "SHUNT_DEADLINE", 86400, &seconds);
+    read_number(config, environment, "SHUNT_DEADLINE", 86400, &deadline);
+    read_number(config, environment, "SHUNT_STALE", 86400, &stale);
     config->leaf_full = (uint32_t)full;
-    config->deadline = seconds * CLOCK_SECOND;
+    config->deadline = deadline * CLOCK_SECOND;
+    config->stale = stale * CLOCK_SECOND;
 }

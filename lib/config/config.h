@@ -10,6 +10,8 @@
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
  *     SHUNT_DEADLINE   seconds that a request may take (default 60)
+ *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)
+ *     SHUNT_STALE      seconds without a beat after which a node counts as gone (default 30)
  *
  * The texts point into the environment block as it was handed in; a bad value is the default and named in
  * `bad`. Allocates nothing; async-signal-safe. */
@@ -26,6 +28,8 @@ struct config {
     enum config_placement placement;
     uint32_t leaf_full; /* 0: the file system's default */
     uint64_t deadline;  /* ns */
+    uint64_t stale;     /* ns */
+    const char *fabric; /* as fabric_open's setting, or none */
     const char *bad;    /* the first variable whose value makes no sense, or NULL */
 };
 

@@ -4,6 +4,7 @@
 #include "names/names.h"
 
 #include <errno.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,14 +47,31 @@ static int read_place(int fd, char *to, size_t size)
     return to[0] == '/' ? 0 : -ENOENT;
 }
 
+/* A plain text on whose way there is no symbolic link is canonical already: to be told so by openat2 takes a
+ * tenth of the time that /proc takes to say the same. */
+static int open_canonical(const char *text)
+{
+    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    size_t length = strlen(text);
+    return text[0] == '/' && strstr(text, "//") == NULL && strstr(text, "/.") == NULL &&
+                   text[length - 1] != '/'
+               ? (int)SYS4(SYS_openat2, AT_FDCWD, text, &how, sizeof how)
+               : -ELOOP;
+}
+
 static int resolve(struct names_root *root, const char *text)
 {
     struct statx stat;
-    int fd = sys_openat(AT_FDCWD, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = open_canonical(text);
+    bool canonical = fd >= 0;
+    if (!canonical) /* or a kernel that has no openat2, or a filter that does not know it */
+        fd = sys_openat(AT_FDCWD, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
-    if (code == 0)
+    if (code == 0 && canonical)
+        strcpy(root->path, text);
+    else if (code == 0)
         code = read_place(fd, root->path, sizeof root->path);
     sys_close(fd);
     if (code != 0)

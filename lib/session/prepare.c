@@ -5,6 +5,7 @@
 
 #include "session/session.h"
 #include "session/stamp.h"
+#include "session/store.h"
 #include "union/disk.h"
 
 static const char readme[] =
@@ -134,38 +135,15 @@ static int probe(int dir)
     return error;
 }
 
-/* The files in session/ of the root that this one was copied from. */
-static int remove_copied_session(int session)
-{
-    char buffer[4096] __attribute__((aligned(8)));
-    int gone, error = 0;
-    do {
-        struct disk_scan scan;
-        const struct disk_name *one;
-        gone = 0;
-        error = disk_scan_init(&scan, session, ".", buffer, sizeof buffer);
-        while (error >= 0 && (error = disk_scan_next(&scan, &one)) > 0) {
-            error = sys_unlinkat(session, one->name, 0);
-            gone += error == 0;
-        }
-        disk_scan_finish(&scan);
-    } while (error == 0 && gone > 0);
-    return error;
-}
-
 static int settle_stamp(const struct preparation *p, bool *restamped)
 {
     struct stamp stamp;
     int error = stamp_read(p->own, &stamp);
     if (error == 0 && dirid_equal(stamp.directory, p->id))
         return 0;
-    if (error == 0) {
-        *restamped = true;
-        error = remove_copied_session(p->session);
-    } else if (error == -ENOENT) {
-        error = 0;
-    }
-    return error < 0 ? error : stamp_renew(p->own, p->id);
+    if (error == 0)
+        return store_part(p->session, restamped);
+    return error == -ENOENT ? stamp_renew(p->own, p->id) : error;
 }
 
 static int make_readme(struct preparation *p)

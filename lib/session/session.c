@@ -1,296 +1,345 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
+
+/* What members do to a session: each is one change from the epoch in force to the next. */
 #include "session/session.h"
 
 #include <errno.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 
-#include "session/stamp.h"
+#include "session/store.h"
 #include "union/disk.h"
-#include "union/lines.h"
-
-#define HOLDER_NAME "holder"
-#define HOLDER_SIZE_MAX (2 * PATH_MAX + 1024)
-#define SESSION_DIRECTORY LAYOUT_OWN "/session"
-
-static int open_in_root(const char *root, const char *name)
-{
-    int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    int directory = sys_openat(fd, name, DISK_DIRECTORY, 0);
-    sys_close(fd);
-    return directory;
-}
-
-static int read_holder(int directory, struct session *session)
-{
-    char text[HOLDER_SIZE_MAX];
-    ssize_t length = disk_read(directory, HOLDER_NAME, text, sizeof text);
-    return length < 0 ? (int)length : session_parse(session, text, (size_t)length);
-}
-
-/* The session that a copied root brought along is of the root that it was copied from. */
-static bool is_copied(int directory)
-{
-    int own = sys_openat(directory, "..", DISK_DIRECTORY, 0);
-    bool copied = own >= 0 && stamp_is_copied(own) == 1;
-    if (own >= 0)
-        sys_close(own);
-    return copied;
-}
 
 int session_read(const char *root, struct session *session)
 {
-    int directory = open_in_root(root, SESSION_DIRECTORY);
+    *session = (struct session){0};
+    int directory = store_open(root);
     if (directory < 0)
         return directory;
-    int error = is_copied(directory) ? -ENOENT : read_holder(directory, session);
+    int error = store_is_copied(directory) ? -ENOENT : store_read(directory, session);
     sys_close(directory);
+    if (error == 0 && session->count == 0) {
+        session_finish(session);
+        error = -ENOENT;
+    }
     return error;
 }
 
-/* A small file of /proc, without the newline at its end; empty if it cannot be read. */
-static size_t read_proc(const char *path, char *to, size_t size)
+bool session_is_served(const char *root)
 {
-    int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    ssize_t length = fd < 0 ? 0 : sys_read(fd, to, size - 1);
-    if (fd >= 0)
-        sys_close(fd);
-    if (length < 0)
-        length = 0;
-    if (length > 0 && to[length - 1] == '\n')
-        length--;
-    to[length] = '\0';
-    return (size_t)length;
+    struct session session;
+    bool served = session_read(root, &session) == 0 && session_living(&session);
+    session_finish(&session);
+    return served;
 }
 
-/* State and start time of a process: fields 3 and 22, counted from the last parenthesis, since the name in
- * field 2 may hold anything. False: there is none, or it is not shown to us. */
-static bool read_process(pid_t pid, char *state, uint64_t *started)
+struct session_member *session_find(const struct session *session, uint16_t number)
 {
-    char path[32], stat[1024];
-    struct text t;
-    text_init(&t, path, sizeof path);
-    text_add(&t, "/proc/");
-    text_number(&t, (uint64_t)pid, 10);
-    text_add(&t, "/stat");
-    size_t length = read_proc(path, stat, sizeof stat);
-    const char *at = memrchr(stat, ')', length);
-    if (!at || at[1] != ' ')
-        return false;
-    *state = at[2];
-    for (int field = 2; field < 22; field++) {
-        at = strchr(at + 1, ' ');
-        if (!at)
-            return false;
+    for (size_t i = 0; i < session->count; i++)
+        if (session->members[i].number == number)
+            return &session->members[i];
+    return NULL;
+}
+
+struct session_member *session_find_node(const struct session *session, const char *node)
+{
+    for (size_t i = 0; i < session->count; i++)
+        if (strcmp(session->members[i].node, node) == 0)
+            return &session->members[i];
+    return NULL;
+}
+
+/* A change: who makes it, and what it needs to know. */
+struct change {
+    /* Looks at what is in force: 0, it is as it should be; 1, *session is the next epoch now; -EAGAIN, it is
+     * in force no more; or -errno. */
+    int (*step)(struct change *, int directory, struct session *);
+    const char *user;
+    struct session_member *mine;
+    uint64_t silent;
+    uint64_t id;
+    uint16_t number;
+    struct session attempt; /* a founder's: which files are its own; without members */
+};
+
+/* Whoever loses looks again. Whoever wins, too: it is done when what is in force says so, since a number can
+ * be won that has been in force, was followed and removed meanwhile. */
+static int carry_out(int directory, struct change *change, struct session *session)
+{
+    for (;;) {
+        int error = store_read(directory, session);
+        if (error < 0 && error != -ENOENT)
+            return error;
+        error = change->step(change, directory, session);
+        if (error <= 0 && error != -EAGAIN)
+            return error;
+        if (error > 0)
+            error = store_publish(directory, session);
+        session_finish(session);
+        if (error < 0 && error != -EAGAIN)
+            return error;
     }
-    struct lines_value value = {at + 1, strcspn(at + 1, " ")};
-    return lines_number(value, 10, started);
 }
 
-uint64_t session_process_started(pid_t pid)
+static int is_silent(const struct session *session, uint64_t silent)
 {
-    char state;
-    uint64_t started;
-    return pid > 0 && read_process(pid, &state, &started) ? started : 0;
-}
-
-/* -ESRCH from kill(2) is certain; a process hidden by the mount options of /proc is taken for alive. */
-static bool process_lives(pid_t pid, uint64_t expected)
-{
-    char state;
-    uint64_t started;
-    if (pid <= 0)
-        return false;
-    if (!read_process(pid, &state, &started))
-        return SYS2(SYS_kill, pid, 0) != -ESRCH;
-    return state != 'Z' && state != 'X' && (expected == 0 || started == expected);
-}
-
-/* One boot is one machine, whatever it calls itself in its containers; in another of those the process may
- * have another number, so that only a match says something there. */
-int session_lives(const struct session *session)
-{
-    char boot[64];
-    struct utsname host = {0};
-    read_proc("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    SYS1(SYS_uname, &host);
-    bool same_boot = boot[0] && !strcmp(boot, session->boot);
-    bool same_host = !strncmp(host.nodename, session->host, SESSION_HOST_MAX - 1);
-    if (same_boot && process_lives(session->pid, session->started))
-        return 1;
-    if (!same_host)
-        return -EREMOTE;
-    /* Without a boot id on either side, the start time has to do. */
-    if (boot[0] && session->boot[0])
+    if (silent == 0 || session->epoch != silent)
         return 0;
-    return process_lives(session->pid, session->started);
+    for (size_t i = 0; i < session->count; i++)
+        if (session_lives(&session->members[i]) == 1)
+            return 0;
+    return 1;
 }
 
-/* link(2) lets one of all hosts in. Only this host can tell that a session of this host is dead, so its own
- * processes are all that must agree on who replaces it. */
-static int publish(int directory, const char *temporary, struct session *holder)
+/* Its session is not in force, nor will it be. */
+static void abandon(struct change *change, int directory)
 {
-    int error = sys_linkat(directory, temporary, directory, HOLDER_NAME, 0);
-    if (error != -EEXIST)
-        return error;
-    error = read_holder(directory, holder);
-    if (error < 0)
-        return error == -ENOENT ? -EAGAIN : error;
-    if (session_lives(holder) != 0)
-        return -EBUSY;
-    return sys_renameat2(directory, temporary, directory, HOLDER_NAME, 0);
+    if (change->attempt.id != 0)
+        store_clear(directory, &change->attempt);
+    change->attempt.id = 0;
 }
 
-/* Where flock(2) is not supported, two that replace one dead session at the same time find out here. */
-static int confirm(int directory, const struct session *mine, struct session *holder)
+static int next_founded(struct change *change, int directory, struct session *session)
 {
-    int error = read_holder(directory, holder);
-    if (error < 0)
-        return error;
-    return holder->id == mine->id ? 0 : -EBUSY;
-}
-
-static int claim(int directory, const char *text, size_t length, const struct session *mine,
-                 struct session *holder)
-{
-    char temporary[40];
+    uint64_t epoch = session->epoch + 1;
+    struct session next = {.id = change->id,
+                           .epoch = epoch,
+                           .founded = epoch,
+                           .uid = (uid_t)SYS0(SYS_geteuid),
+                           .since = change->mine->since,
+                           .next = 2,
+                           .count = 1,
+                           .room = session->room,
+                           .members = session->members};
     struct text t;
-    text_init(&t, temporary, sizeof temporary);
-    disk_temporary(&t, ".holder-");
-    int error = disk_write_new(directory, temporary, text, length, 0644);
-    if (error < 0)
-        return error;
-    do
-        error = publish(directory, temporary, holder);
-    while (error == -EAGAIN);
-    sys_unlinkat(directory, temporary, 0);
-    return error < 0 ? error : confirm(directory, mine, holder);
+    text_init(&t, next.user, sizeof next.user);
+    text_add(&t, change->user);
+    change->mine->number = 1;
+    change->mine->home = true;
+    next.members[0] = *change->mine;
+    *session = next;
+    change->attempt = next;
+    int error = key_make(directory, session);
+    return error < 0 ? error : probe_make(directory, session);
 }
 
-/* Who claims a copy parts it from the root that it was copied from. */
-static int part(int directory)
+/* Whoever ends or supersedes a session sweeps its files: one that is missing says nothing then. */
+static int unless_followed(int directory, uint64_t epoch, int error)
 {
-    struct statx stat;
-    int own = sys_openat(directory, "..", DISK_DIRECTORY, 0);
-    if (own < 0)
-        return own;
-    int error = sys_statx(own, "..", 0, STATX_INO | STATX_BTIME, &stat);
+    uint64_t now;
+    return store_highest(directory, &now) == 0 && now != epoch ? -EAGAIN : error;
+}
+
+static int step_found(struct change *change, int directory, struct session *session)
+{
+    if (session->count > 0 && session->id == change->id)
+        return 0;
+    abandon(change, directory);
+    if (session_living(session) && !is_silent(session, change->silent))
+        return -EBUSY;
+    if (!session->members && store_room(session, 1) < 0)
+        return -ENOMEM;
+    int error = next_founded(change, directory, session);
+    return error < 0 ? unless_followed(directory, session->epoch - 1, error) : 1;
+}
+
+/* Could it be read back? Without a number it is no member yet. */
+static int check_own(const struct session_member *mine, const char *user)
+{
+    char text[8192];
+    struct session_member one = *mine, back;
+    struct session session = {.id = 1, .epoch = 1, .founded = 1, .next = 2, .count = 1, .members = &one};
+    struct session same = {.room = 1, .members = &back};
+    struct text t;
+    one.number = 1;
+    text_init(&t, session.user, sizeof session.user);
+    text_add(&t, user);
+    ssize_t length = text_ok(&t) ? session_format(&session, text, sizeof text) : -1;
+    return length > 0 && session_parse(&same, text, (size_t)length) == 0 ? 0 : -EINVAL;
+}
+
+static uint64_t random_id(void)
+{
+    uint64_t id;
+    do
+        id = disk_random();
+    while (id == 0);
+    return id;
+}
+
+static int found(int directory, struct change *change, struct session *session)
+{
+    bool parted;
+    int error = store_part(directory, &parted);
     if (error == 0)
-        error = sys_unlinkat(directory, HOLDER_NAME, 0);
-    if (error == 0 || error == -ENOENT)
-        error = stamp_renew(own, dirid_of(&stat));
-    sys_close(own);
+        error = carry_out(directory, change, session);
+    if (error < 0)
+        abandon(change, directory);
+    else
+        store_sweep(directory, session->founded);
     return error;
 }
 
-int session_claim(const char *root, const struct session *mine, struct session *holder)
+/* Of a session that was not reached, only those who are in the way are of interest. */
+static int answer(int error, struct session *session)
 {
-    char text[HOLDER_SIZE_MAX];
-    struct session same;
-    int length = session_format(mine, text, sizeof text);
-    if (length < 0)
-        return length;
-    if (session_parse(&same, text, (size_t)length) < 0)
+    if (error < 0 && error != -EBUSY && error != -EACCES && error != -EXDEV)
+        session_finish(session);
+    return error;
+}
+
+int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
+                  struct session *session)
+{
+    struct change change = {
+        .step = step_found, .user = user, .mine = mine, .silent = silent, .id = random_id()};
+    *session = (struct session){0};
+    if (check_own(mine, user) < 0)
         return -EINVAL;
-    int directory = open_in_root(root, SESSION_DIRECTORY);
+    int directory = store_open(root);
     if (directory < 0)
         return directory;
-    SYS2(SYS_flock, directory, LOCK_EX);
-    int error = is_copied(directory) ? part(directory) : 0;
-    if (error == 0)
-        error = claim(directory, text, (size_t)length, mine, holder);
+    int error = found(directory, &change, session);
     sys_close(directory);
-    return error;
+    return answer(error, session);
 }
 
-void session_release(const char *root, const struct session *mine)
+static void remove_member(struct session *session, struct session_member *member)
 {
-    struct session holder;
-    int directory = open_in_root(root, SESSION_DIRECTORY);
-    if (directory < 0)
-        return;
-    SYS2(SYS_flock, directory, LOCK_EX);
-    if (read_holder(directory, &holder) == 0 && holder.id == mine->id)
-        sys_unlinkat(directory, HOLDER_NAME, 0);
-    sys_close(directory);
+    size_t after = (size_t)(session->members + session->count - (member + 1));
+    memmove(member, member + 1, after * sizeof *member);
+    session->count--;
 }
 
-static int last_incarnation(int branches, const char *node, uint32_t *last)
+static struct session_member *find_branch(const struct session *session, const char *branch)
 {
-    char buffer[8192] __attribute__((aligned(8)));
-    struct disk_scan scan;
-    const struct disk_name *one;
-    *last = 0;
-    int more = disk_scan_init(&scan, branches, ".", buffer, sizeof buffer);
-    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
-        uint32_t incarnation;
-        size_t length = layout_branch_node(one->name, strlen(one->name), &incarnation);
-        if (length == strlen(node) && !memcmp(one->name, node, length) && incarnation > *last)
-            *last = incarnation;
+    for (size_t i = 0; i < session->count; i++)
+        if (strcmp(session->members[i].branch, branch) == 0)
+            return &session->members[i];
+    return NULL;
+}
+
+/* A branch is made by exclusive mkdir: who goes by mine is me. */
+static int step_join(struct change *change, int directory, struct session *session)
+{
+    const struct session_member *there = find_branch(session, change->mine->branch);
+    if (there && there->pid == change->mine->pid) {
+        change->mine->number = there->number;
+        return 0;
     }
-    disk_scan_finish(&scan);
-    return more;
+    if (!session_living(session))
+        return -ENOENT;
+    if (session->uid != (uid_t)SYS0(SYS_geteuid))
+        return -EACCES;
+    if (probe_check(directory, session) < 0)
+        return unless_followed(directory, session->epoch, -EXDEV);
+    struct session_member *namesake = session_find_node(session, change->mine->node);
+    if (namesake && session_lives(namesake) != 0)
+        return -EBUSY;
+    if (namesake)
+        remove_member(session, namesake);
+    if (session->count == SESSION_MEMBERS_MAX)
+        return -EUSERS;
+    if (session->next > UINT16_MAX)
+        return -EOVERFLOW;
+    session->epoch++;
+    session->members[session->count] = *change->mine;
+    session->members[session->count++].number = (uint16_t)session->next++;
+    return 1;
 }
 
-static int make_branch(int branches, const char *name)
+int session_join(const char *root, struct session_member *mine, struct session *session)
 {
-    int error = disk_make_private(branches, name);
-    if (error < 0)
-        return error;
-    int fd = sys_openat(branches, name, DISK_DIRECTORY, 0);
-    error = fd < 0 ? fd : sys_fchmod(fd, 0755);
-    if (fd >= 0)
-        sys_close(fd);
-    if (error < 0)
-        sys_unlinkat(branches, name, AT_REMOVEDIR);
-    return error;
-}
-
-static int claim_branch(int branches, const char *node, char branch[LAYOUT_BRANCH_MAX])
-{
-    uint32_t incarnation;
-    int error = last_incarnation(branches, node, &incarnation);
-    if (error < 0)
-        return error;
-    do {
-        if (incarnation++ == UINT32_MAX)
-            return -EOVERFLOW;
-        struct text t;
-        text_init(&t, branch, LAYOUT_BRANCH_MAX);
-        text_add(&t, node);
-        text_add(&t, ".");
-        text_number(&t, incarnation, 10);
-        error = make_branch(branches, branch);
-    } while (error == -EEXIST);
-    return error;
-}
-
-int session_claim_branch(const char *root, const char *node, char branch[LAYOUT_BRANCH_MAX])
-{
-    if (!layout_node_is_valid(node, strlen(node)))
+    struct change change = {.step = step_join, .mine = mine};
+    *session = (struct session){0};
+    if (check_own(mine, "") < 0)
         return -EINVAL;
-    int branches = open_in_root(root, LAYOUT_BRANCHES);
-    if (branches < 0)
-        return branches;
-    int error = claim_branch(branches, node, branch);
-    sys_close(branches);
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    int error = store_is_copied(directory) ? -ENOENT : carry_out(directory, &change, session);
+    sys_close(directory);
+    return answer(error, session);
+}
+
+static int step_leave(struct change *change, int directory, struct session *session)
+{
+    struct session_member *member = session->id == change->id ? session_find(session, change->number) : NULL;
+    if (!member)
+        return 0;
+    change->attempt = *session;
+    remove_member(session, member);
+    session->epoch++;
+    return 1;
+}
+
+static void leave_nothing(const struct change *change, int directory)
+{
+    char name[STORE_NAME_MAX];
+    if (change->attempt.count == 1) {
+        store_clear(directory, &change->attempt);
+    } else if (change->attempt.count > 1) {
+        store_name(name, "beat", &change->attempt, change->number);
+        sys_unlinkat(directory, name, 0);
+    }
+}
+
+int session_leave(const char *root, uint64_t id, uint16_t number)
+{
+    struct change change = {.step = step_leave, .id = id, .number = number};
+    struct session session;
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    int error = store_is_copied(directory) ? 0 : carry_out(directory, &change, &session);
+    if (error == 0)
+        leave_nothing(&change, directory);
+    session_finish(&session);
+    sys_close(directory);
     return error;
 }
 
-void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino,
-                     const char *node)
+static int take_revised(const struct session *from, struct session *to)
 {
-    text_add(t, base);
-    text_add(t, "/shunt-");
-    text_number(t, uid, 10);
-    text_add(t, "/");
-    text_number(t, device, 16);
-    text_add(t, "-");
-    text_number(t, ino, 16);
-    text_add(t, "-");
-    text_add(t, node);
+    size_t homes = 0;
+    for (size_t i = 0; i < to->count; i++) {
+        to->members[i].home = from->members[i].home;
+        to->members[i].address_size = from->members[i].address_size;
+        memcpy(to->members[i].address, from->members[i].address, sizeof to->members[i].address);
+        homes += to->members[i].home;
+    }
+    return homes > 0 ? 0 : -EINVAL;
+}
+
+static int revise(int directory, struct session *session)
+{
+    struct session next;
+    int error = store_read(directory, &next);
+    if (error == 0 &&
+        (next.id != session->id || next.epoch != session->epoch || next.count != session->count))
+        error = -ESTALE;
+    if (error == 0)
+        error = take_revised(session, &next);
+    next.epoch++;
+    if (error == 0)
+        error = store_publish(directory, &next);
+    session_finish(&next);
+    if (error == 0)
+        error = store_read(directory, &next);
+    /* A number that was won too late is followed by others. */
+    if (error == 0 && next.epoch != session->epoch + 1)
+        error = -ESTALE;
+    session_finish(&next);
+    return error == -EAGAIN || error == -ENOENT ? -ESTALE : error;
+}
+
+int session_revise(const char *root, struct session *session)
+{
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    int error = store_is_copied(directory) ? -ESTALE : revise(directory, session);
+    sys_close(directory);
+    if (error == 0)
+        session->epoch++;
+    return error;
 }

@@ -2,13 +2,14 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Who serves a root: the stamp and the session under ROOT/.shunt, written by shuntd, read by all.
+/* Who serves a root: the stamp and the session under ROOT/.shunt, written by shuntd, read by all. SESSION.md
+ * beside this file says what is on disk.
  *
- *     ROOT/.shunt/root                    shunt-root 1 / id HEX / directory INO BIRTH
- *     ROOT/.shunt/session/holder          shunt-session 1 / id ... one `key value` a line, see session_parse
+ * A session has members, one for each daemon. Its state is an epoch: written whole to a temporary name,
+ * fsynced and published with link(2) to its number, so that one wins. Every change is the next epoch; who
+ * loses looks at what the winner published and tries again.
  *
- * The holder is written whole to a temporary name, fsynced and published with link(2): one wins. Blocking; it
- * allocates nothing; thread-safe; not for signal handlers. */
+ * Blocking; thread-safe; not for signal handlers. Memory is mapped, never allocated. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -16,49 +17,131 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "index/record.h"
 #include "union/layout.h"
 
 #define SESSION_HOST_MAX 65
 #define SESSION_USER_MAX 33
+#define SESSION_RUN_MAX 1024
+#define SESSION_ADDRESS_MAX 128 /* bytes */
+#define SESSION_MEMBERS_MAX 4096
+#define SESSION_KEY_SIZE 32
+#define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats, if there is another one */
+#define SESSION_STALE (30 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
 
-struct session {
-    uint64_t id;                    /* random */
-    char host[SESSION_HOST_MAX];    /* gethostname of the daemon */
-    char boot[40];                  /* /proc/sys/kernel/random/boot_id of that host */
+struct session_member {
+    uint16_t number;                /* from 1, never given twice within a session; 0: none yet */
     char node[LAYOUT_NODE_MAX + 1]; /* the name it goes by */
     char branch[LAYOUT_BRANCH_MAX]; /* NODE.N, the branch it claimed */
+    char host[SESSION_HOST_MAX];    /* gethostname of the daemon */
+    char boot[40];                  /* /proc/sys/kernel/random/boot_id of that host */
     pid_t pid;
-    uint64_t started; /* of the process, clock ticks since boot (/proc/PID/stat, field 22) */
-    uid_t uid;
-    char user[SESSION_USER_MAX];
-    uint64_t since;         /* ns since 1970 */
-    char run_dir[PATH_MAX]; /* node-local: the index, the road to the daemon, its log */
+    uint64_t started;              /* of the process, clock ticks since boot (/proc/PID/stat, field 22) */
+    uint64_t since;                /* ns since 1970 */
+    char run_dir[SESSION_RUN_MAX]; /* node-local: the index, the road to the daemon, its log */
+    uint8_t address[SESSION_ADDRESS_MAX];
+    uint8_t address_size; /* 0: none */
+    bool home;            /* does it decide about names? */
 };
 
-/* Pure. 0, or -EBADMSG. */
-int session_parse(struct session *, const char *text, size_t length);
-/* Pure. The length, or -ENAMETOOLONG. */
-int session_format(const struct session *, char *to, size_t size);
+struct session {
+    uint64_t id; /* random, never 0 */
+    uint64_t epoch;
+    uint64_t founded; /* its first epoch */
+    uid_t uid;
+    char user[SESSION_USER_MAX];
+    struct dirid root;              /* the root and the session's probe file, as its founder sees them */
+    struct dirid probe;             /* ... */
+    uint64_t system;                /* statfs.f_type there */
+    uint64_t since;                 /* ns since 1970 */
+    uint32_t next;                  /* the number of the next member */
+    size_t count;                   /* 0: it has ended */
+    size_t room;                    /* for how many there is memory */
+    struct session_member *members; /* by number */
+};
 
-/* The session of a root: 0, -ENOENT without one (one that was copied with the root is none), -EBADMSG,
+/* Memory. Every function below that fills a session makes it anew, whatever it answers; session_finish takes
+ * it back, also of one that is empty or zero. */
+void session_finish(struct session *);
+
+/* The text of an epoch. Pure. How many members it says there are, or -EBADMSG; no more than can stand in it.
+ */
+int session_count(const char *text, size_t length);
+/* Pure. `members` has memory for `room` of them. 0; -E2BIG: there are more; -EBADMSG. */
+int session_parse(struct session *, const char *text, size_t length);
+/* Pure. The length, or -ENAMETOOLONG; at most session_text_max() with the zero at its end. */
+ssize_t session_format(const struct session *, char *to, size_t size);
+size_t session_text_max(size_t members);
+
+/* The session of a root: 0, -ENOENT without one (it has ended; it was copied with the root), -EBADMSG,
  * another -errno. */
 int session_read(const char *root, struct session *);
+/* The member of that number or of that node, or NULL. */
+struct session_member *session_find(const struct session *, uint16_t number);
+struct session_member *session_find_node(const struct session *, const char *node);
+/* The member that is home of the names (the first, if several are), or NULL if the session has ended. */
+const struct session_member *session_home(const struct session *);
 /* Does its process still live? 1 yes, 0 no, -EREMOTE: it is on another host, which cannot be told from here.
  */
-int session_lives(const struct session *);
-/* Publishes. 0, or -EBUSY: *holder says whose it is. A session of this host whose process is gone is
- * replaced. -EINVAL: `mine` holds something that could not be read back (a space in a name, no node, no
- * run_dir). -EBADMSG: there is a holder, but it cannot be read. */
-int session_claim(const char *root, const struct session *mine, struct session *holder);
-/* Withdraws it, if it is still this one. */
-void session_release(const char *root, const struct session *mine);
-/* One sentence for people: whose session, on which host, since when. */
-void session_describe(const struct session *, char *to, size_t size);
+int session_lives(const struct session_member *);
+/* The first that lives here, else the first that is on another host, else NULL: the session is dead. */
+const struct session_member *session_living(const struct session *);
+/* Is there a session with a member that lives, or may live on another host? */
+bool session_is_served(const char *root);
+/* One sentence for people: whose session, on which host (of `member`; NULL: of the first), since when. */
+void session_describe(const struct session *, const struct session_member *, char *to, size_t size);
 
-/* The process's own start time, in session.started's unit; 0 if it cannot be told. */
+/* This process as a member: all but number, branch, run_dir, address and home. */
+void session_self(struct session_member *, const char *node);
+/* The start time of a process, in session_member.started's unit; 0 if it cannot be told. */
 uint64_t session_process_started(pid_t pid);
+
+/* Founds a session of one member, its home: 0, and mine->number is set. A session that nobody lives of is
+ * superseded, one with members on other hosts only if it is in the epoch `silent` (0: no), whose members on
+ * other hosts were seen not to beat for SESSION_STALE. -EBUSY: somebody of it lives, and *session says who.
+ * -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no node, no
+ * run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has
+ * changed. */
+int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
+                  struct session *);
+/* Adds a member: 0, and mine->number is set. A dead member of the same node, on this host, gives way to it.
+ * -ENOENT: there is no session that lives, found one; -EACCES: it is another user's; -EBUSY: the name of the
+ * node is taken; -EXDEV: the probe shows that this is another file system; -EUSERS: no more members;
+ * -EOVERFLOW: no more numbers; -EINVAL as above. *session says what is in force if it was read. */
+int session_join(const char *root, struct session_member *mine, struct session *);
+/* Takes a member out of that session, if it is in it. The last one ends the session and takes its key, probe
+ * and beats away. 0 or -errno. */
+int session_leave(const char *root, uint64_t id, uint16_t number);
+/* Publishes the next epoch with `home` and the addresses of the members as they are in `session`, which is in
+ * it then. -ESTALE: another epoch is in force; -EINVAL: no home would be left. Either way session stays as it
+ * is. */
+int session_revise(const char *root, struct session *);
+
+/* The key of the session, for its members. 0; -ENOENT; -EPERM: it is no regular file, or not of this user
+ * alone; -EBADMSG; -ESTALE: it is another session's. */
+int session_key(const char *root, const struct session *, uint8_t key[SESSION_KEY_SIZE]);
+
+/* Says that the member lives: to be called every SESSION_BEAT while the session has more than one member, and
+ * not else, so that a daemon that is alone may sleep. */
+int session_beat(const char *root, const struct session *, uint16_t number);
+/* No more: it is alone now. */
+void session_beat_end(const char *root, const struct session *, uint16_t number);
+
+/* What an observer knows of one member's beats. Zero at first. */
+struct session_pulse {
+    uint64_t beat;  /* the last that was seen, 0: it has never beaten */
+    uint64_t still; /* ns for which this observer saw that one, over reads that worked */
+    uint64_t read;  /* when the last read that worked returned, 0: none, or one failed since */
+};
+
+/* Reads a beat: 0 or -errno. Only time between two reads that worked counts for pulse->still, and no more
+ * than SESSION_BEAT of it: a file system that stalls, or an observer that was stopped, takes nobody for gone.
+ */
+int session_observe(const char *root, const struct session *, uint16_t number, struct session_pulse *);
+/* The same with what was read between `began` and `ended` (clock_monotonic). Pure. */
+void session_pulse_count(struct session_pulse *, uint64_t beat, uint64_t began, uint64_t ended);
 
 /* Makes ROOT/.shunt with its README, session/ and b/, and the stamp; *restamped says that there was a
  * stamp of another directory, i.e. this root is a copy: the copied session was removed and a new stamp

@@ -90,7 +90,7 @@ static void settle(int at, const char *path, int flags)
 /* An access time alone leaves the rest to what it was. */
 static bool sets_mtime(const struct timespec times[2])
 {
-    return !process_can_read(times) || times[1].tv_nsec != UTIME_OMIT;
+    return !process_can_read(times) || !process_can_read(&times[1].tv_nsec) || times[1].tv_nsec != UTIME_OMIT;
 }
 
 static long set_times(struct target *to, const struct timespec times[2], int flags)

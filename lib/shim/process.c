@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "shim/program.h"
 #include "shim/real.h"
 
 struct real real;
@@ -68,7 +69,7 @@ static void add_roots(const char *roots)
 {
     process.roots = sys_mmap(NULL, NAMES_ROOTS * sizeof(struct names_root), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (sys_is_error(process.roots) || names_process_init() != 0 || pthread_atfork(NULL, NULL, in_child) != 0)
+    if (sys_is_error(process.roots) || names_process_init() != 0 || pthread_atfork(program_share, NULL, in_child) != 0)
         return;
     while (*roots != '\0') {
         const char *end = strchrnul(roots, ':');

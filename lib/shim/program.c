@@ -29,14 +29,12 @@
 #define MACHINE EM_AARCH64
 #endif
 
-/* A process that starts many programs forks first: what was said is remembered in memory that it shares with
- * its children. */
+/* What was said is remembered in memory that a process shares with its children. */
 static uint64_t *told;
 
-/* Runs behind process.c's, which is linked before it. */
-__attribute__((constructor)) static void prepare(void)
+void program_share(void)
 {
-    if (process.count == 0)
+    if (told != NULL)
         return;
     void *page =
         sys_mmap(NULL, TOLD * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -45,6 +43,7 @@ __attribute__((constructor)) static void prepare(void)
 
 static bool was_told(const char *path)
 {
+    program_share();
     uint64_t word = record_hash(path, strlen(path)) | 1;
     uint64_t *at = told == NULL ? NULL : &told[word >> 1 & (TOLD - 1)];
     return at != NULL && __atomic_exchange_n(at, word, __ATOMIC_RELAXED) == word;

@@ -47,7 +47,7 @@ int disk_canonical(int directory, char *to, size_t size)
     return here.stx_ino == there.stx_ino && disk_device(&here) == disk_device(&there) ? (int)length : -ENOENT;
 }
 
-static ssize_t read_all(int fd, char *to, size_t size)
+ssize_t disk_read_all(int fd, char *to, size_t size)
 {
     size_t length = 0;
     while (length < size) {
@@ -72,7 +72,7 @@ ssize_t disk_read(int dir, const char *name, char *to, size_t size)
     struct statx stat;
     ssize_t length = sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &stat);
     if (length == 0)
-        length = S_ISREG(stat.stx_mode) ? read_all(fd, to, size) : -EBADMSG;
+        length = S_ISREG(stat.stx_mode) ? disk_read_all(fd, to, size) : -EBADMSG;
     sys_close(fd);
     return length;
 }

@@ -24,6 +24,8 @@ int disk_canonical(int directory, char *to, size_t size);
 
 /* Reads a small regular file whole. The length; -EBADMSG: no regular file, or not smaller than `size`. */
 ssize_t disk_read(int dir, const char *name, char *to, size_t size);
+/* ... of an open one, whatever it is. */
+ssize_t disk_read_all(int fd, char *to, size_t size);
 /* Makes a file that is not there yet, with exactly that mode and its contents on disk, or leaves nothing. */
 int disk_write_new(int dir, const char *name, const char *from, size_t length, mode_t mode);
 /* Makes a directory that is the caller's alone (0700, and not less, whatever the umask). */

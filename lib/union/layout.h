@@ -7,7 +7,7 @@
  *   ROOT/.shunt/                     shunt's own directory
  *   ROOT/.shunt/README               what it is, in words
  *   ROOT/.shunt/root                 the stamp: which root this is (lib/session/stamp.h)
- *   ROOT/.shunt/session/             who serves it now (lib/session/session.h)
+ *   ROOT/.shunt/session/             who serves it now (lib/session/SESSION.md)
  *   ROOT/.shunt/b/NODE.N/            the branch of a node, incarnation N
  *   ROOT/.shunt/b/NODE.N/LABEL-ID/   the mirror of the directory whose marker says `mirror LABEL-ID`
  *   ROOT/.shunt/b/NODE.N/LABEL-ID/L/ leaf L of it: redirected files under their own names

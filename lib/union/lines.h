@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Small text files of `key value` lines in a fixed order, as markers, stamps and holders are. Pure; no
+/* Small text files of `key value` lines in a fixed order, as markers, stamps and epochs are. Pure; no
  * allocation.
  *
  * Every line ends with a newline, so a file that was cut is not taken for a whole one. */

@@ -34,7 +34,8 @@ struct union_root {
 enum { LISTING_FIND_ROOT = 1 };
 int union_root_init(struct union_root *, const char *path, unsigned flags);
 void union_root_finish(struct union_root *);
-/* Appends a branch that was made meanwhile; answers its number. */
+/* Appends a branch that was made meanwhile; answers its number, or -errno. The names of others stay where
+ * they are. */
 int union_root_add(struct union_root *, const char *branch);
 
 struct union_name {

@@ -72,13 +72,10 @@ int union_root_add(struct union_root *root, const char *branch)
     if (root->branch_count == BRANCHES_MAX)
         return -EOVERFLOW;
     size_t count = root->branch_count;
-    /* Room doubles at powers of two. */
-    if ((count & (count - 1)) == 0) {
-        void *more = realloc(root->branches, (count ? 2 * count : 1) * sizeof *root->branches);
-        if (!more)
-            return -ENOMEM;
-        root->branches = more;
-    }
+    /* Room for all at once (of which no page is touched before it is used): threads read names while one is
+     * added. */
+    if (root->branches == NULL && (root->branches = malloc(BRANCHES_MAX * sizeof *root->branches)) == NULL)
+        return -ENOMEM;
     struct text t;
     text_init(&t, root->branches[count], LAYOUT_BRANCH_MAX);
     text_add(&t, branch);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* race DIRECTORY PROCESSES NAMES: processes contend for the same names. For each name exactly one may win:
- * O_EXCL, unlink, rename of one file to a name of one's own, link, mkdir, rmdir, RENAME_NOREPLACE. A rename
- * over an existing file is never seen half done: the target can be opened at every moment. Prints each
- * contest's winners; exits 1 if any is wrong. */
+/* race DIRECTORY PROCESSES NAMES [NODE]...: processes contend for the same names. For each name exactly one
+ * may win: O_EXCL, unlink, rename of one file to a name of one's own, link, mkdir, rmdir, RENAME_NOREPLACE. A
+ * rename over an existing file is never seen half done: the target can be opened at every moment. Prints each
+ * contest's winners; exits 1 if any is wrong.
+ *
+ * With NODEs the processes are spread over them: each is executed anew with SHUNT_NODE set to one of them,
+ * since what a process is called is read when it starts. */
 
 #include <errno.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,25 +135,78 @@ static void contend(unsigned which)
     }
 }
 
-int main(int argc, char *argv[])
+static void contend_all(void)
+{
+    for (unsigned i = 0; i < CONTESTS; i++)
+        contend(i);
+    _exit(0);
+}
+
+/* What they share goes along as a descriptor, named by RACE_SHARED; RACE_ME is who one is. */
+static void share(void)
+{
+    const char *inherited = getenv("RACE_SHARED");
+    char number[16];
+    int fd = inherited != NULL ? atoi(inherited) : memfd_create("race", 0);
+    if (fd < 0 || (inherited == NULL && ftruncate(fd, sizeof *shared) != 0))
+        exit(2);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED)
+        exit(2);
+    snprintf(number, sizeof number, "%d", fd);
+    setenv("RACE_SHARED", number, 1);
+}
+
+static void begin(char *argv[], const char *node)
+{
+    char number[16];
+    if (node == NULL)
+        contend_all();
+    snprintf(number, sizeof number, "%u", me);
+    setenv("RACE_ME", number, 1);
+    setenv("SHUNT_NODE", node, 1);
+    execv("/proc/self/exe", argv);
+    perror("exec");
+    _exit(2);
+}
+
+/* One that is missing at the barrier would be waited for without end. */
+static void wait_for_all(void)
+{
+    int status;
+    while (wait(&status) > 0)
+        if (status != 0) {
+            fprintf(stderr, "a process ended with status %x\n", (unsigned)status);
+            kill(0, SIGKILL);
+        }
+}
+
+static int judge(void)
 {
     int wrong = 0;
-    if (argc != 4 || chdir(argv[1]) != 0)
-        return 2;
-    processes = (unsigned)atoi(argv[2]);
-    names = (unsigned)atoi(argv[3]);
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    for (me = 0; me < processes; me++)
-        if (fork() == 0) {
-            for (unsigned i = 0; i < CONTESTS; i++)
-                contend(i);
-            _exit(0);
-        }
-    while (wait(NULL) > 0)
-        continue;
     for (unsigned i = 0; i < CONTESTS; i++) {
         printf("%s: %u of %u won, %u wrong\n", contests[i].title, shared->wins[i], names, shared->wrong[i]);
         wrong |= shared->wins[i] != names || shared->wrong[i] != 0;
     }
     return wrong;
+}
+
+int main(int argc, char *argv[])
+{
+    if (argc < 4 || chdir(argv[1]) != 0) {
+        perror("race");
+        return 2;
+    }
+    processes = (unsigned)atoi(argv[2]);
+    names = (unsigned)atoi(argv[3]);
+    share();
+    if (getenv("RACE_ME") != NULL) {
+        me = (unsigned)atoi(getenv("RACE_ME"));
+        contend_all();
+    }
+    for (me = 0; me < processes; me++)
+        if (fork() == 0)
+            begin(argv, argc > 4 ? argv[4 + me % (unsigned)(argc - 4)] : NULL);
+    wait_for_all();
+    return judge();
 }

@@ -3,6 +3,7 @@
 """Bad input and failure: each is a clear error, nothing crashes, nothing is lost, and nothing is created natively in
 the wrong place."""
 
+import json
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ import time
 import pytest
 
 from conftest import Shunt, assert_plain, environment, redirected_files, run
-from union_on_disk import Union
+from union_on_disk import Union, session_of
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,8 +45,8 @@ class Session:
     def tool(self, *words, **options):
         return run([*self.prefix, self.shunt.path, *words], SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1", **options)
 
-    def start(self, **options):
-        return self.tool("start", "--root", self.root, "--placement", self.placement, **options)
+    def start(self, *words, **options):
+        return self.tool("start", "--root", self.root, "--placement", self.placement, *words, **options)
 
     def stop(self):
         return self.tool("stop", "--root", self.root)
@@ -64,15 +65,11 @@ class Session:
         assert live == self.shunt("ls", "-a", "-1", self.root / directory).check().split("\n")[2:-1]
         return live
 
-    def holder(self):
-        lines = (self.root / ".shunt" / "session" / "holder").read_text().splitlines()
-        return dict(line.split(" ", 1) for line in lines)
-
     def daemon(self):
-        return int(self.holder()["pid"])
+        return int(session_of(self.root)["pid"])
 
     def run_dir(self):
-        return pathlib.Path(self.holder()["run"])
+        return pathlib.Path(session_of(self.root)["run"])
 
     def kill_daemon(self):
         pid = self.daemon()
@@ -287,6 +284,18 @@ def test_a_full_file_system(shunt, root, run_base, mounts):
     assert len(mounts("ls", root / "out").check().split()) == int(said[1]) - 1
 
 
+def test_an_end_on_a_full_file_system(shunt, root, run_base, mounts):
+    tmpfs(mounts, root, "2m")
+    session = Session(shunt, root, run_base, prefix=mounts.prefix)
+    session.start().check()
+    mounts("sh", "-c", f"dd if=/dev/zero of={root}/fill bs=4k; true").check()
+    session.stop().check()
+    assert mounts("sh", "-c", f"cd {root}/.shunt/session && ls && wc -c <epoch.2").check() == "epoch.1\nepoch.2\n0\n"
+    mounts("rm", root / "fill").check()
+    session.start().check()
+    session.stop().check()
+
+
 def test_a_start_on_a_full_file_system(shunt, root, run_base, mounts):
     tmpfs(mounts, root, "1m")
     mounts("sh", "-c", f"dd if=/dev/zero of={root}/fill bs=4k; true").check()
@@ -299,7 +308,7 @@ def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
     tmpfs(mounts, area / "small", "1m")
     session = Session(shunt, root, area / "small", prefix=mounts.prefix)
     one_sentence(session.start(), "No space left", area / "small")
-    assert redirected_files(root) == [] and not (root / ".shunt" / "session" / "holder").exists()
+    assert redirected_files(root) == [] and session_of(root) == {}
 
 
 MANY = r"""
@@ -335,15 +344,46 @@ def test_a_run_directory_that_gets_full(shunt, root, area, mounts):
 
 def test_a_session_of_another_host(session, shunt):
     Union(session.root).hold(host="login7")
-    before = (session.root / ".shunt" / "session" / "holder").read_text()
+    before = (session.root / ".shunt" / "session" / "epoch.1").read_text()
     words = ("somebody", "login7", "since 2023-11-14 22:13:20 UTC")
     one_sentence(session.start(), *words)
     one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x"), *words)
     result = session.exec("touch", session.root / "out" / "x")
     assert result.status == 1 and "Input/output error" in result.err
     assert is_untouched(session.root / "out")
-    assert (session.root / ".shunt" / "session" / "holder").read_text() == before
-    (session.root / ".shunt" / "session" / "holder").unlink()
+    assert (session.root / ".shunt" / "session" / "epoch.1").read_text() == before
+    (session.root / ".shunt" / "session" / "epoch.1").unlink()
+
+
+def test_a_takeover(session):
+    """Two members on another host that beat once, and do no more."""
+    union = Union(session.root)
+    union.hold(host="login7")
+    directory = session.root / ".shunt" / "session"
+    words = (directory / "epoch.1").read_text()
+    one_sentence(session.start("--takeover"), "n1", "login7", "alone")
+    member = words[words.index("member 1"):]
+    words = words.replace("members 1", "members 2").replace("next 2", "next 3") + member.replace("member 1", "member 2")
+    (directory / "epoch.2").write_text(words.replace("epoch 1", "epoch 2"))
+    one_sentence(session.start(), "login7", "--takeover")
+    for number in (1, 2):
+        (directory / f"beat.1-0000000000000abc.{number}").touch()
+    began = time.monotonic()
+    session.start("--takeover", SHUNT_STALE="1").check()
+    assert time.monotonic() - began >= 6
+    assert session_of(session.root)["epoch"] == "3" and session_of(session.root)["node"] == "n1"
+    assert sorted(path.name.partition("-")[0] for path in directory.iterdir()) == ["epoch.2", "epoch.3", "key.3", "probe.3"]
+
+
+def test_the_members_of_a_session(started, shunt):
+    said = json.loads(started.tool("status", "--json", "--root", started.root).check())[0]
+    assert said["epoch"] == 1 and [member.pop("pid") for member in said["members"]] == [started.daemon()]
+    [member] = said["members"]
+    assert member.pop("since_ns") > 0 and member.pop("host") == socket.gethostname()
+    assert member == {"number": 1, "node": "n1", "branch": "n1.1", "state": "alive", "home": True,
+                      "run_dir": str(started.run_dir())}
+    words = started.tool("status", "--root", started.root).check()
+    assert "epoch    1, 1 member\n" in words and "member   1: node n1 on host" in words
 
 
 def test_a_session_that_lives_on_this_host(started):
@@ -407,12 +447,12 @@ if IS_SUPERUSER:
         assert is_untouched(mine.root / "out")
 
 
-def test_a_holder_that_is_none(session):
+def test_an_epoch_that_is_none(session):
     Union(session.root)
-    (session.root / ".shunt" / "session" / "holder").write_text("shunt-session 1\nid 12")
+    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 2\nid 12")
     one_sentence(session.start(), session.root)
     assert is_untouched(session.root / "out")
-    (session.root / ".shunt" / "session" / "holder").unlink()
+    (session.root / ".shunt" / "session" / "epoch.1").unlink()
     session.start().check()
 
 

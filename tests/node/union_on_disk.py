@@ -63,16 +63,29 @@ class Union:
             if pid is None else 1
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip() if host is None \
             else "00000000-0000-0000-0000-000000000000"
-        (self.root / ".shunt" / "session" / "holder").write_text(
-            f"shunt-session 1\nid abc\nhost {host or socket.gethostname()}\nboot {boot}\nnode n1\nbranch n1.1\n"
-            f"pid {pid or os.getpid()}\nstarted {started}\nuid {os.getuid()}\nuser somebody\n"
-            f"since 1700000000000000000\nrun /dev/shm/nowhere\n")
+        (self.root / ".shunt" / "session" / "epoch.1").write_text(
+            f"shunt-session 2\nid abc\nepoch 1\nfounded 1\nuid {os.getuid()}\nuser somebody\nroot 1 0\nprobe 2 0\n"
+            f"system ef53\nsince 1700000000000000000\nnext 2\nmembers 1\n"
+            f"member 1\nnode n1\nbranch n1.1\nhost {host or socket.gethostname()}\nboot {boot}\n"
+            f"pid {pid or os.getpid()}\nstarted {started}\nsince 1700000000000000000\nrun /dev/shm/nowhere\n"
+            f"address \nhome yes\n")
+
+
+def session_of(root):
+    """The session in force, {key: value} with those of its first member; {} without one."""
+    epochs = sorted((pathlib.Path(root) / ".shunt" / "session").glob("epoch.*"), key=lambda path: int(path.suffix[1:]))
+    lines = epochs[-1].read_text().splitlines() if epochs else []
+    said = dict(reversed([line.split(" ", 1) for line in lines]))
+    return said if said.get("members", "0") != "0" else {}
 
 
 def snapshot(root):
-    """{relative path: content} of all below a plain directory; None for a directory."""
+    """{relative path: content} of all below a plain directory; None for a directory. Without the numbers of sessions
+    that have ended, which only grow."""
     found = {}
     for path in sorted(pathlib.Path(root).rglob("*")):
         name = str(path.relative_to(root))
+        if name.startswith(".shunt/session/epoch."):
+            continue
         found[name] = os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else None
     return found

@@ -212,6 +212,9 @@ void part_wild(void)
     all("at a page that cannot be read", pages + 3 * page);
     all("at an address that is none", (const char *)8);
     all("without an end", pages + 2 * page - PATH_MAX - 2);
+    errno = 0;
+    long half = times_from(pages + 2 * page - sizeof(struct timespec));
+    case_told("utimensat from", "half of which cannot be read", half, errno, false);
     munmap(pages, 4 * page);
     if (chdir("/") < 0)
         give_up("cannot enter", "/");

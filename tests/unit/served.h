@@ -24,6 +24,7 @@ static inline void served_be(const char *placement, const char *leaf_full)
                                "--placement", placement,      "--leaf-full", leaf_full,       NULL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("SHUNT_RUN_DIR", place_path("run"), 1);
+    setenv("SHUNT_FABRIC", "none", 1);
     SYS3(SYS_execve, SHUNTD, arguments, environ);
     _exit(127);
 }

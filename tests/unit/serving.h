@@ -46,7 +46,7 @@ static inline void serving_root(void)
     place_directory("run");
     cr_assert_eq(session_prepare_root(place_path("r"), &restamped), 0);
     place_directory("r/.shunt/b/n2.1");
-    cr_assert_eq(session_claim_branch(place_path("r"), "n1", shuntd.session.branch), 0);
+    cr_assert_eq(session_claim_branch(place_path("r"), "n1", shuntd.me.branch), 0);
     cr_assert_eq(union_root_init(&shuntd.root, place_path("r"), 0), 0);
     cr_assert_eq(shuntd.root.branch_count, 2);
     cr_assert_str_eq(shuntd.root.branches[0], "n1.1");

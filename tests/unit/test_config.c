@@ -22,17 +22,24 @@ Test(config, an_empty_environment)
         cr_assert_eq(config.placement, CONFIG_AUTO);
         cr_assert_eq(config.leaf_full, 0);
         cr_assert_eq(config.deadline, 60 * CLOCK_SECOND);
+        cr_assert_eq(config.stale, 30 * CLOCK_SECOND);
     }
 }
 
 Test(config, everything_said)
 {
     struct config config;
-    char *const environment[] = {"SHUNT_ROOT=/a:/b",       "HOME=/root",
-                                 "SHUNT_NODE=n017",        "SHUNT_PLACEMENT=branch",
-                                 "SHUNT_LEAF_FULL=1000",   "SHUNT_RUN_DIR=/run",
-                                 "SHUNT_DEADLINE=5",       "LD_PRELOAD=/x.so /y.so",
-                                 "SHUNT_ROOT=/never/this", NULL};
+    char *const environment[] = {"SHUNT_ROOT=/a:/b",
+                                 "HOME=/root",
+                                 "SHUNT_NODE=n017",
+                                 "SHUNT_PLACEMENT=branch",
+                                 "SHUNT_LEAF_FULL=1000",
+                                 "SHUNT_RUN_DIR=/run",
+                                 "SHUNT_DEADLINE=5",
+                                 "LD_PRELOAD=/x.so /y.so",
+                                 "SHUNT_STALE=90",
+                                 "SHUNT_ROOT=/never/this",
+                                 NULL};
     config_read(&config, environment);
     cr_assert_str_eq(config.roots, "/a:/b");
     cr_assert_eq(config.roots, environment[0] + 11, "it points into the block");
@@ -42,6 +49,7 @@ Test(config, everything_said)
     cr_assert_eq(config.placement, CONFIG_BRANCH);
     cr_assert_eq(config.leaf_full, 1000);
     cr_assert_eq(config.deadline, 5 * CLOCK_SECOND);
+    cr_assert_eq(config.stale, 90 * CLOCK_SECOND);
     cr_assert_null(config.bad);
 }
 
@@ -64,12 +72,15 @@ static void check_bad(char *setting, const char *bad)
     cr_assert_eq(config.placement, CONFIG_AUTO);
     cr_assert_eq(config.leaf_full, 0);
     cr_assert_eq(config.deadline, 60 * CLOCK_SECOND);
+    cr_assert_eq(config.stale, 30 * CLOCK_SECOND);
 }
 
 Test(config, a_bad_value_is_the_default_and_named)
 {
     check_bad("SHUNT_PLACEMENT=Branch", "SHUNT_PLACEMENT");
     check_bad("SHUNT_PLACEMENT=branch ", "SHUNT_PLACEMENT");
+    check_bad("SHUNT_STALE=0", "SHUNT_STALE");
+    check_bad("SHUNT_STALE=1 s", "SHUNT_STALE");
     check_bad("SHUNT_LEAF_FULL=0", "SHUNT_LEAF_FULL");
     check_bad("SHUNT_LEAF_FULL=-1", "SHUNT_LEAF_FULL");
     check_bad("SHUNT_LEAF_FULL=4294967296", "SHUNT_LEAF_FULL");

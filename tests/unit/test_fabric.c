@@ -3,9 +3,12 @@
 #include "peer/fabric.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +29,8 @@ struct end {
 
 static struct end ends[3];
 static sem_t rung; /* by any of them */
+static const char *setting = LOOPBACK;
+static bool long_ones = true; /* some frames are as long as can be */
 
 static void ring(void *context)
 {
@@ -42,7 +47,7 @@ static void wait_ring(void)
 
 static void open_end(struct end *end)
 {
-    cr_assert_eq(fabric_open(&end->fabric, LOOPBACK, ring, &rung), 0);
+    cr_assert_eq(fabric_open(&end->fabric, setting, ring, &rung), 0);
     end->address_size = sizeof end->address;
     cr_assert_eq(fabric_address(end->fabric, end->address, &end->address_size), 0);
 }
@@ -77,7 +82,7 @@ TestSuite(fabric, .init = begin, .fini = close_all);
 /* A frame's bytes say who sent it and as which. */
 static size_t fill(uint8_t *bytes, uint8_t sender, uint32_t number)
 {
-    size_t size = number % 997 == 0 ? FABRIC_FRAME_MAX : 5 + number * 37u % 2000;
+    size_t size = long_ones && number % 997 == 0 ? FABRIC_FRAME_MAX : 5 + number * 37u % 2000;
     bytes[0] = sender;
     memcpy(bytes + 1, &number, 4);
     for (size_t i = 5; i < size; i++)
@@ -191,6 +196,46 @@ Test(fabric, two_ends)
 Test(fabric, three_ends)
 {
     exchange_and_count(3, 10000);
+}
+
+/* Unlike the default it takes only so many frames at a time, and lets short frames overtake long ones. */
+Test(fabric, another_provider)
+{
+    long_ones = false;
+    setenv("FI_OFI_RXM_TX_SIZE", "8", 1);
+    setenv("FI_OFI_RXM_MSG_TX_SIZE", "4", 1);
+    setting = "tcp;ofi_rxm:127.0.0.1";
+    exchange_and_count(2, 10000);
+}
+
+/* How often the threads other than this one went to sleep. */
+static unsigned long count_sleeps(void)
+{
+    unsigned long all = 0, own;
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *one; (one = readdir(threads)) != NULL;) {
+        char path[300], line[200];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", one->d_name);
+        FILE *file = atoi(one->d_name) > 0 && atoi(one->d_name) != gettid() ? fopen(path, "r") : NULL;
+        while (file != NULL && fgets(line, sizeof line, file) != NULL)
+            all += sscanf(line, "voluntary_ctxt_switches: %lu", &own) == 1 ? own : 0;
+        if (file != NULL)
+            fclose(file);
+    }
+    closedir(threads);
+    return all;
+}
+
+Test(fabric, who_has_nothing_to_do_sleeps)
+{
+    unsigned long before = 0, after = 1;
+    exchange_and_count(2, 100);
+    for (int second = 0; second < 10 && before != after; second++) {
+        before = count_sleeps();
+        sleep(1);
+        after = count_sleeps();
+    }
+    cr_assert(before > 0 && before == after);
 }
 
 Test(fabric, what_cannot_be_sent)

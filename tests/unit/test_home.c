@@ -321,6 +321,36 @@ Test(home, each_node_has_its_share)
     cr_assert(mine->leaf_count == 0 && yours->leaf_count == 3);
 }
 
+/* Puts a name into the open leaf, a fresh one if it must be: which leaf. */
+static uint32_t make_in(struct home_share *share)
+{
+    uint32_t leaf, fresh;
+    if (home_leaf_pick(share, 0, 100, 50000, &leaf, &fresh) != 0) {
+        cr_assert_eq(home_leaf_open(share, fresh, 50000), 0);
+        leaf = fresh;
+    }
+    cr_assert_eq(home_leaf_count(share, leaf, 1), 0);
+    return leaf;
+}
+
+Test(home, a_leaf_that_another_node_looks_into_is_left)
+{
+    struct home_share *share = home_share(add(one, "out"), OWN);
+    for (uint32_t i = 0; i < 100; i++)
+        cr_assert_eq(make_in(share), 0);
+    home_leaf_looked_into(share, 7);
+    cr_assert_eq(make_in(share), 0, "that was not this one");
+    home_leaf_looked_into(share, 0);
+    for (uint32_t i = 0; i < 16; i++)
+        cr_assert_eq(make_in(share), 1, "%u", i);
+    home_leaf_looked_into(share, 1);
+    for (uint32_t i = 16; i < 32; i++)
+        cr_assert_eq(make_in(share), 1, "the second must hold 32 names first: %u", i);
+    for (uint32_t i = 0; i < 100; i++)
+        cr_assert_eq(make_in(share), 2, "nobody looks any more");
+    cr_assert_eq(share->open_count, 1);
+}
+
 /* Births by turns until no more leaves are asked for; how many are open then. */
 static uint32_t leaves_for(struct home_share *share, unsigned makers)
 {

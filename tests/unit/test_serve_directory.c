@@ -388,7 +388,7 @@ Test(serve_directory, times_are_written_before_it_is_watched)
     serving_settle();
     cr_assert(result_of(first) == 0 && result_of(second) == 0);
     cr_assert_eq(home_of("out")->record.changed, 0);
-    cr_assert_eq(modified("out"), changed);
+    cr_assert_eq(modified("out"), changed, "%lu, not %lu", modified("out"), changed);
     uint32_t plain = post(ME, about(MESSAGE_WATCH, "in"));
     cr_assert_eq(result_of(plain), 0, "nothing to be written");
 }

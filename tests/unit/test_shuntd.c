@@ -375,13 +375,15 @@ Test(shuntd, the_trunk_is_given_its_times_when_it_is_quiet)
 
 Test(shuntd, it_ends_and_leaves_no_trace)
 {
-    struct session holder;
+    struct session session;
     char run_dir[PATH_MAX];
-    cr_assert_eq(session_read(root.path, &holder), 0);
-    cr_assert_eq(holder.pid, served_pid);
+    cr_assert_eq(session_read(root.path, &session), 0);
+    cr_assert(session.count == 1 && session.members[0].pid == served_pid && session.members[0].home);
+    cr_assert_str_eq(session.members[0].run_dir, root.run_dir);
+    session_finish(&session);
     strcpy(run_dir, root.run_dir);
     cr_assert_eq(served_stop(SIGTERM), 0);
-    cr_assert_eq(session_read(root.path, &holder), -ENOENT);
+    cr_assert_eq(session_read(root.path, &session), -ENOENT);
     cr_assert_neq(access(run_dir, F_OK), 0);
     cr_assert_eq(place_count("r/.shunt/b"), 0, "nothing was redirected");
     cr_assert_not(names_is_attached(&root));

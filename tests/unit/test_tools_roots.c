@@ -442,12 +442,12 @@ Test(orphans, unless_it_is_not_known)
 
 /* Who holds a root. */
 
-static struct session distant_session(void)
+static struct session_member distant_member(void)
 {
-    struct session session = tree_session(getpid());
-    strcpy(session.host, "some.other.host");
-    strcpy(session.boot, "another-boot");
-    return session;
+    struct session_member member = tree_member(getpid());
+    strcpy(member.host, "some.other.host");
+    strcpy(member.boot, "another-boot");
+    return member;
 }
 
 static bool is_taken(void)
@@ -484,7 +484,7 @@ Test(hold, one_at_a_time)
     cr_assert(is_taken(), "it was not the other's");
     hold_release(&mine);
     cr_assert_not(is_taken());
-    cr_assert_eq(place_count("r/.shunt/session"), 0);
+    cr_assert_eq(place_count("r/.shunt/session"), 2, "its last epochs");
     cr_assert_eq(take(&other, root), 0);
     hold_release(&other);
 }
@@ -496,9 +496,9 @@ Test(hold, a_root_that_was_never_served)
     place_directory("new/.shunt");
     strcpy(root, place_path("new"));
     cr_assert_eq(take(&hold, root), 0);
-    cr_assert(place_has("new/.shunt/session/holder"));
+    cr_assert(tree_is_held("new"));
     hold_release(&hold);
-    cr_assert_not(place_has("new/.shunt/session/holder"));
+    cr_assert_not(tree_is_held("new"));
     strcpy(root, place_path("nothing"));
     cr_assert_eq(take(&hold, root), -1);
 }
@@ -507,21 +507,21 @@ Test(hold, whom_the_dead_and_the_distant_stop)
 {
     char root[PATH_MAX];
     struct hold hold;
-    struct session dead = tree_session(getpid()), distant = distant_session();
+    struct session_member dead = tree_member(getpid()), distant = distant_member();
     strcpy(root, place_path("r"));
     dead.started++;
     tree_claim(&dead);
     cr_assert_not(is_taken());
     cr_assert_eq(take(&hold, root), 0);
     hold_release(&hold);
-    tree_claim(&distant);
+    uint64_t id = tree_claim(&distant);
     cr_assert(is_taken());
     cr_assert_eq(take(&hold, root), -1);
     cr_assert(strstr(heard_error.words, "some.other.host") &&
-                  strstr(heard_error.words, "/holder if that host is gone"),
+                  strstr(heard_error.words, "/epoch.* if that host is gone"),
               "%s", heard_error.words);
-    session_release(root, &distant);
-    place_file("r/.shunt/session/holder", "shunt-session 99\n");
+    cr_assert_eq(session_leave(root, id, distant.number), 0);
+    place_file("r/.shunt/session/epoch.99", "shunt-session 99\n");
     cr_assert(is_taken());
     cr_assert_eq(take(&hold, root), -1);
     cr_assert(strstr(heard_error.words, "is not of this version"), "%s", heard_error.words);
@@ -532,7 +532,7 @@ Test(hold, whom_the_dead_and_the_distant_stop)
 static int stop_root(void)
 {
     hear();
-    int answer = daemon_stop(place_path("r"));
+    int answer = daemon_stop(place_path("r"), NULL);
     hear_end();
     cr_assert_eq(heard_lines(heard_error.words), answer < 0, "%s", heard_error.words);
     return answer;
@@ -540,61 +540,92 @@ static int stop_root(void)
 
 Test(stop, nothing_to_stop)
 {
-    struct session dead = tree_session(getpid());
+    struct session_member dead = tree_member(getpid());
     cr_assert_eq(stop_root(), 0);
     dead.started++;
     tree_claim(&dead);
     cr_assert_eq(stop_root(), 0);
-    cr_assert_not(place_has("r/.shunt/session/holder"), "what the dead left is taken away");
-    cr_assert_eq(rmdir(place_path("r/.shunt/session")), 0);
+    cr_assert_not(tree_is_held("r"), "what the dead left is taken away");
+    cr_assert_eq(rename(place_path("r/.shunt/session"), place_path("away")), 0);
     cr_assert_eq(stop_root(), 0);
 }
 
 Test(stop, what_cannot_be_stopped_from_here)
 {
-    struct session distant = distant_session();
+    struct session_member distant = distant_member();
     tree_claim(&distant);
     cr_assert_eq(stop_root(), -1);
     cr_assert(strstr(heard_error.words, "some.other.host") && strstr(heard_error.words, "` there"), "%s",
               heard_error.words);
-    cr_assert(place_has("r/.shunt/session/holder"));
-    place_file("r/.shunt/session/holder", "broken");
+    cr_assert(tree_is_held("r"));
+    place_file("r/.shunt/session/epoch.2", "broken");
     cr_assert_eq(stop_root(), -1);
 }
 
-Test(stop, a_process_that_lives)
+static pid_t some_process(void)
 {
-    int status;
     pid_t process = fork();
     if (process == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
             pause();
     }
-    struct session session = tree_session(process);
-    tree_claim(&session);
+    return process;
+}
+
+Test(stop, a_process_that_lives)
+{
+    int status;
+    pid_t process = some_process();
+    struct session_member member = tree_member(process);
+    tree_claim(&member);
     cr_assert_eq(stop_root(), 0);
     cr_assert_eq(waitpid(process, &status, WNOHANG), process, "it returns when it has ended");
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
+Test(stop, all_of_this_host_and_no_other)
+{
+    struct session_member members[4] = {tree_member(some_process()), tree_member(getpid()), distant_member(),
+                                        tree_member(some_process())};
+    struct session session;
+    members[1].started++;
+    for (int i = 0; i < 4; i++) {
+        snprintf(members[i].node, sizeof members[i].node, "n%d", i);
+        snprintf(members[i].branch, sizeof members[i].branch, "n%d.1", i);
+        if (i == 0)
+            tree_claim(&members[i]);
+        else
+            cr_assert_eq(session_join(place_path("r"), &members[i], &session), 0);
+        if (i > 0)
+            session_finish(&session);
+    }
+    cr_assert_eq(stop_root(), 0);
+    for (int i = 0; i < 4; i += 3)
+        cr_assert_eq(waitpid(members[i].pid, NULL, WNOHANG), members[i].pid);
+    cr_assert_eq(session_read(place_path("r"), &session), 0);
+    cr_assert(session_find_node(&session, "n2") && !session_find_node(&session, "n1"),
+              "the dead one has left");
+    session_finish(&session);
+}
+
 Test(stop, goes_on_after_one_that_fails)
 {
-    struct session distant = distant_session(), dead = tree_session(getpid()), holder;
+    struct session_member distant = distant_member(), dead = tree_member(getpid());
     char other[PATH_MAX];
     place_directory("s/.shunt/session");
     strcpy(other, place_path("s"));
     tree_claim(&distant);
     dead.started++;
-    cr_assert_eq(session_claim(other, &dead, &holder), 0);
+    tree_found(other, &dead);
     roots_init(&roots);
     cr_assert_eq(add(place_path("r")), 0);
     cr_assert_eq(add(other), 0);
     hear();
-    cr_assert_eq(daemon_stop_all(&roots, 1), -1);
-    cr_assert(place_has("s/.shunt/session/holder"), "the second was not asked for");
-    cr_assert_eq(daemon_stop_all(&roots, 2), -1);
+    cr_assert_eq(daemon_stop_all(&roots, 1, NULL), -1);
+    cr_assert(tree_is_held("s"), "the second was not asked for");
+    cr_assert_eq(daemon_stop_all(&roots, 2, NULL), -1);
     hear_end();
-    cr_assert_not(place_has("s/.shunt/session/holder"));
+    cr_assert_not(tree_is_held("s"));
     roots_finish(&roots);
 }

@@ -104,7 +104,7 @@ Test(export, loses_no_orphan)
               heard_error.words);
     cr_assert_eq(heard_lines(heard_error.words), 1, "and does not complain of .shunt");
     cr_assert(place_has("r/out/x") && place_has("r/.shunt/b/n1.1/" GONE "/5/b"));
-    cr_assert_eq(place_count("r/.shunt/session"), 0, "it is let go of again");
+    cr_assert_not(tree_is_held("r"), "it is let go of again");
 }
 
 Test(export, of_a_mirror_that_is_empty)
@@ -138,15 +138,15 @@ Test(export, goes_past_what_it_does_not_understand)
 
 Test(export, only_a_whole_root_that_nobody_uses)
 {
-    struct session mine = tree_session(getpid());
+    struct session_member mine = tree_member(getpid());
     cr_assert_eq(export_it("r/out", (struct export_options){0}), STATUS_FAILED);
     cr_assert(strstr(heard_error.words, "is a part of the root"), "%s", heard_error.words);
     cr_assert_eq(export_it("nothing", (struct export_options){0}), STATUS_FAILED);
-    tree_claim(&mine);
+    uint64_t id = tree_claim(&mine);
     cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
     cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_FAILED);
     cr_assert_not(place_has("r/out/x"));
-    session_release(place_path("r"), &mine);
+    cr_assert_eq(session_leave(place_path("r"), id, mine.number), 0);
 }
 
 /* fsck. */
@@ -313,7 +313,7 @@ Test(verbs, fsck_weighs_what_it_finds)
     place_directory("r/.shunt/b/n1.1/mine");
     cr_assert_eq(run(&the_fsck, "--repair ."), 2);
     cr_assert(place_has("r/.shunt/b/n1.1/mine"));
-    cr_assert_eq(place_count("r/.shunt/session"), 0);
+    cr_assert_not(tree_is_held("r"));
 }
 
 Test(verbs, fsck_deletes_only_what_is_surely_an_orphan)

@@ -59,28 +59,40 @@ static inline void tree_orphan(void)
 }
 
 /* A process that serves it, or says so. */
-static inline struct session tree_session(pid_t pid)
+static inline struct session_member tree_member(pid_t pid)
 {
-    struct session session = {.id = 7,
-                              .node = "n017",
-                              .branch = "n017.1",
-                              .pid = pid,
-                              .started = session_process_started(pid),
-                              .uid = geteuid(),
-                              .user = "alice",
-                              .since = 1714566896123456789,
-                              .run_dir = "/nowhere"};
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    cr_assert(file && fscanf(file, "%39s", session.boot) == 1);
-    fclose(file);
-    gethostname(session.host, sizeof session.host);
-    return session;
+    struct session_member member;
+    session_self(&member, "n017");
+    strcpy(member.branch, "n017.1");
+    strcpy(member.run_dir, "/nowhere");
+    member.pid = pid;
+    member.started = session_process_started(pid);
+    return member;
 }
 
-static inline void tree_claim(const struct session *session)
+/* The id of the session that it founds. */
+static inline uint64_t tree_found(const char *root, struct session_member *member)
 {
-    struct session holder;
-    cr_assert_eq(session_claim(place_path("r"), session, &holder), 0);
+    struct session session;
+    cr_assert_eq(session_found(root, "alice", member, 0, &session), 0);
+    uint64_t id = session.id;
+    session_finish(&session);
+    return id;
+}
+
+static inline uint64_t tree_claim(struct session_member *member)
+{
+    return tree_found(place_path("r"), member);
+}
+
+/* Does a session hold it, be it of the dead? */
+static inline bool tree_is_held(const char *root)
+{
+    struct session session;
+    int error = session_read(place_path("%s", root), &session);
+    cr_assert(error == 0 || error == -ENOENT, "%d", error);
+    session_finish(&session);
+    return error == 0;
 }
 
 /* What is on disk. */

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "peer/peers.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "peer/fabric.h"
+
+#define MEMBERS 65536
+#define UNACKNOWLEDGED 8 /* so many frames are acknowledged at once, without waiting for company */
+#define AGAIN_AFTER (2 * CLOCK_SECOND) /* a frame that was not acknowledged is sent again */
+#define ACKNOWLEDGE_AFTER CLOCK_SECOND / 2
+#define CONGESTED 64 /* frames on their way to one member */
+
+enum frame_type { FRAME_ITEMS = 1, FRAME_ACKNOWLEDGEMENT = 2 };
+
+/* A payload that is kept until the receiver has it. It is sealed anew each time it goes out, since the epoch
+ * may be another by then. */
+struct outgoing {
+    struct link link;
+    uint64_t sequence;
+    uint64_t sent; /* when, the last time; 0: not yet */
+    uint32_t size;
+    uint8_t payload[];
+};
+
+struct peer {
+    uint64_t instance;
+    int handle; /* the fabric's */
+    uint16_t member;
+    uint64_t sequence;     /* of the last frame that was made */
+    uint64_t received;     /* of the last that was taken; the next is one more */
+    uint64_t acknowledged; /* what it was told of that */
+    uint64_t waits_since;  /* since when it waits to be told, 0: it does not */
+    bool is_to_hear;       /* that the epoch is another */
+    struct link outgoing;  /* not acknowledged, the oldest first */
+    unsigned outgoing_count;
+    struct frame_items items; /* being filled */
+};
+
+struct peers {
+    struct fabric *fabric;
+    struct frame_self self;
+    struct peer **members; /* by number */
+    uint16_t *numbers;     /* of those that are known */
+    unsigned count;
+    struct peers_counts counts;
+    const uint8_t *bytes; /* the frame that is being read, NULL: none */
+    size_t size;
+    struct frame frame; /* open, if from != NULL */
+    struct peer *from;
+    uint32_t at;
+    bool doubtful; /* frames are not acknowledged */
+    bool looked;     /* at the session, because of this frame */
+    uint8_t *sealed; /* FRAME_MAX */
+};
+
+int peers_create(struct peers **to)
+{
+    struct peers *peers = calloc(1, sizeof *peers);
+    if (peers == NULL)
+        return -ENOMEM;
+    peers->members = calloc(MEMBERS, sizeof *peers->members);
+    peers->numbers = calloc(MEMBERS, sizeof *peers->numbers);
+    peers->sealed = malloc(FRAME_MAX);
+    int code = peers->members != NULL && peers->numbers != NULL && peers->sealed != NULL ? 0 : -ENOMEM;
+    if (code == 0)
+        code = frame_start();
+    if (code != 0) {
+        peers_destroy(peers);
+        return code;
+    }
+    *to = peers;
+    return 0;
+}
+
+int peers_open(struct peers *peers, const char *setting, void (*ring)(void *), void *context)
+{
+    struct fabric *fabric;
+    int code = fabric_open(&fabric, setting, ring, context);
+    if (code != 0)
+        return code;
+    __atomic_store_n(&peers->fabric, fabric, __ATOMIC_RELEASE);
+    ring(context);
+    return 0;
+}
+
+bool peers_is_open(const struct peers *peers)
+{
+    return __atomic_load_n(&peers->fabric, __ATOMIC_ACQUIRE) != NULL;
+}
+
+static void forget_outgoing(struct peer *peer, struct outgoing *out)
+{
+    list_remove(&out->link);
+    peer->outgoing_count--;
+    free(out);
+}
+
+static void peer_free(struct peers *peers, struct peer *peer)
+{
+    while (peer->outgoing.next != &peer->outgoing)
+        forget_outgoing(peer, LINK_OF(peer->outgoing.next, struct outgoing, link));
+    fabric_peer_remove(peers->fabric, peer->handle);
+    free(peer->items.bytes);
+    free(peer);
+}
+
+void peers_destroy(struct peers *peers)
+{
+    if (peers == NULL)
+        return;
+    for (unsigned i = 0; i < peers->count; i++)
+        peer_free(peers, peers->members[peers->numbers[i]]);
+    fabric_close(peers->fabric);
+    free(peers->members);
+    free(peers->numbers);
+    free(peers->sealed);
+    free(peers);
+}
+
+int peers_address(const struct peers *peers, uint8_t *to, size_t *size)
+{
+    return fabric_address(peers->fabric, to, size);
+}
+
+/* What went out in an older epoch was perhaps refused, so it goes out again; and the others hear of the new
+ * one at once. */
+static void renew(struct peer *peer)
+{
+    for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next)
+        LINK_OF(link, struct outgoing, link)->sent = 0;
+    peer->is_to_hear = true;
+}
+
+void peers_set_self(struct peers *peers, const struct frame_self *self)
+{
+    bool newer = self->epoch > peers->self.epoch;
+    peers->self = *self;
+    for (unsigned i = 0; i < peers->count && newer; i++)
+        renew(peers->members[peers->numbers[i]]);
+}
+
+uint64_t peers_epoch(const struct peers *peers)
+{
+    return peers->self.epoch;
+}
+
+bool peers_knows(const struct peers *peers, uint16_t member)
+{
+    return peers->members[member] != NULL;
+}
+
+int peers_add(struct peers *peers, uint16_t member, uint64_t instance, const uint8_t *address, size_t size)
+{
+    if (peers_knows(peers, member))
+        return 0;
+    struct peer *peer = calloc(1, sizeof *peer);
+    if (peer == NULL)
+        return -ENOMEM;
+    peer->member = member;
+    peer->instance = instance;
+    peer->is_to_hear = true; /* it may have joined in an older epoch than ours */
+    list_init(&peer->outgoing);
+    peer->items.bytes = malloc(FRAME_PAYLOAD_MAX);
+    peer->handle = peer->items.bytes != NULL ? fabric_peer_add(peers->fabric, address, size) : -ENOMEM;
+    if (peer->handle < 0) {
+        int code = peer->handle;
+        free(peer->items.bytes);
+        free(peer);
+        return code;
+    }
+    peers->members[member] = peer;
+    peers->numbers[peers->count++] = member;
+    return 0;
+}
+
+void peers_remove(struct peers *peers, uint16_t member)
+{
+    struct peer *peer = peers->members[member];
+    unsigned at = 0;
+    if (peer == NULL)
+        return;
+    while (peers->numbers[at] != member)
+        at++;
+    peers->numbers[at] = peers->numbers[--peers->count];
+    peers->members[member] = NULL;
+    if (peers->from == peer)
+        peers->from = NULL;
+    peer_free(peers, peer);
+}
+
+/* Items. */
+
+static int close_frame(struct peer *peer)
+{
+    struct outgoing *out = malloc(sizeof *out + peer->items.size);
+    if (out == NULL)
+        return -ENOMEM;
+    out->sequence = ++peer->sequence;
+    out->sent = 0;
+    out->size = peer->items.size;
+    memcpy(out->payload, peer->items.bytes, out->size);
+    list_append(&peer->outgoing, &out->link);
+    peer->outgoing_count++;
+    peer->items.size = 0;
+    return 0;
+}
+
+int peers_put(struct peers *peers, uint16_t member, const struct frame_item *item)
+{
+    struct peer *peer = peers->members[member];
+    if (peer == NULL)
+        return -EHOSTUNREACH;
+    int code = frame_items_add(&peer->items, item);
+    if (code != -ENOSPC)
+        return code;
+    code = close_frame(peer);
+    return code == 0 ? frame_items_add(&peer->items, item) : code;
+}
+
+bool peers_is_congested(const struct peers *peers, uint16_t member)
+{
+    const struct peer *peer = peers->members[member];
+    return peer != NULL && peer->outgoing_count >= CONGESTED;
+}
+
+/* Frames going out. */
+
+static int send_frame(struct peers *peers, struct peer *peer, enum frame_type type, uint64_t sequence,
+                      const uint8_t *payload, uint32_t size)
+{
+    const struct frame frame = {.receiver = peer->member,
+                                .receiver_instance = peer->instance,
+                                .sequence = sequence,
+                                .type = type,
+                                .size = size,
+                                .payload = payload};
+    int sealed = frame_seal(peers->sealed, FRAME_MAX, &frame, &peers->self);
+    int code = sealed < 0 ? sealed : fabric_send(peers->fabric, peer->handle, peers->sealed, (size_t)sealed);
+    peers->counts.frames_sent += code == 0;
+    return code;
+}
+
+/* What the fabric does not take now goes out with a later flush. */
+static void send_outgoing(struct peers *peers, struct peer *peer, uint64_t now)
+{
+    for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next) {
+        struct outgoing *out = LINK_OF(link, struct outgoing, link);
+        if (out->sent != 0 && now - out->sent < AGAIN_AFTER)
+            continue;
+        bool again = out->sent != 0;
+        if (send_frame(peers, peer, FRAME_ITEMS, out->sequence, out->payload, out->size) != 0)
+            return;
+        peers->counts.sent_again += again;
+        peers->doubtful |= again;
+        out->sent = now;
+    }
+}
+
+static void acknowledge(struct peers *peers, struct peer *peer)
+{
+    const uint64_t received = htole64(peer->received);
+    if (send_frame(peers, peer, FRAME_ACKNOWLEDGEMENT, 0, (const uint8_t *)&received, sizeof received) != 0)
+        return;
+    peer->acknowledged = peer->received;
+    peer->waits_since = 0;
+    peer->is_to_hear = false;
+}
+
+static bool is_overdue(const struct peer *peer, uint64_t now)
+{
+    return peer->is_to_hear || peer->received - peer->acknowledged >= UNACKNOWLEDGED ||
+           (peer->waits_since != 0 && now - peer->waits_since >= ACKNOWLEDGE_AFTER);
+}
+
+void peers_flush(struct peers *peers)
+{
+    uint64_t now = peers->count > 0 ? clock_monotonic() : 0;
+    for (unsigned i = 0; i < peers->count; i++) {
+        struct peer *peer = peers->members[peers->numbers[i]];
+        if (peer->items.size > 0 && close_frame(peer) != 0)
+            continue; /* no memory: with the next batch */
+        send_outgoing(peers, peer, now);
+        if (is_overdue(peer, now))
+            acknowledge(peers, peer);
+    }
+}
+
+bool peers_wait(const struct peers *peers)
+{
+    for (unsigned i = 0; i < peers->count; i++) {
+        const struct peer *peer = peers->members[peers->numbers[i]];
+        if (peer->outgoing_count > 0 || peer->waits_since != 0 || peer->is_to_hear)
+            return true;
+    }
+    return false;
+}
+
+/* Frames coming in. */
+
+static void take_acknowledgement(struct peer *peer, const struct frame *frame)
+{
+    uint64_t received;
+    if (frame->size != sizeof received)
+        return;
+    memcpy(&received, frame->payload, sizeof received);
+    received = le64toh(received);
+    while (peer->outgoing.next != &peer->outgoing) {
+        struct outgoing *oldest = LINK_OF(peer->outgoing.next, struct outgoing, link);
+        if (oldest->sequence > received || oldest->sequence > peer->sequence)
+            return;
+        forget_outgoing(peer, oldest);
+    }
+}
+
+static void drop(struct peers *peers)
+{
+    peers->counts.dropped++;
+    fabric_release(peers->fabric, peers->bytes);
+    peers->bytes = NULL;
+}
+
+/* Of a frame that is authentic: is it the next of its sender? One that came before is acknowledged again: the
+ * sender may not have heard of it. */
+static bool is_next(struct peers *peers, struct peer *peer)
+{
+    const struct frame *frame = &peers->frame;
+    if (frame->sender_instance != peer->instance)
+        return false;
+    if (frame->type == FRAME_ACKNOWLEDGEMENT) {
+        take_acknowledgement(peer, frame);
+        return true;
+    }
+    if (frame->type != FRAME_ITEMS)
+        return false;
+    if (peer->waits_since == 0)
+        peer->waits_since = clock_monotonic();
+    if (frame->sequence != peer->received + 1)
+        return false;
+    peer->received++;
+    return true;
+}
+
+/* Opens the frame at hand: 0 it is open, or was dropped, or says nothing; PEERS_NEWER. */
+static int open_frame(struct peers *peers)
+{
+    int code = frame_open(&peers->frame, peers->bytes, peers->size, &peers->self);
+    struct peer *peer = code >= 0 ? peers->members[peers->frame.sender] : NULL;
+    if (code >= 0 && !peers->looked && (code == FRAME_NEWER || peer == NULL)) {
+        peers->looked = true;
+        return PEERS_NEWER;
+    }
+    if (peer == NULL || !is_next(peers, peer)) {
+        drop(peers);
+        return 0;
+    }
+    peers->from = peer;
+    peers->at = 0;
+    return 0;
+}
+
+/* 1: there is one at hand, perhaps not open. */
+static int take_frame(struct peers *peers)
+{
+    if (!peers_is_open(peers))
+        return 0;
+    if (peers->bytes == NULL) {
+        if (fabric_next(peers->fabric, &peers->bytes, &peers->size) != 1)
+            return 0;
+        peers->counts.frames_received++;
+        peers->from = NULL;
+        peers->looked = false;
+    }
+    return 1;
+}
+
+static int next_item(struct peers *peers, uint16_t *member, struct frame_item *item)
+{
+    if (peers->frame.type == FRAME_ITEMS && frame_items_next(&peers->frame, &peers->at, item) == 1) {
+        *member = peers->from->member;
+        return 1;
+    }
+    fabric_release(peers->fabric, peers->bytes);
+    peers->bytes = NULL;
+    peers->from = NULL;
+    return 0;
+}
+
+int peers_next(struct peers *peers, uint16_t *member, struct frame_item *item)
+{
+    if (peers->doubtful) {
+        peers->doubtful = false;
+        return PEERS_NEWER;
+    }
+    while (take_frame(peers)) {
+        int code = peers->from != NULL ? 0 : open_frame(peers);
+        if (code != 0)
+            return code;
+        if (peers->from != NULL && next_item(peers, member, item) == 1)
+            return 1;
+    }
+    return 0;
+}
+
+const struct peers_counts *peers_counts(const struct peers *peers)
+{
+    return &peers->counts;
+}

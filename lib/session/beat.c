@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Beats: a member sets the time of its file, others look whether it changes. The times of different hosts are
+ * never compared with each other. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "session/store.h"
+#include "union/disk.h"
+
+static int open_beat(const char *root, const struct session *session, uint16_t number,
+                     char name[STORE_NAME_MAX])
+{
+    store_name(name, "beat", session, number);
+    return store_open(root);
+}
+
+int session_beat(const char *root, const struct session *session, uint16_t number)
+{
+    char name[STORE_NAME_MAX];
+    int directory = open_beat(root, session, number, name);
+    if (directory < 0)
+        return directory;
+    int error = sys_utimensat(directory, name, NULL, AT_SYMLINK_NOFOLLOW);
+    if (error == -ENOENT)
+        error = disk_write_new(directory, name, "", 0, 0644);
+    sys_close(directory);
+    return error;
+}
+
+void session_beat_end(const char *root, const struct session *session, uint16_t number)
+{
+    char name[STORE_NAME_MAX];
+    int directory = open_beat(root, session, number, name);
+    if (directory < 0)
+        return;
+    sys_unlinkat(directory, name, 0);
+    sys_close(directory);
+}
+
+void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t began, uint64_t ended)
+{
+    uint64_t gap = pulse->read > 0 && began > pulse->read ? began - pulse->read : 0;
+    if (beat != pulse->beat)
+        pulse->still = 0;
+    else
+        pulse->still += gap < SESSION_BEAT ? gap : SESSION_BEAT;
+    pulse->beat = beat;
+    pulse->read = ended;
+}
+
+/* 0 and what the file's time is, 0 without one; or -errno. What this node remembers of it does not count. */
+static int read_beat(const char *root, const struct session *session, uint16_t number, uint64_t *beat)
+{
+    char name[STORE_NAME_MAX];
+    struct statx stat;
+    int directory = open_beat(root, session, number, name);
+    if (directory < 0)
+        return directory;
+    int error = sys_statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_MTIME, &stat);
+    sys_close(directory);
+    *beat = error == 0 ? (uint64_t)stat.stx_mtime.tv_sec * CLOCK_SECOND + stat.stx_mtime.tv_nsec : 0;
+    return error == -ENOENT ? 0 : error;
+}
+
+int session_observe(const char *root, const struct session *session, uint16_t number,
+                    struct session_pulse *pulse)
+{
+    uint64_t beat, began = clock_monotonic();
+    int error = read_beat(root, session, number, &beat);
+    if (error < 0)
+        pulse->read = 0;
+    else
+        session_pulse_count(pulse, beat, began, clock_monotonic());
+    return error;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What a founder leaves for those who join: the key, and the probe that shows them whether they see the same
+ * file system. Each is whole before the epoch that names its session is published. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "session/store.h"
+#include "union/disk.h"
+#include "union/lines.h"
+
+#define KEY_HEAD "shunt-key 1"
+#define PROBE_HEAD "shunt-probe 1"
+#define TEXT_MAX 256
+
+static bool add_key(struct text *t)
+{
+    uint8_t key[SESSION_KEY_SIZE];
+    if (SYS3(SYS_getrandom, key, sizeof key, 0) != (long)sizeof key)
+        return false;
+    text_add(t, "key ");
+    for (size_t i = 0; i < sizeof key; i++) {
+        text_number(t, key[i] >> 4, 16);
+        text_number(t, key[i] & 15, 16);
+    }
+    text_add(t, "\n");
+    return true;
+}
+
+int key_make(int directory, const struct session *session)
+{
+    char text[TEXT_MAX], name[STORE_NAME_MAX];
+    struct text t;
+    text_init(&t, text, sizeof text);
+    text_add(&t, KEY_HEAD " ");
+    text_number(&t, session->id, 16);
+    text_add(&t, "\n");
+    if (!add_key(&t))
+        return -EIO;
+    store_name(name, "key", session, 0);
+    return disk_write_new(directory, name, text, t.length, 0600);
+}
+
+static int parse_key(const char *text, size_t length, const struct session *session,
+                     uint8_t key[SESSION_KEY_SIZE])
+{
+    struct lines lines = {text, length};
+    struct lines_value id, words;
+    uint64_t owner, byte;
+    if (!lines_take(&lines, KEY_HEAD, &id) || !lines_number(id, 16, &owner))
+        return -EBADMSG;
+    if (owner != session->id)
+        return -ESTALE;
+    if (!lines_take(&lines, "key", &words) || words.length != 2 * SESSION_KEY_SIZE || lines.left > 0)
+        return -EBADMSG;
+    for (size_t i = 0; i < SESSION_KEY_SIZE; i++) {
+        if (!lines_number((struct lines_value){words.at + 2 * i, 2}, 16, &byte))
+            return -EBADMSG;
+        key[i] = (uint8_t)byte;
+    }
+    return 0;
+}
+
+static int read_key(int fd, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
+{
+    char text[TEXT_MAX];
+    struct statx stat;
+    int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_UID, &stat);
+    if (error < 0)
+        return error;
+    if (!S_ISREG(stat.stx_mode) || stat.stx_uid != (uid_t)SYS0(SYS_geteuid) || (stat.stx_mode & 077) != 0)
+        return -EPERM;
+    ssize_t length = disk_read_all(fd, text, sizeof text);
+    return length < 0 ? (int)length : parse_key(text, (size_t)length, session, key);
+}
+
+int session_key(const char *root, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
+{
+    char name[STORE_NAME_MAX];
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    store_name(name, "key", session, 0);
+    int fd = sys_openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    sys_close(directory);
+    if (fd < 0)
+        return fd == -ELOOP || fd == -ENXIO || fd == -EACCES ? -EPERM : fd;
+    int error = read_key(fd, session, key);
+    sys_close(fd);
+    return error;
+}
+
+static size_t probe_text(const struct session *session, char to[TEXT_MAX])
+{
+    struct text t;
+    text_init(&t, to, TEXT_MAX);
+    text_add(&t, PROBE_HEAD "\n");
+    lines_add_number(&t, "session", session->id, 16);
+    return t.length;
+}
+
+/* Root, probe and file system as they are from here. */
+static int look(int directory, struct session *session)
+{
+    char name[STORE_NAME_MAX];
+    struct statx stat;
+    struct statfs system;
+    store_name(name, "probe", session, 0);
+    int error = sys_statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stat);
+    if (error == 0) {
+        session->probe = dirid_of(&stat);
+        error = sys_statx(directory, "../..", 0, STATX_INO | STATX_BTIME, &stat);
+    }
+    if (error == 0) {
+        session->root = dirid_of(&stat);
+        error = (int)SYS2(SYS_fstatfs, directory, &system);
+    }
+    if (error == 0)
+        session->system = (uint64_t)system.f_type;
+    return error;
+}
+
+int probe_make(int directory, struct session *session)
+{
+    char text[TEXT_MAX], name[STORE_NAME_MAX];
+    size_t length = probe_text(session, text);
+    store_name(name, "probe", session, 0);
+    int error = disk_write_new(directory, name, text, length, 0644);
+    return error < 0 ? error : look(directory, session);
+}
+
+int probe_check(int directory, const struct session *session)
+{
+    char name[STORE_NAME_MAX], expected[TEXT_MAX], found[TEXT_MAX];
+    struct session here = *session;
+    size_t length = probe_text(session, expected);
+    store_name(name, "probe", session, 0);
+    if (look(directory, &here) < 0 || !dirid_equal(here.probe, session->probe) ||
+        !dirid_equal(here.root, session->root) || here.system != session->system)
+        return -EXDEV;
+    ssize_t size = disk_read(directory, name, found, sizeof found);
+    return size == (ssize_t)length && memcmp(found, expected, length) == 0 ? 0 : -EXDEV;
+}

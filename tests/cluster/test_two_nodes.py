@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Two nodes and one namespace: what one does, the other sees when the call has returned."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def pair(session):
+    session.start("a", "b")
+    session.sh("a", "mkdir out")
+    return session
+
+
+BOTH_WAYS = pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a")])
+
+
+@BOTH_WAYS
+def test_a_file_is_there_for_the_other(pair, one, other):
+    pair.sh(one, "echo hello >out/file")
+    assert pair.branch_of("out/file") == one
+    assert pair.sh(other, "cat out/file; stat -c %s out/file; ls out") == "hello\n6\nfile\n"
+
+
+@BOTH_WAYS
+def test_a_file_is_gone_for_the_other(pair, one, other):
+    pair.sh(one, "echo hello >out/file")
+    pair.sh(other, "rm out/file")
+    pair.sh(one, "cat out/file", status=1)
+    assert pair.names(one, "out") == []
+
+
+@BOTH_WAYS
+def test_who_writes_to_the_others_file_writes_where_it_is(pair, one, other):
+    pair.sh(one, "echo one >out/file")
+    pair.sh(other, "echo two >>out/file; truncate -s 6 out/file; chmod 600 out/file")
+    assert pair.sh(one, "cat out/file; stat -c %a out/file") == "one\ntw600\n"
+    assert pair.branch_of("out/file") == one
+
+
+@BOTH_WAYS
+def test_a_rename_is_seen(pair, one, other):
+    pair.sh(one, "echo hello >out/file")
+    pair.sh(other, "mv out/file out/moved")
+    assert pair.sh(one, "cat out/moved; ls out") == "hello\nmoved\n"
+    pair.sh(one, "echo new >out/file; mv out/file out/moved")
+    assert pair.sh(other, "cat out/moved; ls out") == "new\nmoved\n"
+    assert len(list(pair.root.glob(".shunt/b/*/*/*/*"))) == 1, "one place"
+
+
+@BOTH_WAYS
+def test_directories_links_and_the_rest_of_the_trunk(pair, one, other):
+    pair.sh(one, "mkdir out/sub; ln -s sub/file out/link; mkfifo out/fifo; echo deep >out/sub/file; ln out/sub/file out/hard")
+    assert pair.sh(other, "cat out/link; stat -c %h out/hard; ls out") == "deep\n2\nfifo\nhard\nlink\nsub\n"
+    pair.sh(other, "rmdir out/sub", status=1)
+    pair.sh(other, "rm out/sub/file out/link; rmdir out/sub")
+    assert pair.names(one, "out") == ["fifo", "hard"]
+    pair.sh(one, "mkdir out/sub; mv out/sub out/subway")
+    pair.sh(other, "touch out/subway/file")
+    assert pair.names(one, "out/subway") == ["file"]
+
+
+@BOTH_WAYS
+def test_a_file_of_a_program_without_shunt_is_adopted(pair, one, other):
+    (pair.root / "out" / "native").write_text("native\n")
+    assert pair.sh(one, "cat out/native") == "native\n"
+    assert pair.names(other, "out") == ["native"]
+
+
+def test_many_names_are_listed_once(pair):
+    pair.sh("a", "cd out; for i in $(seq 700); do echo $i >a-$i; done")
+    pair.sh("b", "cd out; for i in $(seq 700); do echo $i >b-$i; done")
+    expected = sorted(f"{node}-{i}" for node in "ab" for i in range(1, 701))
+    for node in "ab":
+        assert sorted(pair.names(node, "out")) == expected
+        assert pair.sh(node, "find out -type f | xargs cat | wc -l") == "1400\n"
+    assert {pair.branch_of(f"out/{node}-1") for node in "ab"} == {"a", "b"}
+
+
+def test_what_died_with_its_process_is_settled(pair):
+    """A birth that was reserved and never made: who asks for the name is answered all the same."""
+    loop = "i=0; while :; do echo x >out/b-$i; mv out/b-$i out/c-$i; rm -f out/c-$((i - 3)); i=$((i + 1)); done"
+    for _ in range(15):
+        process = subprocess.Popen(
+            [pair.shunt.path, "exec", "--root", pair.root, "--node", "b", "--", "sh", "-c", loop],
+            cwd=pair.root, env={"PATH": "/usr/bin:/bin", "SHUNT_RUN_DIR": str(pair.settings["SHUNT_RUN_DIR"])},
+            start_new_session=True)
+        try:
+            process.wait(0.3)
+        except subprocess.TimeoutExpired:
+            pass
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        listed = set(pair.names("a", "out"))
+        assert listed == set(pair.names("b", "out"))
+        pair.sh("a", "rm -rf out/*")
+    assert pair.names("b", "out") == []
+
+
+@pytest.mark.parametrize("placement, leaf_full", [("branch", 50000), ("branch", 7), ("auto", 50000)])
+def test_exactly_one_wins_each_name(build, session, placement, leaf_full):
+    for node in ("a", "b", "c", "d"):
+        session.tool("start", "--root", session.root, "--node", node, "--placement", placement, "--leaf-full",
+                     leaf_full).check()
+    result = session.on("a", build / "tests" / "node" / "race", session.root, "8", "200", "a", "b", "c", "d", timeout=300)
+    result.check()
+    assert result.out.count("200 of 200 won, 0 wrong") == 8, result.out
+
+
+def test_one_leaves_and_its_files_stay(pair):
+    pair.sh("b", "echo hello >out/file")
+    pair.stop("b")
+    assert pair.sh("a", "cat out/file") == "hello\n"
+    pair.start("b")
+    assert pair.sh("b", "cat out/file; echo more >out/file2; ls out") == "hello\nfile\nfile2\n"
+
+
+def test_all_is_exported_at_the_end(pair):
+    pair.sh("a", "echo a >out/a")
+    pair.sh("b", "echo b >out/b")
+    pair.stop("b", "a")
+    pair.tool("export", pair.root).check()
+    assert sorted(path.name for path in (pair.root / "out").iterdir()) == ["a", "b"]
+    assert not (pair.root / ".shunt").exists()
+
+
+def test_many_start_at_once(session):
+    """One founds the session, the others join it, whoever comes first."""
+    started = [subprocess.Popen([session.shunt.path, "start", "--root", session.root, "--node", node],
+                                env={"PATH": "/usr/bin:/bin", **session.settings}) for node in "abcdef"]
+    assert [process.wait(60) for process in started] == [0] * 6
+    for node in "abcdef":
+        session.sh(node, f"echo {node} >{node}")
+    for node in "abcdef":
+        assert session.names(node) == list("abcdef")
+
+
+def test_the_home_of_the_names_ends_last(pair):
+    stopping = subprocess.Popen([pair.shunt.path, "stop", "--root", pair.root, "--node", "a"],
+                                env={"PATH": "/usr/bin:/bin", **pair.settings}, stderr=subprocess.DEVNULL)
+    pair.sh("b", "echo hello >out/file; mv out/file out/moved")
+    assert pair.names("b", "out") == ["moved"]
+    assert stopping.poll() is None
+    pair.stop("b")
+    assert stopping.wait(60) == 0
+    assert (pair.root / "out" / "moved").exists() or pair.branch_of("out/moved") == "b"
+
+
+def test_a_silent_home_is_waited_for_and_then_an_error(pair):
+    """Nothing goes to the wrong place meanwhile; when it is back, work goes on."""
+    home = json.loads(pair.tool("status", "--root", pair.root, "--json").check())[0]["members"][0]
+    pair.sh("b", "echo before >out/before")
+    os.kill(home["pid"], signal.SIGSTOP)
+    try:
+        pair.settings["SHUNT_DEADLINE"] = "2"
+        failed = pair.on("b", "touch", pair.root / "out" / "meanwhile")
+        assert failed.status == 1 and "Input/output error" in failed.err
+        assert "its daemon did not answer in time" in failed.err
+    finally:
+        os.kill(home["pid"], signal.SIGCONT)
+    pair.settings["SHUNT_DEADLINE"] = "20"
+    assert not (pair.root / "out" / "meanwhile").exists()
+    assert pair.sh("b", "cat out/before; echo after >out/meanwhile; cat out/meanwhile") == "before\nafter\n"
+    assert pair.names("a", "out") == ["before", "meanwhile"]
+
+
+def test_placement_auto_redirects_what_two_nodes_make(session):
+    """Who is alone in a directory stays in the trunk; once another has touched it, both move to their branches."""
+    session.start("a", "b", placement="auto")
+    session.sh("a", "mkdir own shared; for i in $(seq 40); do echo >own/$i; echo >shared/a$i; done")
+    assert session.branch_of("own/40") is None and session.branch_of("shared/a40") is None
+    session.sh("b", "for i in $(seq 40); do echo >shared/b$i; done")
+    session.sh("a", "for i in $(seq 41 80); do echo >shared/a$i; done")
+    assert session.branch_of("shared/b40") == "b" and session.branch_of("shared/a80") == "a"
+    assert len(session.names("b", "shared")) == 120
+
+
+def test_another_node_of_the_same_name_is_refused(pair):
+    refused = pair.tool("start", "--root", pair.root, "--node", "b")
+    assert refused.status == 1 and "shunt exec" in refused.err
+
+
+def test_a_session_that_is_alone_is_not_joined(session):
+    session.tool("start", "--root", session.root, "--node", "a", **{"SHUNT_FABRIC": "none"}).check()
+    refused = session.tool("start", "--root", session.root, "--node", "b")
+    assert refused.status == 1 and "for a on" in refused.err and "alone" in refused.err
+
+
+def test_its_files_are_the_users_alone(pair):
+    for path in pair.root.glob(".shunt/session/key.*"):
+        assert path.stat().st_mode & 0o777 == 0o600
+        break
+    else:
+        raise AssertionError("the session has no key")

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What shunt-launch reads of nodes and launch lines, and what it makes of them: nothing is run. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/capture.h"
+#include "launch/crew.h"
+#include "launch/hostlist.h"
+#include "launch/line.h"
+#include "launch/nodes.h"
+#include "launch/rank.h"
+#include "launch/words.h"
+#include "place.h"
+
+const struct verb verbs[] = {{0}};
+
+/* Lists of hosts. */
+
+static char names[1 << 20];
+static size_t count, used;
+
+static int collect(void *context, const char *name)
+{
+    count++;
+    if (used + strlen(name) + 2 < sizeof names)
+        used += (size_t)sprintf(names + used, "%s%s", used ? " " : "", name);
+    return context ? *(int *)context : 0;
+}
+
+/* In memory of exactly its size, so that a sanitizer sees a read beyond. */
+static int walk(int (*with)(const char *, size_t, hostlist_each *, void *), const char *text)
+{
+    size_t length = strlen(text);
+    char *exact = malloc(length ? length : 1);
+    memcpy(exact, text, length);
+    names[0] = '\0';
+    count = used = 0;
+    int error = with(exact, length, collect, NULL);
+    free(exact);
+    return error;
+}
+
+static void assert_list(const char *text, const char *expected)
+{
+    cr_assert_eq(walk(hostlist_expand, text), 0, "%s", text);
+    cr_assert_str_eq(names, expected, "%s: %s", text, names);
+}
+
+Test(hostlist, multiplies_brackets_out)
+{
+    assert_list("", "");
+    assert_list("a", "a");
+    assert_list("a,b.c,d-e_f", "a b.c d-e_f");
+    assert_list("a[01-03,7]b", "a01b a02b a03b a7b");
+    assert_list("n[8-11]", "n8 n9 n10 n11");
+    assert_list("n[098-101],x", "n098 n099 n100 n101 x");
+    assert_list("r[1-2]n[3,5]", "r1n3 r1n5 r2n3 r2n5");
+    assert_list("[1-2]", "1 2");
+    assert_list("n[0]", "n0");
+}
+
+Test(hostlist, takes_blanks_and_slots)
+{
+    assert_list("a a a b b\n", "a a a b b");
+    assert_list("a:2,b:16,c", "a b c");
+    assert_list(" ,a,, b,", "a b");
+}
+
+Test(hostlist, refuses_what_is_none)
+{
+    static const char *const wrong[] = {"n[",     "n[1",     "n]",    "n[]",   "n[1-]",         "n[-1]",
+                                        "n[3-1]", "n[1,,2]", "n[a]",  "n[1-2", "n[1234567890]", "n[1-2-3]",
+                                        "-oX",    "a b;c",   "a/b",   "a[1]]", "$(x)",          "[[1]]",
+                                        "a,\001", ":2",      "n[1 2]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_assert_eq(walk(hostlist_expand, wrong[i]), -EBADMSG, "%s", wrong[i]);
+}
+
+Test(hostlist, is_bounded)
+{
+    char longest[HOSTLIST_NAME_MAX + 2];
+    memset(longest, 'a', sizeof longest);
+    longest[HOSTLIST_NAME_MAX] = '\0';
+    cr_assert_eq(walk(hostlist_expand, longest), 0);
+    longest[HOSTLIST_NAME_MAX] = 'a';
+    longest[HOSTLIST_NAME_MAX + 1] = '\0';
+    cr_assert_eq(walk(hostlist_expand, longest), -EBADMSG);
+    cr_assert_eq(walk(hostlist_expand, "n[1-65536]"), 0);
+    cr_assert_eq(count, HOSTLIST_MAX);
+    cr_assert_eq(walk(hostlist_expand, "n[0-999999999]"), -E2BIG);
+    cr_assert_eq(walk(hostlist_expand, "n[0-255]m[0-255],x"), -E2BIG);
+}
+
+Test(hostlist, ends_when_it_is_told)
+{
+    int answer = -ENOMEM;
+    count = used = 0;
+    cr_assert_eq(hostlist_expand("n[1-9],m", 8, collect, &answer), -ENOMEM);
+    cr_assert_eq(count, 1);
+}
+
+Test(hostlist, files_of_nodes)
+{
+    cr_assert_eq(walk(hostlist_lines, "# all\nn1 slots=4\n\n  n2:8 # two\nn[3-4]\nn1\r\n#n5\nlast"), 0);
+    cr_assert_str_eq(names, "n1 n2 n3 n4 n1 last");
+    cr_assert_eq(walk(hostlist_lines, "n1\nn2;rm\n"), -EBADMSG);
+    cr_assert_eq(walk(hostlist_lines, ""), 0);
+    cr_assert_eq(count, 0);
+}
+
+/* Launch lines. */
+
+static char *split[256];
+
+static char *const *split_words(const char *text)
+{
+    static char copy[8192];
+    char *rest = strcpy(copy, text);
+    size_t words = 0;
+    for (char *word; (word = strsep(&rest, " "));)
+        if (*word)
+            split[words++] = word;
+    split[words] = NULL;
+    return split;
+}
+
+static bool is_app(const char *word)
+{
+    return strstr(word, "app") != NULL;
+}
+
+static struct line line;
+
+static int parse(const char *text)
+{
+    char *const *words = split_words(text);
+    return line_parse(&line, line_kind(words), words, is_app);
+}
+
+static char *quoted;
+
+static const char *composed(const char *text)
+{
+    static const struct line_variable variables[] = {
+        {"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}, {"SHUNT_DEADLINE", "9"}};
+    struct words wrapper, to;
+    cr_assert_eq(parse(text), 0, "%s", text);
+    words_init(&wrapper);
+    words_init(&to);
+    words_add(&wrapper, "W");
+    words_add(&wrapper, "--");
+    line_compose(&line, &wrapper, variables, 3, &to);
+    cr_assert_not(to.full);
+    free(quoted);
+    quoted = words_quoted(&to);
+    words_finish(&wrapper);
+    words_finish(&to);
+    return quoted;
+}
+
+static enum line_kind kind_of(const char *text)
+{
+    return line_kind(split_words(text));
+}
+
+Test(line, knows_launchers_by_name)
+{
+    cr_assert_eq(kind_of("srun -n 1 app"), LINE_SRUN);
+    cr_assert_eq(kind_of("/usr/bin/srun"), LINE_SRUN);
+    cr_assert_eq(kind_of("/opt/x/mpirun -n 1 app"), LINE_UNTOLD);
+    cr_assert_eq(kind_of("mpiexec"), LINE_UNTOLD);
+    cr_assert_eq(kind_of("mpirun.openmpi"), LINE_OPENMPI);
+    cr_assert_eq(kind_of("mpiexec.hydra"), LINE_HYDRA);
+    cr_assert_eq(kind_of("flux run app"), LINE_FLUX);
+    cr_assert_eq(kind_of("flux"), LINE_PLAIN);
+    cr_assert_eq(kind_of("python3 srun"), LINE_PLAIN);
+}
+
+Test(line, knows_mpirun_by_its_version)
+{
+    cr_assert_eq(line_kind_of_version("mpirun (Open MPI) 4.1.4\n"), LINE_OPENMPI);
+    cr_assert_eq(line_kind_of_version("mpirun.openmpi (OpenRTE) 4.1.4"), LINE_OPENMPI);
+    cr_assert_eq(line_kind_of_version("HYDRA build details:\n"), LINE_HYDRA);
+    cr_assert_eq(line_kind_of_version("Intel(R) MPI Library for Linux"), LINE_HYDRA);
+    cr_assert_eq(line_kind_of_version("something else"), LINE_UNTOLD);
+}
+
+Test(line, of_openmpi)
+{
+#define OPENMPI "mpirun.openmpi -x LD_PRELOAD=SHIM -x SHUNT_ROOT -x SHUNT_DEADLINE "
+    cr_assert_str_eq(composed("mpirun.openmpi -n 8 ./app -n 3 -x y"), OPENMPI "-n 8 W -- ./app -n 3 -x y");
+    cr_assert_str_eq(composed("mpirun.openmpi --oversubscribe --mca a b -x A=1 -np 2 app"),
+                     OPENMPI "--oversubscribe --mca a b -x A=1 -np 2 W -- app");
+    cr_assert_str_eq(composed("mpirun.openmpi app"), OPENMPI "W -- app");
+    cr_assert_str_eq(composed("mpirun.openmpi --map-by=core app"), OPENMPI "--map-by=core W -- app");
+}
+
+Test(line, of_several_programs)
+{
+    cr_assert_str_eq(composed("mpirun.openmpi -n 1 app1 x : -n 2 app2"), OPENMPI
+                     "-n 1 W -- app1 x : -x LD_PRELOAD=SHIM -x SHUNT_ROOT -x SHUNT_DEADLINE -n 2 W -- "
+                     "app2");
+    cr_assert_str_eq(
+        composed("mpiexec.hydra -n 1 app1 : -n 2 app2 y"),
+        "mpiexec.hydra -genv LD_PRELOAD SHIM -genv SHUNT_ROOT /r -genv SHUNT_DEADLINE 9 -n 1 W -- "
+        "app1 : -n 2 W -- app2 y");
+    cr_assert_eq(parse("mpirun.openmpi -n 1 app :"), -ENOEXEC);
+    cr_assert_eq(parse("mpirun.openmpi -n 1 : app"), -ENOEXEC);
+}
+
+Test(line, of_hydra)
+{
+#define HYDRA "mpiexec.hydra -genv LD_PRELOAD SHIM -genv SHUNT_ROOT /r -genv SHUNT_DEADLINE 9 "
+    cr_assert_str_eq(composed("mpiexec.hydra -n 2 app"), HYDRA "-n 2 W -- app");
+    cr_assert_str_eq(composed("mpiexec.hydra -genv A 1 -env B=2 -hosts a,b -n 2 app"),
+                     HYDRA "-genv A 1 -env B=2 -hosts a,b -n 2 W -- app");
+}
+
+Test(line, of_srun)
+{
+#define EXPORT ",LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE "
+    cr_assert_str_eq(composed("srun -n4 -N 2 --exclusive ./app a"),
+                     "srun --export=ALL" EXPORT "-n4 -N 2 --exclusive W -- ./app a");
+    cr_assert_str_eq(composed("srun --ntasks=4 --nodes 2 -- app"),
+                     "srun --export=ALL" EXPORT "--ntasks=4 --nodes 2 -- W -- app");
+    cr_assert_str_eq(composed("srun --export=A,B=1 app"), "srun --export=A,B=1" EXPORT "W -- app");
+    cr_assert_str_eq(composed("srun --export NONE app"),
+                     "srun --export=LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE W -- app");
+    cr_assert_str_eq(composed("srun -n1 app1 : -n2 --export=C app2"),
+                     "srun --export=ALL" EXPORT "-n1 W -- app1 : --export=C" EXPORT "-n2 W -- app2");
+}
+
+Test(line, of_flux)
+{
+    cr_assert_str_eq(
+        composed("flux run -n 4 -o x=y app :"),
+        "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r --env=SHUNT_DEADLINE=9 -n 4 -o x=y W -- "
+        "app :");
+}
+
+Test(line, without_a_launcher)
+{
+    cr_assert_str_eq(composed("python3 -c 'x'"), "W -- python3 -c ''\\''x'\\'''");
+}
+
+static void assert_own_preload(const char *text, const char *own, const char *without)
+{
+    const char *made = composed(text);
+    cr_assert_not_null(line.preload, "%s", text);
+    cr_assert_eq(line.preload_length, strlen(own));
+    cr_assert_eq(memcmp(line.preload, own, line.preload_length), 0, "%s", line.preload);
+    cr_assert_str_eq(made, without);
+}
+
+Test(line, gives_the_users_own_preload)
+{
+    assert_own_preload("mpirun.openmpi -x LD_PRELOAD=/a.so:/b.so -n 1 app", "/a.so:/b.so",
+                       OPENMPI "-n 1 W -- app");
+    assert_own_preload("mpiexec.hydra -genv LD_PRELOAD /a.so -n 1 app", "/a.so", HYDRA "-n 1 W -- app");
+    assert_own_preload("mpiexec.hydra -n 1 -env LD_PRELOAD=/a.so app", "/a.so", HYDRA "-n 1 W -- app");
+    assert_own_preload("srun --export=ALL,LD_PRELOAD=/a.so,B app", "/a.so",
+                       "srun --export=ALL,B" EXPORT "W -- app");
+    assert_own_preload("flux run --env=LD_PRELOAD=/a.so app", "/a.so",
+                       "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r --env=SHUNT_DEADLINE=9 W -- app");
+}
+
+Test(line, a_preload_by_name_is_the_environments)
+{
+    cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOAD -n 1 app"), OPENMPI "-n 1 W -- app");
+    cr_assert_null(line.preload);
+    cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOADED=1 -n 1 app"),
+                     OPENMPI "-x LD_PRELOADED=1 -n 1 W -- app");
+    cr_assert_null(line.preload);
+}
+
+Test(line, an_unknown_option_takes_what_is_no_program)
+{
+    cr_assert_str_eq(composed("mpirun.openmpi --novelty 5 -n 1 app x"),
+                     OPENMPI "--novelty 5 -n 1 W -- app x");
+    cr_assert_str_eq(composed("mpirun.openmpi --novelty app x"), OPENMPI "--novelty W -- app x");
+    cr_assert_str_eq(composed("mpirun.openmpi --novelty=5 prog x"), OPENMPI "--novelty=5 W -- prog x");
+    cr_assert_str_eq(composed("mpirun.openmpi --novelty prog"), OPENMPI "--novelty W -- prog");
+}
+
+Test(line, names_hosts_of_its_own)
+{
+    cr_assert_eq(parse("mpirun.openmpi --host a,b:2 -n 1 app"), 0);
+    cr_assert_str_eq(line.hosts, "a,b:2");
+    cr_assert_eq(parse("mpirun.openmpi -machinefile f -n 1 app -H no"), 0);
+    cr_assert_str_eq(line.file, "f");
+    cr_assert_null(line.hosts);
+    cr_assert_eq(parse("mpiexec.hydra -f f -n 1 app"), 0);
+    cr_assert_str_eq(line.file, "f");
+    cr_assert_eq(parse("mpiexec.hydra -hosts x -n 1 app"), 0);
+    cr_assert_str_eq(line.hosts, "x");
+}
+
+Test(line, refuses)
+{
+    cr_assert_eq(parse("srun -n 4"), -ENOEXEC);
+    cr_assert_eq(parse("srun"), -ENOEXEC);
+    cr_assert_eq(parse("mpirun.openmpi -n"), -ENOEXEC);
+    cr_assert_eq(parse("flux run"), -ENOEXEC);
+    cr_assert_eq(parse("srun --multi-prog file"), -EOPNOTSUPP);
+    cr_assert_eq(parse("mpirun.openmpi --app file"), -EOPNOTSUPP);
+    cr_assert_eq(parse("mpiexec.hydra -configfile file"), -EOPNOTSUPP);
+    char many[1024] = "mpirun.openmpi app";
+    for (int i = 1; i < LINE_PARTS_MAX; i++)
+        strcat(many, " : app");
+    cr_assert_eq(parse(many), 0);
+    cr_assert_eq(line.parts, LINE_PARTS_MAX);
+    cr_assert_eq(parse(strcat(many, " : app")), -E2BIG);
+}
+
+/* Bringing keepers to nodes. */
+
+static const char *crew_words(enum crew_means means, const char *text, size_t of)
+{
+    static char *hosts[] = {"n1", "n2", "n3"};
+    struct nodes nodes = {.count = 3};
+    struct words keep, to;
+    memcpy(nodes.names, hosts, sizeof hosts);
+    cr_assert_eq(parse(text), 0);
+    words_init(&keep);
+    words_init(&to);
+    words_add(&keep, "keep");
+    words_add(&keep, "a b");
+    crew_compose(&(struct crew_plan){means, &line, &keep, false}, &nodes, 1, of, &to);
+    free(quoted);
+    quoted = words_quoted(&to);
+    words_finish(&keep);
+    words_finish(&to);
+    return quoted;
+}
+
+Test(crew, by_the_launchers_own_means)
+{
+    cr_assert_str_eq(crew_words(CREW_SRUN, "srun app", 2),
+                     "srun --overlap --mem=0 --quiet --input=all --kill-on-bad-exit=0 --wait=0 --export=ALL "
+                     "--ntasks-per-node=1 --nodes=2 --ntasks=2 --nodelist=n2,n3 keep 'a b'");
+    cr_assert_str_eq(
+        crew_words(CREW_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
+        "mpirun.openmpi --mca a b --allow-run-as-root -n 2 --map-by ppr:1:node --stdin all --host "
+        "n2,n3 keep 'a b'");
+    cr_assert_str_eq(crew_words(CREW_HYDRA, "mpiexec.hydra -launcher ssh -genv A 1 -n 9 app", 1),
+                     "mpiexec.hydra -launcher ssh -n 1 -ppn 1 -hosts n2 keep 'a b'");
+    cr_assert_str_eq(crew_words(CREW_SSH, "app", 1),
+                     "ssh -o BatchMode=yes -o ConnectTimeout=30 n2 'keep '\\''a b'\\'''");
+}
+
+/* The nodes that were asked for; the last of them is this host. */
+static size_t members(enum crew_means means, bool pretend, struct crew *crew)
+{
+    static char *hosts[] = {"localhost", "x1", "x2", "x3"};
+    static struct nodes nodes = {.count = 4};
+    static struct words keep;
+    memcpy(nodes.names, hosts, sizeof hosts);
+    cr_assert_eq(parse("mpirun.openmpi app"), 0);
+    words_finish(&keep);
+    words_add(&keep, "keep");
+    cr_assert_eq(crew_init(crew, &nodes, &(struct crew_plan){means, &line, &keep, pretend}), 0);
+    words_finish(&keep);
+    return crew->count;
+}
+
+Test(crew, one_command_for_each_node_or_for_all)
+{
+    struct crew crew;
+    cr_assert_eq(members(CREW_OPENMPI, false, &crew), 2);
+    cr_assert_eq(crew.members[0].words.count, 1, "this host needs no launcher");
+    cr_assert_eq(crew.members[1].count, 3);
+    crew_finish(&crew);
+    cr_assert_eq(members(CREW_SSH, false, &crew), 4);
+    cr_assert_str_eq(crew.members[3].words.at[5], "x3");
+    crew_finish(&crew);
+    cr_assert_eq(members(CREW_SRUN, true, &crew), 4);
+    cr_assert_str_eq(crew.members[2].words.at[1], "--node");
+    cr_assert_str_eq(crew.members[2].words.at[2], "x2");
+    crew_finish(&crew);
+}
+
+/* Nodes. */
+
+static void clear_allocation(void)
+{
+    static const char *const variables[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE",
+                                            "LSB_HOSTS", "FLUX_URI"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+}
+
+static const char *nodes_of(const char *file, const char *text)
+{
+    static char joined[4096];
+    struct nodes nodes;
+    nodes_init(&nodes);
+    cr_assert_eq(parse(text), 0);
+    joined[0] = '\0';
+    if (nodes_find(&nodes, file, &line) < 0)
+        strcpy(joined, "refused");
+    for (size_t i = 0; i < nodes.count && *joined != 'r'; i++)
+        strcat(strcat(joined, i ? " " : ""), nodes.names[i]);
+    nodes_finish(&nodes);
+    return joined;
+}
+
+static const char *write_nodes(const char *text)
+{
+    FILE *file = fopen(place_path("nodes"), "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    return place_path("nodes");
+}
+
+TestSuite(nodes, .init = place_init, .fini = place_finish);
+
+Test(nodes, of_an_allocation)
+{
+    clear_allocation();
+    cr_assert_str_eq(nodes_of(NULL, "app"), nodes_here());
+    setenv("LSB_HOSTS", "l1 l1 l2", 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "l1 l2");
+    setenv("LSB_DJOB_HOSTFILE", write_nodes("d1\nd1\nd2\n"), 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "d1 d2");
+    setenv("PBS_NODEFILE", write_nodes("p1\np2\np1\n"), 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "p1 p2");
+    setenv("SLURM_JOB_NODELIST", "s[1-2]", 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "s1 s2");
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H h1:2,h2 app"), "h1 h2", "the line is narrower");
+    cr_assert_str_eq(nodes_of(write_nodes("f1\n"), "mpirun.openmpi -H h1:2,h2 app"), "f1");
+    clear_allocation();
+}
+
+Test(nodes, this_host_is_the_first)
+{
+    char text[512];
+    clear_allocation();
+    snprintf(text, sizeof text, "a\nb\n%s\nc\n", nodes_here());
+    const char *found = nodes_of(write_nodes(text), "app");
+    cr_assert(!strncmp(found, nodes_here(), strlen(nodes_here())), "%s", found);
+    cr_assert_str_eq(found + strlen(nodes_here()), " a b c");
+}
+
+Test(nodes, refused)
+{
+    int before = dup(STDERR_FILENO);
+    close(STDERR_FILENO);
+    clear_allocation();
+    cr_assert_str_eq(nodes_of(place_path("missing"), "app"), "refused");
+    cr_assert_str_eq(nodes_of(write_nodes("# none\n"), "app"), "refused");
+    cr_assert_str_eq(nodes_of(write_nodes("n[0-4096]\n"), "app"), "refused");
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H +n0 app"), "refused");
+    dup2(before, STDERR_FILENO);
+    close(before);
+}
+
+Test(nodes, one_host_by_two_names)
+{
+    cr_assert(nodes_is_same("a", "a.example.org"));
+    cr_assert(nodes_is_same("a.x", "a.y"));
+    cr_assert_not(nodes_is_same("a", "ab"));
+    cr_assert_not(nodes_is_same("a1.x", "a.x"));
+    cr_assert(nodes_is_here("localhost"));
+}
+
+/* Words, ranks, captures. */
+
+Test(words, are_quoted_for_a_shell)
+{
+    struct words words;
+    words_init(&words);
+    static const char *const some[] = {"plain-1", "", "a b", "it's", "$HOME", "x=/y:z,@%"};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        words_add(&words, some[i]);
+    char *text = words_quoted(&words);
+    cr_assert_str_eq(text, "plain-1 '' 'a b' 'it'\\''s' '$HOME' x=/y:z,@%");
+    free(text);
+    for (int i = 0; i < 1000; i++)
+        words_format(&words, "%d", i);
+    cr_assert_eq(words.count, 1006);
+    cr_assert_str_eq(words.at[1005], "999");
+    cr_assert_null(words.at[1006]);
+    words_finish(&words);
+}
+
+Test(rank, is_what_the_launcher_says)
+{
+    cr_assert_eq(rank_number((char *[]){"A=1", NULL}), -1);
+    cr_assert_eq(rank_number((char *[]){"SLURM_PROCID=0", "PMI_RANK=5", NULL}), 5);
+    cr_assert_eq(rank_number((char *[]){"SLURM_PROCID=3", NULL}), 3);
+    cr_assert_eq(rank_number((char *[]){"PMI_RANK=5", "PMIX_RANK=6", "OMPI_COMM_WORLD_RANK=7", NULL}), 7);
+    cr_assert_eq(rank_number((char *[]){"FLUX_TASK_RANK=8", "SLURM_PROCID=0", NULL}), 8);
+    cr_assert_eq(rank_number((char *[]){"PMI_RANK=x", "SLURM_PROCID=-2", NULL}), -1);
+}
+
+Test(capture, what_a_command_says)
+{
+    char text[8];
+    cr_assert_eq(capture((char *[]){"sh", "-c", "echo 0123456789; exit 3", NULL}, text, sizeof text), 3);
+    cr_assert_str_eq(text, "0123456");
+    cr_assert_eq(capture((char *[]){"sh", "-c", "kill -9 $$", NULL}, text, sizeof text), 137);
+    cr_assert_eq(capture((char *[]){"/nowhere/at/all", NULL}, text, sizeof text), 127);
+    cr_assert_str_empty(text);
+}

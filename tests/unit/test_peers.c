@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Items between daemons, over the loopback: each once, in order, and to nobody without the key. */
+
+#include "peer/peers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "peer/fabric.h"
+#include "place.h"
+
+#define ENDS 3
+#define PATIENCE (30 * CLOCK_SECOND)
+
+static struct peers *ends[ENDS];
+static struct frame_self selves[ENDS];
+
+static void ring(void *context)
+{
+}
+
+static void open_end(int i)
+{
+    selves[i] = (struct frame_self){
+        .session = 7, .epoch = 1, .instance = 100 + (uint64_t)i, .member = (uint16_t)(i + 1)};
+    memset(selves[i].key, 'k', sizeof selves[i].key);
+    cr_assert_eq(peers_create(&ends[i]), 0);
+    cr_assert_not(peers_is_open(ends[i]));
+    cr_assert_eq(peers_open(ends[i], "tcp:127.0.0.1", ring, NULL), 0);
+    peers_set_self(ends[i], &selves[i]);
+}
+
+static void introduce(int who, int to)
+{
+    uint8_t address[FABRIC_ADDRESS_MAX];
+    size_t size = sizeof address;
+    cr_assert_eq(peers_address(ends[who], address, &size), 0);
+    cr_assert_eq(peers_add(ends[to], selves[who].member, selves[who].instance, address, size), 0);
+}
+
+static void begin(void)
+{
+    for (int i = 0; i < ENDS; i++)
+        open_end(i);
+    introduce(0, 1);
+    introduce(1, 0);
+}
+
+static void end(void)
+{
+    for (int i = 0; i < ENDS; i++)
+        peers_destroy(ends[i]);
+}
+
+TestSuite(peers, .init = begin, .fini = end, .timeout = 120);
+
+/* Item N is as long as this and holds N over and over. */
+static uint32_t size_of(uint32_t number)
+{
+    return number * 2654435761u >> 20;
+}
+
+static void put(int from, uint16_t to, uint32_t number)
+{
+    static uint8_t bytes[4096];
+    memset(bytes, (int)number, sizeof bytes);
+    const struct frame_item item = {
+        .kind = 3, .flags = 4, .lane = number, .client = 5, .bytes = bytes, .size = size_of(number)};
+    cr_assert_eq(peers_put(ends[from], to, &item), 0);
+}
+
+static void assert_item(const struct frame_item *item, uint32_t number)
+{
+    cr_assert_eq(item->lane, number, "%u, not %u", item->lane, number);
+    cr_assert(item->kind == 3 && item->flags == 4 && item->client == 5 && item->size == size_of(number));
+    for (uint32_t i = 0; i < item->size; i++)
+        cr_assert_eq(item->bytes[i], (uint8_t)number, "byte %u of %u", i, number);
+}
+
+/* Takes items at one end, while both flush, until it had `count` of them or nothing came for so long. */
+static uint32_t take(int at, uint32_t first, uint32_t count, uint64_t patience)
+{
+    struct frame_item item;
+    uint16_t member;
+    uint32_t taken = 0;
+    for (uint64_t until = clock_monotonic() + patience; taken < count && clock_monotonic() < until;) {
+        for (int got; taken < count && (got = peers_next(ends[at], &member, &item)) != 0;) {
+            cr_assert_eq(got, 1);
+            assert_item(&item, first + taken++);
+        }
+        for (int i = 0; i < ENDS; i++)
+            peers_flush(ends[i]);
+        for (int i = 0; i < ENDS; i++)
+            if (i != at)
+                peers_next(ends[i], &member, &item);
+        usleep(200);
+    }
+    return taken;
+}
+
+Test(peers, items_come_once_and_in_order)
+{
+    for (uint32_t round = 0; round < 10; round++) {
+        for (uint32_t i = 0; i < 300; i++)
+            put(0, 2, round * 300 + i);
+        cr_assert_eq(take(1, round * 300, 300, PATIENCE), 300, "round %u", round);
+    }
+    cr_assert_lt(peers_counts(ends[0])->frames_sent, 400, "many share a frame");
+    cr_assert_eq(peers_counts(ends[1])->dropped, 0);
+}
+
+Test(peers, what_is_acknowledged_is_forgotten)
+{
+    struct frame_item item;
+    uint16_t member;
+    put(0, 2, 1);
+    cr_assert_eq(take(1, 1, 1, PATIENCE), 1);
+    for (uint64_t until = clock_monotonic() + PATIENCE; peers_wait(ends[0]) && clock_monotonic() < until;) {
+        peers_flush(ends[1]);
+        cr_assert_eq(peers_next(ends[0], &member, &item), 0);
+        peers_flush(ends[0]);
+        usleep(1000);
+    }
+    cr_assert_not(peers_wait(ends[0]), "it is told within a second");
+    cr_assert_not(peers_wait(ends[1]));
+}
+
+Test(peers, who_is_no_member_is_not_reached)
+{
+    const struct frame_item item = {.kind = 1};
+    cr_assert_eq(peers_put(ends[0], 3, &item), -EHOSTUNREACH);
+    cr_assert(peers_knows(ends[0], 2) && !peers_knows(ends[0], 3));
+    peers_remove(ends[0], 2);
+    cr_assert_eq(peers_put(ends[0], 2, &item), -EHOSTUNREACH);
+    peers_remove(ends[0], 2);
+}
+
+/* A stranger knows the address and all numbers, but not the key. */
+Test(peers, without_the_key_nothing_is_said)
+{
+    struct frame_item item;
+    uint16_t member;
+    selves[2].member = 1;
+    selves[2].instance = selves[0].instance;
+    memset(selves[2].key, 'x', sizeof selves[2].key);
+    peers_set_self(ends[2], &selves[2]);
+    introduce(1, 2);
+    put(2, 2, 1);
+    for (uint64_t until = clock_monotonic() + PATIENCE;
+         peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until; usleep(1000)) {
+        peers_flush(ends[2]);
+        cr_assert_eq(peers_next(ends[1], &member, &item), 0);
+    }
+    cr_assert_geq(peers_counts(ends[1])->dropped, 1);
+    put(0, 2, 2);
+    cr_assert_eq(take(1, 2, 1, PATIENCE), 1, "and others are heard as before");
+}
+
+/* Of an unknown member, or a newer epoch, the session knows more: it is looked at, then the frame is taken.
+ */
+Test(peers, the_session_is_looked_at_when_somebody_is_ahead)
+{
+    struct frame_item item;
+    uint16_t member;
+    int got = 0;
+    selves[0].epoch = 2;
+    peers_set_self(ends[0], &selves[0]);
+    put(0, 2, 1);
+    for (uint64_t until = clock_monotonic() + PATIENCE; got == 0 && clock_monotonic() < until; usleep(1000)) {
+        peers_flush(ends[0]);
+        got = peers_next(ends[1], &member, &item);
+    }
+    cr_assert_eq(got, PEERS_NEWER);
+    selves[1].epoch = 2;
+    peers_set_self(ends[1], &selves[1]);
+    cr_assert_eq(take(1, 1, 1, PATIENCE), 1);
+}
+
+/* What was refused because its sender was behind goes out again once that knows the epoch. */
+Test(peers, an_older_epoch_is_refused_and_nothing_is_lost)
+{
+    struct frame_item item;
+    uint16_t member;
+    selves[1].epoch = 2;
+    peers_set_self(ends[1], &selves[1]);
+    put(0, 2, 1);
+    put(0, 2, 2);
+    for (uint64_t until = clock_monotonic() + PATIENCE;
+         peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until; usleep(1000)) {
+        peers_flush(ends[0]);
+        cr_assert_eq(peers_next(ends[1], &member, &item), 0);
+    }
+    selves[0].epoch = 2;
+    peers_set_self(ends[0], &selves[0]);
+    cr_assert_eq(take(1, 1, 2, PATIENCE), 2);
+}

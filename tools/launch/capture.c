@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verb.h"
+
+static void become(char *const words[], int out)
+{
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(none, STDIN_FILENO);
+    dup2(none, STDERR_FILENO);
+    dup2(out, STDOUT_FILENO);
+    execvp(words[0], words);
+    _exit(127);
+}
+
+/* To the end of it, so that nobody writes into a closed pipe. */
+static void read_all(int from, char *to, size_t size)
+{
+    char rest[4096];
+    size_t length = 0;
+    for (ssize_t more = 1; more > 0 || (more < 0 && errno == EINTR);) {
+        bool room = length + 1 < size;
+        more = read(from, room ? to + length : rest, room ? size - 1 - length : sizeof rest);
+        if (more > 0 && room)
+            length += (size_t)more;
+    }
+    to[length] = '\0';
+}
+
+int capture(char *const words[], char *to, size_t size)
+{
+    int ends[2], status = 0;
+    to[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    fflush(NULL);
+    pid_t child = fork();
+    int error = child < 0 ? -errno : 0;
+    if (child == 0)
+        become(words, ends[1]);
+    close(ends[1]);
+    if (child > 0)
+        read_all(ends[0], to, size);
+    close(ends[0]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (error < 0)
+        return error;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch.h"
+#include "verb.h"
+
+/* With a terminal the job stays in its foreground. Else it is a group of its own: what a batch system sends
+ * to ours comes to it once, from us. */
+static void become(const struct job *job, const struct watch *watch, bool apart)
+{
+    if (apart)
+        setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_SETMASK, &watch->before, NULL);
+    if (job->preload)
+        setenv("LD_PRELOAD", job->preload, 1);
+    _exit(launch_command((char **)job->words));
+}
+
+static void pass_on(pid_t job, bool apart, const struct watch *watch, int signal)
+{
+    if (apart)
+        kill(-job, signal);
+    else if (!watch->by_terminal)
+        kill(job, signal);
+}
+
+static int wait_for(pid_t job, struct crew *crew, struct watch *watch, bool apart, struct job_end *end)
+{
+    int status = 0;
+    while (waitpid(job, &status, WNOHANG) == 0) {
+        int signal = crew_wait(crew, watch, -1);
+        if (signal == 0)
+            continue;
+        end->killed = end->signal > 0;
+        pass_on(job, apart, watch, end->killed ? SIGKILL : signal);
+        if (!end->killed)
+            end->signal = signal;
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+struct job_end job_run(const struct job *job, struct crew *crew, struct watch *watch)
+{
+    struct job_end end = {0};
+    bool apart = !isatty(STDIN_FILENO);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        become(job, watch, apart);
+    if (child < 0) {
+        complain("no process can be made (%s): end some and run this again", strerror(errno));
+        end.status = STATUS_FAILED;
+        return end;
+    }
+    if (apart)
+        setpgid(child, child);
+    end.status = wait_for(child, crew, watch, apart, &end);
+    return end;
+}

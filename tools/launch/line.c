@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/line.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "launch/line_options.h"
+
+#define PRELOAD "LD_PRELOAD"
+
+enum line_kind line_kind(char *const words[])
+{
+    static const struct {
+        const char *name;
+        enum line_kind kind;
+    } names[] = {{"srun", LINE_SRUN},
+                 {"mpirun", LINE_UNTOLD},
+                 {"mpiexec", LINE_UNTOLD},
+                 {"mpirun.openmpi", LINE_OPENMPI},
+                 {"mpiexec.openmpi", LINE_OPENMPI},
+                 {"orterun", LINE_OPENMPI},
+                 {"prterun", LINE_OPENMPI},
+                 {"mpirun.mpich", LINE_HYDRA},
+                 {"mpiexec.mpich", LINE_HYDRA},
+                 {"mpiexec.hydra", LINE_HYDRA}};
+    const char *slash = strrchr(words[0], '/'), *name = slash ? slash + 1 : words[0];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i].name))
+            return names[i].kind;
+    return !strcmp(name, "flux") && words[1] && !strcmp(words[1], "run") ? LINE_FLUX : LINE_PLAIN;
+}
+
+enum line_kind line_kind_of_version(const char *version)
+{
+    static const char *const openmpi[] = {"Open MPI", "OpenRTE", "PRRTE", "prterun"};
+    static const char *const hydra[] = {"HYDRA", "Intel(R) MPI", "MPICH", "MVAPICH"};
+    for (size_t i = 0; i < sizeof openmpi / sizeof *openmpi; i++)
+        if (strstr(version, openmpi[i]))
+            return LINE_OPENMPI;
+    for (size_t i = 0; i < sizeof hydra / sizeof *hydra; i++)
+        if (strstr(version, hydra[i]))
+            return LINE_HYDRA;
+    return LINE_UNTOLD;
+}
+
+/* One option of the line, as it stands there. */
+struct option {
+    const struct line_option *kind; /* NULL: unknown */
+    const char *value;              /* in the same word; NULL */
+    size_t words;                   /* with those that it takes */
+};
+
+static const struct line_option *find(const struct line_option *kinds, const char *name, size_t length)
+{
+    for (; kinds->name; kinds++)
+        if (strlen(kinds->name) == length && !memcmp(kinds->name, name, length))
+            return kinds;
+    return NULL;
+}
+
+static size_t words_taken(const struct line *line, size_t at, const struct option *option)
+{
+    size_t takes = option->kind->takes, rest = line->count - at - 1;
+    const char *next = rest > 0 ? line->words[at + 1] : "";
+    if (option->value)
+        takes = 0;
+    else if (option->kind->what & LINE_VARIABLE && takes == 2 && strchr(next, '='))
+        takes = 1; /* -genv NAME=VALUE */
+    return 1 + (takes < rest ? takes : rest);
+}
+
+static struct option option_at(const struct line *line, size_t at)
+{
+    const char *word = line->words[at], *name = word + 1 + (word[1] == '-');
+    bool is_letter = line_launchers[line->kind].letters && word[1] != '-';
+    const char *equals = is_letter ? NULL : strchr(name, '=');
+    size_t length = is_letter ? 1 : equals ? (size_t)(equals - name) : strlen(name);
+    struct option option = {.kind = find(line_launchers[line->kind].options, name, length), .words = 1};
+    if (equals)
+        option.value = equals + 1;
+    else if (is_letter && option.kind && option.kind->takes && name[1])
+        option.value = name + 1;
+    if (option.kind)
+        option.words = words_taken(line, at, &option);
+    return option;
+}
+
+static const char *value_of(const struct line *line, size_t at, const struct option *option)
+{
+    if (option->value)
+        return option->value;
+    return option->words > 1 ? line->words[at + 1] : "";
+}
+
+static bool is_named(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    return !strncmp(text, name, length) &&
+           (text[length] == '\0' || text[length] == '=' || text[length] == ',');
+}
+
+static void take_preload(struct line *line, const char *value, size_t length)
+{
+    line->preload = value;
+    line->preload_length = length;
+}
+
+static void see_variable(struct line *line, size_t at, const struct option *option)
+{
+    const char *value = value_of(line, at, option);
+    if (!is_named(value, PRELOAD))
+        return;
+    if (value[sizeof PRELOAD - 1] == '=')
+        take_preload(line, value + sizeof PRELOAD, strlen(value + sizeof PRELOAD));
+    else if (option->words > 2)
+        take_preload(line, line->words[at + 2], strlen(line->words[at + 2]));
+}
+
+static void see_export(struct line *line, const char *list)
+{
+    for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)
+        if (is_named(list, PRELOAD) && list[sizeof PRELOAD - 1] == '=')
+            take_preload(line, list + sizeof PRELOAD, strcspn(list + sizeof PRELOAD, ","));
+}
+
+static int see(struct line *line, size_t at, const struct option *option)
+{
+    unsigned what = option->kind ? option->kind->what : 0;
+    if (what & LINE_HOSTS)
+        line->hosts = value_of(line, at, option);
+    if (what & LINE_HOST_FILE)
+        line->file = value_of(line, at, option);
+    if (what & LINE_VARIABLE)
+        see_variable(line, at, option);
+    if (what & LINE_EXPORT)
+        see_export(line, value_of(line, at, option));
+    if (what & LINE_PROGRAMS)
+        line->file = line->words[at];
+    return what & LINE_PROGRAMS ? -EOPNOTSUPP : 0;
+}
+
+/* The word behind an unknown option is its own if it is no program, and if there is another for that. */
+static bool takes_next(const struct line *line, size_t at, const struct option *option,
+                       bool (*is_program)(const char *))
+{
+    return !option->kind && !option->value && at + 2 < line->count && line->words[at + 1][0] != '-' &&
+           !is_program(line->words[at + 1]);
+}
+
+static int parse_part(struct line *line, size_t begin, bool (*is_program)(const char *))
+{
+    struct line_part *part = &line->part[line->parts];
+    size_t at = begin;
+    while (at < line->count && line->words[at][0] == '-' && strcmp(line->words[at], "--")) {
+        struct option option = option_at(line, at);
+        int error = see(line, at, &option);
+        if (error < 0)
+            return error;
+        at += option.words + takes_next(line, at, &option, is_program);
+    }
+    if (at < line->count && !strcmp(line->words[at], "--"))
+        at++;
+    *part = (struct line_part){.begin = begin, .program = at, .end = at};
+    while (part->end < line->count &&
+           !(line_launchers[line->kind].parts && !strcmp(line->words[part->end], ":")))
+        part->end++;
+    return part->end > part->program ? 0 : -ENOEXEC;
+}
+
+int line_parse(struct line *line, enum line_kind kind, char *const words[], bool (*is_program)(const char *))
+{
+    *line = (struct line){.kind = kind, .words = words};
+    while (words[line->count])
+        line->count++;
+    if (kind == LINE_PLAIN) {
+        line->part[0] = (struct line_part){.end = line->count};
+        line->parts = 1;
+        return line->count > 0 ? 0 : -ENOEXEC;
+    }
+    for (size_t at = line_launchers[kind].first;; at = line->part[line->parts - 1].end + 1) {
+        if (line->parts == LINE_PARTS_MAX)
+            return -E2BIG;
+        int error = parse_part(line, at, is_program);
+        if (error < 0)
+            return error;
+        if (line->part[line->parts++].end == line->count)
+            return 0;
+    }
+}
+
+/* How each launcher is told of a variable. */
+static void add_variable(enum line_kind kind, const struct line_variable *variable, struct words *to)
+{
+    bool is_preload = !strcmp(variable->name, PRELOAD);
+    switch (kind) {
+    case LINE_OPENMPI:
+        words_add(to, "-x");
+        if (is_preload)
+            words_format(to, "%s=%s", variable->name, variable->value);
+        else
+            words_add(to, variable->name);
+        break;
+    case LINE_HYDRA:
+        words_add(to, "-genv");
+        words_add(to, variable->name);
+        words_add(to, variable->value);
+        break;
+    case LINE_FLUX:
+        words_format(to, "--env=%s=%s", variable->name, variable->value);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The user's list without LD_PRELOAD and without NONE, or else ALL. */
+static void format_list(const char *list, char *to)
+{
+    char *at = to;
+    for (const char *item = list; *item;) {
+        size_t length = strcspn(item, ",");
+        bool is_none = (length == 4 && !memcmp(item, "NONE", 4)) || (length == 3 && !memcmp(item, "NIL", 3));
+        if (length > 0 && !is_none && !is_named(item, PRELOAD)) {
+            at = mempcpy(at, item, length);
+            *at++ = ',';
+        }
+        item += length + (item[length] != '\0');
+    }
+    *at = '\0';
+}
+
+#define EXPORT_MAX 32768
+
+static void add_export(const char *list, const struct line_variable *variables, size_t count,
+                       struct words *to)
+{
+    static char text[EXPORT_MAX];
+    size_t length;
+    if (strlen(list) + 1 >= sizeof text / 2) {
+        to->full = true;
+        return;
+    }
+    format_list(list, text);
+    for (size_t i = 0; i < count; i++) {
+        bool is_preload = !strcmp(variables[i].name, PRELOAD);
+        length = strlen(text);
+        int more = snprintf(text + length, sizeof text - length, "%s%s%s,", variables[i].name,
+                            is_preload ? "=" : "", is_preload ? variables[i].value : "");
+        to->full |= more < 0 || (size_t)more >= sizeof text - length;
+    }
+    length = strlen(text);
+    words_format(to, "--export=%.*s", (int)(length - (length > 0)), text);
+}
+
+/* Is this option replaced by ours? */
+static bool is_ours(const struct line *line, size_t at, const struct option *option)
+{
+    unsigned what = option->kind ? option->kind->what : 0;
+    return what & LINE_EXPORT || (what & LINE_VARIABLE && is_named(value_of(line, at, option), PRELOAD));
+}
+
+static const char *export_of(const struct line *line, const struct line_part *part)
+{
+    const char *list = "ALL";
+    for (size_t at = part->begin; at < part->program;) {
+        if (line->words[at][0] != '-') {
+            at++;
+            continue;
+        }
+        struct option option = option_at(line, at);
+        if (option.kind && option.kind->what & LINE_EXPORT)
+            list = value_of(line, at, &option);
+        at += option.words;
+    }
+    return list;
+}
+
+static void add_options(const struct line *line, const struct line_part *part, struct words *to)
+{
+    for (size_t at = part->begin, next; at < part->program; at = next) {
+        struct option option = {.words = 1};
+        if (line->words[at][0] == '-')
+            option = option_at(line, at);
+        next = at + option.words;
+        for (size_t i = at; i < next && !is_ours(line, at, &option); i++)
+            words_add(to, line->words[i]);
+    }
+}
+
+void line_compose(const struct line *line, const struct words *wrapper, const struct line_variable *variables,
+                  size_t count, struct words *to)
+{
+    for (size_t i = 0; i < line_launchers[line->kind].first; i++)
+        words_add(to, line->words[i]);
+    for (size_t p = 0; p < line->parts; p++) {
+        const struct line_part *part = &line->part[p];
+        if (line->kind == LINE_SRUN)
+            add_export(export_of(line, part), variables, count, to);
+        for (size_t i = 0; i < count && (p == 0 || line_launchers[line->kind].each); i++)
+            add_variable(line->kind, &variables[i], to);
+        add_options(line, part, to);
+        words_add_all(to, wrapper);
+        for (size_t i = part->program; i < part->end + (p + 1 < line->parts); i++)
+            words_add(to, line->words[i]);
+    }
+}
+
+void line_carry(const struct line *line, struct words *to)
+{
+    const struct line_part *part = &line->part[0];
+    for (size_t at = part->begin, next; at < part->program; at = next) {
+        struct option option = {.words = 1};
+        if (line->words[at][0] == '-')
+            option = option_at(line, at);
+        next = at + option.words;
+        for (size_t i = at; i < next && option.kind && option.kind->what & LINE_CARRY; i++)
+            words_add(to, line->words[i]);
+    }
+}

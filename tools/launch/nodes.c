@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/capture.h"
+#include "launch/hostlist.h"
+#include "verb.h"
+
+#define TEXT_MAX (4 << 20)
+
+void nodes_init(struct nodes *nodes)
+{
+    nodes->count = 0;
+    nodes->source = "";
+}
+
+void nodes_finish(struct nodes *nodes)
+{
+    while (nodes->count > 0)
+        free(nodes->names[--nodes->count]);
+}
+
+bool nodes_is_same(const char *one, const char *other)
+{
+    size_t length = strcspn(one, ".");
+    return length == strcspn(other, ".") && !strncmp(one, other, length);
+}
+
+const char *nodes_here(void)
+{
+    static char host[256];
+    gethostname(host, sizeof host - 1);
+    return host;
+}
+
+bool nodes_is_here(const char *name)
+{
+    return !strcmp(name, "localhost") || nodes_is_same(name, nodes_here());
+}
+
+/* Files of nodes name one as often as it has processors, mostly one time after the other. */
+static bool is_known(const struct nodes *nodes, const char *name)
+{
+    for (size_t i = nodes->count; i-- > 0;)
+        if (!strcmp(nodes->names[i], name))
+            return true;
+    return false;
+}
+
+static int add(void *context, const char *name)
+{
+    struct nodes *nodes = context;
+    if (is_known(nodes, name))
+        return 0;
+    if (nodes->count == NODES_MAX)
+        return -E2BIG;
+    nodes->names[nodes->count] = strdup(name);
+    if (!nodes->names[nodes->count])
+        return -ENOMEM;
+    nodes->count++;
+    return 0;
+}
+
+static int complain_list(const char *source, const char *text, int error)
+{
+    if (error == -E2BIG)
+        complain("%s names more than %d nodes: use fewer", source, NODES_MAX);
+    else if (error == -EBADMSG)
+        complain("%s is no list of nodes: '%.60s': name them in a file with --hosts", source, text);
+    else
+        complain("the nodes cannot be had from %s: %s", source, strerror(-error));
+    return -1;
+}
+
+static int take_list(struct nodes *nodes, const char *source, const char *text)
+{
+    nodes->source = source;
+    int error = hostlist_expand(text, strlen(text), add, nodes);
+    return error < 0 ? complain_list(source, text, error) : 0;
+}
+
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char *text = file ? malloc(TEXT_MAX + 1) : NULL;
+    if (text) {
+        size_t length = fread(text, 1, TEXT_MAX, file);
+        text[length] = '\0';
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static int take_file(struct nodes *nodes, const char *source, const char *path)
+{
+    char *text = read_file(path);
+    if (!text) {
+        complain("%s, a file of nodes, cannot be read (%s): check its path", path, strerror(errno));
+        return -1;
+    }
+    nodes->source = source;
+    int error = hostlist_lines(text, strlen(text), add, nodes);
+    if (error < 0)
+        complain_list(path, text, error);
+    free(text);
+    return error < 0 ? -1 : 0;
+}
+
+/* What we cannot read ourselves (there are clusters whose names count in base 36), Slurm can. */
+static int ask_scontrol(struct nodes *nodes, const char *list)
+{
+    char *const words[] = {"scontrol", "show", "hostnames", (char *)list, NULL};
+    char *text = malloc(TEXT_MAX);
+    int status = text ? capture(words, text, TEXT_MAX) : -ENOMEM;
+    int answer = status == 0 ? take_list(nodes, "scontrol show hostnames", text)
+                             : complain_list("SLURM_JOB_NODELIST", list, -EBADMSG);
+    free(text);
+    return answer;
+}
+
+static int from_slurm(struct nodes *nodes, const char *list)
+{
+    nodes->source = "SLURM_JOB_NODELIST";
+    int error = hostlist_expand(list, strlen(list), add, nodes);
+    if (error != -EBADMSG)
+        return error < 0 ? complain_list(nodes->source, list, error) : 0;
+    nodes_finish(nodes);
+    return ask_scontrol(nodes, list);
+}
+
+static int from_pbs(struct nodes *nodes, const char *path)
+{
+    return take_file(nodes, "PBS_NODEFILE", path);
+}
+
+static int from_lsf_file(struct nodes *nodes, const char *path)
+{
+    return take_file(nodes, "LSB_DJOB_HOSTFILE", path);
+}
+
+static int from_lsf(struct nodes *nodes, const char *list)
+{
+    return take_list(nodes, "LSB_HOSTS", list);
+}
+
+static int from_flux(struct nodes *nodes, const char *uri)
+{
+    char *const words[] = {"flux", "getattr", "hostlist", NULL};
+    char *text = malloc(TEXT_MAX);
+    int status = text ? capture(words, text, TEXT_MAX) : -ENOMEM;
+    int answer = -1;
+    if (status == 0)
+        answer = take_list(nodes, "flux getattr hostlist", text);
+    else
+        complain("FLUX_URI is set, but `flux getattr hostlist` fails: name the nodes in a file with --hosts");
+    free(text);
+    return answer;
+}
+
+static const struct {
+    const char *variable;
+    int (*take)(struct nodes *, const char *value);
+} allocations[] = {{"SLURM_JOB_NODELIST", from_slurm},
+                   {"PBS_NODEFILE", from_pbs},
+                   {"LSB_DJOB_HOSTFILE", from_lsf_file},
+                   {"LSB_HOSTS", from_lsf},
+                   {"FLUX_URI", from_flux}};
+
+static int from_allocation(struct nodes *nodes)
+{
+    for (size_t i = 0; i < sizeof allocations / sizeof *allocations; i++) {
+        const char *value = getenv(allocations[i].variable);
+        if (value && *value)
+            return allocations[i].take(nodes, value);
+    }
+    return 0;
+}
+
+/* This host's first: the others are then in one piece. */
+static void put_here_first(struct nodes *nodes)
+{
+    size_t here = 0;
+    for (size_t i = 0; i < nodes->count; i++)
+        if (nodes_is_here(nodes->names[i])) {
+            char *name = nodes->names[i];
+            memmove(nodes->names + here + 1, nodes->names + here, (i - here) * sizeof *nodes->names);
+            nodes->names[here++] = name;
+        }
+}
+
+int nodes_find(struct nodes *nodes, const char *file, const struct line *line)
+{
+    int error;
+    if (file)
+        error = take_file(nodes, "--hosts", file);
+    else if (line->hosts)
+        error = take_list(nodes, "the launch line", line->hosts);
+    else if (line->file)
+        error = take_file(nodes, "the launch line's file", line->file);
+    else
+        error = from_allocation(nodes);
+    put_here_first(nodes);
+    if (error < 0 || nodes->count > 0)
+        return error;
+    if (*nodes->source) {
+        complain("%s names no node: name them in a file with --hosts", nodes->source);
+        return -1;
+    }
+    return take_list(nodes, "this host, since there is no allocation", nodes_here());
+}
+
+int nodes_pretend(struct nodes *nodes, size_t count)
+{
+    char name[32];
+    nodes->source = "--fake-nodes";
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, NODES_FAKE, i);
+        int error = add(nodes, name);
+        if (error < 0)
+            return complain_list(nodes->source, name, error);
+    }
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What is to be run, from what was asked for: the nodes, a keeper's command for each, the job's own. */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launch/crew.h"
+#include "launch/line.h"
+#include "launch/nodes.h"
+#include "launch/words.h"
+#include "roots.h"
+
+struct launch {
+    struct roots roots;
+    const char *placement, *leaf_full, *hosts;
+    uint64_t fakes;
+    bool keep, dry_run;
+    char own[PATH_MAX]; /* this program */
+    struct line line;
+    struct nodes nodes;
+    struct words keeper, job;
+    char *preload; /* LD_PRELOAD of the ranks */
+    struct crew crew;
+};
+
+/* Takes the launch line apart. 0, or -1 after a complaint. */
+int plan_line(struct launch *, char **words);
+/* All the rest; also sets SHUNT_ROOT, and takes SHUNT_NODE and the shim out of this environment. 0, or -1
+ * after a complaint. */
+int plan_make(struct launch *);
+/* As a shell would be told. */
+void plan_print(const struct launch *);
+void plan_finish(struct launch *);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/rank.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "config/config.h"
+#include "daemon.h"
+#include "launch.h"
+#include "launch/nodes.h"
+
+const struct choice rank_choices[] = {
+    {'n', "fake-nodes", "N", "ranks are spread over so many pretended nodes"},
+    {0},
+};
+
+/* Slurm's last: a batch script has that, too, and mpirun's ranks inherit it. */
+static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
+                                        "SLURM_PROCID"};
+
+long rank_number(char *const environment[])
+{
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = config_value(environment, variables[i], NULL);
+        char *end;
+        long number = value ? strtol(value, &end, 10) : -1;
+        if (value && *end == '\0' && number >= 0)
+            return number;
+    }
+    return -1;
+}
+
+static const char *rank_words(void)
+{
+    static char words[64];
+    long number = rank_number(environ);
+    snprintf(words, sizeof words, "rank %ld", number);
+    return number < 0 ? "a process" : words;
+}
+
+static int node_of_rank(struct daemon_options *options, uint64_t fakes)
+{
+    char name[32];
+    long number = rank_number(environ);
+    if (fakes == 0)
+        return daemon_node(options, NULL);
+    snprintf(name, sizeof name, NODES_FAKE, number < 0 ? (size_t)0 : (size_t)number % fakes);
+    return daemon_node(options, name);
+}
+
+/* The shim has read its settings before main: once they are right, this program is begun again. */
+static int settle_node(uint64_t fakes, char **argv)
+{
+    struct daemon_options options;
+    if (node_of_rank(&options, fakes) < 0)
+        return -1;
+    const char *known = getenv("SHUNT_NODE");
+    if (known && !strcmp(known, options.node))
+        return 0;
+    if (setenv("SHUNT_NODE", options.node, 1) == 0)
+        SYS3(SYS_execve, "/proc/self/exe", argv, environ);
+    complain("/proc/self/exe cannot be executed: mount /proc");
+    return -1;
+}
+
+static bool is_served(const char *root)
+{
+    struct stat stat;
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/.shunt", root);
+    if (lstat(path, &stat) < 0 && errno == ENOENT)
+        return true;
+    complain("%s on %s cannot use %s: the daemon of node %s does not answer there", rank_words(),
+             nodes_here(), root, getenv("SHUNT_NODE"));
+    return false;
+}
+
+static bool prove(void)
+{
+    struct roots roots;
+    roots_init(&roots);
+    if (!launch_shim_is_loaded()) {
+        complain(
+            "%s on %s would run without shunt, since " LAUNCH_PRELOAD_NAME
+            " is not loaded into it: check that the launcher passes LD_PRELOAD on (it is '%s'), and `ldd` "
+            "the library there",
+            rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
+        return false;
+    }
+    bool served = roots_default(&roots) == 0;
+    for (size_t i = 0; served && i < roots.count; i++)
+        served = is_served(roots.paths[i]);
+    roots_finish(&roots);
+    return served;
+}
+
+int rank_run(const struct verb *verb, int argc, char **argv)
+{
+    uint64_t fakes = 0;
+    int option;
+    while ((option = verb_option(verb, argc, argv)) >= 0)
+        if (config_number_parse(optarg, NODES_MAX, &fakes) < 0)
+            return complain_usage(verb, "'%s' is no number of nodes", optarg);
+    if (option != VERB_END)
+        return verb_status(option);
+    if (optind == argc)
+        return complain_usage(verb, "give a command");
+    if (settle_node(fakes, argv - 1) < 0 || !prove())
+        return RANK_NOT_PROVED;
+    return launch_command(argv + optind);
+}

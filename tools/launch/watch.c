@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/watch.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "verb.h"
+
+int watch_init(struct watch *watch)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_BLOCK, &set, &watch->before);
+    watch->by_terminal = false;
+    watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (watch->fd >= 0)
+        return 0;
+    complain("signals cannot be waited for: %s", strerror(errno));
+    sigprocmask(SIG_SETMASK, &watch->before, NULL);
+    return -1;
+}
+
+void watch_finish(struct watch *watch)
+{
+    close(watch->fd);
+    sigprocmask(SIG_SETMASK, &watch->before, NULL);
+}
+
+static int take_signal(struct watch *watch)
+{
+    struct signalfd_siginfo info;
+    while (read(watch->fd, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD) {
+            watch->by_terminal = info.ssi_code == SI_KERNEL;
+            return (int)info.ssi_signo;
+        }
+    return 0;
+}
+
+int watch_wait(struct watch *watch, struct pollfd *others, size_t count, int milliseconds)
+{
+    struct pollfd all[WATCH_MAX + 1] = {{.fd = watch->fd, .events = POLLIN}};
+    for (size_t i = 0; i < count; i++)
+        all[i + 1] = others[i];
+    int ready = poll(all, count + 1, milliseconds);
+    for (size_t i = 0; i < count; i++)
+        others[i].revents = ready > 0 ? all[i + 1].revents : 0;
+    return take_signal(watch);
+}
