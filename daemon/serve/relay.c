@@ -199,6 +199,12 @@ static int settle_member(struct shuntd *shuntd, uint16_t member)
     int code = 0;
     for (uint64_t client; code == 0 && (client = listen_far_any(shuntd->listen, member)) != 0;)
         code = settle_client(shuntd, client);
+    return code;
+}
+
+static int take_leave(struct shuntd *shuntd, uint16_t member)
+{
+    int code = settle_member(shuntd, member);
     return code == 0 ? say(shuntd, member, RELAY_BYE) : code;
 }
 
@@ -225,7 +231,7 @@ static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_
     case RELAY_HELLO:
         return say(shuntd, member, RELAY_WELCOME);
     case RELAY_LEAVE:
-        return settle_member(shuntd, member);
+        return take_leave(shuntd, member);
     case RELAY_ANSWER:
         return from_home ? take_answer(shuntd, item) : 0;
     case RELAY_WELCOME:
@@ -273,11 +279,18 @@ static int add_member(struct shuntd *shuntd, const struct session_member *member
                      : code;
 }
 
-static void remove_members(struct shuntd *shuntd)
+/* One that went without a word has left its clients' business behind. */
+static int remove_members(struct shuntd *shuntd)
 {
-    for (uint32_t number = 1; number < shuntd->session.next; number++)
-        if (number != shuntd->me.number && session_find(&shuntd->session, (uint16_t)number) == NULL)
-            peers_remove(shuntd->peers, (uint16_t)number);
+    int code = 0;
+    for (uint32_t number = 1; number < shuntd->session.next && code == 0; number++) {
+        uint16_t member = (uint16_t)number;
+        if (!peers_knows(shuntd->peers, member) || session_find(&shuntd->session, member) != NULL)
+            continue;
+        code = settle_member(shuntd, member);
+        peers_remove(shuntd->peers, member);
+    }
+    return code;
 }
 
 int relay_adopt(struct shuntd *shuntd)
@@ -295,8 +308,7 @@ int relay_adopt(struct shuntd *shuntd)
         code = add_member(shuntd, &session->members[i]);
     if (session->count > 0)
         shuntd->home_member = session_home(session)->number;
-    remove_members(shuntd);
-    return code;
+    return code == 0 ? remove_members(shuntd) : code;
 }
 
 static int look(struct shuntd *shuntd)

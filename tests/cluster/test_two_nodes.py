@@ -129,6 +129,24 @@ def test_all_is_exported_at_the_end(pair):
     assert not (pair.root / ".shunt").exists()
 
 
+def test_what_a_daemon_that_died_has_left_is_settled_when_it_is_back(pair):
+    """Its clients' births were reserved at the home, which is told by nobody how they went."""
+    member = json.loads(pair.tool("status", "--root", pair.root, "--json").check())[0]["members"][1]
+    loop = "i=0; while :; do i=$((i + 1)); echo $i >out/b-$i; mv out/b-$i out/c-$i; done 2>/dev/null"
+    busy = subprocess.Popen([pair.shunt.path, "exec", "--root", pair.root, "--node", "b", "--", "sh", "-c", loop],
+                            cwd=pair.root, env={"PATH": "/usr/bin:/bin", **pair.settings}, start_new_session=True)
+    while len(pair.names("a", "out")) < 20:
+        assert busy.poll() is None
+    os.kill(member["pid"], signal.SIGKILL)
+    os.killpg(busy.pid, signal.SIGKILL)
+    busy.wait()
+    pair.start("b")
+    listed = pair.names("a", "out")
+    assert len(listed) >= 20 and sorted(listed) == sorted(pair.names("b", "out"))
+    pair.sh("a", "for i in $(seq 400); do echo >out/b-$i; mv out/b-$i out/c-$i; done; rm out/*")
+    assert pair.names("b", "out") == []
+
+
 def test_many_start_at_once(session):
     """One founds the session, the others join it, whoever comes first."""
     started = [subprocess.Popen([session.shunt.path, "start", "--root", session.root, "--node", node],
