@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "base/list.h"
 #include "index/index.h"
 #include "session/session.h"
 #include "union/listing.h"
@@ -66,7 +67,8 @@ struct shuntd {
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;
     struct relay *relay;
-    uint16_t home_member; /* of the one that is home of the names */
+    struct link far_leaves; /* that other daemons are asked to make */
+    uint16_t home_member;   /* of the one that is home of the names */
     struct shuntd_counts counts;
     volatile int stop; /* how often a signal asked for the end */
 };

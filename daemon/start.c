@@ -458,6 +458,7 @@ static int enter_session(struct shuntd *shuntd)
 static int describe_self(struct shuntd *shuntd)
 {
     int code = peers_create(&shuntd->peers);
+    list_init(&shuntd->far_leaves);
     shuntd->branch_of = calloc(UINT16_MAX + 1, sizeof *shuntd->branch_of);
     if (code != 0 || shuntd->branch_of == NULL)
         return fail(-ENOMEM, "no memory");

@@ -4,7 +4,6 @@
 /* Where a birth goes, and the making of leaves for it. */
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,12 +11,14 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
+#include "serve/relay.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
 #include "union/placement.h"
 
 struct leaf_job {
     struct disk_job job;
+    struct link link; /* on shuntd->far_leaves, while another daemon makes it */
     struct dirid id;
     uint16_t branch;
     uint32_t leaf;
@@ -44,23 +45,28 @@ static int marker_refused(int code)
     return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST ? RECORD_WHY_MARKER : code;
 }
 
+/* This node's own mirrors are made here; another's by its own daemon, since a directory that its maker's node
+ * still holds costs every create in it four requests instead of one (measured on CephFS). */
+static int make_mirror(const struct shuntd *shuntd, struct leaf_job *leaf, int trunk)
+{
+    if (leaf->branch != shuntd->branch)
+        return 0;
+    int code = mirror_make(trunk, shuntd->branch_path, leaf->marker.mirror, leaf->leaf);
+    if (code != 0 && code != -EEXIST && !leaf->marked)
+        sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    return code == -EEXIST ? 0 : code;
+}
+
 static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
-    char branch[2 * PATH_MAX];
-    snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
-             shuntd->root.branches[leaf->branch - 1]);
     int trunk = disk_open_trunk(shuntd, leaf->marker.path, leaf->id);
     leaf->result = trunk;
     if (trunk < 0)
         return;
-    int code = leaf->marked ? 0 : marker_refused(mark(trunk, leaf));
-    if (code == 0) {
-        code = mirror_make(trunk, branch, leaf->marker.mirror, leaf->leaf);
-        if (code != 0 && code != -EEXIST && !leaf->marked)
-            sys_unlinkat(trunk, LAYOUT_MARKER, 0);
-    }
-    leaf->result = code == -EEXIST ? 0 : code;
+    leaf->result = leaf->marked ? 0 : marker_refused(mark(trunk, leaf));
+    if (leaf->result == 0)
+        leaf->result = make_mirror(shuntd, leaf, trunk);
     sys_close(trunk);
 }
 
@@ -98,9 +104,8 @@ static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
     return 0;
 }
 
-static int finish(struct disk_job *job, struct shuntd *shuntd)
+static int end_leaf(struct shuntd *shuntd, struct leaf_job *leaf)
 {
-    struct leaf_job *leaf = (struct leaf_job *)job;
     struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
     dir->working = false;
     int code = leaf->result == 0 ? made(shuntd, dir, leaf) : not_made(shuntd, dir, leaf->result);
@@ -109,6 +114,87 @@ static int finish(struct disk_job *job, struct shuntd *shuntd)
         home_wake(shuntd->home, &dir->waiting);
     free(leaf);
     return code;
+}
+
+/* The marker is there: the mirror is asked for. */
+static int finish(struct disk_job *job, struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    if (leaf->result != 0 || leaf->branch == shuntd->branch)
+        return end_leaf(shuntd, leaf);
+    list_append(&shuntd->far_leaves, &leaf->link);
+    const struct message make = {.type = MESSAGE_PLACE,
+                                 .dir[0] = leaf->id,
+                                 .name[0] = leaf->marker.mirror,
+                                 .name_length[0] = (uint16_t)strlen(leaf->marker.mirror),
+                                 .text = leaf->marker.path,
+                                 .text_length = (uint16_t)strlen(leaf->marker.path)};
+    return relay_make_leaf(shuntd, leaf->branch, leaf->leaf, &make);
+}
+
+/* What another daemon says to that, or that it has gone (result < 0). */
+int serve_leaf_made(struct shuntd *shuntd, uint16_t branch, struct dirid id, uint32_t number, int result)
+{
+    for (struct link *link = shuntd->far_leaves.next; link != &shuntd->far_leaves; link = link->next) {
+        struct leaf_job *leaf = LINK_OF(link, struct leaf_job, link);
+        if (leaf->branch != branch || leaf->leaf != number || !dirid_equal(leaf->id, id))
+            continue;
+        list_remove(&leaf->link);
+        leaf->result = result;
+        return end_leaf(shuntd, leaf);
+    }
+    return 0;
+}
+
+int serve_leaves_gone(struct shuntd *shuntd, uint16_t branch)
+{
+    struct link *link = shuntd->far_leaves.next;
+    int code = 0;
+    while (code == 0 && link != &shuntd->far_leaves) {
+        struct leaf_job *leaf = LINK_OF(link, struct leaf_job, link);
+        link = link->next;
+        if (leaf->branch == branch)
+            code = serve_leaf_made(shuntd, branch, leaf->id, leaf->leaf, -EHOSTDOWN);
+    }
+    return code;
+}
+
+/* At the other end: a leaf of this node's own mirror, which its home asks for. */
+static void carry_out_for_home(struct disk_job *job, const struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    int trunk = disk_open_trunk(shuntd, leaf->marker.path, leaf->id);
+    leaf->result = trunk;
+    if (trunk < 0)
+        return;
+    leaf->result = mirror_make(trunk, shuntd->branch_path, leaf->marker.mirror, leaf->leaf);
+    if (leaf->result == -EEXIST)
+        leaf->result = 0;
+    sys_close(trunk);
+}
+
+static int finish_for_home(struct disk_job *job, struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    const struct message made = {.type = MESSAGE_ANSWER, .dir[0] = leaf->id, .result = leaf->result};
+    int code = relay_leaf_made(shuntd, leaf->leaf, &made);
+    free(leaf);
+    return code;
+}
+
+int serve_make_leaf(struct shuntd *shuntd, uint32_t number, const struct message *make)
+{
+    struct leaf_job *leaf = calloc(1, sizeof *leaf);
+    if (leaf == NULL)
+        return -ENOMEM;
+    leaf->job = (struct disk_job){.carry_out = carry_out_for_home, .finish = finish_for_home};
+    leaf->id = make->dir[0];
+    leaf->leaf = number;
+    if (make->name_length[0] < sizeof leaf->marker.mirror)
+        memcpy(leaf->marker.mirror, make->name[0], make->name_length[0]);
+    memcpy(leaf->marker.path, make->text, make->text_length);
+    disk_submit(shuntd->disk, &leaf->job);
+    return 0;
 }
 
 static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint16_t branch, uint32_t number)

@@ -181,6 +181,51 @@ int relay_answer(struct shuntd *shuntd, uint64_t client, uint32_t lane, const ui
     return code == -EHOSTUNREACH ? 0 : code;
 }
 
+static int put_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint32_t lane,
+                       const struct message *message)
+{
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    const struct frame_item item = {.kind = (uint16_t)kind,
+                                    .lane = lane,
+                                    .bytes = bytes,
+                                    .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
+    return item.size > 0 ? peers_put(shuntd->peers, member, &item) : -EINVAL;
+}
+
+int relay_make_leaf(struct shuntd *shuntd, uint16_t branch, uint32_t leaf, const struct message *make)
+{
+    uint16_t member = 1;
+    while (member < UINT16_MAX && shuntd->branch_of[member] != branch)
+        member++;
+    int code = put_message(shuntd, member, RELAY_MAKE, leaf, make);
+    return code == -EHOSTUNREACH ? serve_leaf_made(shuntd, branch, make->dir[0], leaf, -EHOSTDOWN) : code;
+}
+
+int relay_leaf_made(struct shuntd *shuntd, uint32_t leaf, const struct message *made)
+{
+    int code = put_message(shuntd, shuntd->home_member, RELAY_MADE, leaf, made);
+    return code == -EHOSTUNREACH ? 0 : code;
+}
+
+static int take_make(struct shuntd *shuntd, const struct frame_item *item)
+{
+    struct message make;
+    if (message_decode(&make, item->bytes, item->size) == 0 && make.type == MESSAGE_PLACE &&
+        make.text_length > 0)
+        return serve_make_leaf(shuntd, item->lane, &make);
+    shuntd->counts.malformed++;
+    return 0;
+}
+
+static int take_made(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct message made;
+    if (message_decode(&made, item->bytes, item->size) == 0 && made.type == MESSAGE_ANSWER)
+        return serve_leaf_made(shuntd, shuntd->branch_of[member], made.dir[0], item->lane, made.result);
+    shuntd->counts.malformed++;
+    return 0;
+}
+
 static int settle_client(struct shuntd *shuntd, uint64_t client)
 {
     int code = serve_settle_client(shuntd, client);
@@ -199,7 +244,7 @@ static int settle_member(struct shuntd *shuntd, uint16_t member)
     int code = 0;
     for (uint64_t client; code == 0 && (client = listen_far_any(shuntd->listen, member)) != 0;)
         code = settle_client(shuntd, client);
-    return code;
+    return code == 0 ? serve_leaves_gone(shuntd, shuntd->branch_of[member]) : code;
 }
 
 static int take_leave(struct shuntd *shuntd, uint16_t member)
@@ -237,6 +282,10 @@ static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_
     case RELAY_WELCOME:
         shuntd->relay->welcome |= from_home;
         return 0;
+    case RELAY_MAKE:
+        return from_home ? take_make(shuntd, item) : 0;
+    case RELAY_MADE:
+        return take_made(shuntd, member, item);
     case RELAY_BYE:
         shuntd->relay->bye |= from_home;
         return 0;

@@ -18,6 +18,8 @@ enum relay_kind {
     RELAY_WELCOME,     /* from the home: it is served */
     RELAY_LEAVE,       /* to the home: no client is left, or will be */
     RELAY_BYE,         /* from the home: all that they began is settled */
+    RELAY_MAKE,        /* from the home: a leaf of your mirror is to be made */
+    RELAY_MADE,        /* to the home: how that went */
 };
 
 struct relay;
@@ -49,6 +51,10 @@ int relay_answer(struct shuntd *, uint64_t client, uint32_t lane, const uint8_t 
 
 /* Is this daemon home of names for others that live? Looks at the session. */
 bool relay_is_asked(struct shuntd *);
+/* RELAY_MAKE and RELAY_MADE: 0 or a fatal -errno. */
+int relay_make_leaf(struct shuntd *, uint16_t branch, uint32_t leaf, const struct message *);
+int relay_leaf_made(struct shuntd *, uint32_t leaf, const struct message *);
+
 /* Says to the home that this daemon has joined, or leaves, and waits for its word, at most `deadline` ns. 0
  * or -ETIMEDOUT or another -errno. */
 int relay_join(struct shuntd *, uint64_t deadline);

@@ -54,6 +54,12 @@ static inline uint16_t serve_branch(const struct shuntd *shuntd, uint64_t client
 int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t maker,
                  struct record_entry *place);
 
+/* Leaves of another node's mirrors, which its own daemon makes: it said how that went; it is gone; and there,
+ * it is asked. MESSAGE_PLACE carries dir[0], the mirror in name[0], and the directory's place in text. */
+int serve_leaf_made(struct shuntd *, uint16_t branch, struct dirid, uint32_t leaf, int result);
+int serve_leaves_gone(struct shuntd *, uint16_t branch);
+int serve_make_leaf(struct shuntd *, uint32_t leaf, const struct message *);
+
 /* How a flight ended: the index is told, waiters are woken. serve_settle_by_disk asks the file system. */
 int serve_ended_well(struct shuntd *, struct flight *, const struct record_entry *made, struct dirid child);
 int serve_ended_badly(struct shuntd *, struct flight *);
