@@ -25,6 +25,10 @@ class Session:
     def tool(self, *words, **options):
         return self.shunt(*words, **{**self.settings, **options})
 
+    def environment(self):
+        """Of a program that a test starts by itself."""
+        return one_node.environment(**self.settings)
+
     def start(self, *nodes, placement="branch", **options):
         for node in nodes:
             self.tool("start", "--root", self.root, "--node", node, "--placement", placement, **options).check()

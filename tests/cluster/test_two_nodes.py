@@ -88,7 +88,7 @@ def test_what_died_with_its_process_is_settled(pair):
     for _ in range(15):
         process = subprocess.Popen(
             [pair.shunt.path, "exec", "--root", pair.root, "--node", "b", "--", "sh", "-c", loop],
-            cwd=pair.root, env={"PATH": "/usr/bin:/bin", "SHUNT_RUN_DIR": str(pair.settings["SHUNT_RUN_DIR"])},
+            cwd=pair.root, env=pair.environment(),
             start_new_session=True)
         try:
             process.wait(0.3)
@@ -134,7 +134,7 @@ def test_what_a_daemon_that_died_has_left_is_settled_when_it_is_back(pair):
     member = json.loads(pair.tool("status", "--root", pair.root, "--json").check())[0]["members"][1]
     loop = "i=0; while :; do i=$((i + 1)); echo $i >out/b-$i; mv out/b-$i out/c-$i; done 2>/dev/null"
     busy = subprocess.Popen([pair.shunt.path, "exec", "--root", pair.root, "--node", "b", "--", "sh", "-c", loop],
-                            cwd=pair.root, env={"PATH": "/usr/bin:/bin", **pair.settings}, start_new_session=True)
+                            cwd=pair.root, env=pair.environment(), start_new_session=True)
     while len(pair.names("a", "out")) < 20:
         assert busy.poll() is None
     os.kill(member["pid"], signal.SIGKILL)
@@ -150,7 +150,7 @@ def test_what_a_daemon_that_died_has_left_is_settled_when_it_is_back(pair):
 def test_many_start_at_once(session):
     """One founds the session, the others join it, whoever comes first."""
     started = [subprocess.Popen([session.shunt.path, "start", "--root", session.root, "--node", node],
-                                env={"PATH": "/usr/bin:/bin", **session.settings}) for node in "abcdef"]
+                                env=session.environment()) for node in "abcdef"]
     assert [process.wait(60) for process in started] == [0] * 6
     for node in "abcdef":
         session.sh(node, f"echo {node} >{node}")
@@ -160,7 +160,7 @@ def test_many_start_at_once(session):
 
 def test_the_home_of_the_names_ends_last(pair):
     stopping = subprocess.Popen([pair.shunt.path, "stop", "--root", pair.root, "--node", "a"],
-                                env={"PATH": "/usr/bin:/bin", **pair.settings}, stderr=subprocess.DEVNULL)
+                                env=pair.environment(), stderr=subprocess.DEVNULL)
     pair.sh("b", "echo hello >out/file; mv out/file out/moved")
     assert pair.names("b", "out") == ["moved"]
     assert stopping.poll() is None
