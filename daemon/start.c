@@ -306,8 +306,6 @@ static int take_over(struct shuntd *shuntd, const struct session *session)
     return 0;
 }
 
-/* Before anything is written under the root: a start that is refused leaves no trace. What else may be wrong
- * with a session, the claim finds out. */
 /* A daemon of the same user joins, under a name that nobody goes by. */
 static bool can_join(const struct shuntd *shuntd, const struct session *session)
 {
@@ -316,6 +314,8 @@ static bool can_join(const struct shuntd *shuntd, const struct session *session)
            (same == NULL || session_lives(same) == 0);
 }
 
+/* Before anything is written under the root: a start that is refused leaves no trace. What else may be wrong
+ * with a session, the claim finds out. */
 static int check_session(struct shuntd *shuntd)
 {
     struct session session;

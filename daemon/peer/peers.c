@@ -56,7 +56,7 @@ struct peers {
     struct frame frame; /* open, if from != NULL */
     struct peer *from;
     uint32_t at;
-    bool doubtful; /* frames are not acknowledged */
+    bool doubtful;   /* frames are not acknowledged */
     bool looked;     /* at the session, because of this frame */
     uint8_t *sealed; /* FRAME_MAX */
 };
@@ -314,7 +314,7 @@ static void take_acknowledgement(struct peer *peer, const struct frame *frame)
     received = le64toh(received);
     while (peer->outgoing.next != &peer->outgoing) {
         struct outgoing *oldest = LINK_OF(peer->outgoing.next, struct outgoing, link);
-        if (oldest->sequence > received || oldest->sequence > peer->sequence)
+        if (oldest->sequence > received)
             return;
         forget_outgoing(peer, oldest);
     }

@@ -52,8 +52,9 @@ void peers_flush(struct peers *);
 /* Does anything wait for time to pass (an acknowledgement)? */
 bool peers_wait(const struct peers *);
 
-/* The next item: 1, its bytes are good until the next call; 0: none; PEERS_NEWER: the session has a newer epoch
- * than peers_set_self was told, or may have one (somebody does not acknowledge): look at it and call again. */
+/* The next item: 1, its bytes are good until the next call; 0: none; PEERS_NEWER: the session has a newer
+ * epoch than peers_set_self was told, or may have one (somebody does not acknowledge): look at it and call
+ * again. */
 #define PEERS_NEWER 2
 int peers_next(struct peers *, uint16_t *member, struct frame_item *);
 

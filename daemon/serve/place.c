@@ -159,20 +159,6 @@ int serve_leaves_gone(struct shuntd *shuntd, uint16_t branch)
     return code;
 }
 
-/* At the other end: a leaf of this node's own mirror, which its home asks for. */
-static void carry_out_for_home(struct disk_job *job, const struct shuntd *shuntd)
-{
-    struct leaf_job *leaf = (struct leaf_job *)job;
-    int trunk = disk_open_trunk(shuntd, leaf->marker.path, leaf->id);
-    leaf->result = trunk;
-    if (trunk < 0)
-        return;
-    leaf->result = mirror_make(trunk, shuntd->branch_path, leaf->marker.mirror, leaf->leaf);
-    if (leaf->result == -EEXIST)
-        leaf->result = 0;
-    sys_close(trunk);
-}
-
 static int finish_for_home(struct disk_job *job, struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
@@ -182,13 +168,16 @@ static int finish_for_home(struct disk_job *job, struct shuntd *shuntd)
     return code;
 }
 
+/* At the other end: a leaf of this node's own mirror, which its home asks for. The marker is there. */
 int serve_make_leaf(struct shuntd *shuntd, uint32_t number, const struct message *make)
 {
     struct leaf_job *leaf = calloc(1, sizeof *leaf);
     if (leaf == NULL)
         return -ENOMEM;
-    leaf->job = (struct disk_job){.carry_out = carry_out_for_home, .finish = finish_for_home};
+    leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish_for_home};
     leaf->id = make->dir[0];
+    leaf->branch = shuntd->branch;
+    leaf->marked = true;
     leaf->leaf = number;
     if (make->name_length[0] < sizeof leaf->marker.mirror)
         memcpy(leaf->marker.mirror, make->name[0], make->name_length[0]);

@@ -88,7 +88,7 @@ int relay_ended(struct shuntd *shuntd, pid_t client, uint64_t serial)
 int relay_given_up(struct shuntd *shuntd)
 {
     int code = 0;
-    for (uint32_t i = 0; i < ROAD_LANES && code == 0; i++) {
+    for (uint32_t i = 0; i < ROAD_LANES && code == 0 && shuntd->relay->waiting > 0; i++) {
         struct relayed *relayed = &shuntd->relay->lane[i];
         const struct frame_item item = {.kind = RELAY_GAVE_UP,
                                         .lane = i,
@@ -144,12 +144,6 @@ static uint64_t client_of(uint16_t member, uint64_t number)
     return (uint64_t)member << LISTEN_MEMBER_SHIFT | (number & CLIENT_BITS);
 }
 
-/* Not what concerns a daemon's own node. */
-static bool may_be_relayed(uint16_t type)
-{
-    return type != MESSAGE_STATUS && type != MESSAGE_RETIRE && type != MESSAGE_ANSWER;
-}
-
 static int take_request(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     static struct listen_request request;
@@ -161,7 +155,7 @@ static int take_request(struct shuntd *shuntd, uint16_t member, const struct fra
     }
     memcpy(request.bytes, item->bytes, item->size);
     if (message_decode(&request.message, request.bytes, item->size) != 0 ||
-        !may_be_relayed(request.message.type)) {
+        !relay_may_be(request.message.type)) {
         shuntd->counts.malformed++;
         return 0;
     }

@@ -33,13 +33,18 @@ static inline bool relay_is_needed(const struct shuntd *shuntd)
 {
     return shuntd->home_member != shuntd->me.number;
 }
+/* May it be handed on? Not what concerns a daemon's own node. */
+static inline bool relay_may_be(uint16_t type)
+{
+    return type != MESSAGE_STATUS && type != MESSAGE_RETIRE && type != MESSAGE_ANSWER;
+}
 /* Hands a message on: 0, or a fatal -errno. */
 int relay_request(struct shuntd *, const struct listen_request *);
 /* A client of this node has ended. */
 int relay_ended(struct shuntd *, pid_t client, uint64_t serial);
 /* Looks for requests whose senders stopped waiting. */
 int relay_given_up(struct shuntd *);
-/* Should no more messages be taken for now? */
+/* Is so much on its way to the home that no message is to be taken until some of it has arrived? */
 bool relay_is_congested(const struct shuntd *);
 /* Are there requests that wait for the home? */
 bool relay_waits(const struct shuntd *);

@@ -25,16 +25,10 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_LIST] = serve_list,
 };
 
-/* Not what concerns this daemon itself. */
-static bool is_for_home(const struct message *message)
-{
-    return message->type != MESSAGE_STATUS && message->type != MESSAGE_RETIRE;
-}
-
 int serve(struct shuntd *shuntd, struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER};
-    if (relay_is_needed(shuntd) && is_for_home(&request->message))
+    if (relay_is_needed(shuntd) && relay_may_be(request->message.type))
         return relay_request(shuntd, request);
     serve_operation *operation = operations[request->message.type];
     if (operation == NULL) {

@@ -73,15 +73,24 @@ static bool is_needed(const struct record_dir *dir, uint16_t type)
     }
 }
 
+/* 1: the directory is a root's, and was asked about if need be; 0: it is not; or -errno. */
+static int find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
+                        struct dirid *id, struct view_found *found)
+{
+    int code = target_directory(at, path, flags, root, id, found);
+    if (code != 1 || !is_needed(&found->dir, type))
+        return code;
+    code = ask_about(*root, *id, type, at, path, flags);
+    return code == 0 ? 1 : code;
+}
+
 static int about(int at, const char *path, int flags, uint16_t type)
 {
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    int code = target_directory(at, path, flags, &root, &id, &found);
-    if (code != 1)
-        return code;
-    return is_needed(&found.dir, type) ? ask_about(root, id, type, at, path, flags) : 0;
+    int code = find_and_ask(at, path, flags, type, &root, &id, &found);
+    return code < 0 ? code : 0;
 }
 
 int directory_follow(int at, const char *path, int flags)
@@ -153,13 +162,10 @@ int directory_watch(int at, const char *path, int flags)
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    int code = target_directory(at, path, flags, &root, &id, &found);
-    if (code != 1)
-        return code;
-    code = is_needed(&found.dir, MESSAGE_WATCH) ? ask_about(root, id, MESSAGE_WATCH, at, path, flags) : 0;
-    if (code == 0 && (found.dir.flags & (RECORD_MARKED | RECORD_REMOTE)))
+    int code = find_and_ask(at, path, flags, MESSAGE_WATCH, &root, &id, &found);
+    if (code == 1 && (found.dir.flags & (RECORD_MARKED | RECORD_REMOTE)))
         promote_all(root, id, at, path);
-    return code;
+    return code < 0 ? code : 0;
 }
 
 int directory_sync(int fd)
