@@ -15,6 +15,7 @@
 #include "disk/disk.h"
 #include "home/home.h"
 #include "listen/listen.h"
+#include "serve/move.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/serve.h"
@@ -24,7 +25,6 @@
 #define BATCH_MAX 1024          /* requests in one index transaction */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
 #define QUIET CLOCK_SECOND      /* a directory without changes for so long is given its times */
-#define LEAVE_WITHIN (10 * CLOCK_SECOND)
 #define RETIRE_AFTER 64 /* more reader slots in use than before: those of dead processes are freed */
 
 static int serve_jobs(struct shuntd *shuntd)
@@ -39,12 +39,15 @@ static int serve_jobs(struct shuntd *shuntd)
 static int serve_woken(struct shuntd *shuntd)
 {
     int code = 0;
+    struct listen_request request;
     for (struct home_parked *parked; code == 0 && (parked = home_next_woken(shuntd->home)) != NULL;) {
-        if (listen_is_there(shuntd->listen, parked->request.lane, parked->request.client))
-            code = serve(shuntd, &parked->request);
+        if (listen_is_there(shuntd->listen, parked->lane, parked->client)) {
+            home_unpark(parked, &request);
+            code = serve(shuntd, &request);
+        }
         free(parked);
     }
-    return code;
+    return code == 0 ? relay_questions(shuntd) : code;
 }
 
 static int serve_messages(struct shuntd *shuntd)
@@ -64,12 +67,10 @@ static int serve_messages(struct shuntd *shuntd)
 
 static int serve_deaths(struct shuntd *shuntd)
 {
-    uint64_t serial;
     int code = 0;
-    for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen, &serial)) != 0;) {
+    for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen)) != 0;) {
         shuntd->counts.deaths++;
-        code = relay_is_needed(shuntd) ? relay_ended(shuntd, client, serial)
-                                       : serve_settle_client(shuntd, (uint64_t)client);
+        code = serve_settle_client(shuntd, (uint64_t)client);
         listen_forget(shuntd->listen, client);
     }
     return code;
@@ -84,7 +85,7 @@ static int serve_given_up(struct shuntd *shuntd)
     if (now < next)
         return 0;
     next = now + TICK;
-    return relay_is_needed(shuntd) ? relay_given_up(shuntd) : serve_settle_client(shuntd, 0);
+    return serve_settle_client(shuntd, 0);
 }
 
 static int serve_quiet_dirs(struct shuntd *shuntd)
@@ -102,7 +103,8 @@ static int serve_batch(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
-                                                    serve_given_up, serve_quiet_dirs,   serve_woken};
+                                                    serve_given_up, serve_quiet_dirs,   move_step,
+                                                    serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
@@ -112,15 +114,17 @@ static int serve_batch(struct shuntd *shuntd)
     }
     code = index_commit(shuntd->index);
     shuntd->counts.batches++;
-    if (code == 0)
-        code = serve_flush(shuntd);
+    if (code == 0) {
+        move_publish(shuntd);
+        serve_flush(shuntd);
+    }
     peers_flush(shuntd->peers);
     return code;
 }
 
 static bool waits_for_time(struct shuntd *shuntd)
 {
-    return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0 || relay_waits(shuntd);
+    return home_has_changed(shuntd->home) || relay_waits(shuntd);
 }
 
 /* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further
@@ -133,10 +137,10 @@ static void retire_readers(struct shuntd *shuntd, unsigned *limit)
     *limit = index_readers(shuntd->index) + RETIRE_AFTER;
 }
 
-/* The home of the names ends after all who ask it; a second signal ends it at once. */
+/* A home of names ends when others have taken them over; a second signal ends it at once. */
 static bool goes_on(struct shuntd *shuntd)
 {
-    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || (shuntd->stop == 1 && relay_is_asked(shuntd));
+    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || (shuntd->stop == 1 && !move_may_leave(shuntd));
 }
 
 static int run(struct shuntd *shuntd)
@@ -150,8 +154,8 @@ static int run(struct shuntd *shuntd)
         if (code == 0 && goes_on(shuntd))
             listen_wait(shuntd->listen, rings, shuntd->stop != 0 || waits_for_time(shuntd) ? TICK : 0);
     }
-    if (code == 0 && relay_is_needed(shuntd))
-        relay_leave(shuntd, LEAVE_WITHIN);
+    if (code == 0)
+        relay_leave(shuntd);
     serve_quiet_all(shuntd);
     return code;
 }

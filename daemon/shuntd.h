@@ -22,7 +22,6 @@
 
 struct disk;
 struct peers;
-struct relay;
 struct home;
 struct listen;
 struct serve_queue;
@@ -39,6 +38,17 @@ struct shuntd_options {
     bool foreground;
 };
 
+/* Which member of the session is home of which shard (serve/route.h, serve/move.h). */
+struct route {
+    uint16_t home[RECORD_SHARDS];
+    uint16_t from[RECORD_SHARDS]; /* of those that are here: from whom their content is still to come; 0: it is here */
+    uint16_t to[RECORD_SHARDS];   /* of those that were here: to whom it is still to go; 0: nothing is */
+    uint32_t own, missing;        /* how many are here; and are awaited */
+    uint32_t epoch;               /* of the session's, in which homes changed last */
+    bool hands_over;              /* something is still to go */
+    bool dirty;                   /* processes of this node do not know yet */
+};
+
 struct shuntd_counts {
     uint64_t requests;   /* messages taken from clients */
     uint64_t batches;    /* index transactions */
@@ -46,6 +56,8 @@ struct shuntd_counts {
     uint64_t births;     /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
     uint64_t removals, renames, loads, parked, deaths;
+    uint64_t asked; /* questions about names that other nodes asked this home */
+    uint64_t hops;  /* messages on the longest way of a collective that was begun here */
 };
 
 struct shuntd {
@@ -66,9 +78,28 @@ struct shuntd {
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;
-    struct relay *relay;
-    struct link far_leaves; /* that other daemons are asked to make */
-    uint16_t home_member;   /* of the one that is home of the names */
+    struct route route;
+    bool welcome;                     /* a home knows that this daemon has joined */
+    bool checking, moved;             /* a move of shards: all are asked whether they are done; they are */
+    uint32_t checked;                 /* ... in which epoch */
+    struct link kept;                 /* items about shards that are on their way here */
+    struct link checks;               /* collectives that wait until this daemon has done its part of a move */
+    struct link casts, errands;       /* collectives, and questions to rulers, that are under way */
+    uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
     volatile int stop; /* how often a signal asked for the end */
 };
+
+/* The branch of a member's node, 0: not known. */
+static inline uint16_t shuntd_branch(const struct shuntd *shuntd, uint16_t member)
+{
+    return member == shuntd->me.number ? shuntd->branch : shuntd->branch_of[member];
+}
+/* What must be before anything is served. */
+static inline void shuntd_init(struct shuntd *shuntd)
+{
+    list_init(&shuntd->kept);
+    list_init(&shuntd->checks);
+    list_init(&shuntd->casts);
+    list_init(&shuntd->errands);
+}

@@ -24,7 +24,10 @@
 #include "home/home.h"
 #include "listen/listen.h"
 #include "serve/queue.h"
+#include "serve/cast.h"
+#include "serve/move.h"
 #include "serve/relay.h"
+#include "serve/rule.h"
 #include "takeover.h"
 #include "union/placement.h"
 
@@ -356,7 +359,7 @@ static int join(struct shuntd *shuntd)
         return fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric,
                     strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
-    shuntd->me.home = false; /* it may have tried to found a session before */
+    shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
     return session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
 }
 
@@ -396,7 +399,7 @@ static int find_home(struct shuntd *shuntd)
     const struct session_member *home;
     uint64_t until = clock_monotonic() + HOME_OPENS;
     int code = 0;
-    while (code == 0 && (home = session_home(&shuntd->session))->address_size == 0) {
+    while (code == 0 && (home = session_home(&shuntd->session)) != NULL && home->address_size == 0) {
         if (clock_monotonic() > until)
             return fail(
                 -EHOSTUNREACH,
@@ -434,7 +437,7 @@ static void *open_fabric(void *context)
 /* It takes a while, and nobody needs it yet: see relay_tell_address. */
 static int open_fabric_meanwhile(struct shuntd *shuntd)
 {
-    shuntd->home_member = shuntd->me.number;
+    move_found(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0)
         return 0;
     int code = pthread_create(&shuntd->opening, NULL, open_fabric, shuntd);
@@ -444,21 +447,22 @@ static int open_fabric_meanwhile(struct shuntd *shuntd)
 
 static int enter_session(struct shuntd *shuntd)
 {
-    if (session_home(&shuntd->session)->number == shuntd->me.number)
+    const struct session_member *home = session_home(&shuntd->session);
+    if (home != NULL && home->number == shuntd->me.number)
         return open_fabric_meanwhile(shuntd);
     int code = find_home(shuntd);
     if (code == 0)
         code = adopt(shuntd);
-    if (code == 0 && (code = relay_join(shuntd, HOME_ANSWERS)) != 0)
-        fail(code, "%s on %s, which is home of the names of %s, does not answer",
-             session_home(&shuntd->session)->node, session_home(&shuntd->session)->host, shuntd->root.path);
+    home = session_home(&shuntd->session);
+    if (code == 0 && home != NULL && (code = relay_join(shuntd, HOME_ANSWERS)) != 0)
+        fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host,
+             shuntd->root.path);
     return code;
 }
 
 static int describe_self(struct shuntd *shuntd)
 {
     int code = peers_create(&shuntd->peers);
-    list_init(&shuntd->far_leaves);
     shuntd->branch_of = calloc(UINT16_MAX + 1, sizeof *shuntd->branch_of);
     if (code != 0 || shuntd->branch_of == NULL)
         return fail(-ENOMEM, "no memory");
@@ -522,8 +526,6 @@ static int open_rooms(struct shuntd *shuntd)
 {
     int code = home_create(&shuntd->home);
     if (code == 0)
-        code = relay_create(&shuntd->relay);
-    if (code == 0)
         code = queue_create(&shuntd->queue);
     if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id);
@@ -565,6 +567,7 @@ int start(struct shuntd *shuntd)
     static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
                                                     make_run_dir, describe_self, claim_branch, claim_session,
                                                     open_index,   open_rooms,    enter_session};
+    shuntd_init(shuntd);
     umask(022);
     raise_descriptor_limit();
     take_signals(shuntd);
@@ -592,9 +595,11 @@ void start_undo(struct shuntd *shuntd)
     if (shuntd->opens)
         pthread_join(shuntd->opening, NULL);
     peers_destroy(shuntd->peers);
-    relay_destroy(shuntd->relay);
     disk_destroy(shuntd->disk);
     listen_destroy(shuntd->listen);
+    cast_free(shuntd);
+    rule_free(shuntd);
+    move_free(shuntd);
     home_destroy(shuntd->home);
     queue_destroy(shuntd->queue);
     index_destroy(shuntd->index);

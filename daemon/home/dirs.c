@@ -18,21 +18,22 @@ int home_create(struct home **to)
         return -ENOMEM;
     list_init(&home->flights);
     list_init(&home->woken);
+    list_init(&home->questions);
+    list_init(&home->news);
+    list_init(&home->ready);
     list_init(&home->changed);
     *to = home;
     return 0;
 }
 
-static void free_parked(struct link *waiting)
-{
-    for (struct link *link; (link = list_take(waiting)) != NULL;)
-        free(LINK_OF(link, struct home_parked, link));
-}
-
 static void dir_free(struct home_dir *dir)
 {
-    free_parked(&dir->waiting);
-    home_shares_free(dir);
+    home_parked_free(&dir->waiting);
+    home_asking_free(&dir->asking);
+    home_leaves_forget(&dir->share);
+    if (dir->ruler != NULL)
+        free(dir->ruler->nodes);
+    free(dir->ruler);
     free(dir->path);
     free(dir);
 }
@@ -43,15 +44,17 @@ void home_destroy(struct home *home)
         return;
     for (struct link *link; (link = list_take(&home->flights)) != NULL;) {
         struct flight *flight = LINK_OF(link, struct flight, all);
-        free_parked(&flight->waiting);
+        home_parked_free(&flight->waiting);
+        free(flight->request);
         free(flight);
     }
+    home_names_free(home);
     for (unsigned i = 0; i < HOME_BUCKETS; i++)
         for (struct home_dir *dir = home->dirs[i], *next; dir != NULL; dir = next) {
             next = dir->next;
             dir_free(dir);
         }
-    free_parked(&home->woken);
+    home_parked_free(&home->woken);
     free(home);
 }
 
@@ -79,6 +82,9 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     dir->id = id;
     list_init(&dir->waiting);
     list_init(&dir->changed);
+    list_init(&dir->asking);
+    list_init(&dir->casts);
+    dir->nodes = 1;
     if (home_dir_set_path(dir, path) != 0) {
         free(dir);
         return NULL;
@@ -90,16 +96,61 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     return dir;
 }
 
-void home_dir_drop(struct home *home, struct home_dir *dir)
+void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = bucket_of(home, dir->id);
+    if (home_dir_is_loaded(dir) || dir->complete || dir->working || dir->flights > 0 || dir->held > 0 ||
+        dir->listed > 0 || dir->ruler != NULL)
+        return;
     while (*at != dir)
         at = &(*at)->next;
     *at = dir->next;
     home->dir_count--;
     list_remove(&dir->changed);
     home_wake(home, &dir->waiting);
+    list_move(&home->questions, &dir->asking);
+    list_move(&home->ready, &dir->casts);
     dir_free(dir);
+}
+
+int home_dir_rest(struct home *home, struct home_dir *dir)
+{
+    dir->working = false;
+    home_wake(home, &dir->waiting);
+    list_move(&home->ready, &dir->casts);
+    return home_names_rest(home, dir);
+}
+
+void home_ready(struct home *home, struct link *casts)
+{
+    list_move(&home->ready, casts);
+}
+
+struct link *home_next_ready(struct home *home)
+{
+    return list_take(&home->ready);
+}
+
+void home_dir_drop(struct home *home, struct home_dir *dir)
+{
+    dir->record = (struct record_dir){0};
+    dir->complete = dir->sealed = false;
+    dir->listed = 0;
+    list_remove(&dir->changed);
+    home_leaves_forget(&dir->share);
+    home_wake(home, &dir->waiting);
+    list_move(&home->questions, &dir->asking);
+    list_move(&home->ready, &dir->casts);
+    home_dir_release(home, dir);
+}
+
+struct home_ruler *home_ruler(struct home_dir *dir)
+{
+    if (dir->ruler == NULL && (dir->ruler = calloc(1, sizeof *dir->ruler)) != NULL) {
+        list_init(&dir->ruler->waiting);
+        list_init(&dir->ruler->sealing);
+    }
+    return dir->ruler;
 }
 
 int home_dir_set_path(struct home_dir *dir, const char *path)
@@ -145,7 +196,7 @@ bool home_dir_is_loaded(const struct home_dir *dir)
 
 int home_dir_store(struct shuntd *shuntd, struct home_dir *dir)
 {
-    return index_put_dir(shuntd->index, dir->id, &dir->record);
+    return home_dir_is_loaded(dir) ? index_put_dir(shuntd->index, dir->id, &dir->record) : 0;
 }
 
 int home_dir_touch(struct shuntd *shuntd, struct home_dir *dir)
@@ -178,14 +229,14 @@ void home_dirs_each(struct home *home, void (*each)(struct home_dir *, void *), 
 }
 
 /* The list is in the order of the last change whose time differed; the first is the longest quiet but for
- * ticks. One whose rmdir is in flight may be dropped before a job on it would end. */
+ * ticks. */
 struct home_dir *home_dir_next_quiet(struct home *home, uint64_t quiet)
 {
     for (struct link *link = home->changed.next; link != &home->changed; link = link->next) {
         struct home_dir *dir = LINK_OF(link, struct home_dir, changed);
         if (dir->changed_at > quiet)
             return NULL;
-        if (!dir->working && !dir->closing)
+        if (!dir->working && !dir->sealed)
             return dir;
     }
     return NULL;

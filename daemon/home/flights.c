@@ -31,10 +31,40 @@ struct flight *flight_of(struct home *home, struct dirid dir, const char *name, 
     return flight != NULL && flight->client == client ? flight : NULL;
 }
 
+static struct flight **number_of(struct home *home, uint64_t id)
+{
+    struct flight **at = &home->numbers[id % HOME_BUCKETS];
+    while (*at != NULL && (*at)->id != id)
+        at = &(*at)->next_id;
+    return at;
+}
+
+struct flight *flight_by_id(struct home *home, uint64_t id)
+{
+    return *number_of(home, id);
+}
+
+static bool has_name(const struct flight *flight)
+{
+    return flight->kind != FLIGHT_LOOKUP;
+}
+
+static void enter(struct home *home, struct flight *flight)
+{
+    struct flight **number = number_of(home, flight->id = ++home->last_id);
+    *number = flight;
+    list_append(&home->flights, &flight->all);
+    home->flight_count++;
+    if (!has_name(flight))
+        return;
+    struct flight **bucket = bucket_of(home, flight->dir->id, flight->name, flight->length);
+    flight->next = *bucket;
+    *bucket = flight;
+}
+
 struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir,
                             const char *name, size_t length, const struct listen_request *request)
 {
-    struct home *home = shuntd->home;
     struct flight *flight = calloc(1, sizeof *flight);
     if (flight == NULL)
         return NULL;
@@ -43,14 +73,16 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
     flight->client = request->client;
     flight->lane = request->lane;
     flight->tag = request->message.tag;
+    flight->flags = request->message.flags;
     flight->length = (uint16_t)length;
     memcpy(flight->name, name, length);
     list_init(&flight->waiting);
-    list_append(&home->flights, &flight->all);
-    struct flight **bucket = bucket_of(home, dir->id, name, length);
-    flight->next = *bucket;
-    *bucket = flight;
-    home->flight_count++;
+    flight->request = home_copy(request);
+    if (flight->request == NULL) {
+        free(flight);
+        return NULL;
+    }
+    enter(shuntd->home, flight);
     dir->flights++;
     return flight;
 }
@@ -73,30 +105,45 @@ int flight_untouch(struct shuntd *shuntd, struct flight *flight)
     return home_dir_set_changed(shuntd, dir, flight->changed_before);
 }
 
-void flight_end(struct shuntd *shuntd, struct flight *flight)
+static void leave(struct home *home, struct flight *flight)
 {
-    struct home *home = shuntd->home;
+    *number_of(home, flight->id) = flight->next_id;
+    list_remove(&flight->all);
+    home->flight_count--;
+    if (!has_name(flight))
+        return;
     struct flight **at = bucket_of(home, flight->dir->id, flight->name, flight->length);
     while (*at != flight)
         at = &(*at)->next;
     *at = flight->next;
-    list_remove(&flight->all);
-    home->flight_count--;
+}
+
+void flight_end(struct shuntd *shuntd, struct flight *flight)
+{
+    struct home *home = shuntd->home;
+    struct home_dir *dir = flight->dir;
+    leave(home, flight);
     home_wake(home, &flight->waiting);
-    if (--flight->dir->flights == 0 && !flight->dir->working && !flight->dir->closing)
-        home_wake(home, &flight->dir->waiting);
+    free(flight->request);
     free(flight);
+    dir->flights--;
+    home_dir_release(home, dir);
+}
+
+static bool is_over(struct shuntd *shuntd, const struct flight *flight, uint64_t client)
+{
+    if (flight->abandoned)
+        return false;
+    return client != 0 ? flight->client == client
+                       : listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag);
 }
 
 struct flight *flight_of_client(struct shuntd *shuntd, uint64_t client)
 {
     struct link *flights = &shuntd->home->flights;
-    for (struct link *link = flights->next; link != flights; link = link->next) {
-        struct flight *flight = LINK_OF(link, struct flight, all);
-        if (client != 0 ? flight->client == client
-                        : listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag))
-            return flight;
-    }
+    for (struct link *link = flights->next; link != flights; link = link->next)
+        if (is_over(shuntd, LINK_OF(link, struct flight, all), client))
+            return LINK_OF(link, struct flight, all);
     return NULL;
 }
 
@@ -105,26 +152,69 @@ unsigned flight_count(struct home *home)
     return home->flight_count;
 }
 
+struct home_parked *home_copy(const struct listen_request *request)
+{
+    size_t size = message_size(&request->message);
+    struct home_parked *parked = malloc(sizeof *parked + size);
+    if (parked == NULL)
+        return NULL;
+    list_init(&parked->link);
+    parked->lane = request->lane;
+    parked->client = request->client;
+    parked->size = (uint32_t)message_encode(parked->bytes, size, &request->message);
+    return parked;
+}
+
+void home_unpark(const struct home_parked *parked, struct listen_request *request)
+{
+    request->lane = parked->lane;
+    request->client = parked->client;
+    memcpy(request->bytes, parked->bytes, parked->size);
+    message_decode(&request->message, request->bytes, parked->size); /* was decoded before */
+}
+
 int home_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
 {
-    struct home_parked *parked = malloc(sizeof *parked);
+    struct home_parked *parked = home_copy(request);
     if (parked == NULL)
         return -ENOMEM;
-    parked->request = *request;
-    /* names and text point into the bytes that were copied along */
-    for (int i = 0; i < 2; i++)
-        parked->request.message.name[i] =
-            (const char *)parked->request.bytes + (request->message.name[i] - (const char *)request->bytes);
-    parked->request.message.text =
-        (const char *)parked->request.bytes + (request->message.text - (const char *)request->bytes);
     list_append(waiting, &parked->link);
     shuntd->counts.parked++;
     return 0;
 }
 
+static void set_trunk(struct home_parked *parked)
+{
+    struct message message;
+    if (message_decode(&message, parked->bytes, parked->size) != 0 ||
+        (message.type != MESSAGE_RESERVE && message.type != MESSAGE_RENAME))
+        return;
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    message.flags |= MESSAGE_TRUNK;
+    memcpy(parked->bytes, bytes, message_encode(bytes, parked->size, &message));
+}
+
+int home_stay_in_trunk(struct link *waiting)
+{
+    for (struct link *link = waiting->next; link != waiting; link = link->next)
+        set_trunk(LINK_OF(link, struct home_parked, link));
+    return 0;
+}
+
+void home_parked_free(struct link *waiting)
+{
+    for (struct link *link; (link = list_take(waiting)) != NULL;)
+        free(LINK_OF(link, struct home_parked, link));
+}
+
 void home_wake(struct home *home, struct link *waiting)
 {
     list_move(&home->woken, waiting);
+}
+
+void home_again(struct home *home, struct home_parked *parked)
+{
+    list_append(&home->woken, &parked->link);
 }
 
 struct home_parked *home_next_woken(struct home *home)

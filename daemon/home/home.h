@@ -2,12 +2,13 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What this daemon is home of: the single place where a name is decided.
+/* What this daemon knows: what its own node does, and the names that it is home of.
  *
- * In the index are facts that others read; here is what is going on: which directories are loaded, which
- * leaves are open, which names somebody is at work on (a **flight**), and who waits for what. A name has at
- * most one flight. A request that meets a flight, or a directory with a job under way, is parked there and
- * served again when that ends. */
+ * In the index are facts that others read; here is what is going on. As the daemon of its node it has
+ * **flights**, what its clients are at work on, one for a name at a time; the leaves of the node's mirrors; and
+ * who waits for what. As a home it decides about names (names.c), for its own node as for others: an entry in
+ * the index, and who **holds** it. A request that meets a flight, or a directory with a job under way, is parked
+ * there and served again when that ends; a question that meets a name that is held likewise. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,20 +21,20 @@
 struct shuntd;
 struct home;
 
-/* A request that waits. */
+/* A request that waits, in memory of its own. */
 struct home_parked {
     struct link link;
-    struct listen_request request;
+    uint32_t lane;
+    uint64_t client;
+    uint32_t size;
+    uint8_t bytes[];
 };
 
 #define HOME_OPEN_LEAVES 4
 
-/* What a node has in a directory: its mirror's leaves, and what it did here in this session. */
+/* What this node has in a directory: its mirror's leaves, and what it did here in this session. */
 struct home_share {
-    struct home_share *next; /* of the same directory */
-    uint16_t branch;         /* the node's, as in entries */
-    bool touched;            /* its processes asked about the directory */
-    uint32_t *leaf_names;    /* how many names each leaf of its mirror holds */
+    uint32_t *leaf_names; /* how many names its processes left in each leaf */
     uint32_t leaf_count;
     uint32_t open[HOME_OPEN_LEAVES];
     bool looked_into[HOME_OPEN_LEAVES]; /* by another node */
@@ -42,46 +43,138 @@ struct home_share {
     uint64_t births; /* names that it made here */
     uint64_t last_maker;
     uint32_t alternations; /* births whose maker was not the one before */
+    uint32_t lost;         /* how often all leaves went */
+};
+
+/* What the home of a directory's own entry knows of it. */
+struct home_ruler {
+    bool loaded;         /* its homes have all its names */
+    bool born;           /* it is empty: this session made it, and nobody has used it yet */
+    bool busy;           /* a question about the directory as a whole is being worked on */
+    bool closed;         /* it is about to be removed */
+    bool idle;           /* a name that was held is free now: the removal is tried again */
+    struct link waiting; /* questions (serve/rule.h) that wait for the end of that */
+    struct link sealing; /* ... that wait until no name is held */
+    uint16_t *nodes;     /* the members whose processes use it */
+    uint32_t node_count;
 };
 
 struct home_dir {
     struct home_dir *next; /* in its bucket */
     struct dirid id;
-    struct record_dir record; /* as in the index */
-    char *path;               /* where it was when last seen, relative to the root; "." is the root */
-    bool working;             /* a job on it is under way */
-    bool closing;             /* its rmdir is in flight: no births */
+    char *path; /* where it was when last seen, relative to the root; "." is the root */
+
+    /* For this node's processes. */
+    struct record_dir record; /* as in the index, once they use it (RECORD_LOADED) */
+    bool working;             /* something about it is under way */
     unsigned flights;         /* of its names */
-    struct link waiting;      /* parked until the job, the flights or the closing ends */
-
-    struct home_share *shares;
-
+    struct link waiting;      /* parked until that ends */
+    struct link casts;        /* parts of collectives (serve/cast.h) that wait for that */
+    struct home_share share;
+    uint32_t nodes;      /* how many nodes use it, as the ruler told */
     struct link changed; /* on home's list while record.changed is set */
     uint64_t changed_at; /* monotonic, of the last change */
     uint64_t touches;    /* how often it changed */
+
+    /* As home of some of its names. */
+    bool complete;      /* all of them are in the index */
+    bool sealed;        /* it is about to be removed: questions wait */
+    bool tells_idle;    /* the ruler is to hear when no name is held any more */
+    unsigned held;      /* names */
+    uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
+    struct link asking; /* questions that wait for the seal */
+    uint64_t told[4];   /* leaves of other nodes whose owners know that they were looked into */
+    unsigned told_at;
+
+    struct home_ruler *ruler; /* as home of the directory itself, else NULL */
 };
 
-enum flight_kind { FLIGHT_BIRTH, FLIGHT_REMOVAL, FLIGHT_FROM, FLIGHT_TO, FLIGHT_CLOSE, FLIGHT_PROMOTION };
+enum flight_kind {
+    FLIGHT_LOOKUP, /* a question, nothing more: any number for a name */
+    FLIGHT_ADOPTION,
+    FLIGHT_BIRTH,
+    FLIGHT_REMOVAL,
+    FLIGHT_FROM,
+    FLIGHT_TO,
+    FLIGHT_CLOSE,
+    FLIGHT_PROMOTION,
+    FLIGHT_VANISHED
+};
+
+/* Questions about a name, to its home. Before each: the directory must be complete there, else
+ * MESSAGE_NOT_LOADED; and the name free, or held by who asks, else the question waits. */
+enum name_op {
+    NAME_LOOKUP = 1, /* MESSAGE_EXISTS, MESSAGE_ABSENT */
+    NAME_ADOPT,      /* entry: 0 it is taken; MESSAGE_EXISTS */
+    NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS */
+    NAME_HOLD,       /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
+                      * held all the same with NAME_ANYHOW */
+    NAME_MARK,       /* by who holds it: what readers are to meet meanwhile. 0 */
+    NAME_END,        /* by who holds it, no answer: what it is from now on; entry.state 0: nothing */
+    NAME_OPS
+};
+enum name_flag { NAME_ANYHOW = 1, NAME_TRY = 2 /* does not wait for who holds it: MESSAGE_BUSY */ };
+
+struct name_question {
+    uint16_t op, flags;
+    uint16_t member; /* who asks */
+    uint64_t id;     /* by which flight of his */
+    struct dirid dir;
+    struct record_entry entry;
+    const char *name;
+    size_t length;
+};
+
+struct name_answer {
+    int result; /* also MESSAGE_ELSEWHERE: ask again, another daemon is its home or the place is no more */
+    struct record_entry entry;
+};
+
+struct flight;
+/* What follows an answer: 0 or a fatal -errno. */
+typedef int flight_next(struct shuntd *, struct flight *, const struct name_answer *);
 
 struct flight {
-    struct flight *next; /* in its bucket */
+    struct flight *next;    /* in its bucket; lookups are in none */
+    struct flight *next_id; /* in its bucket of numbers */
     struct link all;
+    uint64_t id;
     enum flight_kind kind;
     struct home_dir *dir;
-    struct home_dir *child; /* FLIGHT_CLOSE: the directory that is to go */
+    struct dirid child;     /* FLIGHT_CLOSE: the directory that is to go */
     struct flight *partner; /* FLIGHT_FROM and FLIGHT_TO have each other */
-    bool exchange;
+    uint16_t flags;         /* of the request */
     bool had_before;
     struct record_entry before; /* what the index said, if had_before */
     struct record_entry place;  /* where the file will be if it goes well */
     uint64_t client;
     uint32_t lane, tag;               /* of the request that began it */
+    struct home_parked *request;      /* the same, to begin again */
     uint64_t touch;                   /* 0, or which of the directory's touches was its own */
     uint64_t changed, changed_before; /* the directory's, with and without it */
     struct link waiting;
+
+    uint32_t lost;     /* the share's, when a leaf was chosen */
+    uint16_t asking;   /* enum name_op that is not answered yet, 0: none */
+    uint16_t asked;    /* the member that was asked */
+    uint16_t ask_flags;
+    struct record_entry ask_entry;
+    flight_next *then;
+    bool held;      /* its home gave it the name */
+    bool abandoned; /* nobody waits for it any more, and nothing was begun */
+    bool marked;    /* FLIGHT_FROM, FLIGHT_TO: readers know */
+    bool errand;    /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
+    bool sealed;    /* ... and it was sealed */
+
     uint16_t length;
     char name[RECORD_NAME_MAX];
 };
+
+/* Was its client not told yet that it may begin? */
+static inline bool flight_is_asking(const struct flight *flight)
+{
+    return flight->asking != 0 || flight->errand;
+}
 
 int home_create(struct home **);
 void home_destroy(struct home *);
@@ -89,15 +182,26 @@ void home_destroy(struct home *);
 /* Directories. home_dir_add finds or makes; NULL: out of memory. */
 struct home_dir *home_dir_find(struct home *, struct dirid);
 struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
-/* Forgets it; who waits on it is served again. */
+/* It is no more: nothing of it is known, who waits on it is served again. Its memory goes with its last
+ * flight. The index is the caller's. */
 void home_dir_drop(struct home *, struct home_dir *);
+/* What was under way for this node's processes has ended. 0 or -ENOMEM. */
+int home_dir_rest(struct home *, struct home_dir *);
+/* The next of the collectives that waited for that: its link, or NULL. */
+struct link *home_next_ready(struct home *);
+void home_ready(struct home *, struct link *casts);
+/* Frees it if nothing refers to it. */
+void home_dir_release(struct home *, struct home_dir *);
 /* The directory whose mirrors have that name, or NULL. Looks at all: rarely asked. */
 struct home_dir *home_dir_of_mirror(struct home *, const char *mirror, size_t length);
 int home_dir_set_path(struct home_dir *, const char *path);
 /* A directory was renamed: those beneath it have new places. */
 void home_dirs_moved(struct home *, const char *from, const char *to);
+/* Do this node's processes know it? */
 bool home_dir_is_loaded(const struct home_dir *);
-/* Writes its record to the index. */
+/* Its ruler's part, made if there is none. NULL: out of memory. */
+struct home_ruler *home_ruler(struct home_dir *);
+/* Writes its record to the index, if this node's processes use it. */
 int home_dir_store(struct shuntd *, struct home_dir *);
 /* A name in one of its mirrors comes or goes now: the trunk's times do not show it. */
 int home_dir_touch(struct shuntd *, struct home_dir *);
@@ -110,11 +214,6 @@ struct home_dir *home_dir_next_quiet(struct home *, uint64_t quiet);
 bool home_has_changed(struct home *);
 uint64_t home_dir_count(struct home *);
 
-/* The share of the node with that branch; made if there is none. NULL: out of memory. */
-struct home_share *home_share(struct home_dir *, uint16_t branch);
-/* How many nodes have touched it. */
-uint32_t home_share_count(const struct home_dir *);
-
 /* Leaves. How many names of a node's mirror are in leaf N. */
 int home_leaf_count(struct home_share *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
@@ -125,10 +224,11 @@ int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
 /* Another node looks at a file in that leaf: from then on the file system must ask it about the leaf, so its
  * owner goes on in a fresh one, once this one holds a number of names that doubles each time. */
 void home_leaf_looked_into(struct home_share *, uint32_t leaf);
-/* The mirrors of all nodes are gone. */
-void home_leaves_forget(struct home_dir *);
+/* The mirrors are gone. */
+void home_leaves_forget(struct home_share *);
 
 /* Flights. */
+struct flight *flight_by_id(struct home *, uint64_t id);
 struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
 /* Its own flight if `client` began it, else NULL. */
 struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
@@ -141,12 +241,55 @@ int flight_untouch(struct shuntd *, struct flight *);
 /* Ends it; who waited is served again, and so is who waited for the directory's last flight. */
 void flight_end(struct shuntd *, struct flight *);
 /* The first flight whose client is gone (client == that) or has given up waiting for its answer (client ==
- * 0). */
+ * 0), and that was not abandoned. */
 struct flight *flight_of_client(struct shuntd *, uint64_t client);
 unsigned flight_count(struct home *);
 
-/* Waiting. home_park copies the request: 0 or -ENOMEM. */
+/* Waiting. The request is copied: 0 or -ENOMEM. */
 int home_park(struct shuntd *, struct link *waiting, const struct listen_request *);
+struct home_parked *home_copy(const struct listen_request *);
+/* The request as it came. */
+void home_unpark(const struct home_parked *, struct listen_request *);
+/* Those of them that would make a file in a branch are to do so in the trunk. 0 */
+int home_stay_in_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
+/* A request that is to be served again. */
+void home_again(struct home *, struct home_parked *);
 /* The next request to be served again, or NULL; the caller frees it. */
 struct home_parked *home_next_woken(struct home *);
+
+/* As home of names. 0: answered; HOME_WAITS: it will be, see home_next_question; or a fatal -errno. NAME_END has
+ * no answer. */
+#define HOME_WAITS 1
+int home_ask(struct shuntd *, const struct name_question *, struct name_answer *);
+/* The next question that waited and has its answer now: 1, 0 if there is none, or a fatal -errno. Only member
+ * and id of the question are to be looked at. */
+int home_next_question(struct shuntd *, struct name_question *, struct name_answer *);
+/* The directory is about to be removed. 0: sealed; MESSAGE_NOT_EMPTY; MESSAGE_BUSY: a name is held, and the ruler
+ * is told once none is; or a fatal -errno. */
+int home_seal(struct shuntd *, struct home_dir *);
+/* It was not removed, or it was: who asked meanwhile asks again. */
+int home_unseal(struct shuntd *, struct home_dir *);
+/* A name that is held, as another home hands it over. 0 or -ENOMEM. */
+int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member,
+                  uint64_t id);
+/* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are held no more; who
+ * waited for them is sent away, and so is by home_send_away who waits for a seal. */
+typedef int home_each_held(void *context, uint16_t to, struct dirid, const char *name, size_t length,
+                           uint16_t member, uint64_t id);
+int home_hand_over(struct shuntd *, const uint16_t *to, home_each_held *, void *context);
+void home_send_away(struct home *, struct home_dir *);
+unsigned home_held_count(struct home *);
+
+/* What others are to hear of. False: nothing more. */
+enum home_news_kind {
+    NEWS_LOOKED_INTO = 1, /* another node than its owner asked for a file in that leaf of that branch */
+    NEWS_IDLE             /* no name of the directory is held any more, after MESSAGE_BUSY */
+};
+struct home_news {
+    enum home_news_kind kind;
+    struct dirid dir;
+    uint16_t branch;
+    uint32_t leaf;
+};
+bool home_next_news(struct home *, struct home_news *);

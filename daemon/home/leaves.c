@@ -92,43 +92,11 @@ void home_leaf_looked_into(struct home_share *share, uint32_t leaf)
         share->looked_into[i] |= share->open[i] == leaf;
 }
 
-static void forget(struct home_share *share)
+void home_leaves_forget(struct home_share *share)
 {
     free(share->leaf_names);
     share->leaf_names = NULL;
     share->leaf_count = share->open_count = 0;
     share->alternations = 0;
-}
-
-void home_leaves_forget(struct home_dir *dir)
-{
-    for (struct home_share *share = dir->shares; share != NULL; share = share->next)
-        forget(share);
-}
-
-struct home_share *home_share(struct home_dir *dir, uint16_t branch)
-{
-    struct home_share **at = &dir->shares;
-    while (*at != NULL && (*at)->branch != branch)
-        at = &(*at)->next;
-    if (*at == NULL && (*at = calloc(1, sizeof **at)) != NULL)
-        (*at)->branch = branch;
-    return *at;
-}
-
-uint32_t home_share_count(const struct home_dir *dir)
-{
-    uint32_t count = 0;
-    for (const struct home_share *share = dir->shares; share != NULL; share = share->next)
-        count += share->touched;
-    return count;
-}
-
-void home_shares_free(struct home_dir *dir)
-{
-    for (struct home_share *share; (share = dir->shares) != NULL;) {
-        dir->shares = share->next;
-        forget(share);
-        free(share);
-    }
+    share->lost++;
 }

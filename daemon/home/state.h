@@ -8,13 +8,25 @@
 
 #define HOME_BUCKETS 16384
 
-void home_shares_free(struct home_dir *);
+void home_names_free(struct home *);
+void home_asking_free(struct link *asking);
+int home_names_rest(struct home *, struct home_dir *);
+void home_parked_free(struct link *waiting);
+
+struct held;
 
 struct home {
     struct home_dir *dirs[HOME_BUCKETS];
     struct flight *names[HOME_BUCKETS]; /* flights by (directory, name) */
+    struct flight *numbers[HOME_BUCKETS]; /* ... by their numbers */
     struct link flights;                /* all of them, the oldest first */
     unsigned flight_count;
+    uint64_t last_id;
+    struct held *held[HOME_BUCKETS]; /* names that somebody is at work on, here or elsewhere */
+    unsigned held_count;
+    struct link questions; /* that waited for one of those, to be asked again */
+    struct link news;
+    struct link ready; /* collectives */
     uint64_t dir_count;
     struct link woken;   /* requests to be served again */
     struct link changed; /* directories whose trunk does not show their times yet */

@@ -19,7 +19,6 @@ struct client {
     struct client *next;      /* in its bucket */
     struct client *next_dead; /* in the list of the dead */
     pid_t pid;
-    uint64_t serial;
     int pidfd;
 };
 
@@ -31,8 +30,7 @@ struct clients {
     bool running;
     pthread_mutex_t lock; /* of dead */
     struct client *dead;
-    struct client *buckets[BUCKETS]; /* this and what follows: main's thread only */
-    uint64_t serial;
+    struct client *buckets[BUCKETS]; /* main's thread only */
 };
 
 static void note_death(struct clients *clients, struct client *client)
@@ -138,24 +136,22 @@ static void follow(struct clients *clients, struct client *client)
         note_death(clients, client);
 }
 
-uint64_t clients_watch(struct clients *clients, pid_t pid)
+void clients_watch(struct clients *clients, pid_t pid)
 {
     struct client **bucket = bucket_of(clients, pid);
     for (struct client *client = *bucket; client != NULL; client = client->next)
         if (client->pid == pid)
-            return client->serial;
+            return;
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL)
-        return 0;
+        return;
     client->pid = pid;
-    client->serial = ++clients->serial;
     client->next = *bucket;
     *bucket = client;
     follow(clients, client);
-    return client->serial;
 }
 
-pid_t clients_next_death(struct clients *clients, uint64_t *serial)
+pid_t clients_next_death(struct clients *clients)
 {
     pthread_mutex_lock(&clients->lock);
     struct client *client = clients->dead;
@@ -165,7 +161,6 @@ pid_t clients_next_death(struct clients *clients, uint64_t *serial)
     if (client == NULL)
         return 0;
     pid_t pid = client->pid;
-    *serial = client->serial;
     struct client **at = bucket_of(clients, pid);
     while (*at != client)
         at = &(*at)->next;

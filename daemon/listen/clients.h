@@ -5,7 +5,6 @@
 /* Which processes use the road, and when one of them ends: a thread waits on their pidfds. */
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct clients;
@@ -15,7 +14,7 @@ int clients_create(struct clients **, void (*ring)(void *), void *context);
 void clients_destroy(struct clients *);
 
 /* Main's thread: watches that process from now on; known ones cost a look into a table. One that has ended
- * already is noted as dead. The number that it has and no other had; 0: no memory. */
-uint64_t clients_watch(struct clients *, pid_t);
+ * already is noted as dead. */
+void clients_watch(struct clients *, pid_t);
 /* Main's thread: the next that ended, or 0; it is not watched any more. */
-pid_t clients_next_death(struct clients *, uint64_t *serial);
+pid_t clients_next_death(struct clients *);

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "listen/clients.h"
-#include "listen/far.h"
 #include "request/request.h"
 #include "request/road.h"
 
@@ -26,8 +25,6 @@ struct listen {
     uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
     unsigned at;                       /* word of to_take to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
-    uint64_t dying_serial;
-    struct far *far;
 };
 
 /* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
@@ -83,8 +80,6 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     int code = make_road(listen, session, root);
     if (code == 0)
         code = clients_create(&listen->clients, ring_for_client, listen);
-    if (code == 0)
-        code = far_create(&listen->far);
     if (code != 0) {
         listen_destroy(listen);
         return code;
@@ -105,7 +100,6 @@ void listen_destroy(struct listen *listen)
     if (listen == NULL)
         return;
     clients_destroy(listen->clients);
-    far_destroy(listen->far);
     if (listen->road != NULL) {
         pthread_mutex_unlock(&listen->road->life);
         wake_all(listen->road);
@@ -190,7 +184,7 @@ static int take(struct listen *listen, uint32_t number, struct listen_request *r
         pid_t client = (pid_t)__atomic_load_n(&lane->owner, __ATOMIC_ACQUIRE);
         request->client = (uint64_t)client;
         int code = decode(lane, &lane->slots[lane->taken % ROAD_SLOTS], request);
-        request->serial = clients_watch(listen->clients, client);
+        clients_watch(listen->clients, client);
         __atomic_store_n(&lane->taken, lane->taken + 1, __ATOMIC_RELEASE);
         if (code == 0)
             return 1;
@@ -233,15 +227,13 @@ static void announce(struct listen *listen, pid_t client)
             listen->to_take[i / 64] |= 1ull << (i % 64);
 }
 
-pid_t listen_next_death(struct listen *listen, uint64_t *serial)
+pid_t listen_next_death(struct listen *listen)
 {
-    if (listen->dying == 0 &&
-        (listen->dying = clients_next_death(listen->clients, &listen->dying_serial)) != 0)
+    if (listen->dying == 0 && (listen->dying = clients_next_death(listen->clients)) != 0)
         announce(listen, listen->dying);
     if (listen->dying == 0 || has_messages(listen, listen->dying))
         return 0;
     pid_t client = listen->dying;
-    *serial = listen->dying_serial;
     listen->dying = 0;
     return client;
 }
@@ -264,13 +256,11 @@ static bool owns(struct listen *listen, uint32_t lane, uint64_t client)
 
 bool listen_is_there(struct listen *listen, uint32_t lane, uint64_t client)
 {
-    return listen_member(client) != 0 ? far_is_there(listen->far, client) : owns(listen, lane, client);
+    return owns(listen, lane, client);
 }
 
 bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint32_t tag)
 {
-    if (listen_member(client) != 0)
-        return far_gave_up(listen->far, client, lane, tag);
     return tag != 0 && __atomic_load_n(&listen->road->lane[lane].given_up, __ATOMIC_ACQUIRE) == tag;
 }
 
@@ -280,27 +270,17 @@ void listen_answer(struct listen *listen, uint32_t number, uint64_t client, cons
         put_answer(&listen->road->lane[number], answer);
 }
 
-int listen_far_is_there(struct listen *listen, uint64_t client)
-{
-    return far_add(listen->far, client);
-}
-
-void listen_far_ended(struct listen *listen, uint64_t client)
-{
-    far_remove(listen->far, client);
-}
-
-void listen_far_gave_up(struct listen *listen, uint64_t client, uint32_t lane, uint32_t tag)
-{
-    far_give_up(listen->far, client, lane, tag);
-}
-
-uint64_t listen_far_any(struct listen *listen, uint16_t member)
-{
-    return far_any(listen->far, member);
-}
-
 void listen_set_redirected(struct listen *listen)
 {
     __atomic_store_n(&listen->road->redirected, 1, __ATOMIC_RELEASE);
+}
+
+void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
+{
+    uint64_t all = UINT64_MAX;
+    for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
+        all &= homes[i];
+    __atomic_store_n(&listen->road->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
+        __atomic_store_n(&listen->road->homes[i], homes[i], __ATOMIC_SEQ_CST);
 }

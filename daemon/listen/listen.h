@@ -15,20 +15,11 @@
 struct shuntd;
 struct listen;
 
-/* A client is a process. One of this node goes by its id; one of another node by a number that its own daemon
- * gave it, with the number of that member of the session (never 0 here) in the upper 16 bits. */
-#define LISTEN_MEMBER_SHIFT 48
-static inline uint16_t listen_member(uint64_t client)
-{
-    return (uint16_t)(client >> LISTEN_MEMBER_SHIFT);
-}
-
 /* A message, who sent it, and where the answer goes. */
 struct listen_request {
     struct message message; /* its names and text point into bytes */
     uint32_t lane;
-    uint64_t client;
-    uint64_t serial; /* of a process of this node: a number that no other had */
+    uint64_t client; /* its process id */
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
 };
 
@@ -49,7 +40,7 @@ void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
 int listen_next(struct listen *, struct listen_request *, uint64_t *malformed);
 /* The next process of this node that used the road and has ended, all of whose messages were taken: its id,
  * or 0. */
-pid_t listen_next_death(struct listen *, uint64_t *serial);
+pid_t listen_next_death(struct listen *);
 /* Gives its lanes back; call it when what it left has been settled. */
 void listen_forget(struct listen *, pid_t client);
 /* Does the sender of a request still own its lane? */
@@ -59,13 +50,7 @@ bool listen_gave_up(struct listen *, uint32_t lane, uint64_t client, uint32_t ta
 /* Answers a request of a process of this node, if it still owns the lane. */
 void listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct message *answer);
 
-/* What other daemons tell of their clients: that one has sent something (0 or -ENOMEM), has ended, or stopped
- * waiting for an answer. */
-int listen_far_is_there(struct listen *, uint64_t client);
-void listen_far_ended(struct listen *, uint64_t client);
-void listen_far_gave_up(struct listen *, uint64_t client, uint32_t lane, uint32_t tag);
-/* Any client of that member, or 0. */
-uint64_t listen_far_any(struct listen *, uint16_t member);
-
 /* Directories may have times that their trunk does not show: clients are to look. */
 void listen_set_redirected(struct listen *);
+/* Of which shards (a bit each) this index has all names, so that clients may take "absent" from it. */
+void listen_set_homes(struct listen *, const uint64_t homes[RECORD_SHARDS / 64]);

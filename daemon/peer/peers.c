@@ -231,6 +231,12 @@ bool peers_is_congested(const struct peers *peers, uint16_t member)
     return peer != NULL && peer->outgoing_count >= CONGESTED;
 }
 
+bool peers_is_idle(const struct peers *peers, uint16_t member)
+{
+    const struct peer *peer = peers->members[member];
+    return peer == NULL || (peer->outgoing_count == 0 && peer->items.size == 0);
+}
+
 /* Frames going out. */
 
 static int send_frame(struct peers *peers, struct peer *peer, enum frame_type type, uint64_t sequence,

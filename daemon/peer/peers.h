@@ -47,6 +47,8 @@ bool peers_knows(const struct peers *, uint16_t member);
 int peers_put(struct peers *, uint16_t member, const struct frame_item *);
 /* Is so much on its way to it that no more should be begun? */
 bool peers_is_congested(const struct peers *, uint16_t member);
+/* Has it everything that was put for it? True of one that is not known. */
+bool peers_is_idle(const struct peers *, uint16_t member);
 /* At the end of a batch: what was put goes out, what came is acknowledged, what is overdue goes out again. */
 void peers_flush(struct peers *);
 /* Does anything wait for time to pass (an acknowledgement)? */

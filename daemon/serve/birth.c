@@ -10,113 +10,89 @@
 #include "base/sys.h"
 #include "serve/serve.h"
 
-/* The flight on a request's first name, if somebody is at work on it. */
+/* The flight on a request's first name, if somebody of this node is at work on it. */
 static struct flight *busy(struct shuntd *shuntd, const struct message *message)
 {
     return flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
 }
 
-static int get(struct shuntd *shuntd, const struct message *message, struct record_entry *entry)
-{
-    return index_get_entry(shuntd->index, message->dir[0], message->name[0], message->name_length[0], entry);
-}
-
-static int exists(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir,
-                  const struct record_entry *entry, struct message *answer)
-{
-    char place[SERVE_PLACE_MAX];
-    struct home_share *owner = entry->branch != 0 && entry->branch != serve_branch(shuntd, request->client)
-                                   ? home_share(dir, entry->branch)
-                                   : NULL;
-    if (owner != NULL)
-        home_leaf_looked_into(owner, entry->leaf);
-    answer->result = MESSAGE_EXISTS;
-    answer->entry[0] = *entry;
-    serve_place(shuntd, dir, entry, place, answer, 0);
-    int code = serve_answer(shuntd, request, answer);
-    return code == 0 ? SERVE_SILENT : code;
-}
-
-static int reserve(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir,
-                   struct record_entry *entry, struct message *answer)
+/* Begins a flight on it, once nobody else of this node has one. NULL: *how is what to return. */
+static struct flight *begin(struct shuntd *shuntd, const struct listen_request *request,
+                            enum flight_kind kind, struct message *answer, int *how)
 {
     const struct message *message = &request->message;
-    char place[SERVE_PLACE_MAX];
-    struct flight *flight =
-        flight_begin(shuntd, FLIGHT_BIRTH, dir, message->name[0], message->name_length[0], request);
-    struct home_share *share = home_share(dir, serve_branch(shuntd, request->client));
-    if (flight == NULL || share == NULL)
-        return -ENOMEM;
-    entry->type = message->entry[0].type;
-    entry->state = RECORD_PENDING;
-    entry->ino = 0;
-    flight->place = *entry;
-    int code = index_put_entry(shuntd->index, dir->id, flight->name, flight->length, entry);
-    if (code == 0 && entry->branch != 0)
-        code = flight_touch(shuntd, flight);
-    if (code != 0)
-        return code;
-    shuntd->counts.births++;
-    shuntd->counts.redirected += entry->branch != 0;
-    share->births++;
-    answer->entry[0] = *entry;
-    serve_place(shuntd, dir, entry, place, answer, 0);
-    code = serve_answer(shuntd, request, answer);
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, how);
+    if (dir == NULL)
+        return NULL;
+    struct flight *flight = busy(shuntd, message);
+    if (flight != NULL) {
+        *how = serve_park(shuntd, &flight->waiting, request);
+        return NULL;
+    }
+    flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    *how = flight != NULL ? SERVE_PARKED : -ENOMEM;
+    return flight;
+}
+
+static int silent(int code)
+{
     return code == 0 ? SERVE_SILENT : code;
+}
+
+static int tell_and_end(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    int code = answer->result == MESSAGE_EXISTS || answer->result == 0
+                   ? serve_tell_place(shuntd, flight, &answer->entry, answer->result)
+                   : serve_tell_result(shuntd, flight, answer->result);
+    flight_end(shuntd, flight);
+    return code;
+}
+
+static int reserved(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    if (answer->result == MESSAGE_EXISTS)
+        return tell_and_end(shuntd, flight, answer);
+    if (flight->place.branch != 0 && flight->lost != flight->dir->share.lost)
+        return serve_restart(shuntd, flight); /* the leaf went meanwhile */
+    int code = flight->place.branch != 0 ? flight_touch(shuntd, flight) : 0;
+    shuntd->counts.births++;
+    shuntd->counts.redirected += flight->place.branch != 0;
+    flight->dir->share.births++;
+    return code == 0 ? serve_tell_place(shuntd, flight, &flight->place, 0) : code;
 }
 
 int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
-    struct record_entry entry = {0};
-    int how;
+    struct record_entry entry = {.type = message->entry[0].type, .state = RECORD_PENDING};
+    int how, code = 0;
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    struct flight *flight = busy(shuntd, message);
-    if (flight != NULL)
-        return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
-    if (code == 0)
-        return exists(shuntd, request, dir, &entry, answer);
-    if (code != -ENOENT)
-        return code;
-    code = 0;
-    if (message->entry[0].type == DT_REG && !(message->flags & MESSAGE_TRUNK))
+    if (busy(shuntd, message) == NULL && entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK))
         code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
-    if (code == -EAGAIN)
-        return serve_park(shuntd, &dir->waiting, request);
-    return code == 0 ? reserve(shuntd, request, dir, &entry, answer) : code;
+    if (code != 0)
+        return code == -EAGAIN ? serve_park(shuntd, &dir->waiting, request) : code;
+    struct flight *flight = begin(shuntd, request, FLIGHT_BIRTH, answer, &how);
+    if (flight == NULL)
+        return how;
+    flight->place = entry;
+    flight->lost = dir->share.lost;
+    return silent(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
 }
 
 int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    const struct message *message = &request->message;
-    struct record_entry entry, adopted = message->entry[0];
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
-    if (dir == NULL)
+    struct flight *flight = begin(shuntd, request, FLIGHT_ADOPTION, answer, &how);
+    if (flight == NULL)
         return how;
-    struct flight *flight = busy(shuntd, message);
-    if (flight != NULL)
-        return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
-    if (code == 0)
-        return exists(shuntd, request, dir, &entry, answer);
-    adopted.state = RECORD_LIVE;
-    adopted.branch = 0;
-    adopted.leaf = 0;
-    code = code == -ENOENT
-               ? index_put_entry(shuntd->index, dir->id, message->name[0], message->name_length[0], &adopted)
-               : code;
-    answer->entry[0] = adopted;
-    return code;
+    return silent(serve_ask(shuntd, flight, NAME_ADOPT, 0, &request->message.entry[0], tell_and_end));
 }
 
 int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
-    struct record_entry entry;
     int how;
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
@@ -124,45 +100,38 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     struct flight *flight = busy(shuntd, message);
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
-    if (code == 0)
-        return exists(shuntd, request, dir, &entry, answer);
-    answer->result = MESSAGE_ABSENT;
-    return code == -ENOENT ? SERVE_ANSWER : code;
+    flight =
+        flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
+    return flight != NULL ? silent(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
 }
 
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
  * the call that found nothing may have missed something else, as where a link leads. */
-static bool is_still_there(const struct shuntd *shuntd, const struct home_dir *dir,
-                           const struct record_entry *entry, const struct message *message)
+static bool is_still_there(const struct shuntd *shuntd, const struct flight *flight)
 {
     char path[PATH_MAX];
     struct statx stat;
-    return serve_path(shuntd, dir, entry, message->name[0], message->name_length[0], path) == 0 &&
+    return serve_path(shuntd, flight->dir, &flight->before, flight->name, flight->length, path) == 0 &&
            sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0;
+}
+
+/* The name is held: nobody makes a file at that place meanwhile. */
+static int vanished(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    bool there = answer->result == MESSAGE_EXISTS;
+    bool stays =
+        there && (!record_same(&flight->before, &flight->place) || is_still_there(shuntd, flight));
+    int code = serve_tell_result(shuntd, flight, !there ? MESSAGE_ABSENT : stays ? MESSAGE_CHANGED : 0);
+    int ended = serve_end(shuntd, flight, stays ? &flight->before : NULL);
+    return code != 0 ? code : ended;
 }
 
 int serve_vanished(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    const struct message *message = &request->message;
-    struct record_entry entry;
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
-    if (dir == NULL)
+    struct flight *flight = begin(shuntd, request, FLIGHT_VANISHED, answer, &how);
+    if (flight == NULL)
         return how;
-    struct flight *flight = busy(shuntd, message);
-    if (flight != NULL)
-        return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
-    if (code == -ENOENT) {
-        answer->result = MESSAGE_ABSENT;
-        return SERVE_ANSWER;
-    }
-    if (code != 0)
-        return code;
-    if (!record_same(&entry, &message->entry[0]) || is_still_there(shuntd, dir, &entry, message)) {
-        answer->result = MESSAGE_CHANGED;
-        return SERVE_ANSWER;
-    }
-    return index_del_entry(shuntd->index, dir->id, message->name[0], message->name_length[0]);
+    flight->place = request->message.entry[0];
+    return silent(serve_ask(shuntd, flight, NAME_HOLD, 0, NULL, vanished));
 }

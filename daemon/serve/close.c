@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* CLOSE: a directory is about to be removed. If its union is empty its mirrors and its marker go, it takes no
- * births any more, and the client may rmdir it; GONE or WITHDRAW says how that went. */
+/* CLOSE: a directory is about to be removed. Its ruler has all its homes sealed; if no name is left there its
+ * mirrors and its marker go; then the name of the directory is held, and the client may rmdir it. GONE or WITHDRAW
+ * says how that went.
+ *
+ * Nobody waits for anything while a directory is sealed, or two who remove and rename crosswise would wait for each
+ * other: where a name is held, the seals are taken off again, and it is tried once more when the name is free. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,12 +17,48 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
+#include "serve/cast.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
 
-struct bare_job {
+/* What every daemon does. */
+
+int cast_seal(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    if (dir == NULL)
+        return 0;
+    if (shuntd->route.missing > 0) { /* names are on their way here */
+        dir->tells_idle = true;
+        return MESSAGE_BUSY;
+    }
+    return home_seal(shuntd, dir);
+}
+
+int cast_unseal(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    return dir != NULL ? home_unseal(shuntd, dir) : 0;
+}
+
+int cast_drop(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    if (dir == NULL)
+        return 0;
+    int code = index_del_dir(shuntd->index, dir->id);
+    home_dir_drop(shuntd->home, dir);
+    return code;
+}
+
+/* What the ruler does. */
+
+struct seal {
     struct disk_job job;
+    struct rule_question *question;
     struct dirid id;
+    uint32_t epoch; /* of the route, when it began */
     int result;
     char mirror[RECORD_MIRROR_MAX];
     char path[PATH_MAX];
@@ -26,73 +66,176 @@ struct bare_job {
 
 static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
-    struct bare_job *bare = (struct bare_job *)job;
+    struct seal *seal = (struct seal *)job;
     char branch[2 * PATH_MAX];
-    int trunk = disk_open_trunk(shuntd, bare->path, bare->id);
-    bare->result = trunk < 0 ? trunk : 0;
-    for (size_t i = 0; i < shuntd->root.branch_count && bare->result == 0; i++) {
+    int trunk = disk_open_trunk(shuntd, seal->path, seal->id);
+    seal->result = trunk < 0 ? trunk : 0;
+    for (size_t i = 0; i < shuntd->root.branch_count && seal->result == 0; i++) {
         snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
                  shuntd->root.branches[i]);
-        bare->result = mirror_remove(branch, bare->mirror);
+        seal->result = mirror_remove(branch, seal->mirror);
     }
-    if (bare->result == 0)
-        bare->result = sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    if (seal->result == 0)
+        seal->result = sys_unlinkat(trunk, LAYOUT_MARKER, 0);
     if (trunk >= 0)
         sys_close(trunk);
 }
 
-static int finish(struct disk_job *job, struct shuntd *shuntd)
+/* All are sealed, and nothing is left that would stand in the way of an rmdir but what the kernel knows of. */
+static int closed(struct shuntd *shuntd, void *context, const struct cast_end *end)
 {
-    struct bare_job *bare = (struct bare_job *)job;
-    struct home_dir *dir = home_dir_find(shuntd->home, bare->id);
-    dir->working = false;
-    home_leaves_forget(dir);
-    if (bare->result == 0 || bare->result == -ENOENT) {
-        dir->record.flags &= ~(uint32_t)RECORD_MARKED;
-        dir->record.marker = 0;
-        memset(dir->record.mirror, 0, sizeof dir->record.mirror);
-    } else {
-        /* The marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
-        log_line("the mirrors of %s could not be removed: %s", dir->path, strerror(-bare->result));
-        dir->record.flags |= RECORD_UNLISTED;
-    }
-    home_wake(shuntd->home, &dir->waiting);
-    free(bare);
-    return home_dir_store(shuntd, dir);
+    struct seal *seal = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, seal->id);
+    struct rule_question *question = seal->question;
+    free(seal);
+    dir->ruler->closed = true;
+    int code = rule_result(shuntd, question, 0);
+    return code == 0 ? rule_rest(shuntd, dir) : code;
 }
 
-static int submit(struct shuntd *shuntd, struct home_dir *dir)
+static int unsealed(struct shuntd *shuntd, void *context, const struct cast_end *end)
 {
-    struct bare_job *bare = calloc(1, sizeof *bare);
-    if (bare == NULL)
-        return -ENOMEM;
-    bare->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
-    bare->id = dir->id;
-    memcpy(bare->mirror, dir->record.mirror, sizeof bare->mirror);
-    strcpy(bare->path, dir->path);
-    dir->working = true;
-    disk_submit(shuntd->disk, &bare->job);
+    struct seal seal = *(struct seal *)context;
+    struct home_dir *dir = home_dir_find(shuntd->home, seal.id);
+    free(context);
+    if (seal.result == MESSAGE_NOT_EMPTY || seal.result < 0) {
+        int code = rule_result(shuntd, seal.question, seal.result);
+        return code == 0 ? rule_rest(shuntd, dir) : code;
+    }
+    if (!dir->ruler->idle) { /* rule_idle comes back to it */
+        list_append(&dir->ruler->sealing, &seal.question->link);
+        return rule_rest(shuntd, dir);
+    }
+    dir->ruler->busy = false;
+    int code = rule_work(shuntd, seal.question);
+    return code == 0 ? rule_rest(shuntd, dir) : code;
+}
+
+/* The marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
+static int not_bare(struct shuntd *shuntd, struct home_dir *dir, struct seal *seal)
+{
+    const struct message unseal = {.type = MESSAGE_UNSEAL, .dir[0] = seal->id};
+    log_line("the mirrors of %s could not be removed: %s", dir->path, strerror(-seal->result));
+    dir->record.flags |= RECORD_UNLISTED;
+    seal->result = MESSAGE_NOT_EMPTY;
+    return cast_begin(shuntd, &unseal, NULL, unsealed, seal);
+}
+
+static int finish(struct disk_job *job, struct shuntd *shuntd)
+{
+    struct seal *seal = (struct seal *)job;
+    struct home_dir *dir = home_dir_find(shuntd->home, seal->id);
+    struct message record = {.type = MESSAGE_RECORD, .dir[0] = seal->id};
+    if (seal->result != 0 && seal->result != -ENOENT)
+        return not_bare(shuntd, dir, seal);
+    dir->record.flags &= ~(uint32_t)RECORD_MARKED;
+    dir->record.marker = 0;
+    memset(dir->record.mirror, 0, sizeof dir->record.mirror);
+    rule_put_record(&record, &dir->record);
+    return cast_begin(shuntd, &record, NULL, closed, seal);
+}
+static int sealed(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct seal *seal = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, seal->id);
+    const struct message unseal = {.type = MESSAGE_UNSEAL, .dir[0] = seal->id};
+    bool moved = seal->epoch != shuntd->route.epoch; /* names may have been nowhere while all were asked */
+    dir->ruler->idle |= moved;
+    seal->result = end->result;
+    if (end->result != 0 || moved)
+        return cast_begin(shuntd, &unseal, NULL, unsealed, seal);
+    if (!(dir->record.flags & RECORD_MARKED))
+        return closed(shuntd, seal, end);
+    seal->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
+    memcpy(seal->mirror, dir->record.mirror, sizeof seal->mirror);
+    strcpy(seal->path, dir->path);
+    disk_submit(shuntd->disk, &seal->job);
     return 0;
 }
 
-static int close_child(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir,
-                       struct home_dir *child)
+int rule_seal(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
 {
-    const struct message *message = &request->message;
-    struct flight *flight =
-        flight_begin(shuntd, FLIGHT_CLOSE, dir, message->name[0], message->name_length[0], request);
-    if (flight == NULL)
+    const struct message seal_all = {.type = MESSAGE_SEAL, .dir[0] = dir->id};
+    if (dir->record.flags & RECORD_UNLISTED)
+        return rule_result(shuntd, question, MESSAGE_NOT_EMPTY);
+    struct seal *seal = calloc(1, sizeof *seal);
+    if (seal == NULL)
         return -ENOMEM;
-    flight->child = child;
-    child->closing = true;
-    int code = index_get_entry(shuntd->index, dir->id, flight->name, flight->length, &flight->before);
-    flight->had_before = code == 0;
-    if (code == -ENOENT)
-        return SERVE_ANSWER;
-    flight->place = flight->before;
-    struct record_entry dying = flight->before;
-    dying.state = RECORD_DYING;
-    return code == 0 ? index_put_entry(shuntd->index, dir->id, flight->name, flight->length, &dying) : code;
+    seal->question = question;
+    seal->id = dir->id;
+    seal->epoch = shuntd->route.epoch;
+    dir->ruler->busy = true;
+    dir->ruler->idle = false;
+    return cast_begin(shuntd, &seal_all, NULL, sealed, seal);
+}
+
+int rule_idle(struct shuntd *shuntd, struct dirid id)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
+    struct home_ruler *ruler = dir != NULL ? dir->ruler : NULL;
+    if (ruler == NULL)
+        return 0;
+    ruler->idle = true;
+    list_move(&ruler->waiting, &ruler->sealing);
+    return ruler->busy ? 0 : rule_rest(shuntd, dir);
+}
+
+/* What the node of who asks does. */
+
+static int ask_to_seal(struct shuntd *, struct flight *);
+
+static int release(struct shuntd *shuntd, struct flight *flight, int result)
+{
+    int code = serve_tell_result(shuntd, flight, result);
+    return code == 0 ? serve_release(shuntd, flight) : code;
+}
+
+/* What this node's processes know of a directory that is not loaded is out of date. */
+static int not_sealed(struct shuntd *shuntd, struct flight *flight, int result)
+{
+    struct home_dir *child = home_dir_find(shuntd->home, flight->child);
+    int code = result == MESSAGE_NOT_LOADED && home_dir_is_loaded(child) ? serve_forget(shuntd, child) : 0;
+    return code == 0 ? release(shuntd, flight, result) : code;
+}
+
+/* Who had the name has it no more: once more. */
+static int is_free(struct shuntd *shuntd, struct flight *flight, const struct name_answer *unused)
+{
+    return ask_to_seal(shuntd, flight);
+}
+
+static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    if (answer->result != MESSAGE_BUSY) {
+        flight->place = flight->before;
+        return serve_tell_result(shuntd, flight, 0);
+    }
+    flight->sealed = false;
+    int code = rule_unseal(shuntd, flight->child);
+    return code == 0 ? serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, is_free) : code;
+}
+
+static int is_sealed(struct shuntd *shuntd, const struct errand *errand, const struct message *answer)
+{
+    static const struct record_entry dying = {.state = RECORD_DYING};
+    struct flight *flight = flight_by_id(shuntd->home, errand->flight);
+    if (flight == NULL)
+        return 0;
+    flight->errand = false;
+    flight->sealed = answer->result == 0;
+    if (flight->abandoned)
+        return serve_release(shuntd, flight);
+    if (!flight->sealed)
+        return not_sealed(shuntd, flight, answer->result);
+    return serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW | NAME_TRY, &dying, held);
+}
+
+static int ask_to_seal(struct shuntd *shuntd, struct flight *flight)
+{
+    const struct message seal = {.type = MESSAGE_SEAL, .dir[0] = flight->child};
+    const struct errand errand = {.flight = flight->id};
+    flight->errand = true;
+    return rule_ask(shuntd, &seal, is_sealed, &errand);
 }
 
 int serve_close(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -102,22 +245,14 @@ int serve_close(struct shuntd *shuntd, const struct listen_request *request, str
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    struct flight *busy = flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
-    if (busy != NULL)
-        return serve_park(shuntd, &busy->waiting, request);
-    struct home_dir *child = home_dir_find(shuntd->home, message->child);
-    if (child != NULL && (child->working || child->closing || child->flights > 0))
-        return serve_park(shuntd, &child->waiting, request);
-    answer->result = MESSAGE_NOT_LOADED;
-    if (!home_dir_is_loaded(child))
-        return SERVE_ANSWER;
-    int names = index_has_names(shuntd->index, child->id);
-    answer->result = names > 0 || (child->record.flags & RECORD_UNLISTED) ? MESSAGE_NOT_EMPTY : 0;
-    if (names < 0 || answer->result != 0)
-        return names < 0 ? names : SERVE_ANSWER;
-    if (!(child->record.flags & RECORD_MARKED))
-        return close_child(shuntd, request, dir, child);
-    /* Parked first, so that it is served before the births that come meanwhile. */
-    int code = serve_park(shuntd, &child->waiting, request);
-    return code == SERVE_PARKED && submit(shuntd, child) != 0 ? -ENOMEM : code;
+    struct flight *flight =
+        flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    flight = flight_begin(shuntd, FLIGHT_CLOSE, dir, message->name[0], message->name_length[0], request);
+    if (flight == NULL)
+        return -ENOMEM;
+    flight->child = message->child;
+    int code = ask_to_seal(shuntd, flight);
+    return code == 0 ? SERVE_SILENT : code;
 }

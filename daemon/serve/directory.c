@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* FOLLOW, SYNC, SETTLE, WATCH, PLACE: what concerns a directory and its mirrors as a whole. */
+/* FOLLOW, SYNC, SETTLE, WATCH, PLACE: what concerns a directory and its mirrors as a whole. Each daemon does it for
+ * what its own node has. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +14,17 @@
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "request/request.h"
+#include "serve/cast.h"
+#include "serve/relay.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
 
 struct directory_job {
     struct disk_job job;
-    struct listen_request request; /* FOLLOW and SYNC: answered at the end */
+    struct cast *cast; /* FOLLOW and SYNC: goes on at the end */
+    uint16_t type;
+    bool all; /* of branches that are no member's, too */
     struct dirid id;
     uint64_t changed; /* for the times */
     uint64_t settled, stood;
@@ -27,14 +33,22 @@ struct directory_job {
     char path[PATH_MAX];
 };
 
+/* Branches that no daemon serves are looked after by the one that was asked. */
+static bool is_its_business(const struct directory_job *job, const struct shuntd *shuntd, size_t branch)
+{
+    return branch + 1 == shuntd->branch || (job->all && relay_member_of(shuntd, (uint16_t)(branch + 1)) == 0);
+}
+
 static void each_branch(struct directory_job *job, const struct shuntd *shuntd, int trunk)
 {
     char branch[2 * PATH_MAX];
     for (size_t i = 0; i < shuntd->root.branch_count && job->result == 0; i++) {
+        if (!is_its_business(job, shuntd, i))
+            continue;
         snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
                  shuntd->root.branches[i]);
-        job->result = job->request.message.type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror)
-                                                                : mirror_follow(trunk, branch, job->mirror);
+        job->result = job->type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror)
+                                                : mirror_follow(trunk, branch, job->mirror);
     }
 }
 
@@ -52,16 +66,16 @@ static int finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
 {
     struct directory_job *job = (struct directory_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
-    struct message answer = {.type = MESSAGE_ANSWER, .result = job->result < 0 ? job->result : 0};
     int code = 0;
-    dir->working = false;
     if (job->result > 0) {
         dir->record.why = (uint32_t)job->result;
         code = home_dir_store(shuntd, dir);
     }
-    home_wake(shuntd->home, &dir->waiting);
     if (code == 0)
-        code = serve_answer(shuntd, &job->request, &answer);
+        code = home_dir_rest(shuntd->home, dir);
+    if (code == 0)
+        code = cast_finish(shuntd, job->cast, job->result < 0 ? job->result : 0);
+    home_dir_release(shuntd->home, dir);
     free(job);
     return code;
 }
@@ -77,57 +91,71 @@ static struct directory_job *new_job(struct home_dir *dir)
     return job;
 }
 
-/* The directory of a request when no job on it is under way; else as serve_dir, and the request waits for the
- * job's end. */
-static struct home_dir *idle_dir(struct shuntd *shuntd, const struct listen_request *request,
-                                 struct message *answer, int *how)
+int cast_sync(struct shuntd *shuntd, struct cast *cast, const struct message *message)
 {
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, how);
-    if (dir == NULL || !dir->working)
-        return dir;
-    *how = serve_park(shuntd, &dir->waiting, request);
-    return NULL;
-}
-
-static int on_mirrors(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
-{
-    int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
-    if (dir == NULL)
-        return how;
-    if (!(dir->record.flags & RECORD_MARKED))
-        return SERVE_ANSWER;
-    if (dir->working)
-        return serve_park(shuntd, &dir->waiting, request);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    if (dir == NULL || !(dir->record.flags & RECORD_MARKED))
+        return 0;
+    if (dir->working) {
+        cast_wait(cast, dir);
+        return CAST_LATER;
+    }
     struct directory_job *job = new_job(dir);
     if (job == NULL)
         return -ENOMEM;
     job->job = (struct disk_job){.carry_out = carry_out_on_mirrors, .finish = finish_on_mirrors};
-    job->request = *request;
+    job->cast = cast;
+    job->type = message->type;
+    job->all = cast_is_mine(cast);
     dir->working = true;
     disk_submit(shuntd->disk, &job->job);
-    return SERVE_PARKED;
+    return CAST_WORKS;
 }
 
-int serve_follow(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int cast_settle(struct shuntd *shuntd, struct cast *cast, const struct message *message)
 {
-    return on_mirrors(shuntd, request, answer);
-}
-
-int serve_sync(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
-{
-    return on_mirrors(shuntd, request, answer);
-}
-
-int serve_settle(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
-{
-    int how;
-    struct home_dir *dir = idle_dir(shuntd, request, answer, &how);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (dir == NULL)
-        return how;
+        return 0;
+    if (dir->working) {
+        cast_wait(cast, dir);
+        return CAST_LATER;
+    }
     list_remove(&dir->changed);
     dir->record.changed = dir->record.settled = dir->record.stood = 0;
     return home_dir_store(shuntd, dir);
+}
+
+int cast_place(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    char paths[MESSAGE_TEXT_MAX + 1];
+    memcpy(paths, message->text, message->text_length);
+    paths[message->text_length] = '\0';
+    size_t from = strlen(paths);
+    if (from < message->text_length)
+        home_dirs_moved(shuntd->home, paths, paths + from + 1);
+    return 0;
+}
+
+/* Two places that are too long for one message are found out by whoever uses the directory next: another one is
+ * where it was. */
+int cast_moved(struct shuntd *shuntd, const char *from, const char *to)
+{
+    char paths[MESSAGE_TEXT_MAX];
+    int length = snprintf(paths, sizeof paths, "%s%c%s", from, '\0', to);
+    const struct message moved = {
+        .type = MESSAGE_MOVED, .text = paths, .text_length = (uint16_t)length};
+    if (length < (int)sizeof paths)
+        return cast_begin(shuntd, &moved, NULL, NULL, NULL);
+    home_dirs_moved(shuntd->home, from, to);
+    return 0;
+}
+
+int serve_about_directory(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    return dir != NULL ? rule_ask_for(shuntd, &request->message, request) : how;
 }
 
 static uint64_t time_of(struct statx_timestamp time)
@@ -164,7 +192,6 @@ static int finish_times(struct disk_job *base, struct shuntd *shuntd)
     struct directory_job *job = (struct directory_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     int code = 0;
-    dir->working = false;
     if (job->result != 0)
         log_line("the times of %s could not be written: %s", dir->path, strerror(-job->result));
     if (dir->record.changed == job->changed) {
@@ -174,7 +201,9 @@ static int finish_times(struct disk_job *base, struct shuntd *shuntd)
         dir->record.changed = job->result == 0 ? 0 : dir->record.changed;
         code = home_dir_store(shuntd, dir);
     }
-    home_wake(shuntd->home, &dir->waiting);
+    if (code == 0)
+        code = home_dir_rest(shuntd->home, dir);
+    home_dir_release(shuntd->home, dir);
     free(job);
     return code;
 }
@@ -201,21 +230,22 @@ int serve_quiet(struct shuntd *shuntd, struct home_dir *dir)
 
 /* The times that are still to be written to the trunk would be an event of their own, after the fact: they
  * are written first. A second watcher finds that done, or the job under way. */
-int serve_watch(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int cast_watch(struct shuntd *shuntd, struct cast *cast, const struct message *message)
 {
-    int how;
-    struct home_dir *dir = idle_dir(shuntd, request, answer, &how);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    int code = 0;
     if (dir == NULL)
-        return how;
-    if (dir->record.why != RECORD_WHY_NOT)
-        return SERVE_ANSWER;
-    dir->record.why = RECORD_WHY_WATCHED;
-    int code = home_dir_store(shuntd, dir);
-    if (code == 0 && dir->record.changed != 0)
-        code = serve_quiet(shuntd, dir);
-    if (code == 0 && dir->working)
-        return serve_park(shuntd, &dir->waiting, request);
-    return code;
+        return 0;
+    if (dir->record.why == RECORD_WHY_NOT) {
+        dir->record.why = RECORD_WHY_WATCHED;
+        code = home_dir_store(shuntd, dir);
+        if (code == 0 && dir->record.changed != 0 && !dir->working)
+            code = serve_quiet(shuntd, dir);
+    }
+    if (code != 0 || !dir->working)
+        return code;
+    cast_wait(cast, dir);
+    return CAST_LATER;
 }
 
 int serve_place_of(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

@@ -9,40 +9,28 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 
-/* Of a node that does nothing in the directory the leaves are not counted. */
-static int count_leaf(struct home_dir *dir, const struct record_entry *entry, int32_t change)
+/* Leaves are counted by what this node's processes do, in its own branch. */
+static int count_leaf(const struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
+                      int32_t change)
 {
-    struct home_share *share = dir->shares;
-    while (share != NULL && share->branch != entry->branch)
-        share = share->next;
-    return share != NULL && entry->branch != 0 ? home_leaf_count(share, entry->leaf, change) : 0;
+    return entry->branch != 0 && entry->branch == shuntd->branch
+               ? home_leaf_count(&dir->share, entry->leaf, change)
+               : 0;
 }
 
-/* A directory that was born in this session is loaded when it is born, since it is empty; unless it is too
- * deep. */
+/* A directory that was born in this session need not be listed, since it is empty; unless it is too deep. */
 static int born_directory(struct shuntd *shuntd, const struct flight *flight, struct dirid child)
 {
     char path[PATH_MAX];
     const char *parent = strcmp(flight->dir->path, ".") == 0 ? "" : flight->dir->path;
     int length = snprintf(path, sizeof path, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", flight->length,
                           flight->name);
-    if (!layout_is_in_reach(strlen(shuntd->root.path) + 1 + (size_t)length) ||
-        home_dir_find(shuntd->home, child) != NULL)
-        return 0;
-    struct home_dir *dir = home_dir_add(shuntd->home, child, path);
-    if (dir == NULL)
-        return -ENOMEM;
-    dir->record = (struct record_dir){.flags = RECORD_LOADED};
-    return home_dir_store(shuntd, dir);
-}
-
-static int put_live(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry)
-{
-    struct record_entry live = *entry;
-    live.state = RECORD_LIVE;
-    return index_put_entry(shuntd->index, flight->dir->id, flight->name, flight->length, &live);
+    return layout_is_in_reach(strlen(shuntd->root.path) + 1 + (size_t)length)
+               ? rule_born(shuntd, child, path)
+               : 0;
 }
 
 static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made,
@@ -51,75 +39,56 @@ static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struc
     struct record_entry entry = flight->place;
     entry.type = made->type != 0 ? made->type : entry.type;
     entry.ino = made->ino;
-    int code = put_live(shuntd, flight, &entry);
-    if (code == 0 && !flight->had_before)
-        code = count_leaf(flight->dir, &entry, 1);
+    int code = flight->had_before ? 0 : count_leaf(shuntd, flight->dir, &entry, 1);
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
         code = born_directory(shuntd, flight, child);
-    return code;
+    return code == 0 ? serve_end(shuntd, flight, &entry) : code;
 }
 
 static int ended_removal(struct shuntd *shuntd, struct flight *flight)
 {
-    int code = index_del_entry(shuntd->index, flight->dir->id, flight->name, flight->length);
-    return code == 0 ? count_leaf(flight->dir, &flight->before, -1) : code;
+    int code = count_leaf(shuntd, flight->dir, &flight->before, -1);
+    return code == 0 ? serve_end(shuntd, flight, NULL) : code;
 }
 
 static int ended_close(struct shuntd *shuntd, struct flight *flight)
 {
-    struct home_dir *child = flight->child;
-    int code = index_del_entry(shuntd->index, flight->dir->id, flight->name, flight->length);
-    if (code == 0)
-        code = index_del_dir(shuntd->index, child->id);
-    home_dir_drop(shuntd->home, child);
-    return code;
+    int code = rule_drop(shuntd, flight->child);
+    return code == 0 ? serve_end(shuntd, flight, NULL) : code;
 }
 
 static int ended_promotion(struct shuntd *shuntd, struct flight *flight)
 {
-    int code = put_live(shuntd, flight, &flight->place);
-    return code == 0 ? count_leaf(flight->dir, &flight->before, -1) : code;
+    int code = count_leaf(shuntd, flight->dir, &flight->before, -1);
+    return code == 0 ? serve_end(shuntd, flight, &flight->place) : code;
 }
 
 int serve_ended_well(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made,
                      struct dirid child)
 {
-    int code = 0;
     switch (flight->kind) {
     case FLIGHT_BIRTH:
-        code = ended_birth(shuntd, flight, made, child);
-        break;
+        return ended_birth(shuntd, flight, made, child);
+    case FLIGHT_TO:
+        return ended_birth(shuntd, flight, made, (struct dirid){0, 0});
     case FLIGHT_REMOVAL:
     case FLIGHT_FROM:
-        code = ended_removal(shuntd, flight);
-        break;
-    case FLIGHT_TO:
-        code = ended_birth(shuntd, flight, made, (struct dirid){0, 0});
-        break;
+        return ended_removal(shuntd, flight);
     case FLIGHT_CLOSE:
-        code = ended_close(shuntd, flight);
-        break;
+        return ended_close(shuntd, flight);
     case FLIGHT_PROMOTION:
-        code = ended_promotion(shuntd, flight);
-        break;
+        return ended_promotion(shuntd, flight);
+    default: /* questions, which end with their answer */
+        return serve_release(shuntd, flight);
     }
-    flight_end(shuntd, flight);
-    return code;
 }
 
 int serve_ended_badly(struct shuntd *shuntd, struct flight *flight)
 {
-    int code = flight->had_before
-                   ? put_live(shuntd, flight, &flight->before)
-                   : index_del_entry(shuntd->index, flight->dir->id, flight->name, flight->length);
-    if (code == 0)
-        code = flight_untouch(shuntd, flight);
-    if (flight->kind == FLIGHT_CLOSE) {
-        flight->child->closing = false;
-        home_wake(shuntd->home, &flight->child->waiting);
-    }
-    flight_end(shuntd, flight);
-    return code;
+    int code = flight_untouch(shuntd, flight);
+    if (code == 0 && flight->sealed)
+        code = rule_unseal(shuntd, flight->child);
+    return code == 0 ? serve_end(shuntd, flight, flight->had_before ? &flight->before : NULL) : code;
 }
 
 /* What lies at an entry's place: 0, -ENOENT or another -errno. */
@@ -168,18 +137,34 @@ int serve_settle_by_disk(struct shuntd *shuntd, struct flight *flight)
     return serve_ended_badly(shuntd, flight);
 }
 
+/* Its client was not told yet that it may begin: there is nothing to look for. */
+static bool has_not_begun(struct flight *flight)
+{
+    struct flight *partner = flight->partner;
+    if (!flight_is_asking(flight) && (partner == NULL || !flight_is_asking(partner)))
+        return false;
+    flight->abandoned = true;
+    if (partner != NULL)
+        partner->abandoned = true;
+    return true;
+}
+
 int serve_settle_client(struct shuntd *shuntd, uint64_t client)
 {
     int code = 0;
     for (struct flight *flight; code == 0 && (flight = flight_of_client(shuntd, client)) != NULL;)
-        code = serve_settle_by_disk(shuntd, flight);
+        if (!has_not_begun(flight))
+            code = serve_settle_by_disk(shuntd, flight);
     return code;
 }
 
+/* What a notice is about: a flight of its sender's, which was told that it may begin. */
 static struct flight *mine(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message *m = &request->message;
-    return flight_of(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
+    struct flight *flight =
+        flight_of(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
+    return flight != NULL && !flight_is_asking(flight) ? flight : NULL;
 }
 
 int serve_confirm(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -197,7 +182,14 @@ int serve_confirm(struct shuntd *shuntd, const struct listen_request *request, s
 int serve_withdraw(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct flight *flight = mine(shuntd, request);
-    int code = flight == NULL || flight->partner != NULL ? 0 : serve_ended_badly(shuntd, flight);
+    if (flight == NULL || flight->partner != NULL)
+        return request->message.tag != 0 ? SERVE_ANSWER : SERVE_SILENT;
+    bool sealed = flight->sealed;
+    struct dirid child = flight->child;
+    flight->sealed = false;
+    int code = serve_ended_badly(shuntd, flight);
+    if (code == 0 && sealed)
+        return rule_unseal_for(shuntd, child, request);
     return code != 0 ? code : request->message.tag != 0 ? SERVE_ANSWER : SERVE_SILENT;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* LOAD: the first operation in a directory. Trunk and mirrors are listed by a job; whoever asks about the
- * directory meanwhile waits; then this index may answer "absent". */
+/* LOAD: the first operation in a directory. Its ruler has trunk and mirrors listed by a job, hands each name to
+ * its home, and tells all homes that these are all: from then on they may answer "absent". Until then nobody can
+ * change a name in it, since whoever wants to asks for the directory first. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,14 +12,21 @@
 
 #include "base/sys.h"
 #include "disk/disk.h"
+#include "serve/cast.h"
+#include "serve/relay.h"
+#include "serve/route.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
+
+/* What the ruler does. */
 
 struct load_job {
     struct disk_job job;
-    struct listen_request request;
+    struct rule_question *question;
     struct dirid id;
     uint16_t branch;
     struct listing listing;
+    struct record_dir record; /* as found */
     int result;
     char path[PATH_MAX];
 };
@@ -34,39 +42,36 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     sys_close(fd);
 }
 
-static int store_names(struct shuntd *shuntd, const struct listing *listing, struct dirid id)
+static int hand_out(struct shuntd *shuntd, const struct listing *listing, struct dirid id, uint32_t *expected)
 {
     int code = 0;
     for (size_t i = 0; i < listing->count && code == 0; i++) {
         const struct union_name *name = &listing->names[i];
+        size_t length = strlen(name->name);
         struct record_entry entry = {.type = name->type,
                                      .state = RECORD_LIVE,
                                      .branch = name->branch,
                                      .leaf = name->leaf,
                                      .ino = name->ino};
-        code = index_put_entry(shuntd->index, id, name->name, strlen(name->name), &entry);
+        uint16_t home = route_of_name(shuntd, id, name->name, length);
+        expected[home]++;
+        code = home == shuntd->me.number ? index_put_entry(shuntd->index, id, name->name, length, &entry)
+                                         : relay_name(shuntd, home, id, name->name, length, &entry);
     }
     return code;
 }
 
-static int take_leaves(struct home_dir *dir, const struct listing *listing, uint16_t branch)
+static int count_leaves(struct home_dir *dir, const struct listing *listing)
 {
-    struct home_share *share = home_share(dir, branch);
-    int code = share != NULL ? 0 : -ENOMEM;
+    int code = 0;
     for (size_t i = 0; i < listing->leaves && code == 0; i++)
-        code = home_leaf_count(share, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
-    for (size_t i = 0; i < listing->count && code == 0; i++) {
-        const struct union_name *name = &listing->names[i];
-        if (name->branch != 0 && name->branch != branch)
-            code = (share = home_share(dir, name->branch)) != NULL ? home_leaf_count(share, name->leaf, 1)
-                                                                   : -ENOMEM;
-    }
+        code = home_leaf_count(&dir->share, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
     return code;
 }
 
-static int store(struct shuntd *shuntd, struct home_dir *dir, const struct listing *listing)
+static struct record_dir record_of(const struct listing *listing)
 {
-    struct record_dir record = {.flags = RECORD_LOADED};
+    struct record_dir record = {.flags = 0};
     if (listing->trunk_unlisted)
         record.flags |= RECORD_UNLISTED;
     if (listing->marked) {
@@ -74,34 +79,175 @@ static int store(struct shuntd *shuntd, struct home_dir *dir, const struct listi
         record.marker = listing->marker.id;
         memcpy(record.mirror, listing->marker.mirror, sizeof record.mirror);
     }
-    int code = store_names(shuntd, listing, dir->id);
-    if (code == 0)
-        code = take_leaves(dir, listing, shuntd->branch);
-    if (code != 0)
-        return code;
-    dir->record = record;
+    return record;
+}
+
+/* All homes know it, or those that were its homes when this began are no more: then it begins again. */
+static int known(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct load_job *load = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
+    struct rule_question *question = load->question;
+    dir->ruler->loaded = end->result == 0;
     shuntd->counts.loads++;
-    return home_dir_store(shuntd, dir);
+    free(load);
+    dir->ruler->busy = false;
+    int code = end->result < 0 ? rule_result(shuntd, question, end->result) : rule_work(shuntd, question);
+    return code == 0 ? rule_rest(shuntd, dir) : code;
+}
+
+static int tell_homes(struct shuntd *shuntd, struct load_job *load, const uint32_t *expected)
+{
+    struct message message = {.type = MESSAGE_KNOWN,
+                              .tag = shuntd->route.epoch,
+                              .dir[0] = load->id,
+                              .text = load->path,
+                              .text_length = (uint16_t)strlen(load->path)};
+    rule_put_record(&message, &load->record);
+    return cast_begin(shuntd, &message, expected, known, load);
+}
+
+static int spread(struct shuntd *shuntd, struct load_job *load)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
+    uint32_t *expected = calloc(UINT16_MAX + 1, sizeof *expected);
+    if (expected == NULL)
+        return -ENOMEM;
+    int code = hand_out(shuntd, &load->listing, load->id, expected);
+    if (code == 0)
+        code = count_leaves(dir, &load->listing);
+    dir->listed = expected[shuntd->me.number];
+    load->record = record_of(&load->listing);
+    if (code == 0)
+        code = tell_homes(shuntd, load, expected);
+    free(expected);
+    return code;
+}
+
+static int failed(struct shuntd *shuntd, struct load_job *load)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
+    int code = rule_result(shuntd, load->question, load->result);
+    free(load);
+    return code == 0 ? rule_rest(shuntd, dir) : code;
 }
 
 static int finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
-    struct message answer = {.type = MESSAGE_ANSWER, .result = load->result < 0 ? load->result : 0};
-    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
+    if (load->result != 0)
+        return failed(shuntd, load);
+    struct listing listing = load->listing; /* load may be gone then */
+    int code = spread(shuntd, load);
+    listing_finish(&listing);
+    return code;
+}
+
+static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+{
+    struct load_job *load = calloc(1, sizeof *load);
+    if (load == NULL)
+        return -ENOMEM;
+    load->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
+    load->question = question;
+    load->id = dir->id;
+    load->branch = shuntd->branch;
+    strcpy(load->path, dir->path);
+    dir->ruler->busy = true;
+    if (dir->ruler->born)
+        return spread(shuntd, load);
+    disk_submit(shuntd->disk, &load->job);
+    return 0;
+}
+
+/* The others that use it learn how many they are, as long as that matters to them (placement_redirects). */
+static int tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
+{
+    const struct home_ruler *ruler = dir->ruler;
+    const struct message news = {
+        .type = MESSAGE_NODES, .tag = ruler->node_count, .dir[0] = dir->id};
     int code = 0;
-    dir->working = false;
-    if (load->result == 0) {
-        code = store(shuntd, dir, &load->listing);
-        listing_finish(&load->listing);
-        home_wake(shuntd->home, &dir->waiting);
-    } else {
-        home_dir_drop(shuntd->home, dir);
+    dir->nodes = ruler->node_count;
+    for (uint32_t i = 0; i < ruler->node_count && ruler->node_count <= 16 && code == 0; i++)
+        if (ruler->nodes[i] != newcomer && ruler->nodes[i] != shuntd->me.number)
+            code = relay_message(shuntd, ruler->nodes[i], RELAY_NEWS, 0, &news);
+    return code;
+}
+
+static int has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *path)
+{
+    struct message record = {
+        .type = MESSAGE_RECORD, .dir[0] = dir->id, .text = path, .text_length = (uint16_t)strlen(path)};
+    rule_put_record(&record, &dir->record);
+    return cast_begin(shuntd, &record, NULL, NULL, NULL);
+}
+
+int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+{
+    const struct message *message = &question->message;
+    struct message answer = {.result = 0};
+    char path[PATH_MAX];
+    memcpy(path, message->text, message->text_length);
+    path[message->text_length] = '\0';
+    if (dir == NULL || dir->ruler == NULL || !dir->ruler->loaded) {
+        dir = home_dir_add(shuntd->home, message->dir[0], path);
+        return dir != NULL && home_ruler(dir) != NULL ? start(shuntd, dir, question) : -ENOMEM;
+    }
+    int code = strcmp(dir->path, path) != 0 ? has_moved(shuntd, dir, path) : 0;
+    int newcomer = code == 0 ? rule_add_node(dir->ruler, question->member) : code;
+    if (newcomer > 0)
+        newcomer = tell_nodes(shuntd, dir, question->member);
+    if (newcomer < 0)
+        return newcomer;
+    rule_put_record(&answer, &dir->record);
+    answer.tag = dir->ruler->node_count;
+    return rule_answer(shuntd, question, &answer);
+}
+
+/* What each home does. */
+
+int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    char path[PATH_MAX];
+    if (shuntd->route.own == 0)
+        return 0;
+    if (message->tag != shuntd->route.epoch)
+        return MESSAGE_ELSEWHERE;
+    memcpy(path, message->text, message->text_length);
+    path[message->text_length] = '\0';
+    struct home_dir *dir = home_dir_add(shuntd->home, message->dir[0], path);
+    if (dir == NULL)
+        return -ENOMEM;
+    dir->expected = cast_expected(cast);
+    if (dir->listed < dir->expected) {
+        cast_wait(cast, dir);
+        return CAST_LATER;
+    }
+    dir->listed = dir->expected = 0;
+    dir->complete = true;
+    rule_take_record(&dir->record, message);
+    return home_dir_store(shuntd, dir);
+}
+
+/* What the node of who asks does. */
+
+static int loaded(struct shuntd *shuntd, const struct errand *errand, const struct message *answer)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
+    struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
+    int code = 0;
+    if (answer->result == 0) {
+        rule_take_record(&dir->record, answer);
+        dir->record.flags |= RECORD_LOADED;
+        dir->nodes = answer->tag;
+        if (dir->record.flags & RECORD_MARKED) /* others may change it in their mirrors */
+            listen_set_redirected(shuntd->listen);
+        code = home_dir_store(shuntd, dir);
     }
     if (code == 0)
-        code = serve_answer(shuntd, &load->request, &answer);
-    free(load);
-    return code;
+        code = home_dir_rest(shuntd->home, dir);
+    home_dir_release(shuntd->home, dir);
+    return code == 0 ? serve_reply(shuntd, errand->client, errand->lane, errand->tag, &told) : code;
 }
 
 /* `path` comes from a client: it must stay beneath the root and out of shunt's own directory. */
@@ -116,27 +262,10 @@ static bool path_is_inside(const char *path)
     return true;
 }
 
-static int submit(struct shuntd *shuntd, const struct listen_request *request, const char *path)
-{
-    struct load_job *load = calloc(1, sizeof *load);
-    struct home_dir *dir = load != NULL ? home_dir_add(shuntd->home, request->message.dir[0], path) : NULL;
-    if (dir == NULL) {
-        free(load);
-        return -ENOMEM;
-    }
-    load->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
-    load->request = *request;
-    load->id = dir->id;
-    load->branch = shuntd->branch;
-    strcpy(load->path, path);
-    dir->working = true;
-    disk_submit(shuntd->disk, &load->job);
-    return SERVE_PARKED;
-}
-
 int serve_load(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
+    const struct errand errand = {.client = request->client, .lane = request->lane, .tag = message->tag};
     char path[PATH_MAX];
     memcpy(path, message->text, message->text_length);
     path[message->text_length] = '\0';
@@ -145,9 +274,13 @@ int serve_load(struct shuntd *shuntd, const struct listen_request *request, stru
         return SERVE_ANSWER;
     }
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    if (home_dir_is_loaded(dir))
-        return home_dir_set_path(dir, path) == 0 ? SERVE_ANSWER : -ENOMEM;
+    if (home_dir_is_loaded(dir) && strcmp(dir->path, path) == 0)
+        return SERVE_ANSWER;
     if (dir != NULL && dir->working)
         return serve_park(shuntd, &dir->waiting, request);
-    return submit(shuntd, request, path);
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir[0], path)) == NULL)
+        return -ENOMEM;
+    dir->working = true;
+    int code = rule_ask(shuntd, message, loaded, &errand);
+    return code == 0 ? SERVE_SILENT : code;
 }

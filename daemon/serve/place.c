@@ -11,31 +11,33 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
-#include "serve/relay.h"
+#include "serve/cast.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
 #include "union/placement.h"
 
-struct leaf_job {
+/* What the ruler does: a marker, and on its own node the leaf that is asked for with it, in one go. */
+
+struct mark_job {
     struct disk_job job;
-    struct link link; /* on shuntd->far_leaves, while another daemon makes it */
+    struct rule_question *question;
     struct dirid id;
-    uint16_t branch;
+    bool own;
     uint32_t leaf;
-    bool marked; /* before */
     struct marker marker;
     int result;
 };
 
-static int mark(int trunk, struct leaf_job *leaf)
+static int mark(int trunk, struct mark_job *job)
 {
-    if (getrandom(&leaf->marker.id, sizeof leaf->marker.id, 0) != sizeof leaf->marker.id)
+    if (getrandom(&job->marker.id, sizeof job->marker.id, 0) != sizeof job->marker.id)
         return -EIO;
-    leaf->marker.id &= (1ull << 48) - 1;
-    leaf->marker.id |= leaf->marker.id == 0;
-    leaf->marker.directory = leaf->id;
-    marker_name(&leaf->marker);
-    return marker_write(trunk, &leaf->marker);
+    job->marker.id &= (1ull << 48) - 1;
+    job->marker.id |= job->marker.id == 0;
+    job->marker.directory = job->id;
+    marker_name(&job->marker);
+    return marker_write(trunk, &job->marker);
 }
 
 /* Permission to write a marker that the file system refuses for good is a reason to stay in the trunk; a full
@@ -45,43 +47,126 @@ static int marker_refused(int code)
     return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST ? RECORD_WHY_MARKER : code;
 }
 
-/* This node's own mirrors are made here; another's by its own daemon, since a directory that its maker's node
- * still holds costs every create in it four requests instead of one (measured on CephFS). */
-static int make_mirror(const struct shuntd *shuntd, struct leaf_job *leaf, int trunk)
+static int make_mirror(const struct shuntd *shuntd, int trunk, const char *mirror, uint32_t leaf)
 {
-    if (leaf->branch != shuntd->branch)
-        return 0;
-    int code = mirror_make(trunk, shuntd->branch_path, leaf->marker.mirror, leaf->leaf);
-    if (code != 0 && code != -EEXIST && !leaf->marked)
-        sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    int code = mirror_make(trunk, shuntd->branch_path, mirror, leaf);
     return code == -EEXIST ? 0 : code;
 }
+
+static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
+{
+    struct mark_job *job = (struct mark_job *)base;
+    int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
+    job->result = trunk < 0 ? trunk : marker_refused(mark(trunk, job));
+    if (job->result == 0 && job->own) {
+        job->result = make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
+        if (job->result != 0)
+            sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    }
+    if (trunk >= 0)
+        sys_close(trunk);
+}
+
+/* Every daemon knows the marker: the question is answered like any that comes later. */
+static int all_know(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct mark_job *job = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    struct message answer = {.tag = job->own}; /* the leaf is there, too */
+    rule_put_record(&answer, &dir->record);
+    int code = rule_answer(shuntd, job->question, &answer);
+    free(job);
+    return code == 0 ? rule_rest(shuntd, dir) : code;
+}
+
+static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
+{
+    struct mark_job *job = (struct mark_job *)base;
+    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
+    if (job->result != 0) {
+        struct message answer = {.result = job->result < 0 ? job->result : 0,
+                                 .dir[1].ino = job->result > 0 ? (uint64_t)job->result : 0};
+        int code = rule_answer(shuntd, job->question, &answer);
+        free(job);
+        return code == 0 ? rule_rest(shuntd, dir) : code;
+    }
+    dir->record.flags |= RECORD_MARKED;
+    dir->record.marker = job->marker.id;
+    memcpy(dir->record.mirror, job->marker.mirror, sizeof dir->record.mirror);
+    rule_put_record(&record, &dir->record);
+    return cast_begin(shuntd, &record, NULL, all_know, job);
+}
+
+int rule_mark(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+{
+    struct message answer = {.result = 0};
+    if (dir->record.flags & RECORD_MARKED) {
+        rule_put_record(&answer, &dir->record);
+        return rule_answer(shuntd, question, &answer);
+    }
+    struct mark_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return -ENOMEM;
+    job->job = (struct disk_job){.carry_out = carry_out_mark, .finish = finish_mark};
+    job->question = question;
+    job->id = dir->id;
+    job->own = question->member == shuntd->me.number;
+    job->leaf = question->message.tag;
+    strcpy(job->marker.path, dir->path);
+    dir->ruler->busy = true;
+    disk_submit(shuntd->disk, &job->job);
+    return 0;
+}
+
+/* What every daemon is told: marker and mirror, and the place, if the ruler has heard of another. */
+int cast_record(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    char path[PATH_MAX];
+    if (dir == NULL)
+        return 0;
+    memcpy(path, message->text, message->text_length);
+    path[message->text_length] = '\0';
+    if (message->text_length > 0 && home_dir_set_path(dir, path) != 0)
+        return -ENOMEM;
+    if (!(message->flags & RECORD_MARKED))
+        home_leaves_forget(&dir->share);
+    rule_take_record(&dir->record, message);
+    if (dir->record.flags & RECORD_MARKED) /* others may change it in their mirrors */
+        listen_set_redirected(shuntd->listen);
+    return home_dir_store(shuntd, dir);
+}
+
+/* What the daemon of the maker's node does. Its mirrors are made by itself alone, since a directory that its
+ * maker's node still holds costs every create in it four requests instead of one (measured on CephFS). */
+
+struct leaf_job {
+    struct disk_job job;
+    struct dirid id;
+    uint32_t leaf;
+    int result;
+    char mirror[RECORD_MIRROR_MAX];
+    char path[PATH_MAX];
+};
 
 static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
-    int trunk = disk_open_trunk(shuntd, leaf->marker.path, leaf->id);
-    leaf->result = trunk;
-    if (trunk < 0)
-        return;
-    leaf->result = leaf->marked ? 0 : marker_refused(mark(trunk, leaf));
-    if (leaf->result == 0)
-        leaf->result = make_mirror(shuntd, leaf, trunk);
-    sys_close(trunk);
+    int trunk = disk_open_trunk(shuntd, leaf->path, leaf->id);
+    leaf->result = trunk < 0 ? trunk : make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
+    if (trunk >= 0)
+        sys_close(trunk);
 }
 
-static int made(struct shuntd *shuntd, struct home_dir *dir, const struct leaf_job *leaf)
+static int made(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf)
 {
-    dir->record.flags |= RECORD_MARKED;
-    dir->record.marker = leaf->marker.id;
-    memcpy(dir->record.mirror, leaf->marker.mirror, sizeof dir->record.mirror);
-    struct home_share *share = home_share(dir, leaf->branch);
-    int code = share != NULL ? home_leaf_open(share, leaf->leaf, shuntd->options.leaf_full) : -ENOMEM;
+    int code = home_leaf_open(&dir->share, leaf, shuntd->options.leaf_full);
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 
-/* What could not be made: for good, and the directory stays in the trunk; or this time, and those who wait go
- * there. */
+/* What could not be made: for good, and this node's births in the directory stay in the trunk; or this time, and
+ * those who wait go there. */
 static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 {
     if (result > 0) {
@@ -90,136 +175,85 @@ static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
         return home_dir_store(shuntd, dir);
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
-    if ((result == -ESTALE || result == -ENOENT) && dir->flights == 0) {
-        /* A native rename moved it: who waits is to tell its new place. */
-        struct dirid id = dir->id;
-        home_dir_drop(shuntd->home, dir);
-        return index_del_dir(shuntd->index, id);
-    }
-    for (struct link *link = dir->waiting.next; link != &dir->waiting; link = link->next) {
-        struct message *message = &LINK_OF(link, struct home_parked, link)->request.message;
-        if (message->type == MESSAGE_RESERVE || message->type == MESSAGE_RENAME)
-            message->flags |= MESSAGE_TRUNK;
-    }
-    return 0;
+    if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: who waits is to tell its new place */
+        return serve_forget(shuntd, dir);
+    return home_stay_in_trunk(&dir->waiting);
 }
 
-static int end_leaf(struct shuntd *shuntd, struct leaf_job *leaf)
+static int end_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf, int result)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
-    dir->working = false;
-    int code = leaf->result == 0 ? made(shuntd, dir, leaf) : not_made(shuntd, dir, leaf->result);
-    dir = home_dir_find(shuntd->home, leaf->id);
-    if (dir != NULL)
-        home_wake(shuntd->home, &dir->waiting);
-    free(leaf);
+    int code = result == 0                ? made(shuntd, dir, leaf)
+               : result == -EAGAIN        ? 0
+               : home_dir_is_loaded(dir) ? not_made(shuntd, dir, result)
+                                          : 0;
+    if (code == 0)
+        code = home_dir_rest(shuntd->home, dir);
+    home_dir_release(shuntd->home, dir);
     return code;
 }
 
-/* The marker is there: the mirror is asked for. */
 static int finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
-    if (leaf->result != 0 || leaf->branch == shuntd->branch)
-        return end_leaf(shuntd, leaf);
-    list_append(&shuntd->far_leaves, &leaf->link);
-    const struct message make = {.type = MESSAGE_PLACE,
-                                 .dir[0] = leaf->id,
-                                 .name[0] = leaf->marker.mirror,
-                                 .name_length[0] = (uint16_t)strlen(leaf->marker.mirror),
-                                 .text = leaf->marker.path,
-                                 .text_length = (uint16_t)strlen(leaf->marker.path)};
-    return relay_make_leaf(shuntd, leaf->branch, leaf->leaf, &make);
-}
-
-/* What another daemon says to that, or that it has gone (result < 0). */
-int serve_leaf_made(struct shuntd *shuntd, uint16_t branch, struct dirid id, uint32_t number, int result)
-{
-    for (struct link *link = shuntd->far_leaves.next; link != &shuntd->far_leaves; link = link->next) {
-        struct leaf_job *leaf = LINK_OF(link, struct leaf_job, link);
-        if (leaf->branch != branch || leaf->leaf != number || !dirid_equal(leaf->id, id))
-            continue;
-        list_remove(&leaf->link);
-        leaf->result = result;
-        return end_leaf(shuntd, leaf);
-    }
-    return 0;
-}
-
-int serve_leaves_gone(struct shuntd *shuntd, uint16_t branch)
-{
-    struct link *link = shuntd->far_leaves.next;
-    int code = 0;
-    while (code == 0 && link != &shuntd->far_leaves) {
-        struct leaf_job *leaf = LINK_OF(link, struct leaf_job, link);
-        link = link->next;
-        if (leaf->branch == branch)
-            code = serve_leaf_made(shuntd, branch, leaf->id, leaf->leaf, -EHOSTDOWN);
-    }
-    return code;
-}
-
-static int finish_for_home(struct disk_job *job, struct shuntd *shuntd)
-{
-    struct leaf_job *leaf = (struct leaf_job *)job;
-    const struct message made = {.type = MESSAGE_ANSWER, .dir[0] = leaf->id, .result = leaf->result};
-    int code = relay_leaf_made(shuntd, leaf->leaf, &made);
+    int code = end_leaf(shuntd, home_dir_find(shuntd->home, leaf->id), leaf->leaf, leaf->result);
     free(leaf);
     return code;
 }
 
-/* At the other end: a leaf of this node's own mirror, which its home asks for. The marker is there. */
-int serve_make_leaf(struct shuntd *shuntd, uint32_t number, const struct message *make)
-{
-    struct leaf_job *leaf = calloc(1, sizeof *leaf);
-    if (leaf == NULL)
-        return -ENOMEM;
-    leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish_for_home};
-    leaf->id = make->dir[0];
-    leaf->branch = shuntd->branch;
-    leaf->marked = true;
-    leaf->leaf = number;
-    if (make->name_length[0] < sizeof leaf->marker.mirror)
-        memcpy(leaf->marker.mirror, make->name[0], make->name_length[0]);
-    memcpy(leaf->marker.path, make->text, make->text_length);
-    disk_submit(shuntd->disk, &leaf->job);
-    return 0;
-}
-
-static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint16_t branch, uint32_t number)
+static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
 {
     struct leaf_job *leaf = calloc(1, sizeof *leaf);
     if (leaf == NULL)
         return -ENOMEM;
     leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
     leaf->id = dir->id;
-    leaf->branch = branch;
     leaf->leaf = number;
-    leaf->marked = (dir->record.flags & RECORD_MARKED) != 0;
-    leaf->marker.id = dir->record.marker;
-    memcpy(leaf->marker.mirror, dir->record.mirror, sizeof leaf->marker.mirror);
-    strcpy(leaf->marker.path, dir->path);
-    dir->working = true;
+    memcpy(leaf->mirror, dir->record.mirror, sizeof leaf->mirror);
+    strcpy(leaf->path, dir->path);
     disk_submit(shuntd->disk, &leaf->job);
-    return -EAGAIN;
+    return 0;
+}
+
+/* The ruler's answer to MARK. Who waits finds out by himself what it means to him, but for an error. */
+static int marked(struct shuntd *shuntd, const struct errand *errand, const struct message *answer)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
+    struct message asked;
+    int why = (int)answer->dir[1].ino;
+    message_decode(&asked, errand->bytes, errand->size);
+    if (answer->result == 0 && why == 0 && answer->tag == 0) {
+        rule_take_record(&dir->record, answer);
+        return make_leaf(shuntd, dir, asked.tag);
+    }
+    int code = answer->result == MESSAGE_NOT_LOADED ? serve_forget(shuntd, dir) : 0;
+    return code == 0 ? end_leaf(shuntd, dir, asked.tag,
+                                answer->result == MESSAGE_NOT_LOADED ? -EAGAIN
+                                : why != 0                           ? why
+                                                                     : answer->result)
+                     : code;
+}
+
+static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+{
+    const struct message mark = {.type = MESSAGE_MARK, .tag = number, .dir[0] = dir->id};
+    dir->working = true;
+    int code = dir->record.flags & RECORD_MARKED ? make_leaf(shuntd, dir, number)
+                                                 : rule_ask(shuntd, &mark, marked, NULL);
+    return code == 0 ? -EAGAIN : code;
 }
 
 int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
                  struct record_entry *place)
 {
-    struct home_share *share = home_share(dir, serve_branch(shuntd, maker));
+    struct home_share *share = &dir->share;
     uint32_t leaf, fresh;
-    place->branch = 0;
-    place->leaf = 0;
-    if (share == NULL)
-        return -ENOMEM;
     if (dir->record.why != RECORD_WHY_NOT ||
-        !placement_redirects(shuntd->options.placement, home_share_count(dir), share->births))
+        !placement_redirects(shuntd->options.placement, dir->nodes, share->births))
         return 0;
     if (home_leaf_pick(share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, &fresh) !=
         0)
-        return dir->working ? -EAGAIN : make_leaf(shuntd, dir, share->branch, fresh);
-    place->branch = share->branch;
+        return dir->working ? -EAGAIN : ask_for_leaf(shuntd, dir, fresh);
+    place->branch = shuntd->branch;
     place->leaf = leaf;
     return 0;
 }

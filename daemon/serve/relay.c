@@ -9,306 +9,322 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "request/road.h"
+#include "serve/cast.h"
+#include "serve/move.h"
+#include "serve/route.h"
+#include "serve/rule.h"
 
-#define CLIENT_BITS ((1ull << LISTEN_MEMBER_SHIFT) - 1)
+/* Going out. */
 
-/* The request of a lane that the home has not answered yet. A lane has one at a time. */
-struct relayed {
-    uint32_t tag; /* 0: none */
-    uint16_t type;
-    uint64_t client, serial;
-    struct dirid dir;
-};
-
-struct relay {
-    struct relayed lane[ROAD_LANES];
-    unsigned waiting;
-    bool welcome, bye;
-};
-
-int relay_create(struct relay **to)
+/* To itself goes what waits for something that is on its way here. */
+static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
-    *to = calloc(1, sizeof **to);
-    return *to != NULL ? 0 : -ENOMEM;
-}
-
-void relay_destroy(struct relay *relay)
-{
-    free(relay);
-}
-
-/* Where clients are. */
-
-static int put(struct shuntd *shuntd, const struct frame_item *item)
-{
-    int code = peers_put(shuntd->peers, shuntd->home_member, item);
+    if (member == shuntd->me.number)
+        return move_keep(shuntd, member, item);
+    int code = peers_put(shuntd->peers, member, item);
     return code == -EHOSTUNREACH ? 0 : code; /* who waits for an answer does so until his deadline */
 }
 
-static void note(struct relay *relay, const struct listen_request *request)
+int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id,
+                  const struct message *message)
 {
-    struct relayed *relayed = &relay->lane[request->lane];
-    if (request->message.tag == 0)
-        return;
-    relay->waiting += relayed->tag == 0;
-    *relayed = (struct relayed){.tag = request->message.tag,
-                                .type = request->message.type,
-                                .client = request->client,
-                                .serial = request->serial,
-                                .dir = request->message.dir[0]};
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    const struct frame_item item = {.kind = (uint16_t)kind,
+                                    .client = id,
+                                    .bytes = bytes,
+                                    .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
+    return item.size > 0 ? put(shuntd, member, &item) : -EINVAL;
 }
 
-int relay_request(struct shuntd *shuntd, const struct listen_request *request)
+struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
+                           const struct record_entry *entry)
 {
-    const struct frame_item item = {.kind = RELAY_REQUEST,
-                                    .lane = request->lane,
-                                    .client = request->serial,
-                                    .bytes = request->bytes,
-                                    .size = (uint32_t)message_size(&request->message)};
-    note(shuntd->relay, request);
-    return put(shuntd, &item);
-}
-
-static void forget(struct relay *relay, struct relayed *relayed)
-{
-    relay->waiting -= relayed->tag != 0;
-    relayed->tag = 0;
-}
-
-int relay_ended(struct shuntd *shuntd, pid_t client, uint64_t serial)
-{
-    const struct frame_item item = {.kind = RELAY_ENDED, .client = serial};
-    for (unsigned i = 0; i < ROAD_LANES; i++)
-        if (shuntd->relay->lane[i].serial == serial)
-            forget(shuntd->relay, &shuntd->relay->lane[i]);
-    return put(shuntd, &item);
-}
-
-int relay_given_up(struct shuntd *shuntd)
-{
-    int code = 0;
-    for (uint32_t i = 0; i < ROAD_LANES && code == 0 && shuntd->relay->waiting > 0; i++) {
-        struct relayed *relayed = &shuntd->relay->lane[i];
-        const struct frame_item item = {.kind = RELAY_GAVE_UP,
-                                        .lane = i,
-                                        .client = relayed->serial,
-                                        .bytes = (const uint8_t *)&relayed->tag,
-                                        .size = sizeof relayed->tag};
-        if (relayed->tag == 0 || !listen_gave_up(shuntd->listen, i, relayed->client, relayed->tag))
-            continue;
-        code = put(shuntd, &item);
-        forget(shuntd->relay, relayed);
+    struct message message = {.type = MESSAGE_NAME,
+                              .dir[0] = dir,
+                              .name[0] = name,
+                              .name_length[0] = (uint16_t)length,
+                              .entry[0] = *entry};
+    if (entry->branch != 0) {
+        message.text = shuntd->root.branches[entry->branch - 1];
+        message.text_length = (uint16_t)strlen(message.text);
     }
-    return code;
+    return message;
+}
+
+static int number_of(struct shuntd *shuntd, const char *branch)
+{
+    for (size_t i = 0; i < shuntd->root.branch_count; i++)
+        if (strcmp(shuntd->root.branches[i], branch) == 0)
+            return (int)i + 1;
+    int number = union_root_add(&shuntd->root, branch);
+    int code = number < 0 ? number : index_put_branch(shuntd->index, (uint16_t)number, branch);
+    return code == 0 ? number : code;
+}
+
+int relay_entry(struct shuntd *shuntd, const struct message *message, struct record_entry *entry)
+{
+    char branch[LAYOUT_BRANCH_MAX];
+    uint32_t incarnation;
+    *entry = message->entry[0];
+    if (entry->branch == 0)
+        return 0;
+    if (message->text_length >= sizeof branch ||
+        layout_branch_node(message->text, message->text_length, &incarnation) == 0)
+        return -EBADMSG;
+    memcpy(branch, message->text, message->text_length);
+    branch[message->text_length] = '\0';
+    int number = number_of(shuntd, branch);
+    if (number < 0)
+        return number;
+    entry->branch = (uint16_t)number;
+    return 0;
+}
+
+int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question *question)
+{
+    struct message message =
+        relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
+    message.result = question->op;
+    message.flags = question->flags;
+    return relay_message(shuntd, member, RELAY_ASK, question->id, &message);
+}
+
+int relay_name(struct shuntd *shuntd, uint16_t member, struct dirid dir, const char *name, size_t length,
+               const struct record_entry *entry)
+{
+    struct message message = relay_about(shuntd, dir, name, length, entry);
+    message.tag = shuntd->route.epoch;
+    return relay_message(shuntd, member, RELAY_LISTED, 0, &message);
+}
+
+uint16_t relay_member_of(const struct shuntd *shuntd, uint16_t branch)
+{
+    if (branch == shuntd->branch)
+        return shuntd->me.number;
+    for (size_t i = 0; i < shuntd->session.count; i++)
+        if (shuntd->branch_of[shuntd->session.members[i].number] == branch)
+            return shuntd->session.members[i].number;
+    return 0;
 }
 
 bool relay_is_congested(const struct shuntd *shuntd)
 {
-    return relay_is_needed(shuntd) && peers_is_congested(shuntd->peers, shuntd->home_member);
+    for (size_t i = 0; i < shuntd->session.count; i++)
+        if (peers_is_congested(shuntd->peers, shuntd->session.members[i].number))
+            return true;
+    return false;
 }
 
 bool relay_waits(const struct shuntd *shuntd)
 {
-    return shuntd->relay->waiting > 0 || peers_wait(shuntd->peers);
+    return flight_count(shuntd->home) > 0 || cast_is_under_way(shuntd) || peers_wait(shuntd->peers) ||
+           move_is_under_way(shuntd);
 }
 
-/* A directory that the home has loaded is known here from then on: whose names must be asked for. */
-static int loaded(struct shuntd *shuntd, const struct relayed *relayed, const struct message *answer)
-{
-    static const struct record_dir remote = {.flags = RECORD_LOADED | RECORD_REMOTE};
-    return relayed->type == MESSAGE_LOAD && answer->result == 0
-               ? index_put_dir(shuntd->index, relayed->dir, &remote)
-               : 0;
-}
+/* Coming in. */
 
-static int take_answer(struct shuntd *shuntd, const struct frame_item *item)
+static int malformed(struct shuntd *shuntd)
 {
-    struct relayed *relayed = item->lane < ROAD_LANES ? &shuntd->relay->lane[item->lane] : NULL;
-    struct message answer;
-    if (relayed == NULL || relayed->tag == 0 || relayed->serial != item->client ||
-        message_decode(&answer, item->bytes, item->size) != 0 || answer.type != MESSAGE_ANSWER ||
-        answer.tag != relayed->tag)
-        return 0;
-    const struct listen_request request = {
-        .lane = item->lane, .client = relayed->client, .message.tag = relayed->tag};
-    int code = loaded(shuntd, relayed, &answer);
-    forget(shuntd->relay, relayed);
-    return code == 0 ? serve_answer(shuntd, &request, &answer) : code;
-}
-
-/* Where the home is. */
-
-static uint64_t client_of(uint16_t member, uint64_t number)
-{
-    return (uint64_t)member << LISTEN_MEMBER_SHIFT | (number & CLIENT_BITS);
-}
-
-static int take_request(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
-{
-    static struct listen_request request;
-    request.lane = item->lane;
-    request.client = client_of(member, item->client);
-    if (item->size > sizeof request.bytes || shuntd->branch_of[member] == 0) {
-        shuntd->counts.malformed++;
-        return 0;
-    }
-    memcpy(request.bytes, item->bytes, item->size);
-    if (message_decode(&request.message, request.bytes, item->size) != 0 ||
-        !relay_may_be(request.message.type)) {
-        shuntd->counts.malformed++;
-        return 0;
-    }
-    int code = listen_far_is_there(shuntd->listen, request.client);
-    shuntd->counts.requests++;
-    return code == 0 ? serve(shuntd, &request) : code;
-}
-
-int relay_answer(struct shuntd *shuntd, uint64_t client, uint32_t lane, const uint8_t *bytes, size_t size)
-{
-    const struct frame_item item = {.kind = RELAY_ANSWER,
-                                    .lane = lane,
-                                    .client = client & CLIENT_BITS,
-                                    .bytes = bytes,
-                                    .size = (uint32_t)size};
-    int code = peers_put(shuntd->peers, listen_member(client), &item);
-    return code == -EHOSTUNREACH ? 0 : code;
-}
-
-static int put_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint32_t lane,
-                       const struct message *message)
-{
-    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
-    const struct frame_item item = {.kind = (uint16_t)kind,
-                                    .lane = lane,
-                                    .bytes = bytes,
-                                    .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
-    return item.size > 0 ? peers_put(shuntd->peers, member, &item) : -EINVAL;
-}
-
-int relay_make_leaf(struct shuntd *shuntd, uint16_t branch, uint32_t leaf, const struct message *make)
-{
-    uint16_t member = 1;
-    while (member < UINT16_MAX && shuntd->branch_of[member] != branch)
-        member++;
-    int code = put_message(shuntd, member, RELAY_MAKE, leaf, make);
-    return code == -EHOSTUNREACH ? serve_leaf_made(shuntd, branch, make->dir[0], leaf, -EHOSTDOWN) : code;
-}
-
-int relay_leaf_made(struct shuntd *shuntd, uint32_t leaf, const struct message *made)
-{
-    int code = put_message(shuntd, shuntd->home_member, RELAY_MADE, leaf, made);
-    return code == -EHOSTUNREACH ? 0 : code;
-}
-
-static int take_make(struct shuntd *shuntd, const struct frame_item *item)
-{
-    struct message make;
-    if (message_decode(&make, item->bytes, item->size) == 0 && make.type == MESSAGE_PLACE &&
-        make.text_length > 0)
-        return serve_make_leaf(shuntd, item->lane, &make);
     shuntd->counts.malformed++;
     return 0;
 }
 
-static int take_made(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int reply(struct shuntd *shuntd, const struct name_question *question, const struct name_answer *answer)
 {
-    struct message made;
-    if (message_decode(&made, item->bytes, item->size) == 0 && made.type == MESSAGE_ANSWER)
-        return serve_leaf_made(shuntd, shuntd->branch_of[member], made.dir[0], item->lane, made.result);
-    shuntd->counts.malformed++;
-    return 0;
+    if (question->member == shuntd->me.number) {
+        struct flight *flight = flight_by_id(shuntd->home, question->id);
+        return flight != NULL && flight->asking != 0 ? serve_answered(shuntd, flight, answer) : 0;
+    }
+    struct message message = relay_about(shuntd, question->dir, NULL, 0, &answer->entry);
+    message.type = MESSAGE_ANSWER;
+    message.result = answer->result;
+    return relay_message(shuntd, question->member, RELAY_REPLY, question->id, &message);
 }
 
-static int settle_client(struct shuntd *shuntd, uint64_t client)
+/* The end of a name that another daemon is home of by now finds its way; who wants an answer asks again. */
+static int pass_on(struct shuntd *shuntd, const struct name_question *question, const struct frame_item *item)
 {
-    int code = serve_settle_client(shuntd, client);
-    listen_far_ended(shuntd->listen, client);
-    return code;
+    static const struct name_answer elsewhere = {.result = MESSAGE_ELSEWHERE};
+    struct frame_item passed = *item;
+    if (question->op != NAME_END)
+        return reply(shuntd, question, &elsewhere);
+    passed.lane = question->member;
+    return put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed);
+}
+
+static int take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct message message;
+    struct name_question question;
+    struct name_answer answer;
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME ||
+        message.result <= 0 || message.result >= NAME_OPS || item->lane > UINT16_MAX)
+        return malformed(shuntd);
+    question = (struct name_question){.op = (uint16_t)message.result,
+                                      .flags = message.flags,
+                                      .member = item->lane != 0 ? (uint16_t)item->lane : member,
+                                      .id = item->client,
+                                      .dir = message.dir[0],
+                                      .name = message.name[0],
+                                      .length = message.name_length[0]};
+    int code = relay_entry(shuntd, &message, &question.entry);
+    if (code != 0)
+        return code == -EBADMSG ? malformed(shuntd) : code;
+    if (route_of_name(shuntd, question.dir, question.name, question.length) != shuntd->me.number)
+        return pass_on(shuntd, &question, item);
+    if (move_is_awaited(shuntd, record_shard(question.dir, record_hash(question.name, question.length))))
+        return move_keep(shuntd, member, item);
+    shuntd->counts.asked++;
+    code = home_ask(shuntd, &question, &answer);
+    if (code == 0 && question.op != NAME_END)
+        code = reply(shuntd, &question, &answer);
+    return code == HOME_WAITS ? 0 : code;
+}
+
+static int take_reply(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct flight *flight = flight_by_id(shuntd->home, item->client);
+    struct message message;
+    struct name_answer answer;
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_ANSWER)
+        return malformed(shuntd);
+    int code = relay_entry(shuntd, &message, &answer.entry);
+    if (code != 0)
+        return code == -EBADMSG ? malformed(shuntd) : code;
+    answer.result = message.result;
+    return flight != NULL && flight->asking != 0 ? serve_answered(shuntd, flight, &answer) : 0;
+}
+
+static int take_rule(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct message message;
+    if (message_decode(&message, item->bytes, item->size) != 0)
+        return malformed(shuntd);
+    if (item->kind == RELAY_RULE_ANSWER)
+        return rule_answered(shuntd, item->client, &message);
+    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number &&
+        move_is_awaited(shuntd, record_shard(message.dir[0], 0)))
+        return move_keep(shuntd, member, item);
+    return rule_take(shuntd, member, item->client, &message);
+}
+
+/* The directory is not known as complete yet; its ruler says how many there are (cast_known). */
+static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
+{
+    struct message message;
+    struct record_entry entry;
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME)
+        return malformed(shuntd);
+    int code = relay_entry(shuntd, &message, &entry);
+    if (code != 0 || entry.state != RECORD_LIVE)
+        return code == -EBADMSG || code == 0 ? malformed(shuntd) : code;
+    struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
+    if (message.tag != shuntd->route.epoch || (dir != NULL && dir->complete))
+        return 0;
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir[0], "")) == NULL)
+        return -ENOMEM;
+    code = index_put_entry(shuntd->index, dir->id, message.name[0], message.name_length[0], &entry);
+    return ++dir->listed == dir->expected && code == 0 ? home_dir_rest(shuntd->home, dir) : code;
+}
+
+static int take_news(struct shuntd *shuntd, const struct frame_item *item)
+{
+    struct message message;
+    if (message_decode(&message, item->bytes, item->size) != 0)
+        return malformed(shuntd);
+    struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
+    if (message.type == MESSAGE_IDLE)
+        return rule_idle(shuntd, message.dir[0]);
+    if (message.type == MESSAGE_NODES && dir != NULL)
+        dir->nodes = message.tag;
+    if (message.type == MESSAGE_LOOKED && dir != NULL)
+        home_leaf_looked_into(&dir->share, message.tag);
+    return 0;
 }
 
 static int say(struct shuntd *shuntd, uint16_t member, enum relay_kind kind)
 {
     const struct frame_item item = {.kind = (uint16_t)kind};
-    return peers_put(shuntd->peers, member, &item);
-}
-
-static int settle_member(struct shuntd *shuntd, uint16_t member)
-{
-    int code = 0;
-    for (uint64_t client; code == 0 && (client = listen_far_any(shuntd->listen, member)) != 0;)
-        code = settle_client(shuntd, client);
-    return code == 0 ? serve_leaves_gone(shuntd, shuntd->branch_of[member]) : code;
-}
-
-static int take_leave(struct shuntd *shuntd, uint16_t member)
-{
-    int code = settle_member(shuntd, member);
-    return code == 0 ? say(shuntd, member, RELAY_BYE) : code;
-}
-
-static void take_give_up(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
-{
-    uint32_t tag;
-    if (item->size != sizeof tag)
-        return;
-    memcpy(&tag, item->bytes, sizeof tag);
-    listen_far_gave_up(shuntd->listen, client_of(member, item->client), item->lane, tag);
+    return put(shuntd, member, &item);
 }
 
 static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
-    bool from_home = member == shuntd->home_member;
     switch (item->kind) {
-    case RELAY_REQUEST:
-        return relay_is_needed(shuntd) ? 0 : take_request(shuntd, member, item);
-    case RELAY_ENDED:
-        return settle_client(shuntd, client_of(member, item->client));
-    case RELAY_GAVE_UP:
-        take_give_up(shuntd, member, item);
-        return 0;
+    case RELAY_ASK:
+        return take_ask(shuntd, member, item);
+    case RELAY_REPLY:
+        return take_reply(shuntd, member, item);
+    case RELAY_RULE:
+    case RELAY_RULE_ANSWER:
+        return take_rule(shuntd, member, item);
+    case RELAY_CAST:
+        return cast_take(shuntd, member, item->client, item->bytes, item->size);
+    case RELAY_CAST_ANSWER:
+        return cast_answered(shuntd, member, item->client, item->bytes, item->size);
+    case RELAY_LISTED:
+        return take_listed(shuntd, item);
+    case RELAY_NEWS:
+        return take_news(shuntd, item);
+    case RELAY_MOVE:
+        return move_take(shuntd, member, item);
     case RELAY_HELLO:
         return say(shuntd, member, RELAY_WELCOME);
-    case RELAY_LEAVE:
-        return take_leave(shuntd, member);
-    case RELAY_ANSWER:
-        return from_home ? take_answer(shuntd, item) : 0;
     case RELAY_WELCOME:
-        shuntd->relay->welcome |= from_home;
-        return 0;
-    case RELAY_MAKE:
-        return from_home ? take_make(shuntd, item) : 0;
-    case RELAY_MADE:
-        return take_made(shuntd, member, item);
-    case RELAY_BYE:
-        shuntd->relay->bye |= from_home;
+        shuntd->welcome = true;
         return 0;
     default:
-        shuntd->counts.malformed++;
-        return 0;
+        return malformed(shuntd);
     }
 }
 
-/* Who is there. */
-
-static int number_of(struct union_root *root, const char *branch)
+int relay_kept(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
-    for (size_t i = 0; i < root->branch_count; i++)
-        if (strcmp(root->branches[i], branch) == 0)
-            return (int)i + 1;
-    return union_root_add(root, branch);
+    return take_item(shuntd, member, item);
 }
+
+static int tell_news(struct shuntd *shuntd, const struct home_news *news)
+{
+    const struct message message = {.type = news->kind == NEWS_IDLE ? MESSAGE_IDLE : MESSAGE_LOOKED,
+                                    .tag = news->leaf,
+                                    .dir[0] = news->dir};
+    uint16_t member = news->kind == NEWS_IDLE ? route_of_dir(shuntd, news->dir)
+                                              : relay_member_of(shuntd, news->branch);
+    if (member != shuntd->me.number)
+        return member != 0 ? relay_message(shuntd, member, RELAY_NEWS, 0, &message) : 0;
+    struct home_dir *dir = home_dir_find(shuntd->home, news->dir);
+    if (news->kind == NEWS_IDLE)
+        return rule_idle(shuntd, news->dir);
+    if (dir != NULL)
+        home_leaf_looked_into(&dir->share, news->leaf);
+    return 0;
+}
+
+int relay_questions(struct shuntd *shuntd)
+{
+    struct name_question question;
+    struct name_answer answer;
+    struct home_news news;
+    int got, code = 0;
+    while (code == 0 && (got = home_next_question(shuntd, &question, &answer)) != 0)
+        code = got < 0 ? got : reply(shuntd, &question, &answer);
+    while (code == 0 && home_next_news(shuntd->home, &news))
+        code = tell_news(shuntd, &news);
+    return code == 0 ? cast_resume(shuntd) : code;
+}
+
+/* Who is there. */
 
 /* A branch is known for good: its number stands in entries. */
 static int add_branch(struct shuntd *shuntd, const struct session_member *member)
 {
     if (shuntd->branch_of[member->number] != 0)
         return 0;
-    int number = number_of(&shuntd->root, member->branch);
+    int number = number_of(shuntd, member->branch);
     if (number < 0)
         return number;
     shuntd->branch_of[member->number] = (uint16_t)number;
-    return index_put_branch(shuntd->index, (uint16_t)number, member->branch);
+    return 0;
 }
 
 /* One without an address is not reached yet, and reaches nobody. */
@@ -322,7 +338,6 @@ static int add_member(struct shuntd *shuntd, const struct session_member *member
                      : code;
 }
 
-/* One that went without a word has left its clients' business behind. */
 static int remove_members(struct shuntd *shuntd)
 {
     int code = 0;
@@ -330,7 +345,7 @@ static int remove_members(struct shuntd *shuntd)
         uint16_t member = (uint16_t)number;
         if (!peers_knows(shuntd->peers, member) || session_find(&shuntd->session, member) != NULL)
             continue;
-        code = settle_member(shuntd, member);
+        code = cast_gone(shuntd, member);
         peers_remove(shuntd->peers, member);
     }
     return code;
@@ -349,16 +364,17 @@ int relay_adopt(struct shuntd *shuntd)
     peers_set_self(shuntd->peers, &self);
     for (size_t i = 0; i < session->count && code == 0; i++)
         code = add_member(shuntd, &session->members[i]);
-    if (session->count > 0)
-        shuntd->home_member = session_home(session)->number;
+    if (code == 0)
+        code = move_adopt(shuntd);
     return code == 0 ? remove_members(shuntd) : code;
 }
 
-static int look(struct shuntd *shuntd)
+static int look(struct shuntd *shuntd, bool anyhow)
 {
     struct session session;
     int code = session_read(shuntd->root.path, &session);
-    if (code != 0 || session.id != shuntd->session.id || session.epoch <= shuntd->session.epoch) {
+    if (code != 0 || session.id != shuntd->session.id ||
+        (session.epoch <= shuntd->session.epoch && !anyhow)) {
         if (code != 0) /* the file system may be back with the next frame */
             log_line("the session cannot be read: %s", strerror(-code));
         session_finish(&session);
@@ -367,8 +383,30 @@ static int look(struct shuntd *shuntd)
     session_finish(&shuntd->session);
     shuntd->session = session;
     code = relay_adopt(shuntd);
-    log_line("epoch %lu: %zu members", (unsigned long)session.epoch, session.count);
     return code;
+}
+
+int relay_look(struct shuntd *shuntd)
+{
+    return look(shuntd, false);
+}
+
+int relay_reread(struct shuntd *shuntd)
+{
+    return look(shuntd, true);
+}
+
+void relay_leave(struct shuntd *shuntd)
+{
+    struct frame_self self = {.session = shuntd->session.id,
+                              .epoch = shuntd->session.epoch + 1,
+                              .instance = shuntd->me.since,
+                              .member = shuntd->me.number};
+    if (shuntd->session.count < 2 || session_key(shuntd->root.path, &shuntd->session, self.key) != 0)
+        return;
+    session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);
+    peers_set_self(shuntd->peers, &self);
+    peers_flush(shuntd->peers);
 }
 
 /* The file system may fail for a while: then it is told with a later batch. */
@@ -392,7 +430,7 @@ int relay_tell_address(struct shuntd *shuntd)
         return 0;
     int code = revise(shuntd);
     while (code == -ESTALE) { /* somebody joined meanwhile */
-        if ((code = look(shuntd)) != 0)
+        if ((code = relay_look(shuntd)) != 0)
             return code;
         code = revise(shuntd);
     }
@@ -408,62 +446,32 @@ int relay_items(struct shuntd *shuntd)
     uint16_t member;
     int code = 0;
     for (int got; code == 0 && (got = peers_next(shuntd->peers, &member, &item)) != 0;)
-        code = got == PEERS_NEWER ? look(shuntd) : take_item(shuntd, member, &item);
+        code = got == PEERS_NEWER ? relay_look(shuntd) : take_item(shuntd, member, &item);
     return code;
 }
 
-/* Coming and going: what is asked of the home here is waited for, since nothing else is to be done. */
+/* Coming: what is asked of a home here is waited for, since nothing else is to be done. */
 
-static int wait_for(struct shuntd *shuntd, const bool *word, uint64_t deadline)
+static int pass(struct shuntd *shuntd)
 {
-    const uint64_t pulse = 50 * CLOCK_MILLISECOND, until = clock_monotonic() + deadline;
-    int code = 0;
-    while (code == 0 && !*word && clock_monotonic() < until) {
-        uint32_t rings = listen_rings(shuntd->listen);
-        code = index_begin(shuntd->index);
-        if (code == 0)
-            code = relay_items(shuntd);
-        if (code == 0)
-            code = index_commit(shuntd->index);
-        if (code == 0)
-            code = serve_flush(shuntd);
-        peers_flush(shuntd->peers);
-        if (code == 0 && !*word)
-            listen_wait(shuntd->listen, rings, pulse);
-    }
-    return code != 0 ? code : *word ? 0 : -ETIMEDOUT;
-}
-
-/* One of this host that died without a word is taken out. */
-static bool lives(struct shuntd *shuntd, const struct session_member *member)
-{
-    if (session_lives(member) != 0)
-        return true;
-    session_leave(shuntd->root.path, shuntd->session.id, member->number);
-    return false;
-}
-
-bool relay_is_asked(struct shuntd *shuntd)
-{
-    struct session session;
-    bool asked = false;
-    if (relay_is_needed(shuntd) || shuntd->session.count < 2)
-        return false;
-    int code = session_read(shuntd->root.path, &session);
-    for (size_t i = 0; code == 0 && session.id == shuntd->session.id && i < session.count; i++)
-        asked |= session.members[i].number != shuntd->me.number && lives(shuntd, &session.members[i]);
-    session_finish(&session);
-    return asked;
+    int code = index_begin(shuntd->index);
+    if (code == 0)
+        code = relay_items(shuntd);
+    if (code == 0)
+        code = index_commit(shuntd->index);
+    peers_flush(shuntd->peers);
+    return code;
 }
 
 int relay_join(struct shuntd *shuntd, uint64_t deadline)
 {
-    int code = say(shuntd, shuntd->home_member, RELAY_HELLO);
-    return code == 0 ? wait_for(shuntd, &shuntd->relay->welcome, deadline) : code;
-}
-
-int relay_leave(struct shuntd *shuntd, uint64_t deadline)
-{
-    int code = say(shuntd, shuntd->home_member, RELAY_LEAVE);
-    return code == 0 ? wait_for(shuntd, &shuntd->relay->bye, deadline) : code;
+    const uint64_t pulse = 50 * CLOCK_MILLISECOND, until = clock_monotonic() + deadline;
+    int code = say(shuntd, session_home(&shuntd->session)->number, RELAY_HELLO);
+    while (code == 0 && !shuntd->welcome && clock_monotonic() < until) {
+        uint32_t rings = listen_rings(shuntd->listen);
+        code = pass(shuntd);
+        if (code == 0 && !shuntd->welcome)
+            listen_wait(shuntd->listen, rings, pulse);
+    }
+    return code != 0 ? code : shuntd->welcome ? 0 : -ETIMEDOUT;
 }

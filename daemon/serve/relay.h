@@ -2,72 +2,64 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The road between daemons, at both of its ends. A daemon that is not home of the names hands its clients'
- * messages on to the one that is, and its answers back: to the home, a peer is one more client of the front
- * door. RELAY.md lists the items. */
+/* The road between daemons, at both of its ends: what they ask each other, and who is there. RELAY.md lists the
+ * items. */
 
 #include "peer/peers.h"
 #include "serve/serve.h"
 
 enum relay_kind {
-    RELAY_REQUEST = 1, /* to the home: a client's message, in its own bytes; request or notice */
-    RELAY_ANSWER,      /* from the home, to that lane of that client */
-    RELAY_ENDED,       /* to the home: the client has ended, what it began is to be settled */
-    RELAY_GAVE_UP,     /* to the home: the client does not wait for the answer with that tag any more */
-    RELAY_HELLO,       /* to the home: who sends this has joined */
-    RELAY_WELCOME,     /* from the home: it is served */
-    RELAY_LEAVE,       /* to the home: no client is left, or will be */
-    RELAY_BYE,         /* from the home: all that they began is settled */
-    RELAY_MAKE,        /* from the home: a leaf of your mirror is to be made */
-    RELAY_MADE,        /* to the home: how that went */
+    RELAY_ASK = 1,     /* to the home of a name: a question, by that flight */
+    RELAY_REPLY,       /* ... its answer */
+    RELAY_RULE,        /* to the home of a directory (rule.h); an id of 0 wants no answer */
+    RELAY_RULE_ANSWER, /* ... its answer */
+    RELAY_CAST,        /* a collective (cast.h): to so many, the first of whom is meant */
+    RELAY_CAST_ANSWER, /* ... what they say together */
+    RELAY_LISTED,      /* to a home: a name of a directory that is being loaded */
+    RELAY_NEWS,        /* what wants no answer: NODES, LOOKED, IDLE */
+    RELAY_MOVE,        /* to the next home: a part of what a shard holds (move.h) */
+    RELAY_HELLO,       /* to a home: who sends this has joined */
+    RELAY_WELCOME,     /* ... it knows */
 };
 
-struct relay;
-
-int relay_create(struct relay **);
-/* Takes NULL. */
-void relay_destroy(struct relay *);
-
-/* Is another daemon home of the names? */
-static inline bool relay_is_needed(const struct shuntd *shuntd)
-{
-    return shuntd->home_member != shuntd->me.number;
-}
-/* May it be handed on? Not what concerns a daemon's own node. */
-static inline bool relay_may_be(uint16_t type)
-{
-    return type != MESSAGE_STATUS && type != MESSAGE_RETIRE && type != MESSAGE_ANSWER;
-}
-/* Hands a message on: 0, or a fatal -errno. */
-int relay_request(struct shuntd *, const struct listen_request *);
-/* A client of this node has ended. */
-int relay_ended(struct shuntd *, pid_t client, uint64_t serial);
-/* Looks for requests whose senders stopped waiting. */
-int relay_given_up(struct shuntd *);
-/* Is so much on its way to the home that no message is to be taken until some of it has arrived? */
-bool relay_is_congested(const struct shuntd *);
-/* Are there requests that wait for the home? */
-bool relay_waits(const struct shuntd *);
+/* Asks another daemon, or tells it the end of a name. 0 or a fatal -errno. */
+int relay_ask(struct shuntd *, uint16_t member, const struct name_question *);
+int relay_message(struct shuntd *, uint16_t member, enum relay_kind, uint64_t id, const struct message *);
+/* A name of a directory that is being loaded. */
+int relay_name(struct shuntd *, uint16_t member, struct dirid, const char *name, size_t length,
+               const struct record_entry *);
+/* A message about a name, with its branch by its name, which is the same for all. */
+struct message relay_about(const struct shuntd *, struct dirid, const char *name, size_t length,
+                           const struct record_entry *);
+/* The other way: the branch gets a number here. 0, -EBADMSG or a fatal -errno. */
+int relay_entry(struct shuntd *, const struct message *, struct record_entry *);
+/* The member that has that branch, 0: nobody. */
+uint16_t relay_member_of(const struct shuntd *, uint16_t branch);
 
 /* Serves what other daemons sent: 0, or a fatal -errno. */
 int relay_items(struct shuntd *);
-/* The answer to a client of another node, encoded. */
-int relay_answer(struct shuntd *, uint64_t client, uint32_t lane, const uint8_t *bytes, size_t size);
+/* Questions that waited have their answers now; what others are to hear is told. */
+int relay_questions(struct shuntd *);
+/* Is so much on its way to any of them that no message is to be taken until some of it has arrived? */
+bool relay_is_congested(const struct shuntd *);
+/* Does anything here wait for another daemon? */
+bool relay_waits(const struct shuntd *);
 
-/* Is this daemon home of names for others that live? Looks at the session. */
-bool relay_is_asked(struct shuntd *);
-/* RELAY_MAKE and RELAY_MADE: 0 or a fatal -errno. */
-int relay_make_leaf(struct shuntd *, uint16_t branch, uint32_t leaf, const struct message *);
-int relay_leaf_made(struct shuntd *, uint32_t leaf, const struct message *);
-
-/* Says to the home that this daemon has joined, or leaves, and waits for its word, at most `deadline` ns. 0
- * or -ETIMEDOUT or another -errno. */
+/* Says to a home that this daemon has joined, and waits for its word, at most `deadline` ns. 0 or -ETIMEDOUT or
+ * another -errno. */
 int relay_join(struct shuntd *, uint64_t deadline);
-int relay_leave(struct shuntd *, uint64_t deadline);
 
-/* shuntd->session is in force: who is a member now, who is home. The fabric is open. Within a transaction. 0
+/* shuntd->session is in force: who is a member now, who is home of what. The fabric is open. Within a transaction. 0
  * or -errno. */
 int relay_adopt(struct shuntd *);
+/* Looks whether a newer epoch is in force. 0 or a fatal -errno. */
+int relay_look(struct shuntd *);
+/* Takes what is in force, whatever shuntd->session says. */
+int relay_reread(struct shuntd *);
+/* An item that was kept (move_keep). */
+int relay_kept(struct shuntd *, uint16_t member, const struct frame_item *);
+/* This daemon is no member any more: the others hear of it at once. */
+void relay_leave(struct shuntd *);
 /* Once the fabric is open, the session is told where this daemon is reached; till then nobody can join. 0 or
  * a fatal -errno. */
 int relay_tell_address(struct shuntd *);

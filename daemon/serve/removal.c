@@ -3,75 +3,58 @@
 
 /* REMOVE, PROMOTE: a name is held while its owner takes the file away or to another place. */
 
-#include <dirent.h>
 #include <errno.h>
-#include <string.h>
 
 #include "serve/serve.h"
 
-/* What both have in common: the name is there, and now it is this client's to work on. `entry` is what the
- * index says. NULL: *how is what to return. */
-static struct flight *hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
-                           struct record_entry *entry, struct message *answer, int *how)
+static int nothing_there(struct shuntd *shuntd, struct flight *flight)
 {
-    const struct message *message = &request->message;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, how);
-    if (dir == NULL)
-        return NULL;
-    struct flight *busy = flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
-    if (busy != NULL) {
-        *how = serve_park(shuntd, &busy->waiting, request);
-        return NULL;
-    }
-    int code = index_get_entry(shuntd->index, dir->id, message->name[0], message->name_length[0], entry);
-    if (code != 0) {
-        answer->result = MESSAGE_ABSENT;
-        *how = code == -ENOENT ? SERVE_ANSWER : code;
-        return NULL;
-    }
-    struct flight *flight =
-        flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
-    *how = -ENOMEM;
-    if (flight == NULL)
-        return NULL;
-    flight->had_before = true;
-    flight->before = flight->place = *entry;
-    return flight;
+    int code = serve_tell_result(shuntd, flight, MESSAGE_ABSENT);
+    flight_end(shuntd, flight);
+    return code;
 }
 
-static int answer_with_place(struct shuntd *shuntd, const struct listen_request *request,
-                             const struct flight *flight, struct message *answer)
+/* The name is there, and now it is this client's to work on. */
+static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
-    char place[SERVE_PLACE_MAX];
-    answer->entry[0] = flight->before;
-    serve_place(shuntd, flight->dir, &flight->before, place, answer, 0);
-    int code = serve_answer(shuntd, request, answer);
+    int code = 0;
+    if (answer->result == MESSAGE_ABSENT)
+        return nothing_there(shuntd, flight);
+    flight->place = flight->before;
+    if (flight->kind == FLIGHT_PROMOTION) {
+        flight->place.branch = 0;
+        flight->place.leaf = 0;
+    } else {
+        code = flight->before.branch != 0 ? flight_touch(shuntd, flight) : 0;
+        shuntd->counts.removals++;
+    }
+    return code == 0 ? serve_tell_place(shuntd, flight, &flight->before, 0) : code;
+}
+
+static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
+                const struct record_entry *meanwhile, struct message *answer)
+{
+    const struct message *message = &request->message;
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct flight *flight =
+        flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    int code = flight != NULL ? serve_ask(shuntd, flight, NAME_HOLD, 0, meanwhile, held) : -ENOMEM;
     return code == 0 ? SERVE_SILENT : code;
 }
 
 int serve_remove(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    struct record_entry entry;
-    int how;
-    struct flight *flight = hold(shuntd, FLIGHT_REMOVAL, request, &entry, answer, &how);
-    if (flight == NULL)
-        return how;
-    entry.state = RECORD_DYING;
-    int code = index_put_entry(shuntd->index, flight->dir->id, flight->name, flight->length, &entry);
-    if (code == 0 && entry.branch != 0)
-        code = flight_touch(shuntd, flight);
-    shuntd->counts.removals++;
-    return code == 0 ? answer_with_place(shuntd, request, flight, answer) : code;
+    static const struct record_entry dying = {.state = RECORD_DYING};
+    return hold(shuntd, FLIGHT_REMOVAL, request, &dying, answer);
 }
 
 int serve_promote(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    struct record_entry entry;
-    int how;
-    struct flight *flight = hold(shuntd, FLIGHT_PROMOTION, request, &entry, answer, &how);
-    if (flight == NULL)
-        return how;
-    flight->place.branch = 0;
-    flight->place.leaf = 0;
-    return answer_with_place(shuntd, request, flight, answer);
+    return hold(shuntd, FLIGHT_PROMOTION, request, NULL, answer);
 }

@@ -13,142 +13,220 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "serve/cast.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 
-struct two {
-    struct home_dir *dir[2];
-    struct record_entry entry[2];
-    bool there[2];
-};
-
-/* Both directories and what the index says of both names; SERVE_ANSWER (0) and answer->result == 0 to go on.
- */
-static int find_two(struct shuntd *shuntd, const struct listen_request *request, struct two *two,
-                    struct message *answer)
+static struct home_dir *both_known(struct shuntd *shuntd, const struct listen_request *request,
+                                   struct home_dir **to, struct message *answer, int *how)
 {
-    const struct message *message = &request->message;
-    int how = SERVE_ANSWER;
-    for (int i = 0; i < 2; i++) {
-        two->dir[i] = serve_dir(shuntd, request, i, answer, &how);
-        if (two->dir[i] == NULL)
-            return how;
-        struct flight *busy =
-            flight_find(shuntd->home, message->dir[i], message->name[i], message->name_length[i]);
-        if (busy != NULL)
-            return serve_park(shuntd, &busy->waiting, request);
-    }
-    for (int i = 0; i < 2; i++) {
-        int code = index_get_entry(shuntd->index, message->dir[i], message->name[i], message->name_length[i],
-                                   &two->entry[i]);
-        if (code != 0 && code != -ENOENT)
-            return code;
-        two->there[i] = code == 0;
-    }
-    return SERVE_ANSWER;
+    struct home_dir *from = serve_dir(shuntd, request, 0, answer, how);
+    *to = from != NULL ? serve_dir(shuntd, request, 1, answer, how) : NULL;
+    return *to != NULL ? from : NULL;
 }
 
-/* Where the old name's file will be. 0, -EAGAIN: a leaf is being made; or a fatal -errno. */
-static int choose(struct shuntd *shuntd, const struct listen_request *request, const struct two *two,
-                  struct record_entry *place)
+static struct flight *busy(struct shuntd *shuntd, const struct message *message)
 {
-    const struct message *message = &request->message;
-    *place = two->entry[0];
-    place->branch = 0;
-    place->leaf = 0;
-    if (two->there[1])
-        *place = two->entry[1];
-    else if (two->dir[0] == two->dir[1] && two->dir[1]->record.why != RECORD_WHY_WATCHED)
-        *place = two->entry[0];
-    else if (two->entry[0].branch != 0 && !(message->flags & MESSAGE_TRUNK))
-        return serve_choose(shuntd, two->dir[1], message->name[1], message->name_length[1], request->client,
-                            place);
-    return 0;
-}
-
-static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind,
-                            const struct listen_request *request, const struct two *two, int i)
-{
-    const struct message *message = &request->message;
     struct flight *flight =
-        flight_begin(shuntd, kind, two->dir[i], message->name[i], message->name_length[i], request);
-    if (flight == NULL)
-        return NULL;
-    flight->had_before = two->there[i];
-    flight->before = flight->place = two->entry[i];
-    flight->exchange = (message->flags & MESSAGE_EXCHANGE) != 0;
-    return flight;
+        flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+    return flight != NULL
+               ? flight
+               : flight_find(shuntd->home, message->dir[1], message->name[1], message->name_length[1]);
+}
+
+static bool is_exchange(const struct flight *flight)
+{
+    return (flight->flags & MESSAGE_EXCHANGE) != 0;
+}
+
+static bool is_same_name(const struct message *m)
+{
+    return dirid_equal(m->dir[0], m->dir[1]) && m->name_length[0] == m->name_length[1] &&
+           memcmp(m->name[0], m->name[1], m->name_length[0]) == 0;
+}
+
+/* Two names are held in the order of their keys, so that renames that cross do not wait for each other. */
+static bool is_before(const struct flight *a, const struct flight *b)
+{
+    struct record_key one, two;
+    record_key_name(&one, a->dir->id, a->name, a->length);
+    record_key_name(&two, b->dir->id, b->name, b->length);
+    size_t common = one.size < two.size ? one.size : two.size;
+    int order = memcmp(one.bytes, two.bytes, common);
+    return order != 0 ? order < 0 : one.size < two.size;
+}
+
+static int refuse(struct shuntd *shuntd, struct flight *flight, int result)
+{
+    int code = serve_tell_result(shuntd, flight, result);
+    return code == 0 ? serve_release(shuntd, flight) : code;
+}
+
+/* Why nothing is to be done; 0: something is. */
+static int reason(const struct flight *from, const struct flight *to, uint16_t flags)
+{
+    if (!from->had_before || (!to->had_before && (flags & MESSAGE_EXCHANGE)))
+        return MESSAGE_ABSENT;
+    if (to->had_before && (flags & MESSAGE_NOREPLACE))
+        return -EEXIST;
+    return to->had_before && from->before.ino == to->before.ino ? MESSAGE_SAME : 0;
+}
+
+/* Where the old name's file will be; `to->place` is where births of its directory go now. */
+static void choose(const struct flight *from, struct flight *to, uint16_t flags)
+{
+    struct record_entry births = to->place;
+    to->place = from->before;
+    to->place.branch = 0;
+    to->place.leaf = 0;
+    if (to->had_before)
+        to->place = to->before;
+    else if (from->dir == to->dir && to->dir->record.why != RECORD_WHY_WATCHED)
+        to->place = from->before;
+    else if (from->before.branch != 0 && !(flags & MESSAGE_TRUNK)) {
+        to->place.branch = births.branch;
+        to->place.leaf = births.leaf;
+    }
+}
+
+static int tell(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+{
+    char places[2][SERVE_PLACE_MAX];
+    struct message answer = {.type = MESSAGE_ANSWER,
+                             .result = to->had_before ? MESSAGE_EXISTS : 0,
+                             .entry = {from->before, to->place}};
+    shuntd->counts.renames++;
+    serve_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
+    serve_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
+    return serve_reply(shuntd, from->client, from->lane, from->tag, &answer);
+}
+
+static int marked(struct shuntd *shuntd, struct flight *flight, const struct name_answer *unused)
+{
+    flight->marked = true;
+    if (!flight->partner->marked)
+        return 0;
+    struct flight *from = flight->kind == FLIGHT_FROM ? flight : flight->partner, *to = from->partner;
+    int code = from->before.branch != 0 ? flight_touch(shuntd, from) : 0;
+    if (code == 0 && to->place.branch != 0)
+        code = flight_touch(shuntd, to);
+    return code == 0 ? tell(shuntd, from, to) : code;
 }
 
 /* Readers meet the old name as dying and a new one as pending. So is a name that is replaced, or exchanged,
  * but in its old place: there is a file there at every moment, and which one it is, is to be looked at. */
-static int tell_index(struct shuntd *shuntd, struct flight *from, struct flight *to)
+static int mark(struct shuntd *shuntd, struct flight *from, struct flight *to)
 {
     struct record_entry dying = from->before, pending = to->place;
-    dying.state = RECORD_DYING;
-    if (from->exchange)
-        dying.state = RECORD_PENDING;
+    dying.state = is_exchange(from) ? RECORD_PENDING : RECORD_DYING;
     pending.state = RECORD_PENDING;
     if (!to->had_before) {
         pending.type = from->before.type;
         pending.ino = 0;
     }
-    int code = index_put_entry(shuntd->index, from->dir->id, from->name, from->length, &dying);
-    if (code == 0)
-        code = index_put_entry(shuntd->index, to->dir->id, to->name, to->length, &pending);
-    if (code == 0 && from->before.branch != 0)
-        code = flight_touch(shuntd, from);
-    if (code == 0 && to->place.branch != 0)
-        code = flight_touch(shuntd, to);
-    return code;
+    uint64_t id = to->id;
+    int code = serve_ask(shuntd, from, NAME_MARK, 0, &dying, marked);
+    return code == 0 && flight_by_id(shuntd->home, id) != NULL /* else both were released */
+               ? serve_ask(shuntd, to, NAME_MARK, 0, &pending, marked)
+               : code;
 }
 
-static int hold(struct shuntd *shuntd, const struct listen_request *request, struct two *two,
-                const struct record_entry *place, struct message *answer)
+static int both_held(struct shuntd *shuntd, struct flight *from, struct flight *to)
 {
-    char places[2][SERVE_PLACE_MAX];
-    struct flight *from = begin(shuntd, FLIGHT_FROM, request, two, 0);
-    struct flight *to = from != NULL ? begin(shuntd, FLIGHT_TO, request, two, 1) : NULL;
+    int why_not = reason(from, to, from->flags);
+    if (why_not != 0)
+        return refuse(shuntd, from, why_not);
+    if (to->place.branch != 0 && to->lost != to->dir->share.lost)
+        return serve_restart(shuntd, from); /* the leaf went meanwhile */
+    from->place = from->before;
+    choose(from, to, from->flags);
+    return mark(shuntd, from, to);
+}
+
+static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *unused)
+{
+    struct flight *partner = flight->partner;
+    if (!partner->held)
+        return serve_ask(shuntd, partner, NAME_HOLD, NAME_ANYHOW, NULL, held);
+    return flight->kind == FLIGHT_FROM ? both_held(shuntd, flight, partner)
+                                       : both_held(shuntd, partner, flight);
+}
+
+static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind,
+                            const struct listen_request *request, struct home_dir *dir, int i)
+{
+    const struct message *message = &request->message;
+    return flight_begin(shuntd, kind, dir, message->name[i], message->name_length[i], request);
+}
+
+static int hold(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
+                const struct record_entry *births)
+{
+    struct flight *from = begin(shuntd, FLIGHT_FROM, request, dirs[0], 0);
+    struct flight *to = from != NULL ? begin(shuntd, FLIGHT_TO, request, dirs[1], 1) : NULL;
     if (to == NULL)
         return -ENOMEM;
     from->partner = to;
     to->partner = from;
-    to->place = *place;
-    int code = tell_index(shuntd, from, to);
-    if (code != 0)
-        return code;
-    shuntd->counts.renames++;
-    answer->result = two->there[1] ? MESSAGE_EXISTS : 0;
-    answer->entry[0] = two->entry[0];
-    answer->entry[1] = *place;
-    serve_place(shuntd, two->dir[0], &two->entry[0], places[0], answer, 0);
-    serve_place(shuntd, two->dir[1], place, places[1], answer, 1);
-    code = serve_answer(shuntd, request, answer);
+    to->place = *births;
+    to->lost = dirs[1]->share.lost;
+    return serve_ask(shuntd, is_before(from, to) ? from : to, NAME_HOLD, NAME_ANYHOW, NULL, held);
+}
+
+/* As far as this index knows: where the old name's file is in the trunk, or a new name is there, none is needed. */
+static bool may_need_room(struct shuntd *shuntd, const struct message *m)
+{
+    struct record_entry from, to;
+    int old = index_get_entry(shuntd->index, m->dir[0], m->name[0], m->name_length[0], &from);
+    int new = index_get_entry(shuntd->index, m->dir[1], m->name[1], m->name_length[1], &to);
+    return new == -ENOENT && (old == -ENOENT || from.branch != 0);
+}
+
+/* A file in a branch may go to where births of the other directory go: a leaf for it is made before any name
+ * is held. */
+static int find_room(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
+                     struct record_entry *births)
+{
+    const struct message *message = &request->message;
+    if (dirs[0] == dirs[1] || !(dirs[0]->record.flags & RECORD_MARKED) || (message->flags & MESSAGE_TRUNK) ||
+        !may_need_room(shuntd, message))
+        return 0;
+    return serve_choose(shuntd, dirs[1], message->name[1], message->name_length[1], request->client, births);
+}
+
+static int is_itself(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    bool refused = answer->result == MESSAGE_EXISTS && (flight->flags & MESSAGE_NOREPLACE);
+    return refuse(shuntd, flight,
+                  refused ? -EEXIST : answer->result == MESSAGE_EXISTS ? MESSAGE_SAME : MESSAGE_ABSENT);
+}
+
+static int onto_itself(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir)
+{
+    struct flight *flight = begin(shuntd, FLIGHT_LOOKUP, request, dir, 0);
+    int code = flight != NULL ? serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, is_itself) : -ENOMEM;
     return code == 0 ? SERVE_SILENT : code;
 }
 
 int serve_rename(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    struct two two;
-    struct record_entry place;
-    int how = find_two(shuntd, request, &two, answer);
-    if (how != SERVE_ANSWER || answer->result != 0)
+    struct record_entry births = {0};
+    struct home_dir *dirs[2];
+    int how;
+    dirs[0] = both_known(shuntd, request, &dirs[1], answer, &how);
+    if (dirs[0] == NULL)
         return how;
-    if (!two.there[0] || (!two.there[1] && (request->message.flags & MESSAGE_EXCHANGE))) {
-        answer->result = MESSAGE_ABSENT;
-        return SERVE_ANSWER;
-    }
-    if (two.there[1] && (request->message.flags & MESSAGE_NOREPLACE)) {
-        answer->result = -EEXIST;
-        return SERVE_ANSWER;
-    }
-    if (two.there[1] && two.entry[0].ino == two.entry[1].ino) {
-        answer->result = MESSAGE_SAME;
-        return SERVE_ANSWER;
-    }
-    int code = choose(shuntd, request, &two, &place);
+    struct flight *flight = busy(shuntd, &request->message);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    if (is_same_name(&request->message))
+        return onto_itself(shuntd, request, dirs[0]);
+    int code = find_room(shuntd, request, dirs, &births);
     if (code == -EAGAIN)
-        return serve_park(shuntd, &two.dir[1]->waiting, request);
-    return code == 0 ? hold(shuntd, request, &two, &place, answer) : code;
+        return serve_park(shuntd, &dirs[1]->waiting, request);
+    if (code == 0)
+        code = hold(shuntd, request, dirs, &births);
+    return code == 0 ? SERVE_SILENT : code;
 }
 
 static void path_of(const struct flight *flight, char to[PATH_MAX])
@@ -157,34 +235,25 @@ static void path_of(const struct flight *flight, char to[PATH_MAX])
     snprintf(to, PATH_MAX, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", flight->length, flight->name);
 }
 
-static void moved_directory(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+static int moved_directory(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
 {
     char old_path[PATH_MAX], new_path[PATH_MAX];
     path_of(from, old_path);
     path_of(to, new_path);
-    home_dirs_moved(shuntd->home, old_path, new_path);
-}
-
-/* The directory that was replaced is no more. */
-static int replaced_directory(struct shuntd *shuntd, struct dirid id)
-{
-    struct home_dir *dir = id.ino != 0 ? home_dir_find(shuntd->home, id) : NULL;
-    if (dir == NULL || dir->working || dir->flights > 0)
-        return 0;
-    home_dir_drop(shuntd->home, dir);
-    return index_del_dir(shuntd->index, id);
+    return cast_moved(shuntd, old_path, new_path);
 }
 
 /* What is known of the places of directories, in three steps: the second must not meet the first's. */
-static void exchanged_directories(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+static int exchanged_directories(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
 {
     static const char aside[] = "//"; /* no place has that name */
     char old_path[PATH_MAX], new_path[PATH_MAX];
     path_of(from, old_path);
     path_of(to, new_path);
-    home_dirs_moved(shuntd->home, old_path, aside);
-    home_dirs_moved(shuntd->home, new_path, old_path);
-    home_dirs_moved(shuntd->home, aside, new_path);
+    int code = cast_moved(shuntd, old_path, aside);
+    if (code == 0)
+        code = cast_moved(shuntd, new_path, old_path);
+    return code == 0 ? cast_moved(shuntd, aside, new_path) : code;
 }
 
 /* Place stays with name; what lies there has changed hands. */
@@ -195,10 +264,12 @@ static int exchanged(struct shuntd *shuntd, struct flight *from, struct flight *
     first.ino = to->before.ino;
     second.type = from->before.type;
     second.ino = from->before.ino;
-    exchanged_directories(shuntd, from, to);
+    int code = first.type == DT_DIR || second.type == DT_DIR ? exchanged_directories(shuntd, from, to) : 0;
     from->before = first;
     to->before = second;
-    int code = serve_ended_badly(shuntd, from);
+    from->touch = to->touch = 0; /* both have changed */
+    if (code == 0)
+        code = serve_ended_badly(shuntd, from);
     return code == 0 ? serve_ended_badly(shuntd, to) : code;
 }
 
@@ -206,16 +277,18 @@ int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *
                      const struct message *renamed)
 {
     struct record_entry moved = from->before;
-    int code;
-    if (renamed->result == 0 && from->exchange)
+    int code = 0;
+    from->partner = to->partner = NULL;
+    if (renamed->result == 0 && is_exchange(from))
         return exchanged(shuntd, from, to);
     if (renamed->result != 0) {
         code = serve_ended_badly(shuntd, from);
         return code == 0 ? serve_ended_badly(shuntd, to) : code;
     }
     if (moved.type == DT_DIR) {
-        moved_directory(shuntd, from, to);
-        code = replaced_directory(shuntd, renamed->child);
+        code = moved_directory(shuntd, from, to);
+        if (code == 0 && renamed->child.ino != 0)
+            code = rule_drop(shuntd, renamed->child);
         if (code != 0)
             return code;
     }
@@ -227,7 +300,8 @@ int serve_renamed(struct shuntd *shuntd, const struct listen_request *request, s
 {
     const struct message *m = &request->message;
     struct flight *from = flight_of(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
-    if (from == NULL || from->kind != FLIGHT_FROM || from->partner == NULL)
+    if (from == NULL || from->kind != FLIGHT_FROM || from->partner == NULL || flight_is_asking(from) ||
+        flight_is_asking(from->partner))
         return SERVE_SILENT;
     int code = serve_ended_pair(shuntd, from, from->partner, m);
     return code == 0 ? SERVE_SILENT : code;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "serve/queue.h"
-#include "serve/relay.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_LOAD] = serve_load,         [MESSAGE_LOOKUP] = serve_lookup,
@@ -18,18 +17,16 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_VANISHED] = serve_vanished, [MESSAGE_REMOVE] = serve_remove,
     [MESSAGE_GONE] = serve_gone,         [MESSAGE_RENAME] = serve_rename,
     [MESSAGE_RENAMED] = serve_renamed,   [MESSAGE_CLOSE] = serve_close,
-    [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_follow,
-    [MESSAGE_SETTLE] = serve_settle,     [MESSAGE_SYNC] = serve_sync,
+    [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_about_directory,
+    [MESSAGE_SETTLE] = serve_about_directory,     [MESSAGE_SYNC] = serve_about_directory,
     [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
-    [MESSAGE_WATCH] = serve_watch,       [MESSAGE_PLACE] = serve_place_of,
+    [MESSAGE_WATCH] = serve_about_directory,       [MESSAGE_PLACE] = serve_place_of,
     [MESSAGE_LIST] = serve_list,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER};
-    if (relay_is_needed(shuntd) && relay_may_be(request->message.type))
-        return relay_request(shuntd, request);
     serve_operation *operation = operations[request->message.type];
     if (operation == NULL) {
         shuntd->counts.malformed++;
@@ -42,31 +39,47 @@ int serve(struct shuntd *shuntd, struct listen_request *request)
 }
 
 /* An answer as it waits: its places are copied along. */
-int serve_answer(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int serve_reply(struct shuntd *shuntd, uint64_t client, uint32_t lane, uint32_t tag, struct message *answer)
 {
-    answer->tag = request->message.tag;
+    answer->tag = tag;
     struct queued *queued = queue_add(shuntd->queue);
     if (queued == NULL)
         return -ENOMEM;
-    queued->lane = request->lane;
-    queued->client = request->client;
+    queued->lane = lane;
+    queued->client = client;
     queued->size = (uint32_t)message_encode(queued->bytes, sizeof queued->bytes, answer);
     return queued->size > 0 ? 0 : -EINVAL;
 }
 
-int serve_flush(struct shuntd *shuntd)
+int serve_answer(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    return serve_reply(shuntd, request->client, request->lane, request->message.tag, answer);
+}
+
+int serve_tell_place(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry,
+                     int result)
+{
+    struct message answer = {.type = MESSAGE_ANSWER, .result = result, .entry[0] = *entry};
+    char place[SERVE_PLACE_MAX];
+    serve_place(shuntd, flight->dir, entry, place, &answer, 0);
+    return serve_reply(shuntd, flight->client, flight->lane, flight->tag, &answer);
+}
+
+int serve_tell_result(struct shuntd *shuntd, const struct flight *flight, int result)
+{
+    struct message answer = {.type = MESSAGE_ANSWER, .result = result};
+    return serve_reply(shuntd, flight->client, flight->lane, flight->tag, &answer);
+}
+
+void serve_flush(struct shuntd *shuntd)
 {
     struct message answer;
-    int code = 0;
-    for (size_t i = 0; i < shuntd->queue->count && code == 0; i++) {
+    for (size_t i = 0; i < shuntd->queue->count; i++) {
         struct queued *queued = &shuntd->queue->answers[i];
-        if (listen_member(queued->client) != 0)
-            code = relay_answer(shuntd, queued->client, queued->lane, queued->bytes, queued->size);
-        else if (message_decode(&answer, queued->bytes, queued->size) == 0)
+        if (message_decode(&answer, queued->bytes, queued->size) == 0)
             listen_answer(shuntd->listen, queued->lane, queued->client, &answer);
     }
     shuntd->queue->count = 0;
-    return code;
 }
 
 int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
@@ -75,30 +88,28 @@ int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_
     return code == 0 ? SERVE_PARKED : code;
 }
 
-static bool touch(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir, int *how)
-{
-    struct home_share *share = home_share(dir, serve_branch(shuntd, request->client));
-    if (share != NULL)
-        share->touched = true;
-    *how = -ENOMEM;
-    return share != NULL;
-}
-
 struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *request, int which,
                            struct message *answer, int *how)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[which]);
-    if (dir != NULL && (dir->closing || (dir->working && !home_dir_is_loaded(dir)))) {
+    if (home_dir_is_loaded(dir))
+        return dir;
+    if (dir != NULL && dir->working) {
         *how = serve_park(shuntd, &dir->waiting, request);
         return NULL;
     }
-    if (home_dir_is_loaded(dir) && touch(shuntd, request, dir, how))
-        return dir;
-    if (home_dir_is_loaded(dir))
-        return NULL;
     answer->result = MESSAGE_NOT_LOADED;
     *how = SERVE_ANSWER;
     return NULL;
+}
+
+int serve_forget(struct shuntd *shuntd, struct home_dir *dir)
+{
+    int code = index_forget_dir(shuntd->index, dir->id);
+    dir->record.flags &= ~(uint32_t)RECORD_LOADED;
+    list_remove(&dir->changed);
+    dir->record.changed = 0;
+    return code;
 }
 
 void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,

@@ -19,20 +19,39 @@ enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
 serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
     serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,
-    serve_follow, serve_settle, serve_sync, serve_status, serve_retire, serve_watch, serve_place_of,
-    serve_list;
+    serve_about_directory, serve_status, serve_retire, serve_place_of, serve_list;
 
 /* Queues an answer until the transaction is committed; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
-/* Sends what was queued. 0 or a fatal -errno. */
-int serve_flush(struct shuntd *);
+int serve_reply(struct shuntd *, uint64_t client, uint32_t lane, uint32_t tag, struct message *answer);
+/* The same with an entry and its place, to who began the flight. */
+int serve_tell_place(struct shuntd *, const struct flight *, const struct record_entry *, int result);
+int serve_tell_result(struct shuntd *, const struct flight *, int result);
+/* Sends what was queued. */
+void serve_flush(struct shuntd *);
 
 /* Parks a request: SERVE_PARKED or a fatal -errno. */
 int serve_park(struct shuntd *, struct link *waiting, const struct listen_request *);
-/* The directory a request is about, loaded and not closing; else *how is what to return (parked, or
+/* The directory a request is about, known to this node's processes; else *how is what to return (parked, or
  * NOT_LOADED). */
 struct home_dir *serve_dir(struct shuntd *, const struct listen_request *, int which, struct message *answer,
                            int *how);
+/* It is not known after all: a home of its names says so. 0 or a fatal -errno. */
+int serve_forget(struct shuntd *, struct home_dir *);
+
+/* Asks the home of a flight's name; `then` goes on with the answer, at once or later. 0 or a fatal -errno. Where
+ * the directory is not known there any more, or the name has another home now, the request is told so, or begun
+ * again, and `then` is not called. */
+int serve_ask(struct shuntd *, struct flight *, enum name_op, unsigned flags, const struct record_entry *,
+              flight_next *then);
+/* The answer of another daemon. */
+int serve_answered(struct shuntd *, struct flight *, const struct name_answer *);
+/* Ends a flight whose name is from now on that (NULL: nothing), if it holds it. */
+int serve_end(struct shuntd *, struct flight *, const struct record_entry *);
+/* Ends it, and its partner: all is as before. */
+int serve_release(struct shuntd *, struct flight *);
+/* The same, and its request is served again from the start. */
+int serve_restart(struct shuntd *, struct flight *);
 
 /* Where an entry lies, as answers say it: BRANCH/MIRROR/LEAF, or empty for the trunk. `to` has
  * SERVE_PLACE_MAX. */
@@ -43,22 +62,10 @@ void serve_place(const struct shuntd *, const struct home_dir *, const struct re
 int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name,
                size_t length, char to[PATH_MAX]);
 
-/* The branch of a client's node. */
-static inline uint16_t serve_branch(const struct shuntd *shuntd, uint64_t client)
-{
-    uint16_t member = listen_member(client);
-    return member == 0 ? shuntd->branch : shuntd->branch_of[member];
-}
-/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, the job is started: park on
+/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, that is under way: park on
  * dir->waiting; or a fatal -errno. */
 int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t maker,
                  struct record_entry *place);
-
-/* Leaves of another node's mirrors, which its own daemon makes: it said how that went; it is gone; and there,
- * it is asked. MESSAGE_PLACE carries dir[0], the mirror in name[0], and the directory's place in text. */
-int serve_leaf_made(struct shuntd *, uint16_t branch, struct dirid, uint32_t leaf, int result);
-int serve_leaves_gone(struct shuntd *, uint16_t branch);
-int serve_make_leaf(struct shuntd *, uint32_t leaf, const struct message *);
 
 /* How a flight ended: the index is told, waiters are woken. serve_settle_by_disk asks the file system. */
 int serve_ended_well(struct shuntd *, struct flight *, const struct record_entry *made, struct dirid child);

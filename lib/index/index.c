@@ -3,6 +3,7 @@
 
 #include "index/index.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -225,6 +226,41 @@ int index_del_dir(struct index *index, struct dirid id)
         code = mdb_cursor_del(cursor, 0);
         if (code != 0)
             break;
+    }
+    mdb_cursor_close(cursor);
+    return code == MDB_NOTFOUND ? 0 : store_error(code);
+}
+
+int index_forget_dir(struct index *index, struct dirid id)
+{
+    struct record_key key;
+    record_key_dir(&key, id);
+    return del(index, &key);
+}
+
+static uint64_t hash_of(const MDB_val *key)
+{
+    uint64_t hash;
+    memcpy(&hash, (const char *)key->mv_data + 16, sizeof hash);
+    return be64toh(hash);
+}
+
+int index_del_names(struct index *index, struct dirid id, index_is_meant *is_meant, void *context)
+{
+    struct record_key from;
+    MDB_cursor *cursor;
+    MDB_val value;
+    record_key_from(&from, id, 1);
+    MDB_val key = key_value(&from);
+    int code = mdb_cursor_open(index->txn, index->names, &cursor);
+    if (code != 0)
+        return store_error(code);
+    code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    while (code == 0 && belongs(&key, &from)) {
+        if (is_meant == NULL || is_meant(context, hash_of(&key)))
+            code = mdb_cursor_del(cursor, 0);
+        if (code == 0)
+            code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
     }
     mdb_cursor_close(cursor);
     return code == MDB_NOTFOUND ? 0 : store_error(code);

@@ -8,6 +8,7 @@
  * -ENOSPC, a damaged file -EBADMSG). Not thread-safe: one thread writes. FORMAT.md is the document of what is
  * stored. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,11 @@ int index_get_dir(struct index *, struct dirid, struct record_dir *);
 int index_put_dir(struct index *, struct dirid, const struct record_dir *);
 /* Forgets a directory and all its names. */
 int index_del_dir(struct index *, struct dirid);
+/* Forgets the directory's own record alone. */
+int index_forget_dir(struct index *, struct dirid);
+/* ... those of its names whose hashes are meant (NULL: all). */
+typedef bool index_is_meant(void *context, uint64_t hash);
+int index_del_names(struct index *, struct dirid, index_is_meant *, void *context);
 /* Has it any name? 1, 0 or -errno. */
 int index_has_names(struct index *, struct dirid);
 /* Its names in the order of their hashes, from the first that has at least `from`. `each` answers 0 to go on,

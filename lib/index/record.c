@@ -29,6 +29,12 @@ uint64_t record_hash(const char *name, size_t length)
     return hash < 3 ? hash + 3 : hash;
 }
 
+uint32_t record_shard(struct dirid dir, uint64_t hash)
+{
+    const uint64_t words[3] = {dir.ino, dir.birth, hash};
+    return (uint32_t)(XXH3_64bits(words, sizeof words) % RECORD_SHARDS);
+}
+
 /* Keys are big-endian: LMDB compares them with memcmp. */
 static void put_key_number(uint8_t *to, uint64_t number)
 {
@@ -164,7 +170,7 @@ int record_dir_decode(struct record_dir *dir, const void *bytes, size_t size)
                                .settled = get64(from + 24),
                                .stood = get64(from + 32)};
     memcpy(dir->mirror, from + 40, RECORD_MIRROR_MAX);
-    if (dir->flags & ~(uint32_t)(RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_REMOTE) ||
+    if (dir->flags & ~(uint32_t)(RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED) ||
         dir->why >= RECORD_WHY_COUNT)
         return -EBADMSG;
     return dir->marker >> RECORD_MARKER_BITS || !mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;

@@ -38,6 +38,11 @@ struct dirid dirid_of(const struct statx *stat);
  * `..`. */
 uint64_t record_hash(const char *name, size_t length);
 
+/* A name falls into a shard by its directory and its hash, a directory itself with hash 0; each shard has one home
+ * among the daemons of a session. */
+#define RECORD_SHARDS 1024
+uint32_t record_shard(struct dirid, uint64_t hash);
+
 /* The key of a name: (directory, hash of the name, name). Ordered by memcmp, so a directory's names stand
  * together in the order of their hashes. With hash 0 and no name it is the key of the directory itself. A
  * name longer than RECORD_NAME_MAX has no key: size 0, which LMDB refuses. */
@@ -72,10 +77,9 @@ static inline bool record_same(const struct record_entry *a, const struct record
 }
 
 enum record_dir_flag {
-    RECORD_LOADED = 1,   /* all its names are here, so this index may answer "absent" */
+    RECORD_LOADED = 1,   /* its homes have all its names: of a shard that is at home here this index may answer "absent" */
     RECORD_MARKED = 2,   /* it has a marker, and so may have mirrors */
     RECORD_UNLISTED = 4, /* the trunk could not be listed (no permission): absent names must be asked of it */
-    RECORD_REMOTE = 8, /* another node's daemon is home of its names: none is here, they must be asked for */
 };
 
 /* Why births in a directory stay in the trunk although the placement says otherwise. */

@@ -314,7 +314,7 @@ static uint64_t last_of(const struct message *answer)
     return name.hash;
 }
 
-/* The home of its names is another node's daemon: page after page is asked of it. */
+/* Other nodes' daemons are home of some of its names: page after page is gathered from all. */
 static int list_remote(struct names_root *root, struct dirid dir, uint64_t from, index_each *each,
                        void *context)
 {
@@ -335,13 +335,24 @@ static int list_remote(struct names_root *root, struct dirid dir, uint64_t from,
     return 0;
 }
 
+bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length)
+{
+    return request_is_sole_home(root->road) ||
+           request_is_home(root->road, record_shard(dir, record_hash(name, length)));
+}
+
+bool names_is_sole_home(const struct names_root *root)
+{
+    return request_is_sole_home(root->road);
+}
+
 int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_each *each, void *context)
 {
     struct view_found found;
     int code = names_find(root, dir, NULL, 0, &found);
     if (code != 0)
         return code;
-    if (found.dir.flags & RECORD_REMOTE)
+    if (!request_is_sole_home(root->road))
         return list_remote(root, dir, from, each, context);
     code = view_list(root->view, dir, from, each, context);
     return code >= 0 ? code : fail(root, code);

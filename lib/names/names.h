@@ -63,6 +63,10 @@ bool names_is_attached(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
 /* The next names of a directory; as index_list. */
 int names_list(struct names_root *, struct dirid, uint64_t from, index_each *, void *context);
+/* May what names_find did not find be called absent? Else the daemon must be asked. To be called behind it. */
+bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length);
+/* Are all names of all directories in this node's index? */
+bool names_is_sole_home(const struct names_root *);
 /* One question; its answer's result is in answer->message.result. 0 or -EIO. */
 int names_ask(struct names_root *, const struct message *, struct request_answer *);
 /* Without an answer. The daemon that is gone has nothing to be told. */

@@ -163,6 +163,16 @@ int request_has_redirected(const struct request_road *mine)
     return __atomic_load_n(&mine->road->redirected, __ATOMIC_RELAXED) != 0;
 }
 
+int request_is_home(const struct request_road *mine, uint32_t shard)
+{
+    return (__atomic_load_n(&mine->road->homes[shard / 64], __ATOMIC_ACQUIRE) >> shard % 64 & 1) != 0;
+}
+
+int request_is_sole_home(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->sole, __ATOMIC_ACQUIRE) != 0;
+}
+
 uint32_t request_generation(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->generation, __ATOMIC_ACQUIRE);

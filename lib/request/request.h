@@ -31,6 +31,10 @@ struct dirid request_root(const struct request_road *);
 int request_is_alive(const struct request_road *);
 /* May a directory have times that its trunk does not show? */
 int request_has_redirected(const struct request_road *);
+/* Are all names that fall into this shard in the index of this node? Ask behind a lookup that found none. */
+int request_is_home(const struct request_road *, uint32_t shard);
+/* ... of all shards? */
+int request_is_sole_home(const struct request_road *);
 uint32_t request_generation(const struct request_road *);
 /* Tells every process of the node that a directory crossed the edge of the root. */
 void request_raise_generation(struct request_road *);

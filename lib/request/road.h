@@ -24,7 +24,7 @@
 #include "wire/message.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 1
+#define ROAD_VERSION 2
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 
@@ -58,6 +58,8 @@ struct road {
     int32_t daemon;         /* its process id */
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
     uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
+    uint32_t sole;          /* 1 while all bits of homes are set */
+    uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];

@@ -8,7 +8,7 @@
 
 #include "union/lines.h"
 
-#define EPOCH_HEAD "shunt-session 2"
+#define EPOCH_HEAD "shunt-session 3"
 /* More than the longest texts that can be made. */
 #define HEAD_TEXT_MAX 512
 #define MEMBER_TEXT_MAX (2 * SESSION_RUN_MAX + 2 * SESSION_ADDRESS_MAX + 512)
@@ -16,8 +16,8 @@
 #define MEMBER_TEXT_MIN 80
 
 /* The lines after the head, and those of a member, in this order. */
-enum head_line { ID, EPOCH, FOUNDED, UID, USER, ROOT, PROBE, SYSTEM, SINCE, NEXT, MEMBERS, HEAD_LINES };
-static const char *const head_keys[HEAD_LINES] = {"id",    "epoch",  "founded", "uid",  "user",   "root",
+enum head_line { ID, EPOCH, FOUNDED, UID, USER, MOVED, ROOT, PROBE, SYSTEM, SINCE, NEXT, MEMBERS, HEAD_LINES };
+static const char *const head_keys[HEAD_LINES] = {"id",    "epoch",  "founded", "uid",  "user",   "moved", "root",
                                                   "probe", "system", "since",   "next", "members"};
 enum member_line {
     NUMBER,
@@ -59,6 +59,7 @@ static bool parse_head(struct lines *lines, struct session *session, uint64_t *m
         !lines_number(values[FOUNDED], 10, &session->founded) ||
         !number_upto(values[UID], UINT32_MAX, &uid) ||
         !lines_word(values[USER], session->user, sizeof session->user) ||
+        !lines_number(values[MOVED], 10, &session->moved) || session->moved > session->epoch ||
         !lines_dirid(values[ROOT], &session->root) || !lines_dirid(values[PROBE], &session->probe) ||
         !lines_number(values[SYSTEM], 16, &session->system) ||
         !lines_number(values[SINCE], 10, &session->since) ||
@@ -100,13 +101,17 @@ static bool parse_address(struct lines_value value, struct session_member *membe
     return true;
 }
 
+static const char *const parts[SESSION_PARTS] = {"no", "yes", "coming", "leaving", "going", "gone"};
+
 static bool parse_home(struct lines_value value, struct session_member *member)
 {
-    char word[4];
+    char word[8];
     if (!lines_word(value, word, sizeof word))
         return false;
-    member->home = strcmp(word, "yes") == 0;
-    return member->home || strcmp(word, "no") == 0;
+    for (member->home = 0; member->home < SESSION_PARTS; member->home++)
+        if (strcmp(word, parts[member->home]) == 0)
+            return true;
+    return false;
 }
 
 static bool names_are_valid(const struct session_member *member)
@@ -172,6 +177,7 @@ static void add_head(struct text *t, const struct session *session)
     lines_add_number(t, head_keys[FOUNDED], session->founded, 10);
     lines_add_number(t, head_keys[UID], session->uid, 10);
     lines_add(t, head_keys[USER], session->user);
+    lines_add_number(t, head_keys[MOVED], session->moved, 10);
     lines_add_dirid(t, head_keys[ROOT], session->root);
     lines_add_dirid(t, head_keys[PROBE], session->probe);
     lines_add_number(t, head_keys[SYSTEM], session->system, 16);
@@ -198,7 +204,7 @@ static void add_member(struct text *t, const struct session_member *member)
         text_number(t, member->address[i] & 15, 16);
     }
     text_add(t, "\n");
-    lines_add(t, member_keys[HOME], member->home ? "yes" : "no");
+    lines_add(t, member_keys[HOME], parts[member->home]);
 }
 
 ssize_t session_format(const struct session *session, char *to, size_t size)

@@ -119,7 +119,7 @@ const struct session_member *session_living(const struct session *session)
 const struct session_member *session_home(const struct session *session)
 {
     for (size_t i = 0; i < session->count; i++)
-        if (session->members[i].home)
+        if (session->members[i].home != SESSION_GUEST && session->members[i].home != SESSION_GONE)
             return &session->members[i];
     return NULL;
 }

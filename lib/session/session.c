@@ -104,6 +104,7 @@ static int next_founded(struct change *change, int directory, struct session *se
     struct session next = {.id = change->id,
                            .epoch = epoch,
                            .founded = epoch,
+                           .moved = epoch,
                            .uid = (uid_t)SYS0(SYS_geteuid),
                            .since = change->mine->since,
                            .next = 2,
@@ -114,7 +115,7 @@ static int next_founded(struct change *change, int directory, struct session *se
     text_init(&t, next.user, sizeof next.user);
     text_add(&t, change->user);
     change->mine->number = 1;
-    change->mine->home = true;
+    change->mine->home = SESSION_HOME;
     next.members[0] = *change->mine;
     *session = next;
     change->attempt = next;
@@ -305,8 +306,9 @@ static int take_revised(const struct session *from, struct session *to)
         to->members[i].home = from->members[i].home;
         to->members[i].address_size = from->members[i].address_size;
         memcpy(to->members[i].address, from->members[i].address, sizeof to->members[i].address);
-        homes += to->members[i].home;
+        homes += to->members[i].home != SESSION_GUEST;
     }
+    to->moved = from->moved;
     return homes > 0 ? 0 : -EINVAL;
 }
 

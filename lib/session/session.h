@@ -43,7 +43,19 @@ struct session_member {
     char run_dir[SESSION_RUN_MAX]; /* node-local: the index, the road to the daemon, its log */
     uint8_t address[SESSION_ADDRESS_MAX];
     uint8_t address_size; /* 0: none */
-    bool home;            /* does it decide about names? */
+    uint8_t home;         /* enum session_part */
+};
+
+/* Does a member decide about names? A change of homes is published as COMING and GOING, and once every daemon has
+ * done its part (daemon/serve/move.h) as HOME and GONE. */
+enum session_part {
+    SESSION_GUEST = 0, /* no */
+    SESSION_HOME,      /* yes */
+    SESSION_COMING,    /* it is about to take over its shards */
+    SESSION_LEAVING,   /* yes, and it wants to end */
+    SESSION_GOING,     /* it is about to hand them over */
+    SESSION_GONE,      /* it has, and ends */
+    SESSION_PARTS
 };
 
 struct session {
@@ -54,6 +66,7 @@ struct session {
     char user[SESSION_USER_MAX];
     struct dirid root;              /* the root and the session's probe file, as its founder sees them */
     struct dirid probe;             /* ... */
+    uint64_t moved;                 /* the epoch in which homes began to change last */
     uint64_t system;                /* statfs.f_type there */
     uint64_t since;                 /* ns since 1970 */
     uint32_t next;                  /* the number of the next member */
@@ -81,7 +94,7 @@ int session_read(const char *root, struct session *);
 /* The member of that number or of that node, or NULL. */
 struct session_member *session_find(const struct session *, uint16_t number);
 struct session_member *session_find_node(const struct session *, const char *node);
-/* The member that is home of the names (the first, if several are), or NULL if the session has ended. */
+/* The first member that is home of names, or NULL. */
 const struct session_member *session_home(const struct session *);
 /* Does its process still live? 1 yes, 0 no, -EREMOTE: it is on another host, which cannot be told from here.
  */
@@ -114,7 +127,7 @@ int session_join(const char *root, struct session_member *mine, struct session *
 /* Takes a member out of that session, if it is in it. The last one ends the session and takes its key, probe
  * and beats away. 0 or -errno. */
 int session_leave(const char *root, uint64_t id, uint16_t number);
-/* Publishes the next epoch with `home` and the addresses of the members as they are in `session`, which is in
+/* Publishes the next epoch with `moved`, `home` and the addresses of the members as they are in `session`, which is in
  * it then. -ESTALE: another epoch is in force; -EINVAL: no home would be left. Either way session stays as it
  * is. */
 int session_revise(const char *root, struct session *);

@@ -59,13 +59,12 @@ static int ask_about(struct names_root *root, struct dirid id, uint16_t type, in
 }
 
 /* Most directories are spared the question. */
-static bool is_needed(const struct record_dir *dir, uint16_t type)
+static bool is_needed(const struct names_root *root, const struct record_dir *dir, uint16_t type)
 {
-    if (dir->flags & RECORD_REMOTE) /* its home knows */
-        return true;
     switch (type) {
-    case MESSAGE_SETTLE:
-        return dir->changed != 0 || dir->settled != 0;
+    case MESSAGE_SETTLE: /* what other nodes have changed only they know */
+        return dir->changed != 0 || dir->settled != 0 ||
+               ((dir->flags & RECORD_MARKED) && !names_is_sole_home(root));
     case MESSAGE_WATCH:
         return dir->why == RECORD_WHY_NOT;
     default:
@@ -78,7 +77,7 @@ static int find_and_ask(int at, const char *path, int flags, uint16_t type, stru
                         struct dirid *id, struct view_found *found)
 {
     int code = target_directory(at, path, flags, root, id, found);
-    if (code != 1 || !is_needed(&found->dir, type))
+    if (code != 1 || !is_needed(*root, &found->dir, type))
         return code;
     code = ask_about(*root, *id, type, at, path, flags);
     return code == 0 ? 1 : code;
@@ -163,7 +162,7 @@ int directory_watch(int at, const char *path, int flags)
     struct view_found found;
     struct dirid id;
     int code = find_and_ask(at, path, flags, MESSAGE_WATCH, &root, &id, &found);
-    if (code == 1 && (found.dir.flags & (RECORD_MARKED | RECORD_REMOTE)))
+    if (code == 1 && (found.dir.flags & RECORD_MARKED))
         promote_all(root, id, at, path);
     return code < 0 ? code : 0;
 }

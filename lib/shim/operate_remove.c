@@ -67,8 +67,6 @@ int hold_directory(struct target *t, const struct statx *stat)
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
             code = target_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
-        if (code == 1 && (found.dir.flags & RECORD_REMOTE)) /* its home may have forgotten it */
-            code = directory_load(t->at, t->path, AT_SYMLINK_NOFOLLOW, root, id);
         if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
             return hold_name(t, MESSAGE_REMOVE);
         if (code < 0)

@@ -238,8 +238,7 @@ static bool take_place(struct view_found *found, const char *place, size_t lengt
     return true;
 }
 
-/* Another node's daemon is home of the directory's names: it is asked, and answers when nobody is at work on
- * this one. */
+/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
 static int look_far(struct target *t)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP};
@@ -258,7 +257,10 @@ static int look_far(struct target *t)
 /* What the index cannot say of the name. */
 static int look_further(struct target *t)
 {
-    return t->found.dir_known && (t->found.dir.flags & RECORD_REMOTE) && t->length > 0 ? look_far(t) : 0;
+    return t->found.dir_known && !t->found.known && t->length > 0 &&
+                   !names_has_all(t->root, t->dir, t->name, t->length)
+               ? look_far(t)
+               : 0;
 }
 
 static bool is_same_parent(const struct target *t, const struct target *first)

@@ -15,7 +15,7 @@ static const uint8_t must_have[MESSAGE_TYPES] = {
     [MESSAGE_CONFIRM] = ONE_NAME,  [MESSAGE_WITHDRAW] = ONE_NAME, [MESSAGE_ADOPT] = ONE_NAME,
     [MESSAGE_VANISHED] = ONE_NAME, [MESSAGE_REMOVE] = ONE_NAME,   [MESSAGE_GONE] = ONE_NAME,
     [MESSAGE_RENAME] = TWO_NAMES,  [MESSAGE_RENAMED] = TWO_NAMES, [MESSAGE_CLOSE] = ONE_NAME,
-    [MESSAGE_PROMOTE] = ONE_NAME,  [MESSAGE_PLACE] = ONE_NAME,
+    [MESSAGE_PROMOTE] = ONE_NAME,  [MESSAGE_PLACE] = ONE_NAME,   [MESSAGE_NAME] = ONE_NAME,
 };
 
 /* Little-endian, field after field, as WIRE.md lists them. The hosts that share a message are of one kind of

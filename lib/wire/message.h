@@ -37,6 +37,19 @@ enum message_type {
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
     MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on */
     MESSAGE_ANSWER,   /* result, and what it says */
+    /* Between daemons (daemon/serve/RELAY.md); from a process they are malformed. */
+    MESSAGE_NAME,   /* a question about dir[0], name[0] to its home */
+    MESSAGE_MARK,   /* dir[0] needs a marker */
+    MESSAGE_SEAL,   /* ... is about to be removed, if it is empty */
+    MESSAGE_UNSEAL, /* ... was not removed */
+    MESSAGE_DROP,   /* ... was removed */
+    MESSAGE_BORN,   /* ... was made, at the place in text */
+    MESSAGE_KNOWN,  /* all homes have its names */
+    MESSAGE_RECORD, /* its marker, its place */
+    MESSAGE_MOVED,  /* directories have other places: text, from and to with a zero between them */
+    MESSAGE_NODES,  /* tag nodes use it */
+    MESSAGE_LOOKED, /* another node looked into leaf tag of it */
+    MESSAGE_IDLE,   /* no name of it is held any more */
     MESSAGE_TYPES
 };
 
@@ -56,6 +69,8 @@ enum message_result {
     MESSAGE_NOT_EMPTY,  /* CLOSE */
     MESSAGE_MORE,       /* LIST: these are not all */
     MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
+    MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
+    MESSAGE_ELSEWHERE,  /* between daemons: another one is its home now; or begin again */
 };
 
 /* Every message has this one layout; what a type does not use is zero. In answers name[] are places:

@@ -449,7 +449,7 @@ if IS_SUPERUSER:
 
 def test_an_epoch_that_is_none(session):
     Union(session.root)
-    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 2\nid 12")
+    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 3\nid 12")
     one_sentence(session.start(), session.root)
     assert is_untouched(session.root / "out")
     (session.root / ".shunt" / "session" / "epoch.1").unlink()

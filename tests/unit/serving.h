@@ -13,7 +13,11 @@
 #include "disk/disk.h"
 #include "home/home.h"
 #include "place.h"
+#include "serve/cast.h"
+#include "serve/move.h"
 #include "serve/queue.h"
+#include "serve/relay.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 
 #define ME 100 /* process ids of clients; nobody asks whether they live */
@@ -68,6 +72,9 @@ static inline void serving_init(void)
     cr_assert_eq(queue_create(&shuntd.queue), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
+    cr_assert_eq(peers_create(&shuntd.peers), 0);
+    shuntd_init(&shuntd);
+    move_found(&shuntd);
     shuntd.options.placement = CONFIG_BRANCH;
     shuntd.options.leaf_full = 1000;
 }
@@ -81,10 +88,13 @@ static inline void serving_begin(void)
 
 static inline void serving_woken(void)
 {
+    struct listen_request request;
     for (struct home_parked *parked; (parked = home_next_woken(shuntd.home)) != NULL;) {
-        cr_assert_eq(serve(&shuntd, &parked->request), 0);
+        home_unpark(parked, &request);
+        cr_assert_eq(serve(&shuntd, &request), 0);
         free(parked);
     }
+    cr_assert_eq(relay_questions(&shuntd), 0);
 }
 
 static inline void serving_commit(void)
@@ -121,6 +131,10 @@ static inline void serving_finish(void)
 {
     serving_settle();
     disk_destroy(shuntd.disk);
+    peers_destroy(shuntd.peers);
+    cast_free(&shuntd);
+    rule_free(&shuntd);
+    move_free(&shuntd);
     listen_destroy(shuntd.listen);
     home_destroy(shuntd.home);
     queue_destroy(shuntd.queue);
@@ -194,8 +208,7 @@ static inline void tell(pid_t client, struct message message)
 static inline void client_ends(pid_t client)
 {
     serving_begin();
-    for (struct flight *flight; (flight = flight_of_client(&shuntd, client)) != NULL;)
-        cr_assert_eq(serve_settle_by_disk(&shuntd, flight), 0);
+    cr_assert_eq(serve_settle_client(&shuntd, (uint64_t)client), 0);
     serving_commit();
     serving_settle();
 }
@@ -309,7 +322,7 @@ static inline struct home_dir *home_of(const char *directory)
 /* How many names a leaf of this node's mirror is taken to hold. */
 static inline uint32_t leaf_holds(const char *directory, uint32_t leaf)
 {
-    const struct home_share *share = home_share(home_of(directory), shuntd.branch);
+    const struct home_share *share = &home_of(directory)->share;
     return leaf < share->leaf_count ? share->leaf_names[leaf] : 0;
 }
 

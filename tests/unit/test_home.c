@@ -38,8 +38,6 @@ static struct home_dir *add(struct dirid id, const char *path)
 }
 
 /* A request as listen hands it over: names point into its bytes. */
-#define OWN 1 /* a branch */
-
 static struct listen_request some_request(pid_t client, uint32_t tag, const char *name)
 {
     const struct message message = {.type = MESSAGE_RESERVE,
@@ -82,9 +80,11 @@ static void park(struct link *waiting, pid_t client, uint32_t tag, const char *n
 static uint32_t next_woken(void)
 {
     struct home_parked *parked = home_next_woken(shuntd.home);
-    uint32_t tag = parked != NULL ? parked->request.message.tag : 0;
+    struct listen_request request = {.message.tag = 0};
+    if (parked != NULL)
+        home_unpark(parked, &request);
     free(parked);
-    return tag;
+    return request.message.tag;
 }
 
 Test(home, directories_come_and_go)
@@ -129,6 +129,7 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
 {
     struct home_dir *dir = add(one, "out");
     struct record_dir record;
+    dir->record.flags = RECORD_LOADED; /* this node's processes use it */
     cr_assert_not(home_has_changed(shuntd.home));
     cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
     cr_assert(home_has_changed(shuntd.home));
@@ -140,6 +141,7 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
     dir->working = true;
     cr_assert_null(home_dir_next_quiet(shuntd.home, dir->changed_at), "a job is under way");
     home_dir_drop(shuntd.home, dir);
+    dir->record.flags = RECORD_LOADED; /* this node's processes use it */
     cr_assert_not(home_has_changed(shuntd.home));
 }
 
@@ -210,7 +212,8 @@ Test(home, a_parked_request_is_whole)
     park(&dir->waiting, 101, 11, "ckpt.0017");
     home_wake(shuntd.home, &dir->waiting);
     struct home_parked *parked = home_next_woken(shuntd.home);
-    const struct listen_request *request = &parked->request;
+    struct listen_request whole, *request = &whole;
+    home_unpark(parked, request);
     cr_assert(request->client == 101 && request->lane == 7 && request->message.tag == 11);
     cr_assert_eq(memcmp(request->message.name[0], "ckpt.0017", 9), 0);
     cr_assert_eq(memcmp(request->message.name[1], "other", 5), 0);
@@ -220,30 +223,28 @@ Test(home, a_parked_request_is_whole)
     free(parked);
 }
 
-Test(home, who_waits_on_a_directory_is_served_after_its_last_flight)
-{
-    struct home_dir *dir = add(one, "out");
-    struct flight *first = begin(FLIGHT_BIRTH, dir, "a", 100), *last = begin(FLIGHT_BIRTH, dir, "b", 100);
-    park(&dir->waiting, 101, 11, "x");
-    flight_end(&shuntd, first);
-    cr_assert_eq(next_woken(), 0);
-    flight_end(&shuntd, last);
-    cr_assert_eq(next_woken(), 11);
-}
-
-Test(home, a_job_or_an_rmdir_goes_on_holding_the_directory)
+Test(home, who_waits_for_what_is_under_way_is_served_when_it_ends)
 {
     struct home_dir *dir = add(one, "out");
     park(&dir->waiting, 101, 11, "x");
     dir->working = true;
     flight_end(&shuntd, begin(FLIGHT_BIRTH, dir, "a", 100));
-    cr_assert_eq(next_woken(), 0, "until the job ends");
-    dir->working = false;
-    dir->closing = true;
-    flight_end(&shuntd, begin(FLIGHT_BIRTH, dir, "a", 100));
-    cr_assert_eq(next_woken(), 0, "until the rmdir ends");
+    cr_assert_eq(next_woken(), 0);
+    cr_assert_eq(home_dir_rest(shuntd.home, dir), 0);
+    cr_assert_eq(next_woken(), 11);
+}
+
+Test(home, a_directory_that_is_gone_stays_until_its_last_flight)
+{
+    struct home_dir *dir = add(one, "out");
+    dir->complete = true;
+    struct flight *flight = begin(FLIGHT_BIRTH, dir, "a", 100);
+    park(&dir->waiting, 101, 11, "x");
     home_dir_drop(shuntd.home, dir);
-    cr_assert_eq(next_woken(), 11, "it is gone");
+    cr_assert_eq(next_woken(), 11);
+    cr_assert_eq(home_dir_find(shuntd.home, one), dir);
+    flight_end(&shuntd, flight);
+    cr_assert_null(home_dir_find(shuntd.home, one));
 }
 
 Test(home, destroy_frees_what_is_under_way)
@@ -252,8 +253,7 @@ Test(home, destroy_frees_what_is_under_way)
     struct flight *flight = begin(FLIGHT_BIRTH, dir, "a", 100);
     park(&flight->waiting, 101, 11, "a");
     park(&dir->waiting, 101, 12, "b");
-    home_leaf_count(home_share(dir, OWN), 3, 1);
-    home_share(dir, OWN + 1);
+    home_leaf_count(&dir->share, 3, 1);
     struct home_dir *gone = add(two, "in");
     park(&gone->waiting, 101, 13, "c");
     home_dir_drop(shuntd.home, gone);
@@ -274,7 +274,7 @@ static int pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_
 
 Test(home, a_leaf_is_used_until_it_is_full)
 {
-    struct home_share *share = home_share(add(one, "out"), OWN);
+    struct home_share *share = &add(one, "out")->share;
     uint32_t leaf;
     cr_assert_eq(pick(share, 1, 100, &leaf), -EAGAIN, "none yet");
     cr_assert_eq(home_leaf_open(share, 0, 3), 0);
@@ -292,8 +292,7 @@ Test(home, a_leaf_is_used_until_it_is_full)
 
 Test(home, leaves_are_counted)
 {
-    struct home_dir *dir = add(one, "out");
-    struct home_share *share = home_share(dir, OWN);
+    struct home_share *share = &add(one, "out")->share;
     cr_assert_eq(home_leaf_count(share, 5, 2), 0);
     cr_assert_eq(share->leaf_count, 6);
     cr_assert_eq(share->leaf_names[5], 2);
@@ -302,23 +301,9 @@ Test(home, leaves_are_counted)
     cr_assert_eq(share->leaf_names[5], 1);
     cr_assert_eq(home_leaf_count(share, 4, -1), 0);
     cr_assert_eq(share->leaf_names[4], 0, "never below zero");
-    home_leaves_forget(dir);
+    home_leaves_forget(share);
     cr_assert_eq(share->leaf_count, 0);
     cr_assert_eq(share->open_count, 0);
-}
-
-Test(home, each_node_has_its_share)
-{
-    struct home_dir *dir = add(one, "out");
-    struct home_share *mine = home_share(dir, OWN), *yours = home_share(dir, OWN + 1);
-    cr_assert(mine != yours && mine == home_share(dir, OWN) && yours->branch == OWN + 1);
-    cr_assert_eq(home_share_count(dir), 0, "nobody has asked yet");
-    mine->touched = true;
-    cr_assert_eq(home_share_count(dir), 1);
-    yours->touched = true;
-    cr_assert_eq(home_share_count(dir), 2);
-    cr_assert_eq(home_leaf_count(yours, 2, 4), 0);
-    cr_assert(mine->leaf_count == 0 && yours->leaf_count == 3);
 }
 
 /* Puts a name into the open leaf, a fresh one if it must be: which leaf. */
@@ -335,7 +320,7 @@ static uint32_t make_in(struct home_share *share)
 
 Test(home, a_leaf_that_another_node_looks_into_is_left)
 {
-    struct home_share *share = home_share(add(one, "out"), OWN);
+    struct home_share *share = &add(one, "out")->share;
     for (uint32_t i = 0; i < 100; i++)
         cr_assert_eq(make_in(share), 0);
     home_leaf_looked_into(share, 7);
@@ -364,6 +349,6 @@ static uint32_t leaves_for(struct home_share *share, unsigned makers)
 
 Test(home, several_makers_get_several_leaves)
 {
-    cr_assert_eq(leaves_for(home_share(add(one, "a"), OWN), 1), 1);
-    cr_assert_eq(leaves_for(home_share(add(two, "b"), OWN), 2), HOME_OPEN_LEAVES);
+    cr_assert_eq(leaves_for(&add(one, "a")->share, 1), 1);
+    cr_assert_eq(leaves_for(&add(two, "b")->share, 2), HOME_OPEN_LEAVES);
 }

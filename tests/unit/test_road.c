@@ -94,8 +94,7 @@ static void serve_one(struct server *server, const struct listen_request *reques
 
 static void serve_deaths(struct server *server)
 {
-    uint64_t serial;
-    for (pid_t client; (client = listen_next_death(server->listen, &serial)) != 0;) {
+    for (pid_t client; (client = listen_next_death(server->listen)) != 0;) {
         server->deaths++;
         server->told_at_death = server->told;
         listen_forget(server->listen, client);

@@ -147,7 +147,7 @@ Test(serve_close, a_directory_that_is_not_loaded)
     cr_assert_eq(result(ME, close_message("new")), 0, "although the root's index does not have it");
     tell(ME, named(MESSAGE_WITHDRAW, ".", "new"));
     cr_assert(is_unknown(".", "new"));
-    cr_assert_not(home_of("new")->closing);
+    cr_assert_not(home_of("new")->sealed);
 }
 
 /* A program without the shim put a file there. */

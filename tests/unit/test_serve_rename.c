@@ -131,7 +131,7 @@ Test(serve_rename, whoever_s_branch_the_victim_is_in)
     renamed("out", "a", "out", "b", 0);
     assert_entry("out", "b", RECORD_LIVE, 2006, moved);
     cr_assert_eq(leaf_holds("out", 0), 0, "the place it left");
-    cr_assert_eq(home_share(home_of("out"), shuntd.branch)->leaf_count, 1, "leaf 6 is another node's");
+    cr_assert_eq(home_of("out")->share.leaf_count, 1, "leaf 6 is another node's");
 }
 
 Test(serve_rename, a_failure_leaves_all_as_before)

@@ -146,7 +146,7 @@ Test(epoch, hostile_text)
 }
 
 static const char good[] =
-    "shunt-session 2\nid 1\nepoch 3\nfounded 2\nuid 3\nuser u\nroot 1 2\nprobe 3 4\nsystem ef53\n"
+    "shunt-session 3\nid 1\nepoch 3\nfounded 2\nuid 3\nuser u\nmoved 2\nroot 1 2\nprobe 3 4\nsystem ef53\n"
     "since 4\nnext 9\nmembers 1\nmember 8\nnode n\nbranch n.1\nhost h\nboot b\npid 1\nstarted 2\n"
     "since 5\nrun /r\naddress 00ff\nhome yes\n";
 
@@ -621,7 +621,7 @@ Test(found, what_is_no_epoch_stops_everybody)
 {
     struct session_member mine = named_member("n1");
     struct session session;
-    place_file("r/.shunt/session/epoch.3", "shunt-session 2\nid 12");
+    place_file("r/.shunt/session/epoch.3", "shunt-session 3\nid 12");
     cr_assert_eq(found_as(&mine, &session), -EBADMSG);
     cr_assert_eq(session_read(root_path(), &session), -EBADMSG);
     cr_assert_eq(session_join(root_path(), &mine, &session), -EBADMSG);
@@ -1035,7 +1035,7 @@ Test(store, leftovers_are_passed_over_and_swept)
 {
     struct session_member mine = named_member("n1");
     struct session session;
-    place_file("r/.shunt/session/.epoch-0123456789abcdef", "shunt-session 2\nid");
+    place_file("r/.shunt/session/.epoch-0123456789abcdef", "shunt-session 3\nid");
     place_file("r/.shunt/session/epoch.", "x");
     place_file("r/.shunt/session/epoch.01", "x");
     place_file("r/.shunt/session/epoch.1x", "x");

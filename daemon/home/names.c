@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* The home of names: an entry in the index and who holds it, nothing else. Whoever asks, this daemon itself or
+ * another, is told here. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "home/state.h"
+#include "shuntd.h"
+
+/* A name that somebody is at work on. */
+struct held {
+    struct held *next; /* in its bucket */
+    struct home_dir *dir;
+    uint16_t member;
+    uint64_t id;
+    struct link waiting; /* questions */
+    uint16_t length;
+    char name[RECORD_NAME_MAX];
+};
+
+/* A question that waits: its name is copied along. */
+struct waiting {
+    struct link link;
+    struct name_question question;
+    char name[RECORD_NAME_MAX];
+};
+
+struct news {
+    struct link link;
+    struct home_news news;
+};
+
+static struct held **bucket_of(struct home *home, struct dirid dir, const char *name, size_t length)
+{
+    uint64_t hash = record_hash(name, length) ^ dir.ino * 0x9e3779b97f4a7c15ull;
+    return &home->held[hash % HOME_BUCKETS];
+}
+
+static struct held **find(struct home *home, struct dirid dir, const char *name, size_t length)
+{
+    struct held **at = bucket_of(home, dir, name, length);
+    while (*at != NULL && !(dirid_equal((*at)->dir->id, dir) && (*at)->length == length &&
+                            memcmp((*at)->name, name, length) == 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static int wait(struct link *list, const struct name_question *question)
+{
+    struct waiting *waiting = malloc(sizeof *waiting);
+    if (waiting == NULL)
+        return -ENOMEM;
+    waiting->question = *question;
+    waiting->question.name = waiting->name;
+    memcpy(waiting->name, question->name, question->length);
+    list_append(list, &waiting->link);
+    return HOME_WAITS;
+}
+
+int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
+                  uint16_t member, uint64_t id)
+{
+    struct held **bucket = bucket_of(shuntd->home, dir->id, name, length);
+    struct held *held = calloc(1, sizeof *held);
+    if (held == NULL)
+        return -ENOMEM;
+    held->dir = dir;
+    held->member = member;
+    held->id = id;
+    held->length = (uint16_t)length;
+    memcpy(held->name, name, length);
+    list_init(&held->waiting);
+    held->next = *bucket;
+    *bucket = held;
+    dir->held++;
+    shuntd->home->held_count++;
+    return 0;
+}
+
+static int hold(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q)
+{
+    return home_hold_for(shuntd, dir, q->name, q->length, q->member, q->id);
+}
+
+static int put(struct shuntd *shuntd, const struct name_question *q, const struct record_entry *entry)
+{
+    return index_put_entry(shuntd->index, q->dir, q->name, q->length, entry);
+}
+
+static int say(struct home *home, enum home_news_kind kind, struct dirid dir, uint16_t branch, uint32_t leaf)
+{
+    struct news *news = malloc(sizeof *news);
+    if (news == NULL)
+        return -ENOMEM;
+    news->news = (struct home_news){.kind = kind, .dir = dir, .branch = branch, .leaf = leaf};
+    list_append(&home->news, &news->link);
+    return 0;
+}
+
+/* Another node looks at a file in somebody's branch: its owner is told, once for a leaf. */
+static int looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
+                       uint16_t member)
+{
+    uint64_t leaf = (uint64_t)entry->branch << 32 | entry->leaf;
+    if (entry->branch == 0 || entry->branch == shuntd_branch(shuntd, member))
+        return 0;
+    for (unsigned i = 0; i < sizeof dir->told / sizeof *dir->told; i++)
+        if (dir->told[i] == leaf + 1)
+            return 0;
+    dir->told[dir->told_at++ % (sizeof dir->told / sizeof *dir->told)] = leaf + 1;
+    return say(shuntd->home, NEWS_LOOKED_INTO, dir->id, entry->branch, entry->leaf);
+}
+
+static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
+                  const struct record_entry *entry, struct name_answer *answer)
+{
+    answer->result = MESSAGE_EXISTS;
+    answer->entry = *entry;
+    return looked_into(shuntd, dir, entry, q->member);
+}
+
+static int adopt(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
+{
+    answer->entry = q->entry;
+    answer->entry.state = RECORD_LIVE;
+    answer->entry.branch = 0;
+    answer->entry.leaf = 0;
+    return put(shuntd, q, &answer->entry);
+}
+
+static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
+                   struct name_answer *answer)
+{
+    answer->entry = q->entry;
+    answer->entry.state = RECORD_PENDING;
+    answer->entry.ino = 0;
+    int code = hold(shuntd, dir, q);
+    return code == 0 ? put(shuntd, q, &answer->entry) : code;
+}
+
+static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, bool there,
+                const struct record_entry *entry, struct name_answer *answer)
+{
+    struct record_entry meanwhile = *entry;
+    answer->result = there ? MESSAGE_EXISTS : MESSAGE_ABSENT;
+    answer->entry = *entry;
+    if (!there && !(q->flags & NAME_ANYHOW))
+        return 0;
+    int code = hold(shuntd, dir, q);
+    meanwhile.state = q->entry.state;
+    return code == 0 && there && q->entry.state != 0 ? put(shuntd, q, &meanwhile) : code;
+}
+
+/* Of a name that nobody holds. */
+static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
+                  struct name_answer *answer)
+{
+    struct record_entry entry = {0};
+    int code = index_get_entry(shuntd->index, q->dir, q->name, q->length, &entry);
+    bool there = code == 0;
+    if (code != 0 && code != -ENOENT)
+        return code;
+    answer->result = 0;
+    switch (q->op) {
+    case NAME_HOLD:
+        return take(shuntd, dir, q, there, &entry, answer);
+    case NAME_LOOKUP:
+        answer->result = MESSAGE_ABSENT;
+        return there ? exists(shuntd, dir, q, &entry, answer) : 0;
+    case NAME_ADOPT:
+        return there ? exists(shuntd, dir, q, &entry, answer) : adopt(shuntd, q, answer);
+    case NAME_RESERVE:
+        return there ? exists(shuntd, dir, q, &entry, answer) : reserve(shuntd, dir, q, answer);
+    default: /* MARK and END of a name that is not held: it was settled meanwhile */
+        return 0;
+    }
+}
+
+/* Nothing stands in the way of a removal of the directory here any more. */
+int home_names_rest(struct home *home, struct home_dir *dir)
+{
+    if (dir->held > 0 || dir->working || !dir->tells_idle)
+        return 0;
+    dir->tells_idle = false;
+    return say(home, NEWS_IDLE, dir->id, 0, 0);
+}
+
+static int end(struct shuntd *shuntd, struct held **at, const struct name_question *q)
+{
+    struct held *held = *at;
+    struct home_dir *dir = held->dir;
+    int code = q->entry.state != 0 ? put(shuntd, q, &q->entry)
+                                   : index_del_entry(shuntd->index, q->dir, q->name, q->length);
+    *at = held->next;
+    dir->held--;
+    shuntd->home->held_count--;
+    list_move(&shuntd->home->questions, &held->waiting);
+    free(held);
+    if (code == 0)
+        code = home_names_rest(shuntd->home, dir);
+    home_dir_release(shuntd->home, dir);
+    return code;
+}
+
+static bool is_owner(const struct held *held, const struct name_question *q)
+{
+    return held->member == q->member && held->id == q->id;
+}
+
+int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
+{
+    struct held **at = find(shuntd->home, q->dir, q->name, q->length);
+    answer->result = 0;
+    if (*at != NULL && is_owner(*at, q) && (q->op == NAME_END || q->op == NAME_MARK))
+        return q->op == NAME_END ? end(shuntd, at, q) : put(shuntd, q, &q->entry);
+    if (q->op == NAME_END)
+        return 0;
+    struct home_dir *dir = home_dir_find(shuntd->home, q->dir);
+    if (dir == NULL || !dir->complete) {
+        answer->result = MESSAGE_NOT_LOADED;
+        return 0;
+    }
+    if (*at == NULL && !dir->sealed)
+        return decide(shuntd, dir, q, answer);
+    if (*at != NULL && (q->flags & NAME_TRY)) {
+        answer->result = MESSAGE_BUSY;
+        return 0;
+    }
+    shuntd->counts.parked++;
+    return wait(*at != NULL ? &(*at)->waiting : &dir->asking, q);
+}
+
+/* Who asked while it was sealed begins again: what he chose, a leaf for one, may be no more. */
+static void send_away(struct home *home, struct link *asking)
+{
+    for (struct link *link = asking->next; link != asking; link = link->next)
+        LINK_OF(link, struct waiting, link)->question.op = 0;
+    list_move(&home->questions, asking);
+}
+
+int home_next_question(struct shuntd *shuntd, struct name_question *question, struct name_answer *answer)
+{
+    int code = HOME_WAITS;
+    while (code == HOME_WAITS) {
+        struct link *link = list_take(&shuntd->home->questions);
+        if (link == NULL)
+            return 0;
+        struct waiting *waiting = LINK_OF(link, struct waiting, link);
+        *question = waiting->question;
+        answer->result = MESSAGE_ELSEWHERE;
+        code = question->op == 0 ? 0 : home_ask(shuntd, question, answer);
+        free(waiting);
+    }
+    return code == 0 ? 1 : code;
+}
+
+bool home_next_news(struct home *home, struct home_news *to)
+{
+    struct link *link = list_take(&home->news);
+    if (link == NULL)
+        return false;
+    *to = LINK_OF(link, struct news, link)->news;
+    free(LINK_OF(link, struct news, link));
+    return true;
+}
+
+int home_seal(struct shuntd *shuntd, struct home_dir *dir)
+{
+    int names = index_has_names(shuntd->index, dir->id);
+    if (names < 0)
+        return names;
+    dir->tells_idle = dir->held > 0 || dir->working;
+    if (dir->tells_idle)
+        return MESSAGE_BUSY;
+    dir->sealed = names == 0;
+    return names == 0 ? 0 : MESSAGE_NOT_EMPTY;
+}
+
+int home_unseal(struct shuntd *shuntd, struct home_dir *dir)
+{
+    dir->sealed = false;
+    send_away(shuntd->home, &dir->asking);
+    return 0;
+}
+
+int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_held *each, void *context)
+{
+    int code = 0;
+    for (unsigned i = 0; i < HOME_BUCKETS && code == 0; i++)
+        for (struct held **at = &shuntd->home->held[i]; *at != NULL && code == 0;) {
+            struct held *held = *at;
+            uint16_t next = to[record_shard(held->dir->id, record_hash(held->name, held->length))];
+            if (next == 0) {
+                at = &held->next;
+                continue;
+            }
+            code = each(context, next, held->dir->id, held->name, held->length, held->member, held->id);
+            *at = held->next;
+            held->dir->held--;
+            shuntd->home->held_count--;
+            send_away(shuntd->home, &held->waiting);
+            free(held);
+        }
+    return code;
+}
+
+void home_send_away(struct home *home, struct home_dir *dir)
+{
+    send_away(home, &dir->asking);
+}
+
+unsigned home_held_count(struct home *home)
+{
+    return home->held_count;
+}
+
+void home_names_free(struct home *home)
+{
+    for (unsigned i = 0; i < HOME_BUCKETS; i++)
+        for (struct held *held; (held = home->held[i]) != NULL;) {
+            home->held[i] = held->next;
+            list_move(&home->questions, &held->waiting);
+            free(held);
+        }
+    home_asking_free(&home->questions);
+    for (struct link *link; (link = list_take(&home->news)) != NULL;)
+        free(LINK_OF(link, struct news, link));
+}
+
+void home_asking_free(struct link *asking)
+{
+    for (struct link *link; (link = list_take(asking)) != NULL;)
+        free(LINK_OF(link, struct waiting, link));
+}

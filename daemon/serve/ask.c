@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What a flight asks of the home of its name, here or elsewhere, and what an answer means to any flight. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "serve/move.h"
+#include "serve/relay.h"
+#include "serve/route.h"
+#include "serve/rule.h"
+#include "serve/serve.h"
+
+static struct name_question question_of(const struct shuntd *shuntd, const struct flight *flight)
+{
+    return (struct name_question){.op = flight->asking,
+                                  .flags = flight->ask_flags,
+                                  .member = shuntd->me.number,
+                                  .id = flight->id,
+                                  .dir = flight->dir->id,
+                                  .entry = flight->ask_entry,
+                                  .name = flight->name,
+                                  .length = flight->length};
+}
+
+static bool is_awaited(const struct shuntd *shuntd, const struct flight *flight)
+{
+    return move_is_awaited(shuntd, record_shard(flight->dir->id, record_hash(flight->name, flight->length)));
+}
+
+static int ask(struct shuntd *shuntd, struct flight *flight)
+{
+    struct name_question question = question_of(shuntd, flight);
+    struct name_answer answer;
+    flight->asked = route_of_name(shuntd, flight->dir->id, flight->name, flight->length);
+    if (flight->asked != shuntd->me.number || is_awaited(shuntd, flight))
+        return relay_ask(shuntd, flight->asked, &question);
+    int code = home_ask(shuntd, &question, &answer);
+    return code == HOME_WAITS ? 0 : code != 0 ? code : serve_answered(shuntd, flight, &answer);
+}
+
+int serve_ask(struct shuntd *shuntd, struct flight *flight, enum name_op op, unsigned flags,
+              const struct record_entry *entry, flight_next *then)
+{
+    flight->asking = (uint16_t)op;
+    flight->ask_flags = (uint16_t)flags;
+    flight->ask_entry = entry != NULL ? *entry : (struct record_entry){0};
+    flight->then = then;
+    return ask(shuntd, flight);
+}
+
+static int tell_end(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry)
+{
+    struct name_question question = question_of(shuntd, flight);
+    struct name_answer unused;
+    question.op = NAME_END;
+    question.flags = 0;
+    question.entry = entry != NULL ? *entry : (struct record_entry){0};
+    if (entry != NULL)
+        question.entry.state = RECORD_LIVE;
+    uint16_t home = route_of_name(shuntd, flight->dir->id, flight->name, flight->length);
+    return home == shuntd->me.number && !is_awaited(shuntd, flight)
+               ? home_ask(shuntd, &question, &unused)
+               : relay_ask(shuntd, home, &question);
+}
+
+int serve_end(struct shuntd *shuntd, struct flight *flight, const struct record_entry *entry)
+{
+    int code = flight->held ? tell_end(shuntd, flight, entry) : 0;
+    flight_end(shuntd, flight);
+    return code;
+}
+
+int serve_release(struct shuntd *shuntd, struct flight *flight)
+{
+    struct flight *partner = flight->partner;
+    int code = 0;
+    if (partner != NULL) {
+        partner->partner = NULL;
+        if (flight_is_asking(partner))
+            partner->abandoned = true;
+        else
+            code = serve_release(shuntd, partner);
+    }
+    if (code == 0 && flight->sealed)
+        code = rule_unseal(shuntd, flight->child);
+    int ended = serve_end(shuntd, flight, flight->had_before ? &flight->before : NULL);
+    return code != 0 ? code : ended;
+}
+
+int serve_restart(struct shuntd *shuntd, struct flight *flight)
+{
+    struct flight *first = flight->request != NULL || flight->partner == NULL ? flight : flight->partner;
+    struct home_parked *request = first->request;
+    first->request = NULL;
+    int code = serve_release(shuntd, flight);
+    if (request != NULL)
+        home_again(shuntd->home, request);
+    return code;
+}
+
+static int not_loaded(struct shuntd *shuntd, struct flight *flight)
+{
+    const struct flight *first = flight->tag != 0 ? flight : flight->partner;
+    int code = serve_forget(shuntd, flight->dir);
+    if (code == 0)
+        code = serve_tell_result(shuntd, first, MESSAGE_NOT_LOADED);
+    return code == 0 ? serve_release(shuntd, flight) : code;
+}
+
+/* What it was told of its name before, and that it has it. */
+static void note(struct flight *flight, uint16_t op, const struct name_answer *answer)
+{
+    if (op == NAME_RESERVE)
+        flight->held |= answer->result == 0;
+    if (op != NAME_HOLD || (answer->result != MESSAGE_EXISTS && answer->result != MESSAGE_ABSENT))
+        return;
+    flight->had_before = answer->result == MESSAGE_EXISTS;
+    flight->before = answer->entry;
+    flight->held = flight->had_before || (flight->ask_flags & NAME_ANYHOW) != 0;
+}
+
+int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    uint16_t op = flight->asking;
+    flight->asking = 0;
+    note(flight, op, answer);
+    if (flight->abandoned)
+        return serve_release(shuntd, flight);
+    if (answer->result == MESSAGE_ELSEWHERE && (op == NAME_MARK || flight->kind == FLIGHT_CLOSE))
+        return serve_ask(shuntd, flight, op, flight->ask_flags, &flight->ask_entry, flight->then);
+    if (answer->result == MESSAGE_ELSEWHERE)
+        return serve_restart(shuntd, flight);
+    if (answer->result == MESSAGE_NOT_LOADED)
+        return not_loaded(shuntd, flight);
+    return flight->then(shuntd, flight, answer);
+}

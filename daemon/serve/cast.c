@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "serve/cast.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/request.h"
+#include "serve/relay.h"
+#include "wire/page.h"
+
+/* Whom it is to reach, on the way: its number, and what it is to expect. */
+struct stop {
+    uint16_t member;
+    uint32_t expected;
+};
+
+struct cast {
+    struct link all;
+    struct link link; /* on a directory's casts */
+    uint64_t id;      /* here */
+    uint64_t epoch;   /* when it began here */
+    uint16_t parent;  /* who handed it over; this daemon itself: nobody did */
+    uint64_t parent_id;
+    uint32_t expected;
+    uint16_t below[2]; /* who has not answered yet; 0: nobody */
+    bool working;      /* this daemon's own part is not done */
+    int result;
+    unsigned hops;
+    cast_done *done;
+    void *context;
+    char page[REQUEST_TEXT_MAX];
+    size_t used;
+    bool more;
+    uint32_t size;
+    uint8_t bytes[]; /* the message */
+};
+
+static cast_part *const parts[MESSAGE_TYPES] = {
+    [MESSAGE_KNOWN] = cast_known, [MESSAGE_RECORD] = cast_record, [MESSAGE_SEAL] = cast_seal,
+    [MESSAGE_UNSEAL] = cast_unseal, [MESSAGE_DROP] = cast_drop,   [MESSAGE_SETTLE] = cast_settle,
+    [MESSAGE_FOLLOW] = cast_sync, [MESSAGE_SYNC] = cast_sync,     [MESSAGE_WATCH] = cast_watch,
+    [MESSAGE_LIST] = cast_list,   [MESSAGE_MOVED] = cast_place,
+    [MESSAGE_IDLE] = cast_moved_on,
+};
+
+uint32_t cast_expected(const struct cast *cast)
+{
+    return cast->expected;
+}
+
+bool cast_is_mine(const struct cast *cast)
+{
+    return cast->parent_id == 0;
+}
+
+void cast_wait_on(struct cast *cast, struct link *list)
+{
+    list_remove(&cast->link);
+    list_append(list, &cast->link);
+}
+
+void cast_wait(struct cast *cast, struct home_dir *dir)
+{
+    cast_wait_on(cast, &dir->casts);
+}
+
+/* Pages. */
+
+static int first_of(const char *page, size_t used, size_t *at, struct page_name *name)
+{
+    return page_next(page, used, at, name) == 1;
+}
+
+/* The order of a listing: by hash, then by name. */
+static int order(const struct page_name *a, const struct page_name *b)
+{
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    int names = memcmp(a->name, b->name, a->length < b->length ? a->length : b->length);
+    return names != 0 ? names : (a->length > b->length) - (a->length < b->length);
+}
+
+static uint64_t last_hash(const char *page, size_t used)
+{
+    struct page_name name = {.hash = 0};
+    for (size_t at = 0; page_next(page, used, &at, &name) == 1;)
+        continue;
+    return name.hash;
+}
+
+/* Two pages become one, as far as both go: where one has more, nothing is known behind its last name. A name that
+ * is in both is told once. */
+void cast_page(struct cast *cast, const char *page, size_t used, bool more)
+{
+    char merged[REQUEST_TEXT_MAX];
+    size_t size = 0, next[2] = {0, 0};
+    const char *const pages[2] = {cast->page, page};
+    const size_t ends[2] = {cast->used, used};
+    uint64_t limit = cast->more ? last_hash(cast->page, cast->used) : UINT64_MAX;
+    if (more && last_hash(page, used) < limit)
+        limit = last_hash(page, used);
+    struct page_name names[2];
+    bool there[2], fits = true;
+    cast->more |= more;
+    for (int i = 0; i < 2; i++)
+        there[i] = first_of(pages[i], ends[i], &next[i], &names[i]);
+    while (fits && (there[0] || there[1])) {
+        int compared = !there[1] ? -1 : !there[0] ? 1 : order(&names[0], &names[1]);
+        int which = compared <= 0 ? 0 : 1;
+        fits = names[which].hash <= limit && page_add(merged, sizeof merged, &size, &names[which]);
+        for (int i = 0; fits && i < 2; i++)
+            if (i == which || compared == 0)
+                there[i] = first_of(pages[i], ends[i], &next[i], &names[i]);
+    }
+    cast->more |= !fits;
+    memcpy(cast->page, merged, size);
+    cast->used = size;
+}
+
+/* The way back. */
+
+/* What one daemon says that decides for all. */
+static int rank(int result)
+{
+    return result < 0 ? 1000 : result == MESSAGE_NOT_EMPTY ? 999 : result;
+}
+
+static void combine(struct cast *cast, int result)
+{
+    if (rank(result) > rank(cast->result))
+        cast->result = result;
+}
+
+static int end_here(struct shuntd *shuntd, struct cast *cast)
+{
+    const struct cast_end end = {.result = cast->result,
+                                 .page = cast->page,
+                                 .used = cast->used,
+                                 .more = cast->more,
+                                 .hops = cast->hops};
+    if (cast->hops > shuntd->counts.hops)
+        shuntd->counts.hops = cast->hops;
+    return cast->done != NULL ? cast->done(shuntd, cast->context, &end) : 0;
+}
+
+static int answer_above(struct shuntd *shuntd, const struct cast *cast)
+{
+    const struct message answer = {.type = MESSAGE_ANSWER,
+                                   .flags = cast->more,
+                                   .tag = cast->hops + 2,
+                                   .result = cast->result,
+                                   .text = cast->page,
+                                   .text_length = (uint16_t)cast->used};
+    return relay_message(shuntd, cast->parent, RELAY_CAST_ANSWER, cast->parent_id, &answer);
+}
+
+/* All is answered: it goes up, or has come to its end. */
+static int settle(struct shuntd *shuntd, struct cast *cast)
+{
+    if (cast->working || cast->below[0] != 0 || cast->below[1] != 0)
+        return 0;
+    list_remove(&cast->all);
+    list_remove(&cast->link);
+    int code = cast_is_mine(cast) ? end_here(shuntd, cast) : answer_above(shuntd, cast);
+    free(cast);
+    return code;
+}
+
+int cast_finish(struct shuntd *shuntd, struct cast *cast, int result)
+{
+    combine(cast, result);
+    cast->working = false;
+    return settle(shuntd, cast);
+}
+
+static int do_part(struct shuntd *shuntd, struct cast *cast)
+{
+    struct message message;
+    int result = message_decode(&message, cast->bytes, cast->size);
+    cast->working = true;
+    if (result == 0)
+        result = parts[message.type](shuntd, cast, &message);
+    if (result == CAST_LATER || result == CAST_WORKS)
+        return 0;
+    return cast_finish(shuntd, cast, result);
+}
+
+static struct cast *by_id(struct shuntd *shuntd, uint64_t id)
+{
+    for (struct link *link = shuntd->casts.next; link != &shuntd->casts; link = link->next)
+        if (LINK_OF(link, struct cast, all)->id == id)
+            return LINK_OF(link, struct cast, all);
+    return NULL;
+}
+
+int cast_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
+{
+    struct cast *cast = by_id(shuntd, id);
+    struct message answer;
+    if (cast == NULL || message_decode(&answer, bytes, size) != 0 ||
+        (cast->below[0] != member && cast->below[1] != member))
+        return 0;
+    cast->below[cast->below[0] == member ? 0 : 1] = 0;
+    combine(cast, answer.result);
+    if (answer.tag > cast->hops)
+        cast->hops = answer.tag;
+    cast_page(cast, answer.text, answer.text_length, answer.flags != 0);
+    return settle(shuntd, cast);
+}
+
+int cast_gone(struct shuntd *shuntd, uint16_t member)
+{
+    struct link *link = shuntd->casts.next;
+    int code = 0;
+    while (code == 0 && link != &shuntd->casts) {
+        struct cast *cast = LINK_OF(link, struct cast, all);
+        link = link->next;
+        for (int i = 0; i < 2; i++)
+            if (cast->below[i] == member)
+                cast->below[i] = 0;
+        if (!cast_is_mine(cast) && cast->parent == member)
+            cast->below[0] = cast->below[1] = 0;
+        code = settle(shuntd, cast);
+    }
+    return code;
+}
+
+int cast_resume(struct shuntd *shuntd)
+{
+    int code = 0;
+    for (struct link *link; code == 0 && (link = home_next_ready(shuntd->home)) != NULL;)
+        code = do_part(shuntd, LINK_OF(link, struct cast, link));
+    return code;
+}
+
+/* The way there. */
+
+#define STOP_SIZE 6
+
+static void put_stop(uint8_t *to, const struct stop *stop)
+{
+    const uint16_t member = htole16(stop->member);
+    const uint32_t expected = htole32(stop->expected);
+    memcpy(to, &member, 2);
+    memcpy(to + 2, &expected, 4);
+}
+
+static struct stop take_stop(const uint8_t *from)
+{
+    struct stop stop;
+    memcpy(&stop.member, from, 2);
+    memcpy(&stop.expected, from + 2, 4);
+    return (struct stop){.member = le16toh(stop.member), .expected = le32toh(stop.expected)};
+}
+
+/* Hands `count` stops to the first of them. The bytes: how many others, each, the message. */
+static int hand_over(struct shuntd *shuntd, struct cast *cast, const struct stop *stops, size_t count, int which)
+{
+    const uint16_t number = htole16((uint16_t)count);
+    size_t head = 2 + count * STOP_SIZE;
+    uint8_t *bytes = malloc(head + cast->size);
+    if (bytes == NULL)
+        return -ENOMEM;
+    memcpy(bytes, &number, 2);
+    for (size_t i = 0; i < count; i++)
+        put_stop(bytes + 2 + i * STOP_SIZE, &stops[i]);
+    memcpy(bytes + head, cast->bytes, cast->size);
+    const struct frame_item item = {
+        .kind = RELAY_CAST, .client = cast->id, .bytes = bytes, .size = (uint32_t)(head + cast->size)};
+    int code = peers_put(shuntd->peers, stops[0].member, &item);
+    free(bytes);
+    if (code == 0)
+        cast->below[which] = stops[0].member;
+    return code == -EHOSTUNREACH ? 0 : code;
+}
+
+static int spread(struct shuntd *shuntd, struct cast *cast, const struct stop *stops, size_t count)
+{
+    size_t half = (count + 1) / 2;
+    int code = half > 0 ? hand_over(shuntd, cast, stops, half, 0) : 0;
+    return code == 0 && count > half ? hand_over(shuntd, cast, stops + half, count - half, 1) : code;
+}
+
+static struct cast *begin(struct shuntd *shuntd, const uint8_t *bytes, size_t size)
+{
+    struct cast *cast = calloc(1, sizeof *cast + size);
+    if (cast == NULL)
+        return NULL;
+    cast->id = ++shuntd->last_cast;
+    cast->parent = shuntd->me.number;
+    cast->working = true; /* until its part was done */
+    cast->size = (uint32_t)size;
+    memcpy(cast->bytes, bytes, size);
+    list_init(&cast->link);
+    list_append(&shuntd->casts, &cast->all);
+    return cast;
+}
+
+/* Not to those who cannot be reached yet: they know nothing. */
+static size_t list_members(const struct shuntd *shuntd, const uint32_t *expected, struct stop *stops)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < shuntd->session.count; i++) {
+        uint16_t member = shuntd->session.members[i].number;
+        if (member != shuntd->me.number && peers_knows(shuntd->peers, member) &&
+            shuntd->session.members[i].home != SESSION_GONE)
+            stops[count++] =
+                (struct stop){.member = member, .expected = expected != NULL ? expected[member] : 0};
+    }
+    return count;
+}
+
+int cast_begin(struct shuntd *shuntd, const struct message *message, const uint32_t *expected, cast_done *done,
+               void *context)
+{
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    struct stop stops[SESSION_MEMBERS_MAX];
+    struct cast *cast = begin(shuntd, bytes, message_encode(bytes, sizeof bytes, message));
+    if (cast == NULL)
+        return -ENOMEM;
+    cast->done = done;
+    cast->context = context;
+    cast->expected = expected != NULL ? expected[shuntd->me.number] : 0;
+    int code = spread(shuntd, cast, stops, list_members(shuntd, expected, stops));
+    return code == 0 ? do_part(shuntd, cast) : code;
+}
+
+int cast_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
+{
+    struct stop stops[SESSION_MEMBERS_MAX];
+    struct message message;
+    uint16_t count = 0;
+    if (size >= 2)
+        memcpy(&count, bytes, 2);
+    count = le16toh(count);
+    size_t head = 2 + (size_t)count * STOP_SIZE;
+    if (count == 0 || count > SESSION_MEMBERS_MAX || size < head || id == 0 ||
+        message_decode(&message, bytes + head, size - head) != 0 || message.type >= MESSAGE_TYPES ||
+        parts[message.type] == NULL || take_stop(bytes + 2).member != shuntd->me.number) {
+        shuntd->counts.malformed++;
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        stops[i] = take_stop(bytes + 2 + i * STOP_SIZE);
+    struct cast *cast = begin(shuntd, bytes + head, size - head);
+    if (cast == NULL)
+        return -ENOMEM;
+    cast->parent = member;
+    cast->parent_id = id;
+    cast->expected = stops[0].expected;
+    int code = spread(shuntd, cast, stops + 1, count - 1u);
+    return code == 0 ? do_part(shuntd, cast) : code;
+}
+
+bool cast_is_under_way(const struct shuntd *shuntd)
+{
+    return !list_empty(&shuntd->casts);
+}
+
+void cast_free(struct shuntd *shuntd)
+{
+    for (struct link *link; (link = list_take(&shuntd->casts)) != NULL;)
+        free(LINK_OF(link, struct cast, all));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The home of a directory's own entry, its ruler: it knows which nodes use the directory, has it loaded, marks it,
+ * closes it before it is removed, and begins what concerns it on all nodes (cast.h). Questions to it are messages;
+ * dir[0] says which directory.
+ *
+ * LOAD     text: its place. BORN in flags: it is empty, this session made it. Answer: its record, and in tag how
+ *          many nodes use it
+ * MARK     tag: the leaf that is wanted. Answer: its record, with a marker. Its own node's leaf it makes, too
+ * SEAL     for rmdir: 0 it is empty, mirrors and marker are gone, births wait; NOT_EMPTY; NOT_LOADED
+ * UNSEAL   it was not removed
+ * DROP     it was removed
+ * FOLLOW, SYNC, SETTLE, WATCH   as WIRE.md says */
+
+#include "home/home.h"
+#include "serve/serve.h"
+
+struct errand;
+/* What follows the ruler's answer; the errand is freed behind it. 0 or a fatal -errno. */
+typedef int errand_done(struct shuntd *, const struct errand *, const struct message *answer);
+
+/* A question to a ruler that was not answered yet, and for whom. */
+struct errand {
+    struct link link;
+    uint64_t id;
+    errand_done *done;
+    uint16_t member; /* that was asked */
+    uint64_t client; /* who is to be answered, */
+    uint32_t lane, tag;
+    uint64_t flight; /* or which flight goes on, */
+    void *job;       /* or which job */
+    uint32_t size;
+    uint8_t bytes[]; /* the question */
+};
+
+/* Asks; `errand` says what done needs of it (client, lane, tag, flight, job) and may be NULL like `done`. 0 or a
+ * fatal -errno. */
+int rule_ask(struct shuntd *, const struct message *, errand_done *done, const struct errand *);
+/* The same for a client's request, which is answered with the result. */
+int rule_ask_for(struct shuntd *, const struct message *, const struct listen_request *);
+int rule_unseal(struct shuntd *, struct dirid);
+int rule_unseal_for(struct shuntd *, struct dirid, const struct listen_request *);
+int rule_drop(struct shuntd *, struct dirid);
+int rule_born(struct shuntd *, struct dirid, const char *path);
+
+/* At both ends of the road to another daemon. */
+int rule_take(struct shuntd *, uint16_t member, uint64_t id, const struct message *);
+int rule_answered(struct shuntd *, uint64_t id, const struct message *answer);
+/* No name of a directory that is to be removed is held any more at one of its homes. */
+int rule_idle(struct shuntd *, struct dirid);
+
+/* For the parts of it: a question, until it is answered. */
+struct rule_question {
+    struct link link;
+    uint16_t member;
+    uint64_t id;
+    struct message message; /* points into bytes */
+    uint8_t bytes[];
+};
+/* Answers it and frees it; who waited for the ruler is served again. 0 or a fatal -errno. */
+int rule_answer(struct shuntd *, struct rule_question *, struct message *answer);
+int rule_result(struct shuntd *, struct rule_question *, int result);
+/* Another daemon is home of its directory now. */
+int rule_pass_on(struct shuntd *, struct rule_question *);
+/* That member's processes use the directory: 1, 0 if that was known, -ENOMEM. */
+int rule_add_node(struct home_ruler *, uint16_t member);
+void rule_free(struct shuntd *);
+/* Serves it again from the start. */
+int rule_work(struct shuntd *, struct rule_question *);
+/* The ruler works on something else now. */
+int rule_rest(struct shuntd *, struct home_dir *);
+/* The operations: with a directory that is loaded (but LOAD) and whose ruler is neither busy nor closed. */
+typedef int rule_operation(struct shuntd *, struct home_dir *, struct rule_question *);
+rule_operation rule_load, rule_mark, rule_seal;
+
+/* A directory's record in a message. */
+void rule_put_record(struct message *, const struct record_dir *);
+/* What it says of marker and mirror; its reason only if the directory is watched. */
+void rule_take_record(struct record_dir *, const struct message *);
