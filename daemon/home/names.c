@@ -214,7 +214,7 @@ static bool is_owner(const struct held *held, const struct name_question *q)
 int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
 {
     struct held **at = find(shuntd->home, q->dir, q->name, q->length);
-    answer->result = 0;
+    *answer = (struct name_answer){0};
     if (*at != NULL && is_owner(*at, q) && (q->op == NAME_END || q->op == NAME_MARK))
         return q->op == NAME_END ? end(shuntd, at, q) : put(shuntd, q, &q->entry);
     if (q->op == NAME_END)
@@ -251,7 +251,7 @@ int home_next_question(struct shuntd *shuntd, struct name_question *question, st
             return 0;
         struct waiting *waiting = LINK_OF(link, struct waiting, link);
         *question = waiting->question;
-        answer->result = MESSAGE_ELSEWHERE;
+        *answer = (struct name_answer){.result = MESSAGE_ELSEWHERE};
         code = question->op == 0 ? 0 : home_ask(shuntd, question, answer);
         free(waiting);
     }
