@@ -175,7 +175,7 @@ static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name
         return there ? exists(shuntd, dir, q, &entry, answer) : adopt(shuntd, q, answer);
     case NAME_RESERVE:
         return there ? exists(shuntd, dir, q, &entry, answer) : reserve(shuntd, dir, q, answer);
-    default: /* MARK and END of a name that is not held: it was settled meanwhile */
+    default: /* MARK of a name that is not held */
         return 0;
     }
 }
@@ -206,6 +206,17 @@ static int end(struct shuntd *shuntd, struct held **at, const struct name_questi
     return code;
 }
 
+/* Nobody holds it here, since the daemon that was its home has died: what was made is on disk, though whoever reads
+ * that again may have done so before. */
+static int end_of_nothing(struct shuntd *shuntd, const struct name_question *q)
+{
+    struct record_entry there;
+    if (q->entry.state == 0)
+        return 0;
+    int code = index_get_entry(shuntd->index, q->dir, q->name, q->length, &there);
+    return code == -ENOENT ? put(shuntd, q, &q->entry) : code;
+}
+
 static bool is_owner(const struct held *held, const struct name_question *q)
 {
     return held->member == q->member && held->id == q->id;
@@ -218,7 +229,7 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
     if (*at != NULL && is_owner(*at, q) && (q->op == NAME_END || q->op == NAME_MARK))
         return q->op == NAME_END ? end(shuntd, at, q) : put(shuntd, q, &q->entry);
     if (q->op == NAME_END)
-        return 0;
+        return end_of_nothing(shuntd, q);
     struct home_dir *dir = home_dir_find(shuntd->home, q->dir);
     if (dir == NULL || !dir->complete) {
         answer->result = MESSAGE_NOT_LOADED;

@@ -87,28 +87,28 @@ static int closed(struct shuntd *shuntd, void *context, const struct cast_end *e
     struct seal *seal = context;
     struct home_dir *dir = home_dir_find(shuntd->home, seal->id);
     struct rule_question *question = seal->question;
+    struct dirid id = seal->id;
     free(seal);
     dir->ruler->closed = true;
+    dir->ruler->busy = false;
     int code = rule_result(shuntd, question, 0);
-    return code == 0 ? rule_rest(shuntd, dir) : code;
+    return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
 static int unsealed(struct shuntd *shuntd, void *context, const struct cast_end *end)
 {
     struct seal seal = *(struct seal *)context;
     struct home_dir *dir = home_dir_find(shuntd->home, seal.id);
+    int code = 0;
     free(context);
-    if (seal.result == MESSAGE_NOT_EMPTY || seal.result < 0) {
-        int code = rule_result(shuntd, seal.question, seal.result);
-        return code == 0 ? rule_rest(shuntd, dir) : code;
-    }
-    if (!dir->ruler->idle) { /* rule_idle comes back to it */
-        list_append(&dir->ruler->sealing, &seal.question->link);
-        return rule_rest(shuntd, dir);
-    }
     dir->ruler->busy = false;
-    int code = rule_work(shuntd, seal.question);
-    return code == 0 ? rule_rest(shuntd, dir) : code;
+    if (seal.result == MESSAGE_NOT_EMPTY || seal.result < 0)
+        code = rule_result(shuntd, seal.question, seal.result);
+    else if (dir->ruler->idle)
+        code = rule_work(shuntd, seal.question);
+    else /* rule_idle comes back to it */
+        list_append(&dir->ruler->sealing, &seal.question->link);
+    return code == 0 ? rule_rest(shuntd, seal.id) : code;
 }
 
 /* The marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
@@ -177,7 +177,7 @@ int rule_idle(struct shuntd *shuntd, struct dirid id)
         return 0;
     ruler->idle = true;
     list_move(&ruler->waiting, &ruler->sealing);
-    return ruler->busy ? 0 : rule_rest(shuntd, dir);
+    return ruler->busy ? 0 : rule_rest(shuntd, id);
 }
 
 /* What the node of who asks does. */
@@ -220,7 +220,7 @@ static int is_sealed(struct shuntd *shuntd, const struct errand *errand, const s
     static const struct record_entry dying = {.state = RECORD_DYING};
     struct flight *flight = flight_by_id(shuntd->home, errand->flight);
     if (flight == NULL)
-        return 0;
+        return answer->result == 0 ? rule_unseal(shuntd, answer->dir[0]) : 0;
     flight->errand = false;
     flight->sealed = answer->result == 0;
     if (flight->abandoned)

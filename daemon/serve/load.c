@@ -90,10 +90,11 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     struct rule_question *question = load->question;
     dir->ruler->loaded = end->result == 0;
     shuntd->counts.loads++;
+    struct dirid id = load->id;
     free(load);
     dir->ruler->busy = false;
     int code = end->result < 0 ? rule_result(shuntd, question, end->result) : rule_work(shuntd, question);
-    return code == 0 ? rule_rest(shuntd, dir) : code;
+    return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
 static int tell_homes(struct shuntd *shuntd, struct load_job *load, const uint32_t *expected)
@@ -126,10 +127,11 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
 
 static int failed(struct shuntd *shuntd, struct load_job *load)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
+    struct dirid id = load->id;
+    home_dir_find(shuntd->home, id)->ruler->busy = false;
     int code = rule_result(shuntd, load->question, load->result);
     free(load);
-    return code == 0 ? rule_rest(shuntd, dir) : code;
+    return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
 static int finish(struct disk_job *job, struct shuntd *shuntd)

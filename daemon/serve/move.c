@@ -125,18 +125,6 @@ static void forget_listed(struct home_dir *dir, void *context)
     home_dir_rest(shuntd->home, dir);
 }
 
-int move_adopt(struct shuntd *shuntd)
-{
-    struct route *route = &shuntd->route;
-    if ((uint32_t)shuntd->session.moved == route->epoch)
-        return 0;
-    route->epoch = (uint32_t)shuntd->session.moved;
-    reassign(shuntd);
-    home_dirs_each(shuntd->home, forget_listed, shuntd);
-    move_publish_losses(shuntd);
-    return 0;
-}
-
 /* Handing over. */
 
 static int send_part(struct shuntd *shuntd, uint16_t to, struct message *part)
@@ -216,7 +204,7 @@ static int hand_ruler(struct handing *handing, struct home_dir *dir, uint16_t to
     int code = send_part(handing->shuntd, to, &part);
     ruler->loaded = ruler->born = ruler->closed = false;
     list_move(&ruler->waiting, &ruler->sealing);
-    return code == 0 ? rule_rest(handing->shuntd, dir) : code;
+    return code == 0 ? rule_rest(handing->shuntd, dir->id) : code;
 }
 
 static void hand_one(struct home_dir *dir, void *context)
@@ -389,6 +377,54 @@ int move_take(struct shuntd *shuntd, uint16_t member, const struct frame_item *i
     }
 }
 
+/* Another epoch. */
+
+/* A home has died: what it had in its index is on the file system. Everything is read again, directory by directory,
+ * as it is used; what is under way ends as it began. */
+static bool has_lost(const struct shuntd *shuntd)
+{
+    const struct route *route = &shuntd->route;
+    for (unsigned i = 0; i < RECORD_SHARDS; i++)
+        if (route->home[i] != 0 && session_find(&shuntd->session, route->home[i]) == NULL)
+            return true;
+    return false;
+}
+
+static void forget(struct home_dir *dir, void *context)
+{
+    struct shuntd *shuntd = context;
+    index_del_dir(shuntd->index, dir->id);
+    if (dir->ruler != NULL)
+        dir->ruler->loaded = dir->ruler->closed = false;
+    home_dir_drop(shuntd->home, dir);
+}
+
+static void forget_all(struct shuntd *shuntd)
+{
+    struct route *route = &shuntd->route;
+    log_line("a daemon that was home of names is gone: they are read again");
+    memset(route->from, 0, sizeof route->from);
+    memset(route->to, 0, sizeof route->to);
+    home_dirs_each(shuntd->home, forget, shuntd);
+    for (unsigned i = 0; i < RECORD_SHARDS; i++)
+        route->home[i] = 0;
+}
+
+int move_adopt(struct shuntd *shuntd)
+{
+    struct route *route = &shuntd->route;
+    if ((uint32_t)shuntd->session.moved == route->epoch)
+        return 0;
+    route->epoch = (uint32_t)shuntd->session.moved;
+    bool lost = has_lost(shuntd);
+    if (lost)
+        forget_all(shuntd);
+    reassign(shuntd);
+    home_dirs_each(shuntd->home, forget_listed, shuntd);
+    move_publish_losses(shuntd);
+    return lost ? take_kept(shuntd) : 0;
+}
+
 /* The end of a move. */
 
 static bool has_done_its_part(const struct shuntd *shuntd)
@@ -493,7 +529,7 @@ static int lead(struct shuntd *shuntd)
         finish_parts(&shuntd->session);
         return publish(shuntd, false);
     }
-    return begin_parts(&shuntd->session) ? publish(shuntd, true) : 0;
+    return begin_parts(&shuntd->session) || has_lost(shuntd) ? publish(shuntd, true) : 0;
 }
 
 int move_step(struct shuntd *shuntd)

@@ -73,10 +73,12 @@ static int all_know(struct shuntd *shuntd, void *context, const struct cast_end 
     struct mark_job *job = context;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     struct message answer = {.tag = job->own}; /* the leaf is there, too */
+    struct dirid id = job->id;
     rule_put_record(&answer, &dir->record);
+    dir->ruler->busy = false;
     int code = rule_answer(shuntd, job->question, &answer);
     free(job);
-    return code == 0 ? rule_rest(shuntd, dir) : code;
+    return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
 static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
@@ -87,9 +89,11 @@ static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
     if (job->result != 0) {
         struct message answer = {.result = job->result < 0 ? job->result : 0,
                                  .dir[1].ino = job->result > 0 ? (uint64_t)job->result : 0};
+        struct dirid id = job->id;
+        dir->ruler->busy = false;
         int code = rule_answer(shuntd, job->question, &answer);
         free(job);
-        return code == 0 ? rule_rest(shuntd, dir) : code;
+        return code == 0 ? rule_rest(shuntd, id) : code;
     }
     dir->record.flags |= RECORD_MARKED;
     dir->record.marker = job->marker.id;

@@ -192,12 +192,13 @@ static void release(struct shuntd *shuntd, struct home_dir *dir)
     home_dir_release(shuntd->home, dir);
 }
 
-int rule_rest(struct shuntd *shuntd, struct home_dir *dir)
+int rule_rest(struct shuntd *shuntd, struct dirid id)
 {
-    struct dirid id = dir->id;
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
     struct link waiting;
     int code = 0;
-    dir->ruler->busy = false;
+    if (dir == NULL || dir->ruler == NULL)
+        return 0;
     list_init(&waiting);
     list_move(&waiting, &dir->ruler->waiting);
     for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;)
@@ -218,8 +219,10 @@ static int is_told(struct shuntd *shuntd, void *context, const struct cast_end *
     struct told told = *(struct told *)context;
     struct home_dir *dir = home_dir_find(shuntd->home, told.dir);
     free(context);
+    if (dir != NULL && dir->ruler != NULL)
+        dir->ruler->busy = false;
     int code = rule_result(shuntd, told.question, end->result < 0 ? end->result : 0);
-    return code == 0 && dir != NULL && dir->ruler != NULL ? rule_rest(shuntd, dir) : code;
+    return code == 0 ? rule_rest(shuntd, told.dir) : code;
 }
 
 /* Every daemon does its part; then the question is answered. */

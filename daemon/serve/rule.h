@@ -69,8 +69,9 @@ int rule_add_node(struct home_ruler *, uint16_t member);
 void rule_free(struct shuntd *);
 /* Serves it again from the start. */
 int rule_work(struct shuntd *, struct rule_question *);
-/* The ruler works on something else now. */
-int rule_rest(struct shuntd *, struct home_dir *);
+/* The ruler is not busy any more (its operation has said so before it answered, since who is answered may ask
+ * again at once): who waited is served. It may be gone. */
+int rule_rest(struct shuntd *, struct dirid);
 /* The operations: with a directory that is loaded (but LOAD) and whose ruler is neither busy nor closed. */
 typedef int rule_operation(struct shuntd *, struct home_dir *, struct rule_question *);
 rule_operation rule_load, rule_mark, rule_seal;
