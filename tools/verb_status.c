@@ -82,7 +82,7 @@ static void print_members_json(struct json *json, const struct session *session)
         json_text(json, "host", member->host);
         json_number(json, "pid", member->pid);
         json_text(json, "state", life(session_lives(member)));
-        json_bool(json, "home", member->home);
+        json_text(json, "home", session_part_word(member->home));
         json_unsigned(json, "since_ns", member->since);
         json_text(json, "run_dir", member->run_dir);
         json_close(json, '}');
@@ -125,9 +125,9 @@ static void print_members(const struct session *session)
            session->count == 1 ? "" : "s");
     for (size_t i = 0; i < session->count; i++) {
         const struct session_member *member = &session->members[i];
-        printf("  member   %u: node %s on host %s, process %d, branch %s, %s%s\n", member->number,
+        printf("  member   %u: node %s on host %s, process %d, branch %s, %s, home: %s\n", member->number,
                member->node, member->host, (int)member->pid, member->branch, life(session_lives(member)),
-               member->home ? ", home" : "");
+               session_part_word(member->home));
     }
 }
 

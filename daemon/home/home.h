@@ -273,6 +273,8 @@ int home_unseal(struct shuntd *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
 int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member,
                   uint64_t id);
+/* Any name that this member holds: the end of that, but for what the name is then. Its text is good until it ends. */
+bool home_held_by(struct home *, uint16_t member, struct name_question *end);
 /* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are held no more; who
  * waited for them is sent away, and so is by home_send_away who waits for a seal. */
 typedef int home_each_held(void *context, uint16_t to, struct dirid, const char *name, size_t length,

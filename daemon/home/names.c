@@ -298,6 +298,22 @@ int home_unseal(struct shuntd *shuntd, struct home_dir *dir)
     return 0;
 }
 
+bool home_held_by(struct home *home, uint16_t member, struct name_question *end)
+{
+    for (unsigned i = 0; i < HOME_BUCKETS; i++)
+        for (const struct held *held = home->held[i]; held != NULL; held = held->next)
+            if (held->member == member) {
+                *end = (struct name_question){.op = NAME_END,
+                                              .member = member,
+                                              .id = held->id,
+                                              .dir = held->dir->id,
+                                              .name = held->name,
+                                              .length = held->length};
+                return true;
+            }
+    return false;
+}
+
 int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_held *each, void *context)
 {
     int code = 0;

@@ -158,6 +158,35 @@ int serve_settle_client(struct shuntd *shuntd, uint64_t client)
     return code;
 }
 
+static int settle_held(struct shuntd *shuntd, struct name_question *end)
+{
+    const struct home_dir *dir = home_dir_find(shuntd->home, end->dir);
+    struct record_entry entry;
+    struct name_answer unused;
+    struct statx stat;
+    char path[PATH_MAX];
+    int code = index_get_entry(shuntd->index, end->dir, end->name, end->length, &entry);
+    if (code != 0 && code != -ENOENT)
+        return code;
+    if (code == 0 && serve_path(shuntd, dir, &entry, end->name, end->length, path) == 0 &&
+        sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) == 0) {
+        end->entry = entry;
+        end->entry.state = RECORD_LIVE;
+        end->entry.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        end->entry.ino = stat.stx_ino;
+    }
+    return home_ask(shuntd, end, &unused);
+}
+
+int serve_settle_member(struct shuntd *shuntd, uint16_t member)
+{
+    struct name_question end;
+    int code = 0;
+    while (code == 0 && home_held_by(shuntd->home, member, &end))
+        code = settle_held(shuntd, &end);
+    return code;
+}
+
 /* What a notice is about: a flight of its sender's, which was told that it may begin. */
 static struct flight *mine(struct shuntd *shuntd, const struct listen_request *request)
 {

@@ -76,11 +76,11 @@ static bool is_moving(const struct session *session)
     return false;
 }
 
-/* The first of those who were homes sees a move through. */
+/* The first of those who were homes sees a move through; where none is left, of those who are to be. */
 static uint16_t first_home(const struct session *session)
 {
     uint16_t homes[SESSION_MEMBERS_MAX];
-    return list(session, was_home, homes) > 0 ? homes[0] : 0;
+    return list(session, was_home, homes) > 0 || list(session, is_home_now, homes) > 0 ? homes[0] : 0;
 }
 
 /* A shard whose old home is no member any more has nothing to be waited for: its directories are read again. */
@@ -498,6 +498,16 @@ static bool begin_parts(struct session *session)
     return comes || goes;
 }
 
+/* A home has died. Nobody hands anything over: all who are homes from now on were none before. */
+static void begin_anew(struct session *session)
+{
+    begin_parts(session);
+    for (size_t i = 0; i < session->count; i++) {
+        uint8_t *part = &session->members[i].home;
+        *part = *part == SESSION_HOME ? SESSION_COMING : *part == SESSION_GOING ? SESSION_GONE : *part;
+    }
+}
+
 static int check(struct shuntd *shuntd)
 {
     const struct message moved_on = {.type = MESSAGE_IDLE, .tag = shuntd->route.epoch};
@@ -529,7 +539,11 @@ static int lead(struct shuntd *shuntd)
         finish_parts(&shuntd->session);
         return publish(shuntd, false);
     }
-    return begin_parts(&shuntd->session) || has_lost(shuntd) ? publish(shuntd, true) : 0;
+    if (has_lost(shuntd)) {
+        begin_anew(&shuntd->session);
+        return publish(shuntd, true);
+    }
+    return begin_parts(&shuntd->session) ? publish(shuntd, true) : 0;
 }
 
 int move_step(struct shuntd *shuntd)

@@ -346,6 +346,8 @@ static int remove_members(struct shuntd *shuntd)
         if (!peers_knows(shuntd->peers, member) || session_find(&shuntd->session, member) != NULL)
             continue;
         code = cast_gone(shuntd, member);
+        if (code == 0)
+            code = serve_settle_member(shuntd, member);
         peers_remove(shuntd->peers, member);
     }
     return code;

@@ -73,6 +73,8 @@ int serve_ended_badly(struct shuntd *, struct flight *);
 int serve_settle_by_disk(struct shuntd *, struct flight *);
 /* All that a client has left (0: all whose clients stopped waiting) is settled so. */
 int serve_settle_client(struct shuntd *, uint64_t client);
+/* All names that a daemon which has died held at this home: what is at their places is there. */
+int serve_settle_member(struct shuntd *, uint16_t member);
 /* The two flights of a rename; renamed: MESSAGE_RENAMED, as its sender or the disk tells it. */
 int serve_ended_pair(struct shuntd *, struct flight *from, struct flight *to, const struct message *renamed);
 

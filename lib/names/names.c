@@ -352,6 +352,8 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_e
     int code = names_find(root, dir, NULL, 0, &found);
     if (code != 0)
         return code;
+    if (!found.dir_known || !(found.dir.flags & RECORD_LOADED))
+        return -ESTALE;
     if (!request_is_sole_home(root->road))
         return list_remote(root, dir, from, each, context);
     code = view_list(root->view, dir, from, each, context);

@@ -103,6 +103,11 @@ static bool parse_address(struct lines_value value, struct session_member *membe
 
 static const char *const parts[SESSION_PARTS] = {"no", "yes", "coming", "leaving", "going", "gone"};
 
+const char *session_part_word(uint8_t part)
+{
+    return part < SESSION_PARTS ? parts[part] : "";
+}
+
 static bool parse_home(struct lines_value value, struct session_member *member)
 {
     char word[8];

@@ -57,6 +57,8 @@ enum session_part {
     SESSION_GONE,      /* it has, and ends */
     SESSION_PARTS
 };
+/* Its word: no, yes, coming, leaving, going, gone. */
+const char *session_part_word(uint8_t part);
 
 struct session {
     uint64_t id; /* random, never 0 */

@@ -14,6 +14,7 @@
 #include "shim/process.h"
 #include "shim/real.h"
 
+#define LOADS_MAX 100
 #define STREAMS 4096 /* open at once in a process; more are EMFILE */
 
 static struct stream *range;
@@ -181,6 +182,19 @@ static size_t resolve_doubtful(const struct listing_at *at, char *bytes, size_t 
     return kept;
 }
 
+/* The daemons may have forgotten the directory, as they do when one of them dies: then it is loaded anew. One that
+ * cannot be was removed, and has no names. */
+static int list_names(const struct listing_at *at, struct filling *filling)
+{
+    int code = -ESTALE;
+    for (int i = 0; code == -ESTALE && i < LOADS_MAX; i++) {
+        code = names_list(at->root, at->id, filling->position, each, filling);
+        if (code == -ESTALE && directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) != 1)
+            return 0;
+    }
+    return code;
+}
+
 long stream_fill(struct listing_at *at, char *to, size_t size)
 {
     struct filling filling = {.to = to, .size = size, .position = at->position};
@@ -193,9 +207,7 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
         filling.used = 0;
         filling.doubtful = false;
         put_dots(&filling, at->fd);
-        int code = filling.position < 2 ? 1 : names_list(at->root, at->id, filling.position, each, &filling);
-        if (code == -ESTALE && directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) == 1)
-            code = names_list(at->root, at->id, filling.position, each, &filling);
+        int code = filling.position < 2 ? 1 : list_names(at, &filling);
         if (code < 0)
             return code;
         if (code == 1 && filling.used == 0)

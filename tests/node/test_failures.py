@@ -380,7 +380,7 @@ def test_the_members_of_a_session(started, shunt):
     assert said["epoch"] == 1 and [member.pop("pid") for member in said["members"]] == [started.daemon()]
     [member] = said["members"]
     assert member.pop("since_ns") > 0 and member.pop("host") == socket.gethostname()
-    assert member == {"number": 1, "node": "n1", "branch": "n1.1", "state": "alive", "home": True,
+    assert member == {"number": 1, "node": "n1", "branch": "n1.1", "state": "alive", "home": "yes",
                       "run_dir": str(started.run_dir())}
     words = started.tool("status", "--root", started.root).check()
     assert "epoch    1, 1 member\n" in words and "member   1: node n1 on host" in words
