@@ -530,6 +530,8 @@ static int open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id);
     if (code == 0)
+        listen_set_branch(shuntd->listen, shuntd->branch);
+    if (code == 0)
         code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, ring);
     if (code != 0)
         return fail(code, "the road in %s cannot be made: %s", shuntd->run_dir, strerror(-code));

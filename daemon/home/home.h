@@ -262,6 +262,9 @@ struct home_parked *home_next_woken(struct home *);
  * no answer. */
 #define HOME_WAITS 1
 int home_ask(struct shuntd *, const struct name_question *, struct name_answer *);
+/* A process of that member's node looks at a file there: if it is in another node's branch, that one is to hear. 0 or
+ * -ENOMEM. */
+int home_looked_into(struct shuntd *, struct home_dir *, const struct record_entry *, uint16_t member);
 /* The next question that waited and has its answer now: 1, 0 if there is none, or a fatal -errno. Only member
  * and id of the question are to be looked at. */
 int home_next_question(struct shuntd *, struct name_question *, struct name_answer *);

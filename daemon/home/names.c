@@ -102,8 +102,8 @@ static int say(struct home *home, enum home_news_kind kind, struct dirid dir, ui
 }
 
 /* Another node looks at a file in somebody's branch: its owner is told, once for a leaf. */
-static int looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
-                       uint16_t member)
+int home_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
+                     uint16_t member)
 {
     uint64_t leaf = (uint64_t)entry->branch << 32 | entry->leaf;
     if (entry->branch == 0 || entry->branch == shuntd_branch(shuntd, member))
@@ -120,7 +120,7 @@ static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name
 {
     answer->result = MESSAGE_EXISTS;
     answer->entry = *entry;
-    return looked_into(shuntd, dir, entry, q->member);
+    return home_looked_into(shuntd, dir, entry, q->member);
 }
 
 static int adopt(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)

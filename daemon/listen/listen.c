@@ -275,6 +275,11 @@ void listen_set_redirected(struct listen *listen)
     __atomic_store_n(&listen->road->redirected, 1, __ATOMIC_RELEASE);
 }
 
+void listen_set_branch(struct listen *listen, uint16_t branch)
+{
+    __atomic_store_n(&listen->road->branch, branch, __ATOMIC_RELAXED);
+}
+
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
 {
     uint64_t all = UINT64_MAX;

@@ -52,5 +52,7 @@ void listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct
 
 /* Directories may have times that their trunk does not show: clients are to look. */
 void listen_set_redirected(struct listen *);
+/* The number of this node's branch. */
+void listen_set_branch(struct listen *, uint16_t branch);
 /* Of which shards (a bit each) this index has all names, so that clients may take "absent" from it. */
 void listen_set_homes(struct listen *, const uint64_t homes[RECORD_SHARDS / 64]);

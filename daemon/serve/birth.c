@@ -105,6 +105,16 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     return flight != NULL ? silent(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
 }
 
+/* A process of this node found it in the index, without a question. */
+int serve_looked(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct record_entry *entry = &request->message.entry[0];
+    struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[0]);
+    if (dir == NULL || entry->branch > shuntd->root.branch_count)
+        return SERVE_SILENT;
+    return silent(home_looked_into(shuntd, dir, entry, shuntd->me.number));
+}
+
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
  * the call that found nothing may have missed something else, as where a link leads. */
 static bool is_still_there(const struct shuntd *shuntd, const struct flight *flight)

@@ -68,57 +68,12 @@ void cast_wait(struct cast *cast, struct home_dir *dir)
     cast_wait_on(cast, &dir->casts);
 }
 
-/* Pages. */
-
-static int first_of(const char *page, size_t used, size_t *at, struct page_name *name)
-{
-    return page_next(page, used, at, name) == 1;
-}
-
-/* The order of a listing: by hash, then by name. */
-static int order(const struct page_name *a, const struct page_name *b)
-{
-    if (a->hash != b->hash)
-        return a->hash < b->hash ? -1 : 1;
-    int names = memcmp(a->name, b->name, a->length < b->length ? a->length : b->length);
-    return names != 0 ? names : (a->length > b->length) - (a->length < b->length);
-}
-
-static uint64_t last_hash(const char *page, size_t used)
-{
-    struct page_name name = {.hash = 0};
-    for (size_t at = 0; page_next(page, used, &at, &name) == 1;)
-        continue;
-    return name.hash;
-}
-
-/* Two pages become one, as far as both go: where one has more, nothing is known behind its last name. A name that
- * is in both is told once. */
 void cast_page(struct cast *cast, const char *page, size_t used, bool more)
 {
+    const struct page_part parts_of[2] = {{cast->page, cast->used, cast->more}, {page, used, more}};
     char merged[REQUEST_TEXT_MAX];
-    size_t size = 0, next[2] = {0, 0};
-    const char *const pages[2] = {cast->page, page};
-    const size_t ends[2] = {cast->used, used};
-    uint64_t limit = cast->more ? last_hash(cast->page, cast->used) : UINT64_MAX;
-    if (more && last_hash(page, used) < limit)
-        limit = last_hash(page, used);
-    struct page_name names[2];
-    bool there[2], fits = true;
-    cast->more |= more;
-    for (int i = 0; i < 2; i++)
-        there[i] = first_of(pages[i], ends[i], &next[i], &names[i]);
-    while (fits && (there[0] || there[1])) {
-        int compared = !there[1] ? -1 : !there[0] ? 1 : order(&names[0], &names[1]);
-        int which = compared <= 0 ? 0 : 1;
-        fits = names[which].hash <= limit && page_add(merged, sizeof merged, &size, &names[which]);
-        for (int i = 0; fits && i < 2; i++)
-            if (i == which || compared == 0)
-                there[i] = first_of(pages[i], ends[i], &next[i], &names[i]);
-    }
-    cast->more |= !fits;
-    memcpy(cast->page, merged, size);
-    cast->used = size;
+    cast->more = page_merge(merged, sizeof merged, &cast->used, parts_of);
+    memcpy(cast->page, merged, cast->used);
 }
 
 /* The way back. */

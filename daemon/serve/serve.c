@@ -21,7 +21,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_SETTLE] = serve_about_directory,     [MESSAGE_SYNC] = serve_about_directory,
     [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
     [MESSAGE_WATCH] = serve_about_directory,       [MESSAGE_PLACE] = serve_place_of,
-    [MESSAGE_LIST] = serve_list,
+    [MESSAGE_LIST] = serve_list,         [MESSAGE_LOOKED] = serve_looked,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)

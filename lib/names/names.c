@@ -378,6 +378,18 @@ void names_tell(struct names_root *root, const struct message *message)
         request_tell(root->road, message);
 }
 
+void names_looked(struct names_root *root, struct dirid dir, const struct record_entry *entry)
+{
+    static uint64_t last; /* of this process; what another thread writes there meanwhile costs a message */
+    uint64_t leaf = record_hash((const char *)&dir, sizeof dir) ^ ((uint64_t)entry->branch << 32 | entry->leaf);
+    if (entry->branch == 0 || entry->branch == request_branch(root->road) ||
+        __atomic_load_n(&last, __ATOMIC_RELAXED) == leaf)
+        return;
+    const struct message looked = {.type = MESSAGE_LOOKED, .dir[0] = dir, .entry[0] = *entry};
+    __atomic_store_n(&last, leaf, __ATOMIC_RELAXED);
+    names_tell(root, &looked);
+}
+
 bool names_has_redirected(const struct names_root *root)
 {
     const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);

@@ -67,6 +67,8 @@ int names_list(struct names_root *, struct dirid, uint64_t from, index_each *, v
 bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
+/* Tells this node's daemon that a file in another node's branch was found in the index, once for a leaf. */
+void names_looked(struct names_root *, struct dirid, const struct record_entry *);
 /* One question; its answer's result is in answer->message.result. 0 or -EIO. */
 int names_ask(struct names_root *, const struct message *, struct request_answer *);
 /* Without an answer. The daemon that is gone has nothing to be told. */

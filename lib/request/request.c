@@ -168,6 +168,11 @@ int request_is_home(const struct request_road *mine, uint32_t shard)
     return (__atomic_load_n(&mine->road->homes[shard / 64], __ATOMIC_ACQUIRE) >> shard % 64 & 1) != 0;
 }
 
+uint16_t request_branch(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->branch, __ATOMIC_RELAXED);
+}
+
 int request_is_sole_home(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->sole, __ATOMIC_ACQUIRE) != 0;

@@ -58,6 +58,7 @@ struct road {
     int32_t daemon;         /* its process id */
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
     uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
+    uint16_t branch;        /* this node's, as its index numbers it */
     uint32_t sole;          /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */

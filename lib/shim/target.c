@@ -257,6 +257,8 @@ static int look_far(struct target *t)
 /* What the index cannot say of the name. */
 static int look_further(struct target *t)
 {
+    if (t->found.known && t->found.entry.branch != 0)
+        names_looked(t->root, t->dir, &t->found.entry);
     return t->found.dir_known && !t->found.known && t->length > 0 &&
                    !names_has_all(t->root, t->dir, t->name, t->length)
                ? look_far(t)

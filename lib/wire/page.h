@@ -27,3 +27,13 @@ struct page_name {
 bool page_add(char *page, size_t size, size_t *used, const struct page_name *);
 /* Reads the name at *at: 1, 0: there is none behind the last, -EBADMSG: this is no page. */
 int page_next(const char *page, size_t size, size_t *at, struct page_name *);
+
+/* Names of one directory as one of several knows them: a page, and whether there are more behind it. */
+struct page_part {
+    const char *page;
+    size_t size;
+    bool more;
+};
+/* Two of them become one in `to`, of at most `size` bytes, as far as both go: where one has more, nothing is known
+ * behind its last name. A name that is in both is told once. True: there is more behind it. */
+bool page_merge(char *to, size_t size, size_t *used, const struct page_part parts[2]);

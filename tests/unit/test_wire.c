@@ -321,3 +321,71 @@ Test(page, bad_names_are_refused)
         cr_assert_eq(page_next(page, used, &at, &name), -EBADMSG, "byte %zu", bad[i].at);
     }
 }
+
+/* The numbers of the names in a merged page, each plus its hash's; the page of part `i` has the names of `numbers`. */
+static size_t numbered(char *page, size_t size, const unsigned *numbers, size_t count)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        char name[8];
+        const struct page_name one = {.hash = 100 + numbers[i],
+                                      .name = name,
+                                      .length = (size_t)snprintf(name, sizeof name, "%u", numbers[i]),
+                                      .entry = {.state = RECORD_LIVE}};
+        cr_assert(page_add(page, size, &used, &one));
+    }
+    return used;
+}
+
+static void assert_merged(const char *page, size_t used, const unsigned *numbers, size_t count)
+{
+    struct page_name name;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        cr_assert_eq(page_next(page, used, &at, &name), 1, "name %zu", i);
+        cr_assert_eq(name.hash, 100 + numbers[i]);
+    }
+    cr_assert_eq(page_next(page, used, &at, &name), 0);
+}
+
+Test(page, two_become_one_in_order_and_each_name_is_told_once)
+{
+    static const unsigned one[] = {1, 4, 5, 9}, two[] = {2, 4, 10}, both[] = {1, 2, 4, 5, 9, 10};
+    char a[512], b[512], merged[512];
+    size_t used;
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 4), false},
+                                       {b, numbered(b, sizeof b, two, 3), false}};
+    cr_assert_not(page_merge(merged, sizeof merged, &used, parts));
+    assert_merged(merged, used, both, 6);
+}
+
+Test(page, behind_the_last_name_of_one_that_has_more_nothing_is_known)
+{
+    static const unsigned one[] = {1, 5}, two[] = {2, 4, 6, 7}, both[] = {1, 2, 4, 5};
+    char a[512], b[512], merged[512];
+    size_t used;
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), true},
+                                       {b, numbered(b, sizeof b, two, 4), false}};
+    cr_assert(page_merge(merged, sizeof merged, &used, parts));
+    assert_merged(merged, used, both, 4);
+}
+
+Test(page, what_does_not_fit_is_asked_for_later)
+{
+    static const unsigned one[] = {1, 3}, two[] = {2};
+    char a[512], b[512], merged[2 * (PAGE_NAME_FIXED + 1)];
+    size_t used;
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), false},
+                                       {b, numbered(b, sizeof b, two, 1), false}};
+    cr_assert(page_merge(merged, sizeof merged, &used, parts));
+    assert_merged(merged, used, (const unsigned[]){1, 2}, 2);
+}
+
+Test(page, nothing_and_nothing_is_nothing)
+{
+    char merged[64];
+    size_t used;
+    const struct page_part parts[2] = {{merged, 0, false}, {merged, 0, false}};
+    cr_assert_not(page_merge(merged, sizeof merged, &used, parts));
+    cr_assert_eq(used, 0);
+}
