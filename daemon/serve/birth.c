@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "serve/serve.h"
 
@@ -76,7 +77,7 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
     struct flight *flight = busy(shuntd, message);
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
+    int code = BROKEN("no-cas") ? -ENOENT : get(shuntd, message, &entry);
     if (code == 0)
         return exists(shuntd, request, dir, &entry, answer);
     if (code != -ENOENT)
@@ -122,9 +123,9 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     if (dir == NULL)
         return how;
     struct flight *flight = busy(shuntd, message);
-    if (flight != NULL)
+    if (flight != NULL && !BROKEN("absent-while-pending"))
         return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
+    int code = flight != NULL ? -ENOENT : get(shuntd, message, &entry);
     if (code == 0)
         return exists(shuntd, request, dir, &entry, answer);
     answer->result = MESSAGE_ABSENT;

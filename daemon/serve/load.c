@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "serve/serve.h"
@@ -26,18 +27,20 @@ struct load_job {
 static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
+    HOOK("load-begun");
     int fd = disk_open_trunk(shuntd, load->path, load->id);
     load->result = fd;
     if (fd < 0)
         return;
     load->result = listing_init(&load->listing, &shuntd->root, fd, load->path, load->branch, LISTING_SETTLE);
     sys_close(fd);
+    HOOK("load-listed");
 }
 
 static int store_names(struct shuntd *shuntd, const struct listing *listing, struct dirid id)
 {
     int code = 0;
-    for (size_t i = 0; i < listing->count && code == 0; i++) {
+    for (size_t i = 0; i < listing->count && code == 0 && !BROKEN("absent-unloaded"); i++) {
         const struct union_name *name = &listing->names[i];
         struct record_entry entry = {.type = name->type,
                                      .state = RECORD_LIVE,

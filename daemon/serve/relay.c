@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "request/road.h"
 
@@ -67,6 +68,7 @@ int relay_request(struct shuntd *shuntd, const struct listen_request *request)
                                     .bytes = request->bytes,
                                     .size = (uint32_t)message_size(&request->message)};
     note(shuntd->relay, request);
+    HOOK(request->message.tag == 0 ? "notice-relayed" : "request-relayed");
     return put(shuntd, &item);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
 
@@ -35,6 +36,7 @@ int serve(struct shuntd *shuntd, struct listen_request *request)
         shuntd->counts.malformed++;
         return 0;
     }
+    HOOK("request-served");
     int how = operation(shuntd, request, &answer);
     if (how == SERVE_ANSWER)
         return serve_answer(shuntd, request, &answer);

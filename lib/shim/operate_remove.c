@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "shim/birth.h"
 #include "shim/hold.h"
@@ -21,7 +22,9 @@ static int unlink_known(struct target *t)
         return sys_unlinkat(t->at, t->path, 0);
     if (code != 0)
         return code;
+    HOOK("remove-held");
     code = sys_unlinkat(t->real_at, t->real_path, 0);
+    HOOK("remove-done");
     if (code == 0 || code == -ENOENT)
         target_tell(t, &gone);
     else
@@ -89,7 +92,9 @@ static int rmdir_directory(struct target *t, const struct statx *stat)
     if (code < 0)
         return code;
     int held = code == 0;
+    HOOK("rmdir-held");
     code = rmdir_real(t);
+    HOOK("rmdir-done");
     if (held && code == 0)
         target_tell(t, &gone);
     else if (held)

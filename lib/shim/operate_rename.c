@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/birth.h"
@@ -128,10 +129,12 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
     int code = target_place_at(to, answer->name[1], answer->name_length[1]);
     if (code == 0)
         code = target_place_at(from, answer->name[0], answer->name_length[0]);
+    HOOK("rename-held");
     if (code == 0)
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    HOOK("rename-done");
     tell_renamed(from, to, code, gone);
     return code;
 }
@@ -393,7 +396,9 @@ static int link_once(struct side *from, struct side *to_side, int flags)
         code = birth_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
     if (code != 0)
         return code;
+    HOOK("link-reserved");
     code = link_real(from, to, flags);
+    HOOK("link-made");
     if (code == 0)
         confirm_there(to);
     else

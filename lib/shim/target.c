@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/apart.h"
+#include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/process.h"
@@ -482,8 +483,10 @@ int target_place(struct target *t)
 {
     const struct view_found *found = &t->found;
     struct text text;
-    if (!target_is_away(t))
+    if (!target_is_away(t)) {
+        HOOK("looked-up");
         return target_place_at(t, NULL, 0);
+    }
     text_init(&text, t->scratch->place, sizeof t->scratch->place);
     text_add(&text, found->branch);
     text_add(&text, "/");
@@ -493,6 +496,7 @@ int target_place(struct target *t)
     int code = text_ok(&text) ? target_place_at(t, text.at, text.length) : -ENAMETOOLONG;
     if (code == 0 && t->slash) /* the kernel is to say ENOTDIR in its turn */
         strcat(t->scratch->real, "/");
+    HOOK("looked-up");
     return code;
 }
 
@@ -599,6 +603,7 @@ static void adopt(struct target *t)
     struct statx stat;
     if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
         return;
+    HOOK("adopt-found");
     struct message message = {
         .type = MESSAGE_ADOPT,
         .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
