@@ -354,7 +354,8 @@ static int link_real(struct side *from, struct target *to, int flags)
 {
     if (!from->hot)
         return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
-    return (int)TARGET_CALL(&from->target, link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW));
+    int code = target_place(&from->target);
+    return code == 0 ? link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW) : code;
 }
 
 static int stat_side(struct side *from, int flags, struct statx *stat)
@@ -403,7 +404,8 @@ static int link_once(struct side *from, struct side *to_side, int flags)
         confirm_there(to);
     else
         birth_withdraw(to);
-    return code;
+    /* Asked about only now: who is at work on the old name may wait for the new one, or it is the same. */
+    return from->hot && target_again(&from->target, code) ? BIRTH_AGAIN : code;
 }
 
 static int link_out(struct side *from_side, const struct side *to, int flags)
