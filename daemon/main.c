@@ -123,6 +123,12 @@ static bool waits_for_time(struct shuntd *shuntd)
     return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0 || relay_waits(shuntd);
 }
 
+/* Who is parked waits for a notice. Whether anybody is, another node's daemon does not know: the home does. */
+static bool is_awaited(struct shuntd *shuntd)
+{
+    return relay_is_needed(shuntd) || home_has_parked(shuntd->home);
+}
+
 /* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further
  * than the processes that live at once, and some. */
 static void retire_readers(struct shuntd *shuntd, unsigned *limit)
@@ -147,6 +153,7 @@ static int run(struct shuntd *shuntd)
         uint32_t rings = listen_rings(shuntd->listen);
         code = serve_batch(shuntd);
         retire_readers(shuntd, &reader_limit);
+        listen_heed(shuntd->listen, is_awaited(shuntd));
         if (code == 0 && goes_on(shuntd))
             listen_wait(shuntd->listen, rings, shuntd->stop != 0 || waits_for_time(shuntd) ? TICK : 0);
     }

@@ -119,6 +119,7 @@ int home_park(struct shuntd *shuntd, struct link *waiting, const struct listen_r
         (const char *)parked->request.bytes + (request->message.text - (const char *)request->bytes);
     list_append(waiting, &parked->link);
     shuntd->counts.parked++;
+    shuntd->home->parked++;
     return 0;
 }
 
@@ -127,8 +128,14 @@ void home_wake(struct home *home, struct link *waiting)
     list_move(&home->woken, waiting);
 }
 
+bool home_has_parked(const struct home *home)
+{
+    return home->parked > 0;
+}
+
 struct home_parked *home_next_woken(struct home *home)
 {
     struct link *link = list_take(&home->woken);
+    home->parked -= link != NULL;
     return link != NULL ? LINK_OF(link, struct home_parked, link) : NULL;
 }

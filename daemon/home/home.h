@@ -148,5 +148,7 @@ unsigned flight_count(struct home *);
 /* Waiting. home_park copies the request: 0 or -ENOMEM. */
 int home_park(struct shuntd *, struct link *waiting, const struct listen_request *);
 void home_wake(struct home *, struct link *waiting);
+/* Does any request wait? */
+bool home_has_parked(const struct home *);
 /* The next request to be served again, or NULL; the caller frees it. */
 struct home_parked *home_next_woken(struct home *);

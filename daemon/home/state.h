@@ -15,6 +15,7 @@ struct home {
     struct flight *names[HOME_BUCKETS]; /* flights by (directory, name) */
     struct link flights;                /* all of them, the oldest first */
     unsigned flight_count;
+    unsigned parked; /* requests that wait, or were woken and not taken yet */
     uint64_t dir_count;
     struct link woken;   /* requests to be served again */
     struct link changed; /* directories whose trunk does not show their times yet */
