@@ -14,12 +14,22 @@
 #include "shim/operations.h"
 #include "union/disk.h"
 
+/* What the home does not know, or what is no file, is the trunk's. */
+static int remove_plainly(struct target *t, int flags)
+{
+    HOOK("remove-plainly");
+    int code = sys_unlinkat(t->at, t->path, flags);
+    if (code == 0 && !BROKEN("no-forget"))
+        target_forget(t);
+    return code;
+}
+
 static int unlink_known(struct target *t)
 {
     struct message gone = {.type = MESSAGE_GONE};
     int code = hold_name(t, MESSAGE_REMOVE);
     if (code == MESSAGE_ABSENT)
-        return sys_unlinkat(t->at, t->path, 0);
+        return remove_plainly(t, 0);
     if (code != 0)
         return code;
     HOOK("remove-held");
@@ -38,7 +48,7 @@ int operate_unlink(struct target *t)
     if (target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
         code = (int)TARGET_CALL(t, sys_unlinkat(t->real_at, t->real_path, 0));
     else if (!t->found.known || t->slash || t->found.entry.type == DT_DIR)
-        code = sys_unlinkat(t->at, t->path, 0);
+        code = remove_plainly(t, 0);
     else
         code = HOLD_UNDISTURBED(unlink_known(t));
     target_done(t);
@@ -80,24 +90,20 @@ int hold_directory(struct target *t, const struct statx *stat)
     return -EIO;
 }
 
-static int rmdir_real(struct target *t)
-{
-    return sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
-}
-
 static int rmdir_directory(struct target *t, const struct statx *stat)
 {
     struct message gone = {.type = MESSAGE_GONE};
     int code = hold_directory(t, stat);
     if (code < 0)
         return code;
-    int held = code == 0;
+    if (code > 0)
+        return remove_plainly(t, AT_REMOVEDIR);
     HOOK("rmdir-held");
-    code = rmdir_real(t);
+    code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
     HOOK("rmdir-done");
-    if (held && code == 0)
+    if (code == 0)
         target_tell(t, &gone);
-    else if (held)
+    else
         birth_withdraw(t);
     return code;
 }
@@ -109,7 +115,7 @@ static int rmdir_no_directory(struct target *t)
     if (code != 0)
         return code;
     if (!target_is_away(t))
-        return rmdir_real(t);
+        return remove_plainly(t, AT_REMOVEDIR);
     return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
 }
 

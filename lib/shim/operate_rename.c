@@ -212,8 +212,12 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return -EXDEV;
     if (from->found.known && (from->slash || slash))
         return -ENOTDIR;
-    if (!from->found.known)
-        return sys_renameat2(from->at, from->path, to->at, to->path, flags);
+    if (!from->found.known) {
+        code = sys_renameat2(from->at, from->path, to->at, to->path, flags);
+        if (code == 0)
+            target_forget(from);
+        return code;
+    }
     code = hold_name(from, MESSAGE_REMOVE);
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;

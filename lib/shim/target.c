@@ -637,6 +637,18 @@ bool target_again(struct target *t, long result)
     return t->found.entry.state == RECORD_LIVE && vanished(t);
 }
 
+void target_forget(struct target *t)
+{
+    bool busy;
+    if (target_look(t) != 0)
+        return;
+    do {
+        if (target_settled(t) != 0)
+            return;
+        busy = target_again(t, -ENOENT) || (t->found.known && t->found.entry.state != RECORD_LIVE);
+    } while (busy);
+}
+
 int target_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
                      struct view_found *found)
 {
