@@ -90,30 +90,6 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
     return code == 0 ? reserve(shuntd, request, dir, &entry, answer) : code;
 }
 
-int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
-{
-    const struct message *message = &request->message;
-    struct record_entry entry, adopted = message->entry[0];
-    int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
-    if (dir == NULL)
-        return how;
-    struct flight *flight = busy(shuntd, message);
-    if (flight != NULL)
-        return serve_park(shuntd, &flight->waiting, request);
-    int code = get(shuntd, message, &entry);
-    if (code == 0)
-        return exists(shuntd, request, dir, &entry, answer);
-    adopted.state = RECORD_LIVE;
-    adopted.branch = 0;
-    adopted.leaf = 0;
-    code = code == -ENOENT
-               ? index_put_entry(shuntd->index, dir->id, message->name[0], message->name_length[0], &adopted)
-               : code;
-    answer->entry[0] = adopted;
-    return code;
-}
-
 int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
@@ -132,15 +108,71 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     return code == -ENOENT ? SERVE_ANSWER : code;
 }
 
+/* What is at an entry's place: 0 or -errno. */
+static int look(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
+                const struct message *message, struct statx *stat)
+{
+    char path[PATH_MAX];
+    int code = serve_path(shuntd, dir, entry, message->name[0], message->name_length[0], path);
+    return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat) : code;
+}
+
+/* Is the directory where it was last seen? A native rename may have moved it. */
+static bool is_in_place(const struct shuntd *shuntd, const struct home_dir *dir)
+{
+    const struct record_entry trunk = {.branch = 0};
+    struct statx stat;
+    char path[PATH_MAX];
+    return serve_path(shuntd, dir, &trunk, ".", 1, path) == 0 &&
+           sys_statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &stat) == 0 &&
+           dirid_equal(dirid_of(&stat), dir->id);
+}
+
+/* Between the call that found it and this word of it, it may have been removed again. Nobody is at work on
+ * the name, so what the disk says now holds. */
+static int adopt(struct shuntd *shuntd, const struct home_dir *dir, const struct message *message,
+                 struct message *answer)
+{
+    struct record_entry *adopted = &answer->entry[0];
+    struct statx stat;
+    *adopted = (struct record_entry){
+        .type = message->entry[0].type, .state = RECORD_LIVE, .ino = message->entry[0].ino};
+    if (!BROKEN("adopt-unseen")) {
+        if (look(shuntd, dir, adopted, message, &stat) != 0) {
+            answer->result = is_in_place(shuntd, dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
+            *adopted = (struct record_entry){0};
+            return SERVE_ANSWER;
+        }
+        adopted->type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        adopted->ino = stat.stx_ino;
+    }
+    return index_put_entry(shuntd->index, dir->id, message->name[0], message->name_length[0], adopted);
+}
+
+int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *message = &request->message;
+    struct record_entry entry;
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct flight *flight = busy(shuntd, message);
+    if (flight != NULL)
+        return serve_park(shuntd, &flight->waiting, request);
+    int code = get(shuntd, message, &entry);
+    if (code == 0)
+        return exists(shuntd, request, dir, &entry, answer);
+    return code == -ENOENT ? adopt(shuntd, dir, message, answer) : code;
+}
+
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
  * the call that found nothing may have missed something else, as where a link leads. */
 static bool is_still_there(const struct shuntd *shuntd, const struct home_dir *dir,
                            const struct record_entry *entry, const struct message *message)
 {
-    char path[PATH_MAX];
     struct statx stat;
-    return serve_path(shuntd, dir, entry, message->name[0], message->name_length[0], path) == 0 &&
-           sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0;
+    return look(shuntd, dir, entry, message, &stat) == 0;
 }
 
 int serve_vanished(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

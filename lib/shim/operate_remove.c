@@ -14,22 +14,19 @@
 #include "shim/operations.h"
 #include "union/disk.h"
 
-/* What the home does not know, or what is no file, is the trunk's. */
+/* What the home does not know is the trunk's. */
 static int remove_plainly(struct target *t, int flags)
 {
-    HOOK("remove-plainly");
     int code = sys_unlinkat(t->at, t->path, flags);
-    if (code == 0 && !BROKEN("no-forget"))
+    if (code == 0)
         target_forget(t);
     return code;
 }
 
-static int unlink_known(struct target *t)
+static int unlink_held(struct target *t)
 {
     struct message gone = {.type = MESSAGE_GONE};
     int code = hold_name(t, MESSAGE_REMOVE);
-    if (code == MESSAGE_ABSENT)
-        return remove_plainly(t, 0);
     if (code != 0)
         return code;
     HOOK("remove-held");
@@ -42,13 +39,45 @@ static int unlink_known(struct target *t)
     return code;
 }
 
+/* A file that the home does not know is not removed behind its back: somebody may have made it just now, or
+ * be at work on the name. It is adopted first. 0: it is known now; -ENOENT, or another -errno. */
+static int know(struct target *t)
+{
+    struct statx stat;
+    if (t->found.known)
+        return 0;
+    int code =
+        (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    if (code == 0)
+        code = target_look(t);
+    if (code == 0 && !t->found.known)
+        code = -ENOENT; /* already gone */
+    return code == -ENOENT && target_parent_is_read_only(t) ? -EROFS : code;
+}
+
+static int unlink_known(struct target *t)
+{
+    int code;
+    if (BROKEN("unlink-unheld") && !t->found.known)
+        return sys_unlinkat(t->at, t->path, 0);
+    do {
+        code = know(t);
+        if (code == 0)
+            code = unlink_held(t);
+        if (code != MESSAGE_ABSENT)
+            return code;
+        code = target_look(t);
+    } while (code == 0);
+    return code;
+}
+
 int operate_unlink(struct target *t)
 {
     int code;
     if (target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
         code = (int)TARGET_CALL(t, sys_unlinkat(t->real_at, t->real_path, 0));
-    else if (!t->found.known || t->slash || t->found.entry.type == DT_DIR)
-        code = remove_plainly(t, 0);
+    else if (t->slash)
+        code = sys_unlinkat(t->at, t->path, 0);
     else
         code = HOLD_UNDISTURBED(unlink_known(t));
     target_done(t);

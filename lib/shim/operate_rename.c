@@ -212,6 +212,10 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return -EXDEV;
     if (from->found.known && (from->slash || slash))
         return -ENOTDIR;
+    if (!from->found.known && stat_of(from, &stat) == 0) /* adopts it */
+        code = target_look(from);
+    if (code != 0)
+        return code;
     if (!from->found.known) {
         code = sys_renameat2(from->at, from->path, to->at, to->path, flags);
         if (code == 0)

@@ -597,6 +597,13 @@ bool target_parent_is_writable(struct target *t)
     return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
 }
 
+bool target_parent_is_read_only(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    return target_parent_text(t->path, t->parent_length, text) == 0 &&
+           SYS4(SYS_faccessat2, t->at, text, W_OK, AT_EACCESS) == -EROFS;
+}
+
 /* A program without the shim made it: from now on the index knows it. */
 static void adopt(struct target *t)
 {

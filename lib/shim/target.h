@@ -107,6 +107,8 @@ int target_ask(struct target *, struct message *);
 void target_tell(struct target *, struct message *);
 /* May the caller make and remove names in the parent? */
 bool target_parent_is_writable(struct target *);
+/* Does it lie on a file system or a mount that is read-only? The kernel says so first. */
+bool target_parent_is_read_only(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 

@@ -134,15 +134,49 @@ func (h *history) operations() (state, []porcupine.Operation) {
 	return initial, all
 }
 
+func line(o porcupine.Operation, epoch int64) string {
+	return fmt.Sprintf("  client %2d %10d ... %10d us  %-45v", o.ClientId, (o.Call-epoch)/1000, (o.Return-epoch)/1000,
+		o.Input)
+}
+
+// What happened, in an order that is possible as far as it goes, with what the names stand for after each step; then
+// what could not come next.
 func (h *history) text() string {
+	const shown = 30
 	initial, all := h.operations()
+	_, info := porcupine.CheckOperationsVerbose(model(initial), all, time.Second)
+	order := longest(info)
 	var text strings.Builder
 	fmt.Fprintf(&text, "history %d, which begins with %v:\n", h.number, initial.at)
+	now, ordered := initial, map[porcupine.Operation]bool{}
+	for i, o := range order {
+		carriesOut(&now, o.Input.(step))
+		ordered[o] = true
+		if i >= len(order)-shown {
+			fmt.Fprintf(&text, "%s  %v\n", line(o, all[0].Call), now.at)
+		}
+	}
+	fmt.Fprintf(&text, "  and then none of these:\n")
+	left := 0
 	for _, o := range all {
-		fmt.Fprintf(&text, "  client %2d %12d ... %12d us  %v\n", o.ClientId, (o.Call-all[0].Call)/1000,
-			(o.Return-all[0].Call)/1000, o.Input)
+		if !ordered[o] && left < shown {
+			left++
+			fmt.Fprintf(&text, "%s\n", line(o, all[0].Call))
+		}
 	}
 	return text.String()
+}
+
+func longest(info porcupine.LinearizationInfo) []porcupine.Operation {
+	var best []porcupine.Operation
+	for _, partition := range info.PartialLinearizationsOperations() {
+		for _, order := range partition {
+			if len(order) > len(best) {
+				best = order
+			}
+		}
+	}
+	return best
 }
 
 func (h *history) check(within time.Duration) porcupine.CheckResult {
