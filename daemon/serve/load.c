@@ -133,6 +133,8 @@ static int submit(struct shuntd *shuntd, const struct listen_request *request, c
     load->branch = shuntd->branch;
     strcpy(load->path, path);
     dir->working = true;
+    if (BROKEN("loads-late"))
+        dir->record.flags |= RECORD_LOADED;
     disk_submit(shuntd->disk, &load->job);
     return SERVE_PARKED;
 }

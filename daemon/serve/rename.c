@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "serve/serve.h"
 
 struct two {
@@ -55,7 +56,7 @@ static int choose(struct shuntd *shuntd, const struct listen_request *request, c
     *place = two->entry[0];
     place->branch = 0;
     place->leaf = 0;
-    if (two->there[1])
+    if (two->there[1] && !BROKEN("victims-place"))
         *place = two->entry[1];
     else if (two->dir[0] == two->dir[1] && two->dir[1]->record.why != RECORD_WHY_WATCHED)
         *place = two->entry[0];

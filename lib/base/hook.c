@@ -86,19 +86,30 @@ static uint64_t time_of(const char *text, size_t length)
     return number * (at < length && text[at] == 'm' ? CLOCK_MILLISECOND : CLOCK_MILLISECOND / 1000);
 }
 
+/* False: somebody was here before. */
+static bool tell(const char *path, size_t length)
+{
+    char words[SETTING_MAX];
+    struct text text;
+    text_init(&text, words, sizeof words);
+    text_bytes(&text, path, length);
+    text_add(&text, ".reached");
+    int fd = sys_openat(AT_FDCWD, words, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        sys_close(fd);
+    return fd >= 0;
+}
+
 static void meet(const char *name, const char *path, size_t length)
 {
     char words[SETTING_MAX];
     struct text text;
     struct statx stat;
+    if (!tell(path, length))
+        return;
     text_init(&text, words, sizeof words);
     text_bytes(&text, path, length);
-    text_add(&text, ".reached");
-    int fd = sys_openat(AT_FDCWD, words, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0) /* somebody was here before */
-        return;
-    sys_close(fd);
-    strcpy(words + length, ".go");
+    text_add(&text, ".go");
     uint64_t until = clock_monotonic() + MEET_WITHIN;
     while (sys_statx(AT_FDCWD, words, 0, STATX_TYPE, &stat) != 0 && clock_monotonic() < until)
         pause_for(CLOCK_MILLISECOND);
@@ -125,6 +136,8 @@ static void act(const char *name, const char *action, size_t length)
         pause_for(clock_monotonic() / 7 % (time_of(value, rest) + 1));
     else if (begins(action, length, "meet="))
         meet(name, value, rest);
+    else if (begins(action, length, "tell="))
+        tell(value, rest);
     else if (begins(action, length, "kill"))
         SYS2(SYS_kill, sys_getpid(), SIGKILL);
 }

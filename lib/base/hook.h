@@ -11,6 +11,7 @@
  *     delay=TIME   waits so long (us or ms)
  *     random=TIME  waits up to so long
  *     meet=PATH    the first one to come makes PATH.reached, and goes on when there is PATH.go
+ *     tell=PATH    makes PATH.reached
  *     kill         the process ends as by SIGKILL
  *
  * SHUNT_BREAK names the guards that are taken away, separated by commas: who checks the tests, breaks what

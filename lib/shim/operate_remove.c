@@ -58,6 +58,7 @@ static int know(struct target *t)
 static int unlink_known(struct target *t)
 {
     int code;
+    HOOK("unlink-found");
     if (BROKEN("unlink-unheld") && !t->found.known)
         return sys_unlinkat(t->at, t->path, 0);
     do {

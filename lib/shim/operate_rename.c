@@ -399,6 +399,7 @@ static int link_once(struct side *from, struct side *to_side, int flags)
         code = -ENOENT;
     if (code == 0 && from->hot && is_across(from, to_side))
         code = across_error(to->at, to->path, to->scratch->text[0]);
+    HOOK("link-found");
     if (code == 0 && S_ISDIR(stat.stx_mode)) /* the kernel refuses, and says why */
         code = sys_linkat(from->at, from->path, to->at, to->path, flags);
     else if (code == 0)
@@ -408,6 +409,8 @@ static int link_once(struct side *from, struct side *to_side, int flags)
     HOOK("link-reserved");
     code = link_real(from, to, flags);
     HOOK("link-made");
+    if (code == -ENOENT && BROKEN("link-asks") && target_look(&from->target) != 0)
+        code = -EIO;
     if (code == 0)
         confirm_there(to);
     else

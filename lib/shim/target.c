@@ -479,14 +479,10 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-int target_place(struct target *t)
+static int place_in_branch(struct target *t)
 {
     const struct view_found *found = &t->found;
     struct text text;
-    if (!target_is_away(t)) {
-        HOOK("looked-up");
-        return target_place_at(t, NULL, 0);
-    }
     text_init(&text, t->scratch->place, sizeof t->scratch->place);
     text_add(&text, found->branch);
     text_add(&text, "/");
@@ -496,8 +492,13 @@ int target_place(struct target *t)
     int code = text_ok(&text) ? target_place_at(t, text.at, text.length) : -ENAMETOOLONG;
     if (code == 0 && t->slash) /* the kernel is to say ENOTDIR in its turn */
         strcat(t->scratch->real, "/");
-    HOOK("looked-up");
     return code;
+}
+
+int target_place(struct target *t)
+{
+    HOOK("looked-up");
+    return target_is_away(t) ? place_in_branch(t) : target_place_at(t, NULL, 0);
 }
 
 /* The root's own path of the parent, in scratch->real. */
@@ -637,7 +638,7 @@ bool target_again(struct target *t, long result)
             adopt(t);
         return false;
     }
-    if (result != -ENOENT || target_look(t) != 0 || !t->found.known)
+    if (result != -ENOENT || BROKEN("no-second-look") || target_look(t) != 0 || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;

@@ -23,8 +23,7 @@ def test_histories_with_delays_are_linearizable(session, build, tmp_path, placem
 
 
 # What is taken away, and the placement that shows it.
-GUARDS = {"no-cas": "branch", "absent-while-pending": "branch", "absent-unloaded": "branch", "loser-unlinks": "branch",
-          "adopt-unseen": "auto", "unlink-unheld": "auto"}
+GUARDS = {"no-cas": "branch", "absent-while-pending": "branch", "absent-unloaded": "branch", "loser-unlinks": "branch"}
 
 
 @pytest.mark.parametrize("guard", GUARDS)
