@@ -22,14 +22,8 @@ def test_histories_with_delays_are_linearizable(session, build, tmp_path, placem
     made.check()
 
 
-# What is taken away, and the placement that shows it.
-GUARDS = {"no-cas": "branch", "absent-while-pending": "branch", "absent-unloaded": "branch", "loser-unlinks": "branch"}
-
-
-@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("guard", ["no-cas", "absent-while-pending", "absent-unloaded", "loser-unlinks"])
 def test_a_guard_that_is_missing_is_seen(session, build, tmp_path, guard):
-    made = histories.Histories(session, build, tmp_path, SEED + 3, 100, GUARDS[guard])
+    made = histories.Histories(session, build, tmp_path, SEED + 3, 60, "branch")
     made.record(SHUNT_HOOKS=DELAYS, SHUNT_BREAK=guard)
-    said, well = made.judge()
-    assert not well, said
-    assert " 0 not decided" in said, said
+    assert made.judge().wrong > 0
