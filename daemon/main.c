@@ -123,7 +123,8 @@ static bool waits_for_time(struct shuntd *shuntd)
     return home_has_changed(shuntd->home) || flight_count(shuntd->home) > 0 || relay_waits(shuntd);
 }
 
-/* Who is parked waits for a notice. Whether anybody is, another node's daemon does not know: the home does. */
+/* Who is parked waits for a notice. Whether anybody is, another node's daemon does not know: the home does.
+ */
 static bool is_awaited(struct shuntd *shuntd)
 {
     return relay_is_needed(shuntd) || home_has_parked(shuntd->home);

@@ -18,13 +18,13 @@ static struct {
     int is_read;
 } setting;
 
-/* The next byte of a file, or -1. */
 struct reader {
     int fd;
     size_t at, filled;
     char bytes[512];
 };
 
+/* The next byte, or -1. */
 static int next(struct reader *r)
 {
     if (r->at == r->filled) {

@@ -40,7 +40,8 @@ static int unlink_held(struct target *t)
 }
 
 /* A file that the home does not know is not removed behind its back: somebody may have made it just now, or
- * be at work on the name. It is adopted first. 0: it is known now; -ENOENT, or another -errno. */
+ * be at work on the name. It is adopted first. 0: it is known now, unless the home does not take it; -ENOENT,
+ * or another -errno. */
 static int know(struct target *t)
 {
     struct statx stat;
@@ -48,11 +49,9 @@ static int know(struct target *t)
         return 0;
     int code =
         (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
-    if (code == 0)
-        code = target_look(t);
-    if (code == 0 && !t->found.known)
-        code = -ENOENT; /* already gone */
-    return code == -ENOENT && target_parent_is_read_only(t) ? -EROFS : code;
+    if (code == -ENOENT && target_parent_is_read_only(t))
+        code = -EROFS;
+    return code == 0 ? target_look(t) : code;
 }
 
 static int unlink_known(struct target *t)
@@ -64,7 +63,7 @@ static int unlink_known(struct target *t)
     do {
         code = know(t);
         if (code == 0)
-            code = unlink_held(t);
+            code = t->found.known ? unlink_held(t) : remove_plainly(t, 0);
         if (code != MESSAGE_ABSENT)
             return code;
         code = target_look(t);

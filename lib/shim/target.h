@@ -84,8 +84,8 @@ static inline bool target_is_away(const struct target *t)
  * (at a new target_place). A file that turned up in the trunk is adopted. */
 bool target_again(struct target *, long result);
 
-/* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it there
- * just before, the home knows it by now: it is to forget it. */
+/* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it
+ * there just before, the home knows it by now: it is to forget it. */
 void target_forget(struct target *);
 
 /* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. */

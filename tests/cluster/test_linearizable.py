@@ -21,14 +21,14 @@ SEED = int(os.environ.get("SHUNT_SEED", "1"))
 
 @contextlib.contextmanager
 def stopped_now_and_then(daemons, seed):
-    """Each of them is stopped for up to a quarter of a second, one at a time, again and again."""
+    """Each of them is stopped for some milliseconds to a second, one at a time, again and again."""
     chance, done = random.Random(seed), threading.Event()
 
     def work():
         while not done.wait(chance.uniform(0.01, 0.1)):
             daemon = chance.choice(daemons)
             os.kill(daemon, signal.SIGSTOP)
-            done.wait(chance.choice([0.002, 0.02, 0.25]) * chance.random())
+            done.wait(chance.choice([0.002, 0.02, 0.2, 1]) * chance.random())
             os.kill(daemon, signal.SIGCONT)
 
     thread = threading.Thread(target=work)
