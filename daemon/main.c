@@ -18,6 +18,7 @@
 #include "serve/move.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
+#include "serve/route.h"
 #include "serve/serve.h"
 #include "shuntd.h"
 #include "start.h"
@@ -127,6 +128,13 @@ static bool waits_for_time(struct shuntd *shuntd)
     return home_has_changed(shuntd->home) || relay_waits(shuntd);
 }
 
+/* Who is parked waits for a notice, and so may a removal. Whether anybody waits at another daemon, this one does not
+ * know. */
+static bool is_awaited(struct shuntd *shuntd)
+{
+    return !route_is_sole(shuntd) || home_has_waiting(shuntd->home) || !list_empty(&shuntd->errands);
+}
+
 /* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further
  * than the processes that live at once, and some. */
 static void retire_readers(struct shuntd *shuntd, unsigned *limit)
@@ -151,6 +159,7 @@ static int run(struct shuntd *shuntd)
         uint32_t rings = listen_rings(shuntd->listen);
         code = serve_batch(shuntd);
         retire_readers(shuntd, &reader_limit);
+        listen_heed(shuntd->listen, is_awaited(shuntd));
         if (code == 0 && goes_on(shuntd))
             listen_wait(shuntd->listen, rings, shuntd->stop != 0 || waits_for_time(shuntd) ? TICK : 0);
     }

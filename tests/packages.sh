@@ -10,6 +10,17 @@ any_installed() {
     dpkg-query -W -f '${db:Status-Status}\n' "$@" 2>/dev/null | grep -x installed >/dev/null
 }
 
+# Is there one of the commands that are named in parentheses?
+any_command() {
+    local choice
+    for choice; do
+        case $choice in
+        "("*")") command -v "${choice//[()]/}" >/dev/null && return ;;
+        esac
+    done
+    return 1
+}
+
 missing() {
     local need words choices machine
     machine=$(dpkg --print-architecture)
@@ -18,7 +29,7 @@ missing() {
         [ "${words#[}" = "$words" ] || continue
         read -ra choices <<<"$words"
         case " $* " in
-        *" $need "*) any_installed "${choices[@]}" || echo "${choices[0]}" ;;
+        *" $need "*) any_command "${choices[@]}" || any_installed "${choices[@]}" || echo "${choices[0]}" ;;
         esac
     done < <(grep -v '^#' "$list")
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
-# run.sh: installs what is missing, builds twice (build/, and build-asan/ with ASan and UBSan), and runs every test. The
-# last line is `N passed, N failed`, and the exit status is 0 if none failed.
+# run.sh: installs what is missing, builds three times (build/, build-asan/ with ASan and UBSan, and build-hooks/ with
+# points where tests stop what is under way), and runs every test. The last line is `N passed, N failed`, and the exit
+# status is 0 if none failed.
 set -u -o pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
@@ -37,6 +38,11 @@ build() {
     ninja -C "$directory"
 }
 
+build_hooks() {
+    [ -f build-hooks/build.ninja ] || meson setup build-hooks -Dhooks=true || return
+    ninja -C build-hooks hooked
+}
+
 # What Meson runs: all but the suites of pytest, which count their tests themselves.
 meson_tests() {
     local directory=$1 name=$2 status
@@ -70,11 +76,13 @@ if ! stage build build build; then
     exit 1
 fi
 stage build-asan build build-asan --native-file dev.ini
+stage build-hooks build_hooks
 stage unit meson_tests build unit
 stage unit-asan meson_tests build-asan unit-asan
 for suite in abi same node cluster; do
     stage "$suite" pytest build "$suite" "tests/$suite"
 done
+stage hooked pytest build-hooks hooked tests/hooked
 # Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in.
 stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized"
 stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster

@@ -180,6 +180,7 @@ int home_park(struct shuntd *shuntd, struct link *waiting, const struct listen_r
         return -ENOMEM;
     list_append(waiting, &parked->link);
     shuntd->counts.parked++;
+    shuntd->home->parked++;
     return 0;
 }
 
@@ -212,13 +213,20 @@ void home_wake(struct home *home, struct link *waiting)
     list_move(&home->woken, waiting);
 }
 
+bool home_has_waiting(const struct home *home)
+{
+    return home->parked > 0 || home->waiting > 0;
+}
+
 void home_again(struct home *home, struct home_parked *parked)
 {
+    home->parked++;
     list_append(&home->woken, &parked->link);
 }
 
 struct home_parked *home_next_woken(struct home *home)
 {
     struct link *link = list_take(&home->woken);
+    home->parked -= link != NULL;
     return link != NULL ? LINK_OF(link, struct home_parked, link) : NULL;
 }

@@ -105,7 +105,6 @@ enum flight_kind {
  * MESSAGE_NOT_LOADED; and the name free, or held by who asks, else the question waits. */
 enum name_op {
     NAME_LOOKUP = 1, /* MESSAGE_EXISTS, MESSAGE_ABSENT */
-    NAME_ADOPT,      /* entry: 0 it is taken; MESSAGE_EXISTS */
     NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS */
     NAME_HOLD,       /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
                       * held all the same with NAME_ANYHOW */
@@ -253,6 +252,8 @@ void home_unpark(const struct home_parked *, struct listen_request *);
 /* Those of them that would make a file in a branch are to do so in the trunk. 0 */
 int home_stay_in_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
+/* Does any request, or any question of another daemon's, wait? */
+bool home_has_waiting(const struct home *);
 /* A request that is to be served again. */
 void home_again(struct home *, struct home_parked *);
 /* The next request to be served again, or NULL; the caller frees it. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "home/state.h"
 #include "shuntd.h"
 
@@ -49,7 +50,7 @@ static struct held **find(struct home *home, struct dirid dir, const char *name,
     return at;
 }
 
-static int wait(struct link *list, const struct name_question *question)
+static int wait(struct home *home, struct link *list, const struct name_question *question)
 {
     struct waiting *waiting = malloc(sizeof *waiting);
     if (waiting == NULL)
@@ -58,6 +59,7 @@ static int wait(struct link *list, const struct name_question *question)
     waiting->question.name = waiting->name;
     memcpy(waiting->name, question->name, question->length);
     list_append(list, &waiting->link);
+    home->waiting++;
     return HOME_WAITS;
 }
 
@@ -123,15 +125,6 @@ static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name
     return home_looked_into(shuntd, dir, entry, q->member);
 }
 
-static int adopt(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
-{
-    answer->entry = q->entry;
-    answer->entry.state = RECORD_LIVE;
-    answer->entry.branch = 0;
-    answer->entry.leaf = 0;
-    return put(shuntd, q, &answer->entry);
-}
-
 static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
                    struct name_answer *answer)
 {
@@ -171,10 +164,9 @@ static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name
     case NAME_LOOKUP:
         answer->result = MESSAGE_ABSENT;
         return there ? exists(shuntd, dir, q, &entry, answer) : 0;
-    case NAME_ADOPT:
-        return there ? exists(shuntd, dir, q, &entry, answer) : adopt(shuntd, q, answer);
     case NAME_RESERVE:
-        return there ? exists(shuntd, dir, q, &entry, answer) : reserve(shuntd, dir, q, answer);
+        return there && !BROKEN("no-cas") ? exists(shuntd, dir, q, &entry, answer)
+                                          : reserve(shuntd, dir, q, answer);
     default: /* MARK of a name that is not held */
         return 0;
     }
@@ -235,14 +227,18 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
         answer->result = MESSAGE_NOT_LOADED;
         return 0;
     }
-    if (*at == NULL && !dir->sealed)
+    if (*at == NULL && (!dir->sealed || BROKEN("births-while-closing")))
         return decide(shuntd, dir, q, answer);
     if (*at != NULL && (q->flags & NAME_TRY)) {
         answer->result = MESSAGE_BUSY;
         return 0;
     }
+    if (q->op == NAME_LOOKUP && BROKEN("absent-while-pending")) {
+        answer->result = MESSAGE_ABSENT;
+        return 0;
+    }
     shuntd->counts.parked++;
-    return wait(*at != NULL ? &(*at)->waiting : &dir->asking, q);
+    return wait(shuntd->home, *at != NULL ? &(*at)->waiting : &dir->asking, q);
 }
 
 /* Who asked while it was sealed begins again: what he chose, a leaf for one, may be no more. */
@@ -261,6 +257,7 @@ int home_next_question(struct shuntd *shuntd, struct name_question *question, st
         if (link == NULL)
             return 0;
         struct waiting *waiting = LINK_OF(link, struct waiting, link);
+        shuntd->home->waiting--;
         *question = waiting->question;
         *answer = (struct name_answer){.result = MESSAGE_ELSEWHERE};
         code = question->op == 0 ? 0 : home_ask(shuntd, question, answer);

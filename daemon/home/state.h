@@ -21,6 +21,8 @@ struct home {
     struct flight *numbers[HOME_BUCKETS]; /* ... by their numbers */
     struct link flights;                /* all of them, the oldest first */
     unsigned flight_count;
+    unsigned parked; /* requests that wait, or were woken and not taken yet */
+    unsigned waiting; /* questions likewise */
     uint64_t last_id;
     struct held *held[HOME_BUCKETS]; /* names that somebody is at work on, here or elsewhere */
     unsigned held_count;

@@ -25,6 +25,7 @@ struct listen {
     uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
     unsigned at;                       /* word of to_take to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
+    enum road_sleep sleep;             /* for what it is left */
 };
 
 /* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
@@ -55,6 +56,7 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root)
     if (code != 0)
         return code;
     listen->road = mapped;
+    listen->sleep = ROAD_FOR_REQUESTS;
     listen->road->version = ROAD_VERSION;
     listen->road->lanes = ROAD_LANES;
     listen->road->session = session;
@@ -133,15 +135,20 @@ uint32_t listen_rings(struct listen *listen)
     return __atomic_load_n(&listen->road->bell, __ATOMIC_SEQ_CST);
 }
 
+void listen_heed(struct listen *listen, bool notices)
+{
+    listen->sleep = notices ? ROAD_FOR_ALL : ROAD_FOR_REQUESTS;
+}
+
 /* Clients ring only while `asleep` stands, so their bits are looked at after it was raised. */
 void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
 {
     struct road *road = listen->road;
     struct timespec wait = clock_split(limit);
-    __atomic_store_n(&road->asleep, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
     if (!collect(listen))
         sys_futex_wait(&road->bell, rings, limit > 0 ? &wait : NULL);
-    __atomic_store_n(&road->asleep, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
 }
 
 static void put_answer(struct road_lane *lane, const struct message *answer)

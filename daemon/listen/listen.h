@@ -32,6 +32,8 @@ void listen_ring(struct listen *);
 /* How often it was rung. Taken before a look at what there is to do, and handed to listen_wait after it, so
  * that a ring in between is not slept through. */
 uint32_t listen_rings(struct listen *);
+/* Somebody waits for what notices say: they wake the daemon like requests, or (from the start) they do not. */
+void listen_heed(struct listen *, bool notices);
 /* Sleeps until there is something to do, or for `limit` ns (0: for as long as it takes). */
 void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
 

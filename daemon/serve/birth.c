@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "serve/serve.h"
 
@@ -81,13 +82,61 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
     return silent(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
 }
 
+/* What is at an entry's place: 0 or -errno. */
+static int look(const struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry,
+                struct statx *stat)
+{
+    char path[PATH_MAX];
+    int code = serve_path(shuntd, flight->dir, entry, flight->name, flight->length, path);
+    return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat) : code;
+}
+
+/* Is the directory where it was last seen? A native rename may have moved it. */
+static bool is_in_place(const struct shuntd *shuntd, const struct home_dir *dir)
+{
+    const struct record_entry trunk = {.branch = 0};
+    struct statx stat;
+    char path[PATH_MAX];
+    return serve_path(shuntd, dir, &trunk, ".", 1, path) == 0 &&
+           sys_statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &stat) == 0 &&
+           dirid_equal(dirid_of(&stat), dir->id);
+}
+
+/* Between the call that found it and this word of it, it may have been removed again. The name is held, so what
+ * the disk says now holds. */
+static int adopt(struct shuntd *shuntd, struct flight *flight)
+{
+    struct record_entry found = {.type = flight->place.type, .state = RECORD_LIVE, .ino = flight->place.ino};
+    struct statx stat;
+    if (!BROKEN("adopt-unseen")) {
+        if (look(shuntd, flight, &found, &stat) != 0) {
+            int result = is_in_place(shuntd, flight->dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
+            int code = serve_tell_result(shuntd, flight, result);
+            return code == 0 ? serve_end(shuntd, flight, NULL) : code;
+        }
+        found.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        found.ino = stat.stx_ino;
+    }
+    int code = serve_tell_place(shuntd, flight, &found, 0);
+    return code == 0 ? serve_end(shuntd, flight, &found) : code;
+}
+
+static int held_for_adoption(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+{
+    if (answer->result == MESSAGE_ABSENT)
+        return adopt(shuntd, flight);
+    int code = serve_tell_place(shuntd, flight, &flight->before, MESSAGE_EXISTS);
+    return code == 0 ? serve_release(shuntd, flight) : code;
+}
+
 int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
     struct flight *flight = begin(shuntd, request, FLIGHT_ADOPTION, answer, &how);
     if (flight == NULL)
         return how;
-    return silent(serve_ask(shuntd, flight, NAME_ADOPT, 0, &request->message.entry[0], tell_and_end));
+    flight->place = request->message.entry[0];
+    return silent(serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW, NULL, held_for_adoption));
 }
 
 int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -98,7 +147,7 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     if (dir == NULL)
         return how;
     struct flight *flight = busy(shuntd, message);
-    if (flight != NULL)
+    if (flight != NULL && !BROKEN("absent-while-pending"))
         return serve_park(shuntd, &flight->waiting, request);
     flight =
         flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
@@ -119,10 +168,8 @@ int serve_looked(struct shuntd *shuntd, const struct listen_request *request, st
  * the call that found nothing may have missed something else, as where a link leads. */
 static bool is_still_there(const struct shuntd *shuntd, const struct flight *flight)
 {
-    char path[PATH_MAX];
     struct statx stat;
-    return serve_path(shuntd, flight->dir, &flight->before, flight->name, flight->length, path) == 0 &&
-           sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0;
+    return look(shuntd, flight, &flight->before, &stat) == 0;
 }
 
 /* The name is held: nobody makes a file at that place meanwhile. */

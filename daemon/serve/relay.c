@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "serve/cast.h"
 #include "serve/move.h"
@@ -84,6 +85,7 @@ int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question
 {
     struct message message =
         relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
+    HOOK(question->op == NAME_END ? "notice-relayed" : "request-relayed");
     message.result = question->op;
     message.flags = question->flags;
     return relay_message(shuntd, member, RELAY_ASK, question->id, &message);

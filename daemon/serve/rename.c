@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "serve/cast.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
@@ -79,7 +80,7 @@ static void choose(const struct flight *from, struct flight *to, uint16_t flags)
     to->place = from->before;
     to->place.branch = 0;
     to->place.leaf = 0;
-    if (to->had_before)
+    if (to->had_before && !BROKEN("victims-place"))
         to->place = to->before;
     else if (from->dir == to->dir && to->dir->record.why != RECORD_WHY_WATCHED)
         to->place = from->before;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "serve/queue.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
@@ -27,6 +28,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
 int serve(struct shuntd *shuntd, struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER};
+    HOOK("request-served");
     serve_operation *operation = operations[request->message.type];
     if (operation == NULL) {
         shuntd->counts.malformed++;
@@ -84,6 +86,7 @@ void serve_flush(struct shuntd *shuntd)
 
 int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
 {
+    HOOK("request-parked");
     int code = home_park(shuntd, waiting, request);
     return code == 0 ? SERVE_PARKED : code;
 }

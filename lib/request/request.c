@@ -286,10 +286,10 @@ static bool lane_is_full(const struct road_lane *lane)
 
 /* The order matters: the message, then its count, then the bit, then a look at whether the daemon sleeps. The
  * daemon raises `asleep`, then looks at the bits: one of the two sees the other. */
-static void ring(struct road *road, uint32_t number, bool wake)
+static void ring(struct road *road, uint32_t number, enum road_sleep what)
 {
     __atomic_fetch_or(&road->waiting[number / 64], 1ull << (number % 64), __ATOMIC_SEQ_CST);
-    if (!wake || __atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST) == 0)
+    if (__atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST) < what)
         return;
     __atomic_add_fetch(&road->bell, 1, __ATOMIC_SEQ_CST);
     sys_futex_wake(&road->bell, 1);
@@ -305,14 +305,14 @@ static int wait_for_slot(struct road *road, uint32_t number)
         uint32_t taken = __atomic_load_n(&lane->taken, __ATOMIC_ACQUIRE);
         if (!road_is_alive(road))
             return -EHOSTDOWN;
-        ring(road, number, true);
+        ring(road, number, ROAD_FOR_REQUESTS);
         if (lane_is_full(lane))
             sys_futex_wait(&lane->taken, taken, &pulse);
     }
     return 0;
 }
 
-static int put(struct road *road, uint32_t number, const struct message *message, bool wake)
+static int put(struct road *road, uint32_t number, const struct message *message, enum road_sleep what)
 {
     struct road_lane *lane = &road->lane[number];
     struct message without_text = *message;
@@ -328,7 +328,7 @@ static int put(struct road *road, uint32_t number, const struct message *message
     if (slot->size == 0)
         return -EINVAL;
     __atomic_store_n(&lane->written, lane->written + 1, __ATOMIC_RELEASE);
-    ring(road, number, wake);
+    ring(road, number, what);
     return 0;
 }
 
@@ -368,7 +368,7 @@ static int ask(struct request_road *mine, const struct message *message, struct 
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     struct road_lane *lane = &mine->road->lane[held->number - 1];
     tagged.tag = ++held->tag != 0 ? held->tag : ++held->tag;
-    int code = put(mine->road, held->number - 1, &tagged, true);
+    int code = put(mine->road, held->number - 1, &tagged, ROAD_FOR_REQUESTS);
     if (code == 0)
         code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
     if (code == 0)
@@ -400,7 +400,7 @@ int request_tell(struct request_road *mine, const struct message *message)
     struct held_lane *held = lane_take(mine, message, UINT64_MAX);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
-    int code = put(mine->road, held->number - 1, message, false);
+    int code = put(mine->road, held->number - 1, message, ROAD_FOR_ALL);
     lane_give(mine, held, LANE_FREE);
     return code;
 }

@@ -8,7 +8,8 @@
  * It is cut into lanes. A lane belongs to one process at a time; a thread takes one of its process's lanes
  * for a request and gives it back with the answer, so that no lock is shared and nobody queues behind another
  * thread (the plan of blk-mq: many queues). On a lane there is a ring of messages on the way to the daemon
- * and room for one answer. Some messages want no answer: they lie in the ring until the daemon next looks.
+ * and room for one answer. Some messages want no answer: they lie in the ring until the daemon next looks,
+ * unless somebody waits for what they say.
  *
  * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
  * client sleeps on its lane's `answered`. That the daemon lives is read from `alive`, the word of a robust
@@ -27,6 +28,9 @@
 #define ROAD_VERSION 2
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
+
+/* What the daemon is to be woken for. */
+enum road_sleep { ROAD_AWAKE = 0, ROAD_FOR_REQUESTS, ROAD_FOR_ALL };
 
 struct road_slot {
     uint32_t size;
@@ -65,7 +69,7 @@ struct road {
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
     uint32_t bell;   /* raised and woken for a sleeping daemon; a futex */
-    uint32_t asleep; /* the daemon is about to wait on it */
+    uint32_t asleep; /* the daemon is about to wait on it; an enum road_sleep */
     uint8_t apart_2[120];
     uint64_t waiting[ROAD_LANES / 64]; /* a bit for each lane that was written to */
     struct road_lane lane[] __attribute__((aligned(4096)));

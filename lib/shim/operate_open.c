@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "shim/birth.h"
 #include "shim/hold.h"
@@ -40,6 +41,8 @@ static int open_known(struct target *t, int flags, mode_t mode)
     bool exclusive = flags & O_EXCL;
     if ((flags & O_CREAT) && (exclusive || t->found.entry.type == DT_DIR)) {
         int code = there(t);
+        if (code == 0 && BROKEN("loser-unlinks"))
+            sys_unlinkat(t->real_at, t->real_path, 0);
         return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;
     }
     /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
@@ -67,7 +70,9 @@ static int open_new(struct target *t, int flags, mode_t mode)
     int code = birth_reserve(t, DT_REG, 0);
     if (code != 0)
         return code;
+    HOOK("create-reserved");
     int fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
+    HOOK("create-made");
     if (fd == -EEXIST)
         return found_instead(t);
     if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
@@ -140,7 +145,9 @@ static int make_once(struct target *t, const struct made *what)
     code = birth_reserve(t, (uint8_t)(what->mode >> 12 & 15), 0);
     if (code != 0)
         return code;
+    HOOK("make-reserved");
     code = make_at(t->real_at, t->real_path, what);
+    HOOK("make-made");
     if (code == -EEXIST)
         return found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
     if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW,

@@ -7,25 +7,67 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "shim/birth.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
 #include "union/disk.h"
 
-static int unlink_known(struct target *t)
+/* What the home does not know is the trunk's. */
+static int remove_plainly(struct target *t, int flags)
+{
+    int code = sys_unlinkat(t->at, t->path, flags);
+    if (code == 0)
+        target_forget(t);
+    return code;
+}
+
+static int unlink_held(struct target *t)
 {
     struct message gone = {.type = MESSAGE_GONE};
     int code = hold_name(t, MESSAGE_REMOVE);
-    if (code == MESSAGE_ABSENT)
-        return sys_unlinkat(t->at, t->path, 0);
     if (code != 0)
         return code;
+    HOOK("remove-held");
     code = sys_unlinkat(t->real_at, t->real_path, 0);
+    HOOK("remove-done");
     if (code == 0 || code == -ENOENT)
         target_tell(t, &gone);
     else
         birth_withdraw(t);
+    return code;
+}
+
+/* A file that the home does not know is not removed behind its back: somebody may have made it just now, or
+ * be at work on the name. It is adopted first. 0: it is known now, unless the home does not take it; -ENOENT,
+ * or another -errno. */
+static int know(struct target *t)
+{
+    struct statx stat;
+    if (t->found.known)
+        return 0;
+    int code =
+        (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    if (code == -ENOENT && target_parent_is_read_only(t))
+        code = -EROFS;
+    return code == 0 ? target_look(t) : code;
+}
+
+static int unlink_known(struct target *t)
+{
+    int code;
+    HOOK("unlink-found");
+    if (BROKEN("unlink-unheld") && !t->found.known)
+        return sys_unlinkat(t->at, t->path, 0);
+    do {
+        code = know(t);
+        if (code == 0)
+            code = t->found.known ? unlink_held(t) : remove_plainly(t, 0);
+        if (code != MESSAGE_ABSENT)
+            return code;
+        code = target_look(t);
+    } while (code == 0);
     return code;
 }
 
@@ -34,7 +76,7 @@ int operate_unlink(struct target *t)
     int code;
     if (target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
         code = (int)TARGET_CALL(t, sys_unlinkat(t->real_at, t->real_path, 0));
-    else if (!t->found.known || t->slash || t->found.entry.type == DT_DIR)
+    else if (t->slash)
         code = sys_unlinkat(t->at, t->path, 0);
     else
         code = HOLD_UNDISTURBED(unlink_known(t));
@@ -75,22 +117,20 @@ int hold_directory(struct target *t, const struct statx *stat)
     return -EIO;
 }
 
-static int rmdir_real(struct target *t)
-{
-    return sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
-}
-
 static int rmdir_directory(struct target *t, const struct statx *stat)
 {
     struct message gone = {.type = MESSAGE_GONE};
     int code = hold_directory(t, stat);
     if (code < 0)
         return code;
-    int held = code == 0;
-    code = rmdir_real(t);
-    if (held && code == 0)
+    if (code > 0)
+        return remove_plainly(t, AT_REMOVEDIR);
+    HOOK("rmdir-held");
+    code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
+    HOOK("rmdir-done");
+    if (code == 0)
         target_tell(t, &gone);
-    else if (held)
+    else
         birth_withdraw(t);
     return code;
 }
@@ -102,7 +142,7 @@ static int rmdir_no_directory(struct target *t)
     if (code != 0)
         return code;
     if (!target_is_away(t))
-        return rmdir_real(t);
+        return remove_plainly(t, AT_REMOVEDIR);
     return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
 }
 

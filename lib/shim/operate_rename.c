@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/birth.h"
@@ -128,10 +129,12 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
     int code = target_place_at(to, answer->name[1], answer->name_length[1]);
     if (code == 0)
         code = target_place_at(from, answer->name[0], answer->name_length[0]);
+    HOOK("rename-held");
     if (code == 0)
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    HOOK("rename-done");
     tell_renamed(from, to, code, gone);
     return code;
 }
@@ -209,8 +212,16 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return -EXDEV;
     if (from->found.known && (from->slash || slash))
         return -ENOTDIR;
-    if (!from->found.known)
-        return sys_renameat2(from->at, from->path, to->at, to->path, flags);
+    if (!from->found.known && stat_of(from, &stat) == 0) /* adopts it */
+        code = target_look(from);
+    if (code != 0)
+        return code;
+    if (!from->found.known) {
+        code = sys_renameat2(from->at, from->path, to->at, to->path, flags);
+        if (code == 0)
+            target_forget(from);
+        return code;
+    }
     code = hold_name(from, MESSAGE_REMOVE);
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;
@@ -351,7 +362,8 @@ static int link_real(struct side *from, struct target *to, int flags)
 {
     if (!from->hot)
         return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
-    return (int)TARGET_CALL(&from->target, link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW));
+    int code = target_place(&from->target);
+    return code == 0 ? link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW) : code;
 }
 
 static int stat_side(struct side *from, int flags, struct statx *stat)
@@ -387,18 +399,24 @@ static int link_once(struct side *from, struct side *to_side, int flags)
         code = -ENOENT;
     if (code == 0 && from->hot && is_across(from, to_side))
         code = across_error(to->at, to->path, to->scratch->text[0]);
+    HOOK("link-found");
     if (code == 0 && S_ISDIR(stat.stx_mode)) /* the kernel refuses, and says why */
         code = sys_linkat(from->at, from->path, to->at, to->path, flags);
     else if (code == 0)
         code = birth_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
     if (code != 0)
         return code;
+    HOOK("link-reserved");
     code = link_real(from, to, flags);
+    HOOK("link-made");
+    if (code == -ENOENT && BROKEN("link-asks") && target_look(&from->target) != 0)
+        code = -EIO;
     if (code == 0)
         confirm_there(to);
     else
         birth_withdraw(to);
-    return code;
+    /* Asked about only now: who is at work on the old name may wait for the new one, or it is the same. */
+    return from->hot && target_again(&from->target, code) ? BIRTH_AGAIN : code;
 }
 
 static int link_out(struct side *from_side, const struct side *to, int flags)

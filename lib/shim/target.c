@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/apart.h"
+#include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/process.h"
@@ -482,12 +483,10 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-int target_place(struct target *t)
+static int place_in_branch(struct target *t)
 {
     const struct view_found *found = &t->found;
     struct text text;
-    if (!target_is_away(t))
-        return target_place_at(t, NULL, 0);
     text_init(&text, t->scratch->place, sizeof t->scratch->place);
     text_add(&text, found->branch);
     text_add(&text, "/");
@@ -498,6 +497,12 @@ int target_place(struct target *t)
     if (code == 0 && t->slash) /* the kernel is to say ENOTDIR in its turn */
         strcat(t->scratch->real, "/");
     return code;
+}
+
+int target_place(struct target *t)
+{
+    HOOK("looked-up");
+    return target_is_away(t) ? place_in_branch(t) : target_place_at(t, NULL, 0);
 }
 
 /* The root's own path of the parent, in scratch->real. */
@@ -597,12 +602,20 @@ bool target_parent_is_writable(struct target *t)
     return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
 }
 
+bool target_parent_is_read_only(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    return target_parent_text(t->path, t->parent_length, text) == 0 &&
+           SYS4(SYS_faccessat2, t->at, text, W_OK, AT_EACCESS) == -EROFS;
+}
+
 /* A program without the shim made it: from now on the index knows it. */
 static void adopt(struct target *t)
 {
     struct statx stat;
     if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
         return;
+    HOOK("adopt-found");
     struct message message = {
         .type = MESSAGE_ADOPT,
         .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
@@ -629,11 +642,23 @@ bool target_again(struct target *t, long result)
             adopt(t);
         return false;
     }
-    if (result != -ENOENT || target_look(t) != 0 || !t->found.known)
+    if (result != -ENOENT || BROKEN("no-second-look") || target_look(t) != 0 || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
     return t->found.entry.state == RECORD_LIVE && vanished(t);
+}
+
+void target_forget(struct target *t)
+{
+    bool busy;
+    if (target_look(t) != 0)
+        return;
+    do {
+        if (target_settled(t) != 0)
+            return;
+        busy = target_again(t, -ENOENT) || (t->found.known && t->found.entry.state != RECORD_LIVE);
+    } while (busy);
 }
 
 int target_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,

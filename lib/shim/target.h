@@ -84,6 +84,10 @@ static inline bool target_is_away(const struct target *t)
  * (at a new target_place). A file that turned up in the trunk is adopted. */
 bool target_again(struct target *, long result);
 
+/* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it
+ * there just before, the home knows it by now: it is to forget it. */
+void target_forget(struct target *);
+
 /* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. */
 #define TARGET_CALL(T, CALL)                                                                                 \
     ({                                                                                                       \
@@ -103,6 +107,8 @@ int target_ask(struct target *, struct message *);
 void target_tell(struct target *, struct message *);
 /* May the caller make and remove names in the parent? */
 bool target_parent_is_writable(struct target *);
+/* Does it lie on a file system or a mount that is read-only? The kernel says so first. */
+bool target_parent_is_read_only(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 

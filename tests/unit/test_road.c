@@ -80,6 +80,10 @@ static void serve_one(struct server *server, const struct listen_request *reques
     case MESSAGE_STATUS:
         answer_counts(server, request);
         break;
+    case MESSAGE_WATCH:
+        listen_heed(server->listen, true);
+        answer_name(server, request);
+        break;
     case MESSAGE_LOAD:
         listen_answer(server->listen, request->lane, request->client,
                       &(struct message){.type = MESSAGE_ANSWER,
@@ -271,6 +275,19 @@ Test(road, tell_does_not_wake)
         cr_assert_eq(tell("a"), 0);
     cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell);
     cr_assert_eq(counts().told, ROAD_SLOTS, "what was told is read before the next answer");
+}
+
+Test(road, tell_wakes_a_daemon_that_heeds)
+{
+    struct message heed = {.type = MESSAGE_WATCH, .dir = {dir}};
+    struct road *memory = shared();
+    int result;
+    cr_assert_eq(request_result(road, &heed, &result, SOON), 0);
+    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) != ROAD_FOR_ALL)
+        usleep(1000);
+    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
+    cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell + 1);
 }
 
 Test(road, a_full_ring_is_emptied)

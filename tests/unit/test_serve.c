@@ -428,6 +428,30 @@ Test(serve, what_is_found_is_adopted)
     cr_assert_eq(answer->entry[0].ino, ino, "the first stays");
 }
 
+Test(serve, what_is_gone_again_is_not_adopted)
+{
+    cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_REG, 5)), MESSAGE_ABSENT);
+    cr_assert_eq(result(ME, named(MESSAGE_LOOKUP, "out", "native")), MESSAGE_ABSENT);
+}
+
+Test(serve, what_is_there_now_is_adopted)
+{
+    place_file("r/out/native", "");
+    uint64_t ino = ino_at(place_path("r/out/native"));
+    cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_FIFO, ino + 1)), 0);
+    assert_entry("out", "native", RECORD_LIVE, 0, ino);
+}
+
+Test(serve, who_adopts_tells_where_a_directory_is_now)
+{
+    struct message adopt = with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_REG, 5);
+    char from[PATH_MAX];
+    strcpy(from, place_path("r/out"));
+    cr_assert_eq(rename(from, place_path("r/elsewhere")), 0);
+    cr_assert_eq(result(ME, adopt), MESSAGE_NOT_LOADED);
+    cr_assert_eq(rename(place_path("r/elsewhere"), from), 0);
+}
+
 Test(serve, adopting_waits_for_who_makes_it)
 {
     const struct message *answer = ask(ME, reserve("out", "a", DT_REG));

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Records histories of clients on several nodes and has them checked."""
+
+import contextlib
+import functools
+import json
+import pathlib
+import re
+import subprocess
+from dataclasses import dataclass
+
+HERE = pathlib.Path(__file__).resolve().parent
+NODES = ("a", "b", "c", "d")
+CLIENTS = ("a", "b", "c", "d", "a", "b", "c", "d")
+OPERATIONS = 100
+
+
+@functools.cache
+def checker(build):
+    """The checker, compiled for this build directory."""
+    program = build / "tests" / "cluster" / "linearizable"
+    subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "linearizable" / "check", check=True)
+    return program
+
+
+@dataclass
+class Judgement:
+    """What the checker found."""
+
+    text: str
+    histories: int
+    wrong: int
+    undecided: int
+
+
+class Histories:
+    """Of all histories a quarter begins with names in the trunk that were made natively, a quarter with names that
+    an earlier session has made on all nodes, and half with nothing."""
+
+    def __init__(self, session, build, area, seed, count, placement):
+        self.session = session
+        self.program = build / "tests" / "cluster" / "history"
+        self.checker = checker(build)
+        self.out = area / "histories"
+        self.seed, self.count, self.placement = seed, count, placement
+        self.out.mkdir()
+
+    def words(self, name, first, count, operations, clients):
+        return [self.program, self.session.root, self.out / name, self.seed, first, count, operations, *clients]
+
+    def begin(self):
+        quarter = self.count // 4
+        natively = list(map(str, self.words("native", 0, quarter, 0, ("-", "-"))))
+        subprocess.run(natively, check=True, timeout=300)
+        with self.serving():
+            self.session.on("a", *self.words("early", quarter, quarter, 0, NODES), timeout=300).check()
+
+    @contextlib.contextmanager
+    def serving(self, **settings):
+        self.session.start(*NODES, placement=self.placement, **settings)
+        try:
+            yield
+        finally:
+            self.session.tool("stop", "--root", self.session.root)
+
+    @contextlib.contextmanager
+    def served(self, **settings):
+        """Daemons that know nothing of what there is to begin with."""
+        self.begin()
+        with self.serving(**settings):
+            yield
+
+    def daemons(self):
+        status = json.loads(self.session.tool("status", "--root", self.session.root, "--json").check())
+        return [member["pid"] for member in status[0]["members"]]
+
+    def run(self, **settings):
+        words = self.words("run", 0, self.count, OPERATIONS, CLIENTS)
+        return self.session.on("a", *words, timeout=900, **settings).check()
+
+    def record(self, **settings):
+        with self.served(**settings):
+            self.run(**settings)
+
+    def judge(self):
+        files = sorted(self.out.iterdir())
+        done = subprocess.run([self.checker, *files], capture_output=True, text=True, timeout=900, check=False)
+        counts = re.search(r"^(\d+) histories, .*: (\d+) not linearizable, (\d+) not decided$", done.stdout, re.MULTILINE)
+        assert done.returncode in (0, 1) and counts, done.stdout + done.stderr
+        return Judgement(done.stdout, *map(int, counts.groups()))
+
+    def check(self):
+        found = self.judge()
+        assert found.histories == self.count
+        assert found.wrong + found.undecided == 0, (
+            f"seed {self.seed}, placement {self.placement}\n{found.text[-12000:]}")

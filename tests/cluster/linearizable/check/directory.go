@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SPDX-FileCopyrightText: The shunt authors
+
+package main
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The model: a few names, each of which stands for a file or for nothing.
+//
+// What the kernel does natively in two steps has two here, in this order: link looks the old name up, later makes
+// the new one, and fails if the file has lost its last name meanwhile. A listing is a look at each name for itself,
+// at any time between its opendir and its end: names that come or go meanwhile may or may not be in it.
+
+const (
+	slots    = 6
+	namesIn  = 3 // a directory
+	clients  = 16
+	filesMax = 512
+
+	nothing = 0      // no file
+	missing = 0xffff // a link whose old name was not there
+)
+
+type file uint16 // numbered within a history from 1 on
+
+type state struct {
+	at     [slots]file
+	seen   [filesMax / 64]uint64 // files that were there at some time: nothing is born twice
+	linked [clients]file         // what the link that a client is at has found
+}
+
+// What a step of an operation is called in the history, and what it says.
+type step struct {
+	kind   byte
+	a, b   int
+	client int
+	errno  syscall.Errno
+	file   file
+	links  int // not counted where 0
+}
+
+const (
+	create    = 'c'
+	exclusive = 'x'
+	unlink    = 'u'
+	rename    = 'r'
+	noreplace = 'n'
+	exchange  = 'e'
+	link      = 'l' // its first step
+	linkMakes = 'm' // its second
+	stat      = 's'
+	open      = 'o'
+	list      = 'd'
+	isThere   = 'p' // of a listing
+	isAbsent  = 'a'
+)
+
+func (s *state) isNew(f file) bool {
+	return f != nothing && s.seen[f/64]&(1<<(f%64)) == 0
+}
+
+func (s *state) bind(slot int, f file) {
+	s.at[slot] = f
+	s.seen[f/64] |= 1 << (f % 64)
+}
+
+func (s *state) links(f file) int {
+	count := 0
+	for _, at := range s.at {
+		if at == f {
+			count++
+		}
+	}
+	return count
+}
+
+// The one error that a call may end with, and when.
+func failsAs(s *state, p step) bool {
+	there, onto := s.at[p.a] != nothing, s.at[p.b] != nothing
+	switch {
+	case p.kind == exclusive && p.errno == syscall.EEXIST:
+		return there
+	case p.kind == noreplace && p.errno == syscall.EEXIST:
+		return there && onto
+	case p.kind == exchange && p.errno == syscall.ENOENT:
+		return !there || !onto
+	case (p.kind == unlink || p.kind == rename || p.kind == noreplace || p.kind == stat || p.kind == open) &&
+		p.errno == syscall.ENOENT:
+		return !there
+	}
+	return false
+}
+
+func makes(s *state, p step) bool {
+	if s.at[p.a] != nothing {
+		return p.kind == create && s.at[p.a] == p.file
+	}
+	if !s.isNew(p.file) {
+		return false
+	}
+	s.bind(p.a, p.file)
+	return true
+}
+
+func renames(s *state, p step) bool {
+	from, onto := s.at[p.a], s.at[p.b]
+	switch {
+	case from == nothing || (p.kind == noreplace && onto != nothing) || (p.kind == exchange && onto == nothing):
+		return false
+	case from == onto:
+	case p.kind == exchange:
+		s.at[p.a], s.at[p.b] = onto, from
+	default:
+		s.at[p.a], s.at[p.b] = nothing, from
+	}
+	return true
+}
+
+func looksForLink(s *state, p step) bool {
+	s.linked[p.client] = s.at[p.a]
+	if s.at[p.a] == nothing {
+		s.linked[p.client] = missing
+	}
+	return true
+}
+
+func makesLink(s *state, p step) bool {
+	found := s.linked[p.client]
+	s.linked[p.client] = nothing
+	if found == nothing { // the first step comes first
+		return false
+	}
+	onto, alive := s.at[p.b] != nothing, found != missing && s.links(found) > 0
+	switch p.errno {
+	case 0:
+		if alive && !onto {
+			s.at[p.b] = found
+			return true
+		}
+	case syscall.EEXIST:
+		return found != missing && onto
+	case syscall.ENOENT:
+		return found == missing || (!alive && !onto)
+	}
+	return false
+}
+
+func carriesOut(s *state, p step) bool {
+	if p.errno != 0 && p.kind != link && p.kind != linkMakes {
+		return failsAs(s, p)
+	}
+	switch p.kind {
+	case create, exclusive:
+		return makes(s, p)
+	case unlink:
+		was := s.at[p.a]
+		s.at[p.a] = nothing
+		return was != nothing
+	case rename, noreplace, exchange:
+		return renames(s, p)
+	case link:
+		return looksForLink(s, p)
+	case linkMakes:
+		return makesLink(s, p)
+	case stat, open:
+		return p.file != nothing && s.at[p.a] == p.file && (p.links == 0 || p.links == s.links(p.file))
+	case isThere:
+		return s.at[p.a] != nothing
+	case isAbsent:
+		return s.at[p.a] == nothing
+	}
+	return false
+}
+
+func (s state) hash() uint64 {
+	sum := uint64(14695981039346656037)
+	for _, f := range s.at {
+		sum = (sum ^ uint64(f)) * 1099511628211
+	}
+	for _, f := range s.linked {
+		sum = (sum ^ uint64(f)) * 1099511628211
+	}
+	return sum
+}
+
+func model(initial state) porcupine.Model {
+	return porcupine.Model{
+		Init: func() interface{} { return initial },
+		Step: func(before, input, _ interface{}) (bool, interface{}) {
+			after := before.(state)
+			ok := carriesOut(&after, input.(step))
+			return ok, after
+		},
+		Hash:              func(s interface{}) uint64 { return s.(state).hash() },
+		DescribeOperation: func(input, _ interface{}) string { return input.(step).String() },
+		DescribeState:     func(s interface{}) string { return fmt.Sprint(s.(state).at) },
+	}
+}
+
+func slotName(slot int) string {
+	return fmt.Sprintf("%c/n%d", 'p'+slot/namesIn, slot%namesIn)
+}
+
+func (p step) String() string {
+	words := map[byte]string{create: "create", exclusive: "create exclusively", unlink: "unlink", rename: "rename",
+		noreplace: "rename to no name", exchange: "exchange", link: "link: find", linkMakes: "link: make", stat: "stat",
+		open: "open", isThere: "listed:", isAbsent: "not listed:"}
+	text := words[p.kind] + " " + slotName(p.a)
+	if p.kind == rename || p.kind == noreplace || p.kind == exchange || p.kind == link || p.kind == linkMakes {
+		text += " " + slotName(p.b)
+	}
+	if p.errno != 0 {
+		return text + ": " + p.errno.Error()
+	}
+	if p.file != nothing {
+		text += fmt.Sprintf(": file %d", p.file)
+	}
+	if p.links != 0 {
+		text += fmt.Sprintf(", %d links", p.links)
+	}
+	return text
+}

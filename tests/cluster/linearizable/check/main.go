@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SPDX-FileCopyrightText: The shunt authors
+
+// linearizable [-within DURATION] FILE...: are the histories that history.c has written those of one directory
+// whose operations happen one after another, each at some moment between its call and its return? Prints those
+// that are not, then what was checked; the exit status is 1 if one is not, or could not be decided in time.
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// An operation as history.c writes it, and whose it is.
+type record struct {
+	call, back  int64
+	kind        byte
+	a, b, links int
+	errno       int
+	file        uint64
+	client      int
+}
+
+type history struct {
+	number  int
+	records []record
+}
+
+func read(name string, client int, into map[int]*history) error {
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		r := record{client: client}
+		var number int
+		_, err := fmt.Sscanf(lines.Text(), "%d %d %d %c %d %d %d %d %d", &number, &r.call, &r.back, &r.kind, &r.a,
+			&r.b, &r.errno, &r.file, &r.links)
+		if err != nil || r.a >= slots || r.b >= slots || client >= clients {
+			return fmt.Errorf("%s: %q: %v", name, lines.Text(), err)
+		}
+		if into[number] == nil {
+			into[number] = &history{number: number}
+		}
+		into[number].records = append(into[number].records, r)
+	}
+	return lines.Err()
+}
+
+// Files are numbered in the order in which they are met: a state is small then.
+type numbers map[uint64]file
+
+func (n numbers) of(inode uint64) file {
+	if inode == 0 {
+		return nothing
+	}
+	if n[inode] == 0 {
+		n[inode] = file(len(n) + 1)
+	}
+	return n[inode]
+}
+
+func initialState(h *history, known numbers) (state, map[file]int) {
+	var initial state
+	extra := map[file]int{} // names outside of the history
+	for _, r := range h.records {
+		if r.kind == 'i' {
+			f := known.of(r.file)
+			initial.bind(r.a, f)
+			extra[f] = r.links - 1
+		}
+	}
+	return initial, extra
+}
+
+// The steps of an operation; all may happen at any time of it.
+func stepsOf(r record, known numbers, extra map[file]int) []step {
+	p := step{kind: r.kind, a: r.a, b: r.b, client: r.client, errno: syscall.Errno(r.errno)}
+	switch {
+	case r.kind == 'i':
+		return nil
+	case r.kind == link:
+		makes := p
+		makes.kind = linkMakes
+		return []step{p, makes}
+	case r.kind == list && r.errno == 0:
+		return stepsOfListing(p, r.file)
+	}
+	p.file = known.of(r.file)
+	if r.links != 0 {
+		p.links = r.links - extra[p.file]
+	}
+	return []step{p}
+}
+
+func stepsOfListing(p step, seen uint64) []step {
+	var all []step
+	for i := 0; i < namesIn; i++ {
+		p.a = p.a/namesIn*namesIn + i
+		p.kind = isAbsent
+		if seen&(1<<p.a) != 0 {
+			p.kind = isThere
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func (h *history) operations() (state, []porcupine.Operation) {
+	known := numbers{}
+	initial, extra := initialState(h, known)
+	var all []porcupine.Operation
+	for _, r := range h.records {
+		for _, p := range stepsOf(r, known, extra) {
+			all = append(all, porcupine.Operation{ClientId: r.client, Input: p, Call: r.call, Return: r.back})
+		}
+	}
+	if len(known) >= filesMax {
+		panic("more files than the model takes")
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Call < all[j].Call })
+	return initial, all
+}
+
+func line(o porcupine.Operation, epoch int64) string {
+	return fmt.Sprintf("  client %2d %10d ... %10d us  %-45v", o.ClientId, (o.Call-epoch)/1000, (o.Return-epoch)/1000,
+		o.Input)
+}
+
+// What happened, in an order that is possible as far as it goes, with what the names stand for after each step; then
+// what could not come next.
+func (h *history) text() string {
+	const shown = 30
+	initial, all := h.operations()
+	_, info := porcupine.CheckOperationsVerbose(model(initial), all, time.Second)
+	order := longest(info)
+	var text strings.Builder
+	fmt.Fprintf(&text, "history %d, which begins with %v:\n", h.number, initial.at)
+	now, ordered := initial, map[porcupine.Operation]bool{}
+	for i, o := range order {
+		carriesOut(&now, o.Input.(step))
+		ordered[o] = true
+		if i >= len(order)-shown {
+			fmt.Fprintf(&text, "%s  %v\n", line(o, all[0].Call), now.at)
+		}
+	}
+	fmt.Fprintf(&text, "  and then none of these:\n")
+	left := 0
+	for _, o := range all {
+		if !ordered[o] && left < shown {
+			left++
+			fmt.Fprintf(&text, "%s\n", line(o, all[0].Call))
+		}
+	}
+	return text.String()
+}
+
+func longest(info porcupine.LinearizationInfo) []porcupine.Operation {
+	var best []porcupine.Operation
+	for _, partition := range info.PartialLinearizationsOperations() {
+		for _, order := range partition {
+			if len(order) > len(best) {
+				best = order
+			}
+		}
+	}
+	return best
+}
+
+func (h *history) check(within time.Duration) porcupine.CheckResult {
+	initial, all := h.operations()
+	return porcupine.CheckOperationsTimeout(model(initial), all, within)
+}
+
+type tally struct {
+	sync.Mutex
+	checked, steps, wrong, undecided int
+	shown                            int
+}
+
+func (t *tally) add(h *history, result porcupine.CheckResult) {
+	t.Lock()
+	defer t.Unlock()
+	t.checked++
+	t.steps += len(h.records)
+	switch result {
+	case porcupine.Illegal:
+		t.wrong++
+	case porcupine.Unknown:
+		t.undecided++
+	}
+	if result != porcupine.Ok && t.shown < 3 {
+		t.shown++
+		fmt.Printf("%s %s", result, h.text())
+	}
+}
+
+func checkAll(histories map[int]*history, within time.Duration) *tally {
+	var t tally
+	var workers sync.WaitGroup
+	queue := make(chan *history)
+	for i := 0; i < runtime.NumCPU(); i++ {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			for h := range queue {
+				t.add(h, h.check(within))
+			}
+		}()
+	}
+	for _, h := range histories {
+		queue <- h
+	}
+	close(queue)
+	workers.Wait()
+	return &t
+}
+
+func main() {
+	within := flag.Duration("within", 20*time.Second, "how long a history may take")
+	flag.Parse()
+	histories := map[int]*history{}
+	for i, name := range flag.Args() {
+		if err := read(name, i%clients, histories); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
+	t := checkAll(histories, *within)
+	fmt.Printf("%d histories, %d operations: %d not linearizable, %d not decided\n", t.checked, t.steps, t.wrong,
+		t.undecided)
+	if t.checked == 0 || t.wrong+t.undecided > 0 {
+		os.Exit(1)
+	}
+}

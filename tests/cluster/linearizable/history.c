@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* history DIRECTORY OUT SEED FIRST COUNT OPERATIONS NODE...: a client on each node makes, removes, renames,
+ * links, opens, looks at and lists the same few names at the same time, and writes down what it did when, and
+ * what came of it. There are COUNT histories from the number FIRST on, of so many OPERATIONS, each in a
+ * directory of its own; SEED, number and client decide what is done.
+ *
+ * history DIRECTORY OUT SEED FIRST COUNT 0 NODE...: the clients make some names that histories begin with.
+ *
+ * A NODE is set as SHUNT_NODE; `-` leaves it as it is. Client N writes OUT.N, a line for each operation:
+ *
+ *     HISTORY CALL RETURN OPERATION A B ERROR FILE LINKS
+ *
+ * CALL and RETURN in ns of CLOCK_MONOTONIC; A and B are slots (directory * NAMES + name); FILE is an inode
+ * number, of a listing the names seen, a bit for each slot; LINKS are told when nobody is at work any more,
+ * else 0. Inode numbers do not come again within a history: its clients keep open what they make. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DIRECTORIES 2
+#define NAMES 3 /* in each */
+#define SLOTS (DIRECTORIES * NAMES)
+#define FILES_MAX 1024 /* that a client makes in a history */
+
+enum operation {
+    CREATE = 'c',
+    EXCLUSIVE = 'x',
+    UNLINK = 'u',
+    RENAME = 'r',
+    NOREPLACE = 'n',
+    EXCHANGE = 'e',
+    LINK = 'l',
+    STAT = 's',
+    OPEN = 'o',
+    LIST = 'd',
+    INITIAL = 'i', /* made before the history begins */
+};
+
+/* What is done how often. */
+static const char deck[] = "cccccxxxxxxuuuuuurrrrrneellsssoooodd";
+
+struct outcome {
+    int error;
+    uint64_t file;
+    unsigned links;
+};
+
+static struct {
+    const char *out;
+    uint64_t seed;
+    unsigned first, count, operations, clients, me;
+    unsigned directories, names; /* of this history */
+    uint64_t random;
+    int kept[FILES_MAX];
+    unsigned kept_count;
+    pthread_barrier_t *barrier;
+    FILE *written;
+} run;
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static unsigned below(unsigned limit)
+{
+    run.random += 0x9e3779b97f4a7c15;
+    return (unsigned)(mix(run.random) % limit);
+}
+
+/* All clients of a history draw its shape alike, then each goes its own way. */
+static void shuffle(unsigned history, unsigned client)
+{
+    run.random = mix(mix(run.seed) + history);
+    run.directories = 1 + below(DIRECTORIES);
+    run.names = 1 + below(NAMES);
+    run.random += mix(client + 1);
+}
+
+static unsigned any_slot(void)
+{
+    return below(run.directories) * NAMES + below(run.names);
+}
+
+static void directory_text(char *to, size_t size, unsigned history, unsigned directory)
+{
+    snprintf(to, size, "h%06u/%c", history, 'p' + directory);
+}
+
+static const char *path_of(unsigned history, unsigned slot)
+{
+    static char text[2][32];
+    static unsigned turn;
+    char *to = text[turn++ % 2];
+    directory_text(to, sizeof text[0], history, slot / NAMES);
+    snprintf(to + strlen(to), sizeof text[0] - strlen(to), "/n%u", slot % NAMES);
+    return to;
+}
+
+static void end(const char *what, unsigned history)
+{
+    fprintf(stderr, "client %u, history %u: %s: %s\n", run.me, history, what, strerror(errno));
+    _exit(1);
+}
+
+static struct outcome outcome(int result)
+{
+    return (struct outcome){.error = result < 0 ? errno : 0};
+}
+
+/* What an open has given; kept open if this may have been its birth. */
+static struct outcome opened(int fd, bool keep)
+{
+    struct outcome o = outcome(fd);
+    struct stat stat;
+    if (fd < 0)
+        return o;
+    if (fstat(fd, &stat) != 0 || (keep && run.kept_count == FILES_MAX))
+        end("fstat", 0);
+    o.file = stat.st_ino;
+    if (keep)
+        run.kept[run.kept_count++] = fd;
+    else
+        close(fd);
+    return o;
+}
+
+static struct outcome looked_at(const char *path)
+{
+    struct stat stat;
+    struct outcome o = outcome(lstat(path, &stat));
+    if (o.error == 0) {
+        o.file = stat.st_ino;
+        o.links = (unsigned)stat.st_nlink;
+    }
+    return o;
+}
+
+/* The bit of a name that was listed. No other name may be there, nor one twice. */
+static uint64_t bit_of(const char *name, unsigned directory, uint64_t seen, unsigned history)
+{
+    uint64_t bit = 1ull << (directory * NAMES + (unsigned)(name[1] - '0'));
+    if (strlen(name) != 2 || name[0] != 'n' || name[1] < '0' || name[1] >= '0' + NAMES || (seen & bit)) {
+        fprintf(stderr, "listed: %s\n", name);
+        errno = EEXIST;
+        end("a name that should not be there, or is there twice", history);
+    }
+    return bit;
+}
+
+static struct outcome listed(unsigned history, unsigned directory)
+{
+    char path[32];
+    directory_text(path, sizeof path, history, directory);
+    DIR *stream = opendir(path);
+    struct outcome o = outcome(stream != NULL ? 0 : -1);
+    if (stream == NULL)
+        return o;
+    errno = 0;
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;)
+        if (entry->d_name[0] != '.')
+            o.file |= bit_of(entry->d_name, directory, o.file, history);
+    o.error = errno;
+    closedir(stream);
+    return o;
+}
+
+static struct outcome carry_out(enum operation operation, unsigned history, unsigned a, unsigned b)
+{
+    const char *from = path_of(history, a), *to = path_of(history, b);
+    switch (operation) {
+    case CREATE:
+        return opened(open(from, O_CREAT | O_RDWR, 0644), true);
+    case EXCLUSIVE:
+        return opened(open(from, O_CREAT | O_EXCL | O_RDWR, 0644), true);
+    case OPEN:
+        return opened(open(from, O_RDONLY), false);
+    case UNLINK:
+        return outcome(unlink(from));
+    case RENAME:
+        return outcome(rename(from, to));
+    case NOREPLACE:
+        return outcome(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
+    case EXCHANGE:
+        return outcome(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE));
+    case LINK:
+        return outcome(link(from, to));
+    case LIST:
+        return listed(history, a / NAMES);
+    default:
+        return looked_at(from);
+    }
+}
+
+static void operate(enum operation operation, unsigned history, unsigned a, unsigned b, bool quiet)
+{
+    uint64_t called = now();
+    struct outcome o = carry_out(operation, history, a, b);
+    uint64_t returned = now();
+    fprintf(run.written, "%u %" PRIu64 " %" PRIu64 " %c %u %u %d %" PRIu64 " %u\n", history, called, returned,
+            operation, a, b, o.error, o.file, quiet ? o.links : 0);
+}
+
+static void meet(void)
+{
+    int code = pthread_barrier_wait(run.barrier);
+    if (code != 0 && code != PTHREAD_BARRIER_SERIAL_THREAD)
+        _exit(1);
+}
+
+static void make_directories(unsigned history)
+{
+    char path[32];
+    snprintf(path, sizeof path, "h%06u", history);
+    for (unsigned i = 0; i <= DIRECTORIES; i++) {
+        if (mkdir(path, 0755) != 0 && errno != EEXIST)
+            end("mkdir", history);
+        directory_text(path, sizeof path, history, i);
+    }
+}
+
+/* Two clients look at all names when everybody else is done. */
+static void look_at_all(unsigned history)
+{
+    if (run.me != history % run.clients && run.me != (history + 1) % run.clients)
+        return;
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        operate(STAT, history, slot, slot, true);
+    for (unsigned i = 0; i < DIRECTORIES; i++)
+        operate(LIST, history, i * NAMES, 0, true);
+}
+
+static void take_part(unsigned history)
+{
+    if (run.me == history % run.clients)
+        make_directories(history);
+    meet();
+    for (unsigned i = run.me; i < run.operations; i += run.clients) {
+        enum operation operation = (enum operation)deck[below(sizeof deck - 1)];
+        unsigned a = any_slot(), b = any_slot();
+        operate(operation, history, a, b, false);
+    }
+    meet();
+    look_at_all(history);
+    meet();
+    while (run.kept_count > 0)
+        close(run.kept[--run.kept_count]);
+}
+
+/* Another name of each file keeps its inode number from coming again. */
+static void make_initial(unsigned history, unsigned slot)
+{
+    char kept[32];
+    if (below(3) == 0)
+        return;
+    struct outcome made = opened(open(path_of(history, slot), O_CREAT | O_EXCL | O_RDWR, 0644), false);
+    snprintf(kept, sizeof kept, "kept/%u-%u", history, slot);
+    if (made.error != 0 || link(path_of(history, slot), kept) != 0)
+        end("a name to begin with", history);
+    fprintf(run.written, "%u 0 0 %c %u 0 0 %" PRIu64 " 2\n", history, INITIAL, slot, made.file);
+}
+
+static void make_some(unsigned history)
+{
+    if (run.me == 0)
+        make_directories(history);
+    meet();
+    for (unsigned slot = run.me; slot < SLOTS; slot += run.clients)
+        make_initial(history, slot);
+}
+
+static void be_client(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s.%u", run.out, run.me);
+    run.written = fopen(path, "a");
+    if (run.written == NULL)
+        end(path, 0);
+    for (unsigned i = run.first; i < run.first + run.count; i++) {
+        shuffle(i, run.me);
+        (run.operations > 0 ? take_part : make_some)(i);
+    }
+    _exit(fclose(run.written) == 0 ? 0 : 1);
+}
+
+/* The barrier goes along as a descriptor, named by HISTORY_SHARED; HISTORY_ME is who one is. */
+static void share(void)
+{
+    const char *inherited = getenv("HISTORY_SHARED");
+    char number[16];
+    int fd = inherited != NULL ? atoi(inherited) : memfd_create("history", 0);
+    if (fd < 0 || (inherited == NULL && ftruncate(fd, sizeof *run.barrier) != 0))
+        end("memfd", 0);
+    run.barrier = mmap(NULL, sizeof *run.barrier, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (run.barrier == MAP_FAILED)
+        end("mmap", 0);
+    if (inherited != NULL)
+        return;
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(run.barrier, &attributes, run.clients);
+    snprintf(number, sizeof number, "%d", fd);
+    setenv("HISTORY_SHARED", number, 1);
+}
+
+static void begin(char *argv[], const char *node)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", run.me);
+    setenv("HISTORY_ME", number, 1);
+    if (strcmp(node, "-") != 0)
+        setenv("SHUNT_NODE", node, 1);
+    execv("/proc/self/exe", argv);
+    end("exec", 0);
+}
+
+/* One that is missing at the barrier would be waited for without end. */
+static int wait_for_all(void)
+{
+    int status;
+    while (wait(&status) > 0)
+        if (status != 0) {
+            fprintf(stderr, "a client ended with status %x\n", (unsigned)status);
+            kill(0, SIGKILL);
+        }
+    return 0;
+}
+
+static void read_words(int argc, char *argv[])
+{
+    if (argc < 8 || chdir(argv[1]) != 0) {
+        perror("history");
+        exit(2);
+    }
+    run.out = argv[2];
+    run.seed = strtoull(argv[3], NULL, 10);
+    run.first = (unsigned)atoi(argv[4]);
+    run.count = (unsigned)atoi(argv[5]);
+    run.operations = (unsigned)atoi(argv[6]);
+    run.clients = (unsigned)argc - 7;
+}
+
+int main(int argc, char *argv[])
+{
+    read_words(argc, argv);
+    share();
+    if (getenv("HISTORY_ME") != NULL) {
+        run.me = (unsigned)atoi(getenv("HISTORY_ME"));
+        be_client();
+    }
+    mkdir("kept", 0755);
+    for (run.me = 0; run.me < run.clients; run.me++)
+        if (fork() == 0)
+            begin(argv, argv[7 + run.me]);
+    return wait_for_all();
+}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Clients on four nodes work on the same few names at once; what they saw must be what one directory shows to
+operations that happen one after another (linearizable/: history.c writes histories, check/ judges them with Porcupine).
+
+SHUNT_HISTORIES says how many histories of a hundred operations each case has (default 300; all that has been asked for
+is 2000), SHUNT_SEED what they are made from."""
+
+import contextlib
+import os
+import random
+import signal
+import threading
+
+import histories
+import pytest
+
+COUNT = int(os.environ.get("SHUNT_HISTORIES", "300"))
+SEED = int(os.environ.get("SHUNT_SEED", "1"))
+
+
+@contextlib.contextmanager
+def stopped_now_and_then(daemons, seed):
+    """Each of them is stopped for some milliseconds to a second, one at a time, again and again."""
+    chance, done = random.Random(seed), threading.Event()
+
+    def work():
+        while not done.wait(chance.uniform(0.01, 0.1)):
+            daemon = chance.choice(daemons)
+            os.kill(daemon, signal.SIGSTOP)
+            done.wait(chance.choice([0.002, 0.02, 0.2, 1]) * chance.random())
+            os.kill(daemon, signal.SIGCONT)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("placement", ["branch", "auto"])
+def test_histories_are_linearizable(session, build, tmp_path, placement):
+    made = histories.Histories(session, build, tmp_path, SEED, COUNT, placement)
+    made.record()
+    made.check()
+
+
+def test_histories_are_linearizable_while_daemons_stop(session, build, tmp_path):
+    made = histories.Histories(session, build, tmp_path, SEED + 1, max(1, COUNT // 3), "branch")
+    with made.served(), stopped_now_and_then(made.daemons(), SEED):
+        made.run()
+    made.check()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""For a build with the option `hooks`: what the tests of several nodes have, and hooks (lib/base/hook.h)."""
+
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+CLUSTER = pathlib.Path(__file__).resolve().parents[1] / "cluster"
+sys.path.insert(0, str(CLUSTER))
+
+# Not as `conftest`, which is this file.
+SPEC = importlib.util.spec_from_file_location("several_nodes", CLUSTER / "conftest.py")
+several_nodes = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(several_nodes)
+
+build = several_nodes.build
+session = several_nodes.session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def has_hooks(build):
+    symbols = subprocess.run(["nm", build / "daemon" / "shuntd"], capture_output=True, text=True, check=True).stdout
+    assert "hook_reach" in symbols, f"{build} was not set up with -Dhooks=true"
+
+
+def wait_until(done, what):
+    """Waits for an event: with a deadline, since a test that cannot end says nothing."""
+    until = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < until, f"waited in vain for {what}"
+        time.sleep(0.002)
+
+
+class Meeting:
+    """Where a process stops at a hook until the test lets it go on; or says that it came by."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def at(self, hook):
+        return f"{hook}:meet={self.path}"
+
+    def seen_at(self, hook):
+        return f"{hook}:tell={self.path}"
+
+    def is_reached(self):
+        return pathlib.Path(f"{self.path}.reached").exists()
+
+    def reached(self):
+        wait_until(self.is_reached, self.path)
+
+    def again(self):
+        pathlib.Path(f"{self.path}.reached").unlink(missing_ok=True)
+
+    def go(self):
+        pathlib.Path(f"{self.path}.go").touch()
+
+
+class Call:
+    """A line of Python under way on a node, in the root's directory `out`; its answer is printed, or its errno's name."""
+
+    PROGRAM = """
+import errno, os, sys
+def make(name, text="", flags=os.O_EXCL):
+    fd = os.open(name, os.O_CREAT | os.O_WRONLY | flags, 0o644)
+    os.write(fd, text.encode())
+    os.close(fd)
+def read(name):
+    return open(name).read()
+try:
+    print(eval(sys.argv[1]))
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+
+    def __init__(self, session, node, line, **settings):
+        command = [session.shunt.path, "exec", "--root", session.root, "--node", node, "--", "/usr/bin/python3", "-c",
+                   self.PROGRAM, line]
+        environment = {**session.environment(), **settings}
+        self.line = line
+        self.process = subprocess.Popen(list(map(str, command)), cwd=session.root / "out", env=environment,
+                                        stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    def has_ended(self):
+        return self.process.poll() is not None
+
+    def answer(self):
+        """What it printed; nothing if it was killed."""
+        try:
+            return self.process.communicate(timeout=40)[0].strip()
+        except subprocess.TimeoutExpired:
+            return "no answer"
+
+
+class Stage:
+    """Nodes, and calls on them that meet the test at hooks."""
+
+    def __init__(self, session, area):
+        self.session, self.area = session, area
+        self.calls = []
+        self.parked = Meeting(area / "parked")
+        self.meetings = 0
+
+    def begin(self, guard=None, placement="branch", hooks=(), **settings):
+        """Daemons of three nodes and a directory `out`; the guard is taken away everywhere."""
+        self.broken = {"SHUNT_BREAK": guard} if guard else {}
+        (self.session.root / "out").mkdir(exist_ok=True)
+        hooks = ",".join([self.parked.seen_at("request-parked"), *hooks])
+        self.session.start("a", "b", "c", placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)
+
+    def meeting(self):
+        self.meetings += 1
+        return Meeting(self.area / f"meeting-{self.meetings}")
+
+    def call(self, node, line, *hooks, **settings):
+        self.parked.again()
+        call = Call(self.session, node, line, **({"SHUNT_HOOKS": ",".join(hooks)} if hooks else {}), **self.broken, **settings)
+        self.calls.append(call)
+        return call
+
+    def does(self, node, line):
+        return self.call(node, line).answer()
+
+    def waits(self, call):
+        """A call that has to wait for another does; or it has ended, and the test sees that it should not have."""
+        wait_until(lambda: self.parked.is_reached() or call.has_ended(), f"{call.line} to wait")
+
+    def end(self):
+        for call in self.calls:
+            if not call.has_ended():
+                os.killpg(call.process.pid, signal.SIGKILL)
+            call.process.communicate()
+
+
+@pytest.fixture
+def stage(session, tmp_path):
+    stage = Stage(session, tmp_path)
+    yield stage
+    stage.end()

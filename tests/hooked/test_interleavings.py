@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The interleavings that the order of an operation's steps guards against, one after another, forced at hooks. Each is
+forced again with its guard taken away, and must then go wrong: else it shows nothing."""
+
+import pytest
+
+# Who makes, and who looks: the home of the names and another node; two others.
+PAIRS = pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a"), ("b", "c")])
+
+
+def guarded(guard):
+    """What a test expects with the guard, and that it is not so without."""
+    return pytest.mark.parametrize("guard", [None, guard])
+
+
+def expect(guard, what):
+    assert bool(what) == (guard is None)
+
+
+@PAIRS
+def test_a_birth_that_is_not_confirmed_is_not_absent(stage, one, other):
+    stage.begin()
+    made = stage.meeting()
+    maker = stage.call(one, "make('n', 'text')", made.at("create-made"))
+    made.reached()
+    looking = stage.call(other, "os.stat('n').st_nlink")
+    if other != "a":  # at home the entry is read in place, and the file is there
+        stage.waits(looking)
+    made.go()
+    assert (maker.answer(), looking.answer()) == ("None", "1")
+
+
+@guarded("absent-while-pending")
+def test_a_pending_name_is_waited_for(stage, guard):
+    stage.begin(guard)
+    made = stage.meeting()
+    maker = stage.call("b", "make('n', 'text')", made.at("create-made"))
+    made.reached()
+    looking = stage.call("c", "os.stat('n').st_nlink")
+    stage.waits(looking)
+    made.go()
+    maker.answer()
+    expect(guard, looking.answer() == "1")
+
+
+@guarded("loser-unlinks")
+@pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
+def test_who_loses_does_not_touch_the_winner(stage, guard, hook):
+    stage.begin(guard)
+    held = stage.meeting()
+    winner = stage.call("b", "make('n', 'winner')", held.at(hook))
+    held.reached()
+    loser = stage.call("c", "make('n', 'loser')")
+    stage.waits(loser)
+    held.go()
+    assert (winner.answer(), loser.answer()) == ("None", "EEXIST")
+    expect(guard, stage.does("a", "read('n')") == "winner")
+
+
+@guarded("no-settle")
+@pytest.mark.parametrize("node", ["a", "b"])
+@pytest.mark.parametrize("hook, found", [("create-reserved", "ENOENT"), ("create-made", "1")])
+def test_what_a_client_that_was_killed_has_left_is_settled(stage, guard, node, hook, found):
+    stage.begin(guard)
+    stage.call(node, "make('n')", f"{hook}:kill").answer()
+    expect(guard, stage.call("c", "os.stat('n').st_nlink", SHUNT_DEADLINE="3").answer() == found)
+
+
+@guarded("no-settle")
+@pytest.mark.parametrize("hook, left", [("remove-held", "['n']"), ("remove-done", "[]")])
+def test_a_removal_whose_client_was_killed_is_settled(stage, guard, hook, left):
+    stage.begin(guard)
+    stage.does("b", "make('n')")
+    stage.call("b", "os.unlink('n')", f"{hook}:kill").answer()
+    settled = stage.call("c", "os.stat('n').st_nlink", SHUNT_DEADLINE="3").answer()
+    expect(guard, settled == ("1" if left == "['n']" else "ENOENT"))
+    if guard is None:
+        assert stage.does("a", "os.listdir()") == left
+
+
+@guarded("no-settle")
+@pytest.mark.parametrize("hook, left", [("rename-held", "['m']"), ("rename-done", "['n']")])
+def test_a_rename_whose_client_was_killed_is_settled(stage, guard, hook, left):
+    stage.begin(guard)
+    stage.does("b", "make('m')")
+    stage.call("b", "os.rename('m', 'n')", f"{hook}:kill").answer()
+    settled = stage.call("c", "os.stat('m').st_nlink", SHUNT_DEADLINE="3").answer()
+    expect(guard, settled == ("1" if left == "['m']" else "ENOENT"))
+    if guard is None:
+        assert stage.does("a", "os.listdir()") == left
+
+
+@guarded("loads-late")
+def test_what_changes_while_a_directory_is_listed_beats_the_list(stage, guard):
+    (stage.session.root / "out").mkdir()
+    (stage.session.root / "out" / "n").touch()
+    listed = stage.meeting()
+    stage.begin(guard, hooks=[listed.at("load-listed")])
+    first = stage.call("b", "os.stat('m')")
+    listed.reached()
+    removal = stage.call("c", "os.unlink('n')")
+    stage.waits(removal)
+    if removal.has_ended():
+        stage.does("c", "os.stat('n')")  # until the home has heard of it
+    listed.go()
+    assert (first.answer(), removal.answer()) == ("ENOENT", "None")
+    expect(guard, stage.does("a", "os.listdir()") == "[]")
+
+
+@guarded("no-second-look")
+def test_a_place_is_believed_only_if_the_file_is_there(stage, guard):
+    """Between the look-up and the open the file goes, and another of its name comes elsewhere."""
+    stage.begin(guard)
+    stage.does("b", "make('n', 'first')")
+    found = stage.meeting()
+    reader = stage.call("a", "read('n')", found.at("looked-up"))
+    found.reached()
+    assert stage.does("c", "os.unlink('n'), make('n', 'second')") == "(None, None)"
+    found.go()
+    expect(guard, reader.answer() == "second")
+
+
+def test_a_file_that_was_replaced_at_its_place_is_the_one_that_is_opened(stage):
+    stage.begin()
+    stage.does("b", "make('n', 'first')")
+    found = stage.meeting()
+    reader = stage.call("a", "read('n')", found.at("looked-up"))
+    found.reached()
+    assert stage.does("c", "make('m', 'second'), os.rename('m', 'n')") == "(None, None)"
+    found.go()
+    assert reader.answer() == "second"
+
+
+@guarded("victims-place")
+def test_a_file_that_is_replaced_is_replaced_where_it_is(stage, guard):
+    """The name can be opened at each moment, and there is never a second file of it."""
+    stage.begin(guard)
+    stage.does("b", "make('n', 'old')")
+    stage.does("c", "make('m', 'new')")
+    before, after = stage.meeting(), stage.meeting()
+    renamer = stage.call("c", "os.rename('m', 'n')", before.at("rename-held"), after.at("rename-done"))
+    before.reached()
+    assert guard or stage.does("a", "read('n')") == "old"
+    before.go()
+    after.reached()
+    seen = stage.does("a", "read('n')")
+    on_disk = list(stage.session.root.glob(".shunt/b/*/out-*/*/n"))
+    after.go()
+    assert renamer.answer() == "None"
+    expect(guard, seen == "new" and len(on_disk) == 1 and stage.session.branch_of("out/n") == "b")
+
+
+def test_renames_that_cross_do_not_wait_for_each_other(stage):
+    stage.begin()
+    stage.does("b", "make('m', 'first'), make('n', 'second')")
+    held = stage.meeting()
+    one = stage.call("b", "os.rename('m', 'n')", held.at("rename-held"))
+    held.reached()
+    other = stage.call("c", "os.rename('n', 'm')")
+    stage.waits(other)
+    held.go()
+    assert (one.answer(), other.answer()) == ("None", "None")
+    assert stage.does("a", "os.listdir(), read('m')") == "(['m'], 'first')"
+
+
+@guarded("link-asks")
+def test_links_that_cross_do_not_wait_for_each_other(stage, guard):
+    """Each holds the new name, which is the other's old one, and finds that its own old one is gone."""
+    stage.begin(guard)
+    found, held = [stage.meeting(), stage.meeting()], [stage.meeting(), stage.meeting()]
+    links = []
+    for i, (old, new) in enumerate((("m", "n"), ("n", "m"))):
+        stage.does("a", f"make({old!r})")
+        links.append(stage.call("bc"[i], f"os.link({old!r}, {new!r})", found[i].at("link-found"),
+                                held[i].at("link-reserved"), SHUNT_DEADLINE="5"))
+        found[i].reached()
+        stage.does("a", f"os.unlink({old!r})")
+    for meeting in (*found, *held):
+        meeting.go() if meeting in found else (meeting.reached(), meeting.go())
+    expect(guard, [link.answer() for link in links] == ["ENOENT", "ENOENT"])
+
+
+@guarded("births-while-closing")
+def test_a_directory_that_is_being_removed_takes_no_births(stage, guard):
+    stage.begin(guard)
+    stage.does("a", "os.mkdir('sub')")
+    held = stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", held.at("rmdir-held"))
+    held.reached()
+    birth = stage.call("c", "make('sub/n')")
+    stage.waits(birth)
+    held.go()
+    expect(guard, (removal.answer(), birth.answer()) == ("None", "ENOENT"))
+
+
+@guarded("adopt-unseen")
+def test_what_was_found_in_the_trunk_may_be_gone_when_it_is_adopted(stage, guard):
+    stage.begin(guard)
+    assert stage.does("a", "os.listdir()") == "[]"
+    (stage.session.root / "out" / "n").write_text("native")
+    found = stage.meeting()
+    finder = stage.call("b", "read('n')", found.at("adopt-found"))
+    found.reached()
+    stage.does("c", "os.unlink('n')")
+    found.go()
+    assert finder.answer() == "native"
+    expect(guard, stage.does("a", "os.listdir()") == "[]")
+
+
+def test_what_was_found_in_the_trunk_may_be_another_when_it_is_adopted(stage):
+    stage.begin()
+    stage.does("a", "os.listdir()")
+    (stage.session.root / "out" / "n").write_text("native")
+    found = stage.meeting()
+    finder = stage.call("b", "read('n')", found.at("adopt-found"))
+    found.reached()
+    assert stage.does("c", "os.unlink('n'), make('n', 'new')") == "(None, None)"
+    found.go()
+    assert finder.answer() == "native"
+    assert stage.does("a", "os.listdir(), read('n')") == "(['n'], 'new')"
+
+
+@guarded("unlink-unheld")
+def test_a_file_that_came_meanwhile_is_not_removed_behind_its_makers_back(stage, guard):
+    stage.begin(guard, placement="auto")
+    stage.does("a", "os.listdir()")
+    found, made = stage.meeting(), stage.meeting()
+    removal = stage.call("b", "os.unlink('n')", found.at("unlink-found"))
+    found.reached()
+    maker = stage.call("c", "make('n')", made.at("create-made"))
+    made.reached()
+    found.go()
+    stage.waits(removal)
+    made.go()
+    assert (maker.answer(), removal.answer()) == ("None", "None")
+    expect(guard, stage.does("a", "os.listdir()") == "[]")
+
+
+def test_who_waits_is_served_when_the_name_is_free(stage):
+    """The word of it wakes the daemon, also of a node where nothing else happens."""
+    stage.begin(SHUNT_DEADLINE="20")
+    stage.does("b", "make('n')")
+    held = stage.meeting()
+    removal = stage.call("b", "os.unlink('n')", held.at("remove-done"))
+    held.reached()
+    waiting = stage.call("c", "make('n', 'new')", SHUNT_DEADLINE="20")
+    stage.waits(waiting)
+    held.go()
+    assert (removal.answer(), waiting.answer()) == ("None", "None")
