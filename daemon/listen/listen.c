@@ -304,3 +304,8 @@ void listen_set_redirected(struct listen *listen)
 {
     __atomic_store_n(&listen->road->redirected, 1, __ATOMIC_RELEASE);
 }
+
+void listen_set_passes_on(struct listen *listen, bool passes_on)
+{
+    __atomic_store_n(&listen->road->passes_on, passes_on, __ATOMIC_RELEASE);
+}

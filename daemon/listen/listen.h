@@ -69,3 +69,5 @@ uint64_t listen_far_any(struct listen *, uint16_t member);
 
 /* Directories may have times that their trunk does not show: clients are to look. */
 void listen_set_redirected(struct listen *);
+/* Does another daemon have to hear of what clients tell without a question? */
+void listen_set_passes_on(struct listen *, bool);

@@ -351,6 +351,7 @@ int relay_adopt(struct shuntd *shuntd)
         code = add_member(shuntd, &session->members[i]);
     if (session->count > 0)
         shuntd->home_member = session_home(session)->number;
+    listen_set_passes_on(shuntd->listen, relay_is_needed(shuntd));
     return code == 0 ? remove_members(shuntd) : code;
 }
 

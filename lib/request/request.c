@@ -385,7 +385,8 @@ int request_tell(struct request_road *mine, const struct message *message)
     struct held_lane *held = lane_take(mine, message, UINT64_MAX);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
-    int code = put(mine->road, held->number - 1, message, false);
+    bool wake = __atomic_load_n(&mine->road->passes_on, __ATOMIC_RELAXED) != 0;
+    int code = put(mine->road, held->number - 1, message, wake);
     lane_give(mine, held, LANE_FREE);
     return code;
 }

@@ -52,6 +52,7 @@ int request_ask(struct request_road *, const struct message *, struct request_an
 /* The same where only the answer's result is wanted, which takes little room on the stack. */
 int request_result(struct request_road *, const struct message *, int *result, uint64_t deadline);
 /* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
- * the ring is full, without waking: the daemon reads it before it answers
- * anybody about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
+ * the ring is full, without waking: the daemon reads it before it answers anybody about the same name. Where
+ * another daemon is home of the names, which cannot know of it, this one is woken, to pass it on. 0,
+ * -EHOSTDOWN, -EUSERS, -EINVAL. */
 int request_tell(struct request_road *, const struct message *);

@@ -58,6 +58,7 @@ struct road {
     int32_t daemon;         /* its process id */
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
     uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
+    uint32_t passes_on;     /* 1 while another daemon decides what is told here: see request_tell */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];

@@ -274,6 +274,18 @@ Test(road, tell_does_not_wake)
     cr_assert_eq(counts().told, ROAD_SLOTS, "what was told is read before the next answer");
 }
 
+Test(road, tell_wakes_where_it_is_passed_on)
+{
+    struct road *memory = shared();
+    memory->passes_on = 1;
+    cr_assert_eq(look_up("a", SOON), 0);
+    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
+    cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell + 1);
+}
+
 Test(road, a_full_ring_is_emptied)
 {
     for (int i = 0; i < 2000; i++)
