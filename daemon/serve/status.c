@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "peer/peers.h"
 #include "serve/serve.h"
 
 #define STATUS_MAX 2000
@@ -28,6 +29,7 @@ static void add(struct text *t, const char *key, uint64_t value)
 static void add_counts(struct shuntd *shuntd, struct text *t)
 {
     const struct shuntd_counts *counts = &shuntd->counts;
+    const struct peers_counts *frames = peers_counts(shuntd->peers);
     struct index_size size = {0};
     index_measure(shuntd->index, &size);
     add(t, "requests", counts->requests);
@@ -45,6 +47,9 @@ static void add_counts(struct shuntd *shuntd, struct text *t)
     add(t, "index-bytes", size.bytes_used);
     add(t, "index-keys", size.entries);
     add(t, "readers", size.readers);
+    add(t, "frames-sent", frames->frames_sent);
+    add(t, "frames-received", frames->frames_received);
+    add(t, "frames-dropped", frames->dropped);
 }
 
 static void add_if_stays(struct home_dir *dir, void *context)

@@ -68,9 +68,12 @@ class Session:
         """Runs a shell script on a node, in the root: what it printed."""
         return self.on(node, "sh", "-c", script, cwd=self.root).check(status)
 
+    def status(self):
+        return json.loads(self.tool("status", "--root", self.root, "--json").check())[0]
+
     def members(self):
-        """As `shunt status` has them; the home of the names is the first."""
-        return json.loads(self.tool("status", "--root", self.root, "--json").check())[0]["members"]
+        """The home of the names is the first."""
+        return self.status()["members"]
 
     def names(self, node, directory="."):
         return self.sh(node, f"ls -A {directory}").split()

@@ -13,6 +13,7 @@
 #include "disk/disk.h"
 #include "home/home.h"
 #include "place.h"
+#include "peer/peers.h"
 #include "serve/queue.h"
 #include "serve/serve.h"
 
@@ -66,6 +67,7 @@ static inline void serving_init(void)
     cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, 16, &stamp), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
     cr_assert_eq(queue_create(&shuntd.queue), 0);
+    cr_assert_eq(peers_create(&shuntd.peers), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     shuntd.options.placement = CONFIG_BRANCH;
@@ -124,6 +126,7 @@ static inline void serving_finish(void)
     listen_destroy(shuntd.listen);
     home_destroy(shuntd.home);
     queue_destroy(shuntd.queue);
+    peers_destroy(shuntd.peers);
     index_destroy(shuntd.index);
     union_root_finish(&shuntd.root);
     place_finish();
