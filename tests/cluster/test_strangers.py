@@ -112,9 +112,17 @@ def test_what_was_heard_is_of_no_use_later(heard, session):
     assert counter(session, "frames-dropped") > before
     session.start("b")
     for stream in heard:
-        call(session, "a", stream)
+        assert FRAME not in call(session, "a", stream)
     assert_unharmed(session)
     assert session.names("a", "out") == ["kept"]
+
+
+@ONE_NETWORK
+def test_what_was_heard_is_of_no_use_at_once(heard, session):
+    """The daemon that said it is still there; to repeat it is to claim to be that one."""
+    for stream in heard:
+        assert FRAME not in call(session, "a", stream)
+    assert_unharmed(session)
 
 
 @ONE_NETWORK
