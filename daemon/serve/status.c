@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* RETIRE, and STATUS: the daemon's counters, one `key value` a line; then `stays REASON PATH` for directories
- * that stay in the trunk although the placement says otherwise, as many as fit. */
+/* RETIRE, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
+ * not hear, and `stays REASON PATH` for directories that stay in the trunk although the placement says
+ * otherwise, as many as fit. */
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "peer/peers.h"
 #include "serve/serve.h"
 
 #define STATUS_MAX 2000
+#define SILENT_AFTER (3 * CLOCK_SECOND) /* a frame is sent again after 2 */
 
 static const char *const reasons[RECORD_WHY_COUNT] = {
     [RECORD_WHY_OWNER] = "owner",     [RECORD_WHY_MODE] = "mode",     [RECORD_WHY_ATTRIBUTES] = "attributes",
@@ -66,12 +69,28 @@ static void add_if_stays(struct home_dir *dir, void *context)
         before.at[before.length] = '\0', *t = before, t->full = true;
 }
 
+/* Those that do not acknowledge what they are sent. */
+static void add_silent(const struct shuntd *shuntd, struct text *t)
+{
+    uint64_t now = clock_monotonic();
+    for (size_t i = 0; i < shuntd->session.count; i++) {
+        const struct session_member *member = &shuntd->session.members[i];
+        uint64_t since = peers_silent_since(shuntd->peers, member->number);
+        if (since == 0 || now - since < SILENT_AFTER)
+            continue;
+        text_add(t, "silent ");
+        text_add(t, member->node);
+        text_add(t, "\n");
+    }
+}
+
 int serve_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     char text[STATUS_MAX];
     struct text t;
     text_init(&t, text, sizeof text);
     add_counts(shuntd, &t);
+    add_silent(shuntd, &t);
     home_dirs_each(shuntd->home, add_if_stays, &t);
     answer->text = text;
     answer->text_length = (uint16_t)t.length;

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Two nodes and one namespace: what one does, the other sees when the call has returned."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -161,22 +162,59 @@ def test_the_home_of_the_names_ends_last(pair):
     assert (pair.root / "out" / "moved").exists() or pair.branch_of("out/moved") == "b"
 
 
+@contextlib.contextmanager
+def stopped(member):
+    """Its daemon is there, but does nothing."""
+    os.kill(member["pid"], signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(member["pid"], signal.SIGCONT)
+
+
+def silent_nodes(session):
+    return session.status()["silent"]
+
+
+@pytest.mark.parametrize("net", ["host", "network"], indirect=True)
 def test_a_silent_home_is_waited_for_and_then_an_error(pair):
     """Nothing goes to the wrong place meanwhile; when it is back, work goes on."""
-    home = pair.members()[0]
     pair.sh("b", "echo before >out/before")
-    os.kill(home["pid"], signal.SIGSTOP)
-    try:
+    with stopped(pair.members()[0]):
         pair.settings["SHUNT_DEADLINE"] = "2"
         failed = pair.on("b", "touch", pair.root / "out" / "meanwhile")
         assert failed.status == 1 and "Input/output error" in failed.err
-        assert "its daemon did not answer in time" in failed.err
-    finally:
-        os.kill(home["pid"], signal.SIGCONT)
+        assert failed.err.count("its daemon did not answer in time") == 1
+        assert silent_nodes(pair) == ["a"]
     pair.settings["SHUNT_DEADLINE"] = "20"
-    assert not (pair.root / "out" / "meanwhile").exists()
+    assert not (pair.root / "out" / "meanwhile").exists() and pair.branch_of("out/before") == "b"
     assert pair.sh("b", "cat out/before; echo after >out/meanwhile; cat out/meanwhile") == "before\nafter\n"
     assert pair.names("a", "out") == ["before", "meanwhile"]
+    assert silent_nodes(pair) == []
+
+
+def test_a_home_that_is_back_in_time_is_not_missed(pair):
+    """Who waits for it when it stops is answered when it goes on."""
+    pair.sh("b", "echo before >out/before")
+    with stopped(pair.members()[0]):
+        waiting = pair.begin("exec", "b", "--", "sh", "-c", "echo meanwhile >out/meanwhile; mv out/before out/after")
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+    assert waiting.wait(20) == 0
+    for node in "ab":
+        assert pair.names(node, "out") == ["after", "meanwhile"]
+
+
+def test_a_silent_node_hinders_nobody(pair):
+    """What it has in hand is waited for; all else goes on, and what it was told meanwhile it hears later."""
+    pair.sh("b", "echo theirs >out/theirs")
+    with stopped(pair.members()[1]):
+        assert pair.sh("a", "cat out/theirs; echo mine >out/mine; mv out/theirs out/moved; ls out") == "theirs\nmine\nmoved\n"
+        pair.settings["SHUNT_DEADLINE"] = "2"
+        failed = pair.on("b", "touch", pair.root / "out" / "meanwhile")
+        assert failed.status == 1 and failed.err.count("did not answer in time") == 1
+    pair.settings["SHUNT_DEADLINE"] = "20"
+    assert pair.sh("b", "cat out/moved; ls out") == "theirs\nmine\nmoved\n"
 
 
 def test_placement_auto_redirects_what_two_nodes_make(session):
