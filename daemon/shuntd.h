@@ -65,7 +65,9 @@ struct shuntd {
     struct union_root root;
     struct session session;   /* as of the last epoch that this daemon made or read */
     struct session_member me; /* ... in it; number 0: not yet */
-    uint64_t silent;          /* the epoch that may be taken over from other hosts, 0: none */
+    uint64_t keyed;           /* the session whose key it has, 0: none */
+    uint8_t key[SESSION_KEY_SIZE];
+    uint64_t silent; /* the epoch that may be taken over from other hosts, 0: none */
     char run_dir[SESSION_RUN_MAX];
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;                 /* its number */

@@ -53,6 +53,11 @@ static bool is_stay(const struct line *line)
     return strcmp(line->key, "stays") == 0;
 }
 
+static bool is_silent(const struct line *line)
+{
+    return strcmp(line->key, "silent") == 0;
+}
+
 /* The path behind the reason; the reason is cut off there. */
 static const char *path_of(struct line *line)
 {
@@ -85,7 +90,9 @@ void counters_print(const struct counters *counters)
     struct line line;
     for (begin(&line, counters); next(&line);) {
         const char *path = is_stay(&line) ? path_of(&line) : NULL;
-        if (path != NULL)
+        if (is_silent(&line))
+            printf("  silent   %s: it does not answer the other daemons\n", line.rest);
+        else if (path != NULL)
             printf("  stays    %s: births stay in the trunk, since %s\n", path, in_words(line.rest));
         else
             printf("  %-12s %s\n", line.key, line.rest);
@@ -97,9 +104,14 @@ void counters_json(const struct counters *counters, struct json *json)
     struct line line;
     json_open(json, "counters", '{');
     for (begin(&line, counters); next(&line);)
-        if (!is_stay(&line))
+        if (!is_stay(&line) && !is_silent(&line))
             json_unsigned(json, line.key, strtoull(line.rest, NULL, 10));
     json_close(json, '}');
+    json_open(json, "silent", '[');
+    for (begin(&line, counters); next(&line);)
+        if (is_silent(&line))
+            json_text(json, NULL, line.rest);
+    json_close(json, ']');
     json_open(json, "stays", '[');
     for (begin(&line, counters); next(&line);)
         if (is_stay(&line)) {

@@ -2,18 +2,18 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What a daemon says of itself: its counters, and the directories whose births stay in the trunk although the
- * placement says otherwise. Asked over the road of this node. */
+/* What a daemon says of itself: its counters, the members that do not answer it, and the directories whose
+ * births stay in the trunk although the placement says otherwise. Asked over the road of this node. */
 
 #include "json.h"
 #include "request/request.h"
 
 struct counters {
-    struct request_answer answer; /* its text: `key value` a line, then `stays REASON PATH` */
+    struct request_answer answer; /* its text: `key value` a line, then `silent NODE`, `stays REASON PATH` */
 };
 
 /* 0, or -errno: the daemon cannot be asked (another user's, gone). */
 int counters_ask(struct counters *, const char *run_dir);
 void counters_print(const struct counters *);
-/* "counters": {...}, "stays": [{"path", "reason"} ...] */
+/* "counters": {...}, "silent": [NODE ...], "stays": [{"path", "reason"} ...] */
 void counters_json(const struct counters *, struct json *);

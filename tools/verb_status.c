@@ -26,19 +26,25 @@ struct standing {
     size_t branches;
     bool counted; /* counters hold what the daemon said */
     struct session session;
-    const struct session_member *member; /* the one that is asked: of this host, if there is one */
+    const struct session_member *member; /* the one that answers: of this host, if there is one */
     struct counters counters;
 };
 
-/* Who lives says how it goes; else it is told of the first. */
+/* Who lives and answers says how it goes; else it is told of one who lives, or of the first. */
 static void look_at_session(struct standing *standing)
 {
     standing->member = session_living(&standing->session);
     if (!standing->member)
         standing->member = standing->session.members;
     standing->lives = session_lives(standing->member);
-    standing->counted =
-        standing->lives == 1 && counters_ask(&standing->counters, standing->member->run_dir) == 0;
+    for (size_t i = 0; i < standing->session.count && !standing->counted; i++) {
+        const struct session_member *member = &standing->session.members[i];
+        if (session_lives(member) != 1)
+            continue;
+        standing->counted = counters_ask(&standing->counters, member->run_dir) == 0;
+        if (standing->counted)
+            standing->member = member;
+    }
 }
 
 static void look(struct standing *standing, const char *root)

@@ -38,7 +38,6 @@ struct home_share {
     uint32_t leaf_count;
     uint32_t open[HOME_OPEN_LEAVES];
     bool looked_into[HOME_OPEN_LEAVES]; /* by another node */
-    uint32_t looked_limit; /* what such a leaf must hold until it is retired; 0: the first limit */
     uint32_t open_count;
     uint64_t births; /* names that it made here */
     uint64_t last_maker;
@@ -221,7 +220,8 @@ int home_leaf_pick(struct home_share *, uint64_t hash, uint64_t maker, uint32_t 
 /* A leaf was made: it is open now, instead of one that is full, or beside the others. */
 int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
 /* Another node looks at a file in that leaf: from then on the file system must ask it about the leaf, so its
- * owner goes on in a fresh one, once this one holds a number of names that doubles each time. */
+ * owner goes on in a fresh one, once this one holds a number of names that grows with the number of leaves.
+ */
 void home_leaf_looked_into(struct home_share *, uint32_t leaf);
 /* The mirrors are gone. */
 void home_leaves_forget(struct home_share *);

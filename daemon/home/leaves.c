@@ -11,9 +11,14 @@
 /* So many births by alternating processes call for one more leaf to be open: a process that makes its files
  * alone in a directory never reaches it, two that create at the same time do within some hundred files. */
 #define ALTERNATIONS_FOR_A_LEAF 64
-/* What a leaf that another node looked into holds before its owner leaves it (design, Placement): a look at
- * each of a few files does not cost a directory each. */
+/* What a leaf that another node looked into holds before its owner leaves it (design, Placement): at first
+ * this, so that a look at each of a few files does not cost a directory each; and twice as much after so many
+ * leaves, so that a million files never make more than some 200 of them. With each leaf twice as much as in
+ * the one before was measured on CephFS, too: where another node opens each file 100 files after it was made,
+ * a create cost 1.5 requests with 1,000 files, and soon 4, since leaves grow ever larger than the distance.
+ */
 #define FIRST_LOOKED_LIMIT 16
+#define LEAVES_BEFORE_TWICE 16
 
 static int make_room(struct home_share *share, uint32_t leaf)
 {
@@ -46,7 +51,8 @@ static bool wants_another(struct home_share *share, uint64_t maker)
 
 static uint32_t looked_limit(const struct home_share *share)
 {
-    return share->looked_limit > 0 ? share->looked_limit : FIRST_LOOKED_LIMIT;
+    uint32_t twice = share->leaf_count / LEAVES_BEFORE_TWICE;
+    return twice < 24 ? (uint32_t)FIRST_LOOKED_LIMIT << twice : UINT32_MAX;
 }
 
 static bool is_used_up(const struct home_share *share, uint32_t at, uint32_t full)
@@ -66,23 +72,23 @@ int home_leaf_pick(struct home_share *share, uint64_t hash, uint64_t maker, uint
     return is_used_up(share, at, full) ? -EAGAIN : 0;
 }
 
+static uint32_t slot_for_another(const struct home_share *share, uint32_t full)
+{
+    uint32_t at = 0;
+    while (at < share->open_count && !is_used_up(share, at, full))
+        at++;
+    return at;
+}
+
 int home_leaf_open(struct home_share *share, uint32_t leaf, uint32_t full)
 {
+    uint32_t at = slot_for_another(share, full);
     int code = make_room(share, leaf);
-    if (code != 0)
+    if (code != 0 || at == HOME_OPEN_LEAVES)
         return code;
-    for (uint32_t i = 0; i < share->open_count; i++)
-        if (is_used_up(share, i, full)) {
-            if (share->looked_into[i])
-                share->looked_limit = looked_limit(share) * 2;
-            share->looked_into[i] = false;
-            share->open[i] = leaf;
-            return 0;
-        }
-    if (share->open_count < HOME_OPEN_LEAVES) {
-        share->looked_into[share->open_count] = false;
-        share->open[share->open_count++] = leaf;
-    }
+    share->looked_into[at] = false;
+    share->open[at] = leaf;
+    share->open_count += at == share->open_count;
     return 0;
 }
 

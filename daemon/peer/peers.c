@@ -25,7 +25,8 @@ enum frame_type { FRAME_ITEMS = 1, FRAME_ACKNOWLEDGEMENT = 2 };
 struct outgoing {
     struct link link;
     uint64_t sequence;
-    uint64_t sent; /* when, the last time; 0: not yet */
+    uint64_t sent;  /* when, the last time; 0: not yet */
+    uint64_t since; /* when it was made */
     uint32_t size;
     uint8_t payload[];
 };
@@ -205,6 +206,7 @@ static int close_frame(struct peer *peer)
         return -ENOMEM;
     out->sequence = ++peer->sequence;
     out->sent = 0;
+    out->since = clock_monotonic();
     out->size = peer->items.size;
     memcpy(out->payload, peer->items.bytes, out->size);
     list_append(&peer->outgoing, &out->link);
@@ -223,6 +225,13 @@ int peers_put(struct peers *peers, uint16_t member, const struct frame_item *ite
         return code;
     code = close_frame(peer);
     return code == 0 ? frame_items_add(&peer->items, item) : code;
+}
+
+uint64_t peers_silent_since(const struct peers *peers, uint16_t member)
+{
+    const struct peer *peer = peers->members[member];
+    bool waits = peer != NULL && peer->outgoing_count > 0;
+    return waits ? LINK_OF(peer->outgoing.next, struct outgoing, link)->since : 0;
 }
 
 bool peers_is_congested(const struct peers *peers, uint16_t member)

@@ -355,6 +355,18 @@ static int remove_members(struct shuntd *shuntd)
     return code;
 }
 
+/* Read once for a session: what becomes of the file later changes nothing for who has the key. */
+static int own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
+{
+    int code = 0;
+    if (shuntd->keyed != shuntd->session.id)
+        code = session_key(shuntd->root.path, &shuntd->session, shuntd->key);
+    if (code == 0)
+        shuntd->keyed = shuntd->session.id;
+    memcpy(key, shuntd->key, FRAME_KEY);
+    return code;
+}
+
 int relay_adopt(struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
@@ -362,7 +374,7 @@ int relay_adopt(struct shuntd *shuntd)
                               .epoch = session->epoch,
                               .instance = shuntd->me.since,
                               .member = shuntd->me.number};
-    int code = session_key(shuntd->root.path, session, self.key);
+    int code = own_key(shuntd, self.key);
     if (code != 0)
         return code;
     peers_set_self(shuntd->peers, &self);

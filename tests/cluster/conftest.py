@@ -3,9 +3,12 @@
 """Sessions of several daemons on one machine: each goes by a node's name of its own."""
 
 import importlib.util
+import json
 import os
 import pathlib
+import subprocess
 
+import network
 import pytest
 
 # What a test of one node has; not as `conftest`, which is this file.
@@ -17,9 +20,10 @@ SPEC.loader.exec_module(one_node)
 class Session:
     """The daemons that serve one root."""
 
-    def __init__(self, shunt, root, run_dir):
+    def __init__(self, shunt, root, run_dir, net=None):
         self.shunt = shunt
         self.root = root
+        self.net = net or network.OneHost()
         self.settings = {"SHUNT_RUN_DIR": str(run_dir), "SHUNT_DEADLINE": "20", "SHUNT_FABRIC": "tcp"}
 
     def tool(self, *words, **options):
@@ -29,21 +33,47 @@ class Session:
         """Of a program that a test starts by itself."""
         return one_node.environment(**self.settings)
 
+    def words(self, verb, node, *rest):
+        """A command of the tool's, to be run where the node is."""
+        return [*self.net.into(node), self.shunt.path, verb, "--root", self.root, "--node", node, *rest]
+
+    def at(self, verb, node, *rest, **options):
+        words = self.words(verb, node, *rest)
+        return one_node.run(words, **{**self.settings, **self.net.settings(node), **options})
+
+    def begin(self, verb, node, *rest, **options):
+        """The same, not waited for; its process leads a group of its own."""
+        words = self.words(verb, node, *rest)
+        environment = one_node.environment(**{**self.settings, **self.net.settings(node)})
+        return subprocess.Popen(words, cwd=self.root, env=environment, start_new_session=True, **options)
+
     def start(self, *nodes, placement="branch", **options):
         for node in nodes:
-            self.tool("start", "--root", self.root, "--node", node, "--placement", placement, **options).check()
+            self.at("start", node, "--placement", placement, **options).check()
+
+    def start_at_once(self, *nodes, placement="branch"):
+        """One founds the session, the others join it, whoever comes first."""
+        started = [self.begin("start", node, "--placement", placement) for node in nodes]
+        assert [process.wait(120) for process in started] == [0] * len(nodes)
 
     def stop(self, *nodes):
         for node in nodes:
-            self.tool("stop", "--root", self.root, "--node", node).check()
+            self.at("stop", node).check()
 
     def on(self, node, *command, **options):
         """Runs a command on a node: how it ended."""
-        return self.tool("exec", "--root", self.root, "--node", node, "--", *command, **options)
+        return self.at("exec", node, "--", *command, **options)
 
     def sh(self, node, script, status=0):
         """Runs a shell script on a node, in the root: what it printed."""
         return self.on(node, "sh", "-c", script, cwd=self.root).check(status)
+
+    def status(self):
+        return json.loads(self.tool("status", "--root", self.root, "--json").check())[0]
+
+    def members(self):
+        """The home of the names is the first."""
+        return self.status()["members"]
 
     def names(self, node, directory="."):
         return self.sh(node, f"ls -A {directory}").split()
@@ -59,12 +89,23 @@ def build():
     return pathlib.Path(os.environ.get("SHUNT_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve()
 
 
+@pytest.fixture(params=network.NETWORKS)
+def net(request):
+    """Each test of a session is run with daemons of one host, with nodes that have a wire between them, and with a slow
+    one; a test that is about something else says which one it wants."""
+    if request.param != "host" and network.what_is_missing():
+        pytest.skip(network.what_is_missing())
+    net = network.NETWORKS[request.param]()
+    yield net
+    net.end()
+
+
 @pytest.fixture
-def session(build, tmp_path):
+def session(build, tmp_path, net):
     """A root that nobody serves yet; the daemons that a test has started are stopped after it."""
     root = tmp_path / "root"
     root.mkdir()
-    session = Session(one_node.Shunt(build), root, tmp_path / "run")
+    session = Session(one_node.Shunt(build), root, tmp_path / "run", net)
     (tmp_path / "run").mkdir()
     yield session
     session.tool("stop", "--root", root)

@@ -197,6 +197,14 @@ static void make_missing(const char *directory, const struct part_of_tree *parts
             give_up("cannot chmod", parts[i].name);
 }
 
+void fixture_see(void)
+{
+    sight_free(&pristine);
+    sight_take(&pristine);
+    if (original.count == 0)
+        sight_take(&original);
+}
+
 /* Makes what is missing. */
 static void build(void)
 {
@@ -206,8 +214,7 @@ static void build(void)
         make_directory(fixture.outside, 0755);
     make_missing(fixture.work, inside, sizeof inside / sizeof *inside);
     make_missing(fixture.outside, outside, sizeof outside / sizeof *outside);
-    sight_free(&pristine);
-    sight_take(&pristine);
+    fixture_see();
 }
 
 void fixture_clear(void)
@@ -276,12 +283,12 @@ bool fixture_tell_changes(void)
 {
     struct sight now = {0};
     sight_take(&now);
-    bool changed = sight_tell_difference(&pristine, &now);
+    bool changed = sight_tell_difference(&original, &now);
     sight_free(&now);
     return changed;
 }
 
-void fixture_start(const char *root)
+void fixture_name(const char *root)
 {
     memset(name_255, 'n', 255);
     memset(name_255_new, 'N', 255);
@@ -293,8 +300,11 @@ void fixture_start(const char *root)
     fixture.root_name = strrchr(root, '/') + 1;
     snprintf(fixture.work, sizeof fixture.work, "%s", joined(root, "w"));
     snprintf(fixture.outside, sizeof fixture.outside, "%s", joined(fixture.above, "out"));
+}
+
+void fixture_start(void)
+{
     build();
-    sight_take(&original);
     for (size_t i = 0; i < pristine.count; i++)
         printf("fixture %s\n", pristine.entry[i].line);
 }

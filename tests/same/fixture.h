@@ -20,7 +20,11 @@ struct fixture {
 
 extern struct fixture fixture;
 
-void fixture_start(const char *root);
+/* Where it is; then: makes it, and tells of it. */
+void fixture_name(const char *root);
+void fixture_start(void);
+/* Another process has made it: what it is made of now is what the next look at it is compared with. */
+void fixture_see(void);
 void fixture_clear(void);
 /* Removes and makes all of it. */
 void fixture_rebuild(void);

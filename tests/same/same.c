@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* same [--every N] [--phase K] ROOT PLUGIN [PART]...: makes file-system calls by the thousand beneath ROOT
- * and prints what came of each. Run natively and under shunt, it prints the same. ROOT is an empty directory,
- * its parent may be written to; PLUGIN is a shared object to be copied and loaded. With --every, only each
- * Nth case is run, from the Kth on. */
+/* same [--every N] [--phase K] [--ring RING] ROOT PLUGIN [PART]...: makes file-system calls by the thousand
+ * beneath ROOT and prints what came of each. Run natively and under shunt, it prints the same. ROOT is an
+ * empty directory, its parent may be written to; PLUGIN is a shared object to be copied and loaded. With
+ * --every, only each Nth case is run, from the Kth on. With --ring, it is one of several processes that do
+ * this by turns (spread.h). */
 #include "same.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "spread.h"
 
 static char details[16384];
 static size_t details_length;
@@ -52,12 +54,22 @@ long detail_stat(long result, const struct stat *st)
     return result;
 }
 
-bool case_is_due(void)
+bool case_is_wanted(void)
 {
     return candidates++ % every == phase % every;
 }
 
-void case_told(const char *call, const char *where, long result, int error, bool changes)
+bool case_is_mine(void)
+{
+    return !spread_is_on() || spread_case();
+}
+
+bool case_is_due(void)
+{
+    return case_is_wanted() && case_is_mine();
+}
+
+static void tell(const char *call, const char *where, long result, int error)
 {
     cases++;
     if (result < 0)
@@ -66,8 +78,26 @@ void case_told(const char *call, const char *where, long result, int error, bool
         printf("%s %s = %ld%s\n", call, where, result, details);
     details[0] = '\0';
     details_length = 0;
-    if (changes && (fixture_tell_changes() || result >= 0))
-        fixture_repair();
+}
+
+static void go_on(enum spread_after after, long result)
+{
+    if (spread_is_on())
+        spread_told(after, result);
+    else
+        spread_look(after, result);
+}
+
+void case_told(const char *call, const char *where, long result, int error, bool changes)
+{
+    tell(call, where, result, error);
+    go_on(changes ? SPREAD_REPAIR : SPREAD_NOTHING, result);
+}
+
+void case_left(const char *call, const char *where)
+{
+    tell(call, where, 0, 0);
+    go_on(SPREAD_REBUILD, 0);
 }
 
 void case_run(const struct call *call, enum place_base base, const struct name *name)
@@ -119,7 +149,7 @@ static const struct part {
     {"doors", part_doors},         {"spawn", part_spawn},         {"notify", part_notify},
     {"locks", part_locks},         {"semantics", part_semantics}, {"kinds", part_kinds},
     {"follow", part_follow},       {"refused", part_refused},     {"aliases", part_aliases},
-    {"users", part_users},         {"wild", part_wild},
+    {"users", part_users},         {"wild", part_wild},           {"stories", part_stories},
 };
 
 static bool is_wanted(const char *name, char **wanted)
@@ -133,36 +163,51 @@ static bool is_wanted(const char *name, char **wanted)
 
 static int options(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"every", required_argument, NULL, 'e'}, {"phase", required_argument, NULL, 'p'}, {0}};
+    static const struct option known[] = {{"every", required_argument, NULL, 'e'},
+                                          {"phase", required_argument, NULL, 'p'},
+                                          {"ring", required_argument, NULL, 'r'},
+                                          {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == '?')
             return -1;
-        *(option == 'e' ? &every : &phase) = (unsigned)strtoul(optarg, NULL, 10);
+        if (option != 'r')
+            *(option == 'e' ? &every : &phase) = (unsigned)strtoul(optarg, NULL, 10);
+        else if (spread_join(optarg) < 0)
+            return -1;
     }
     return every > 0 ? 0 : -1;
+}
+
+/* What it says is for one that has all the output to itself. */
+static void run_part(const struct part *part)
+{
+    unsigned before = cases;
+    part->run();
+    if (spread_is_on())
+        return;
+    printf("part %s: %u cases\n", part->name, cases - before);
+    fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
     if (options(argc, argv) < 0 || argc - optind < 2 || argv[optind][0] != '/') {
-        fprintf(stderr, "usage: same [--every N] [--phase K] ROOT PLUGIN [PART]...\n");
+        fprintf(stderr, "usage: same [--every N] [--phase K] [--ring RING] ROOT PLUGIN [PART]...\n");
         return 2;
     }
     static char buffer[1 << 16];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     umask(022);
     plugin = argv[optind + 1];
-    fixture_start(argv[optind]);
+    fixture_name(argv[optind]);
+    spread_begin();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (is_wanted(parts[i].name, argv + optind + 2)) {
-            unsigned before = cases;
-            parts[i].run();
-            printf("part %s: %u cases\n", parts[i].name, cases - before);
-            fflush(stdout);
-        }
+        if (is_wanted(parts[i].name, argv + optind + 2))
+            run_part(&parts[i]);
+    if (!spread_end())
+        return 0;
     fixture_clear();
-    printf("%u cases\n", cases);
+    printf("%u cases\n", spread_is_on() ? spread_cases() : cases);
     return fflush(stdout) == 0 ? 0 : 1;
 }

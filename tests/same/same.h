@@ -35,10 +35,15 @@ void detail_bytes(const void *, size_t);
 /* Details of a stat that gave `result`, which is returned. */
 long detail_stat(long result, const struct stat *);
 
-/* Is the next case one of those to be run? To be asked once for each of the many. */
+/* Is the next case one of those to be run, and by this process? To be asked once for each of the many. */
 bool case_is_due(void);
+/* The two questions of it, for a story of several cases that are wanted or not together. */
+bool case_is_wanted(void);
+bool case_is_mine(void);
 /* A case whose work is done: its line, and what it changed. `call` and `where` are its first two words. */
 void case_told(const char *call, const char *where, long result, int error, bool changes);
+/* The last case of a story whose other ones changed the tree without a word about it: what they left. */
+void case_left(const char *call, const char *where);
 
 /* A call at a base and a name, if they go together. */
 void case_run(const struct call *, enum place_base, const struct name *);
@@ -76,3 +81,4 @@ void part_follow(void);
 void part_refused(void);
 void part_users(void);
 void part_wild(void);
+void part_stories(void);

@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import dataclass
 
 import pytest
+from compare import differences
 
 BUILD = pathlib.Path(os.environ.get("SHUNT_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve()
 SHUNT = BUILD / "tools" / "shunt"
@@ -25,7 +26,6 @@ PROGRAM = BUILD / "tests" / "same" / "same"
 PLUGIN = BUILD / "tests" / "same" / "same_plugin.so"
 
 NOBODY = 65534
-SHOWN = 40
 FOREIGN_ENVIRONMENT = re.compile(r"^(SHUNT_|LD_PRELOAD$)")
 SEEN = {"branch": ["--placement", "branch"], "auto": ["--placement", "auto"],
         "leaves": ["--placement", "branch", "--leaf-full", "3"]}
@@ -133,46 +133,6 @@ class Run:
                                       f"{done.stdout[-2000:].decode(errors='replace')}\n"
                                       f"{done.stderr[-2000:].decode(errors='replace')}")
         return done.stdout.replace(os.fsencode(above), b"ABOVE").decode(errors="replace")
-
-
-# The edge of a root is like that of a file system for what takes more than one rename: a directory would leave its mirrors
-# behind. mv and all else that knows EXDEV copies instead.
-EDGE = re.compile(r"(SYS_)?rename[a-z0-9]*(\([^)]*\))? .*out/")
-
-
-def is_edge(key, seen_lines):
-    return bool(EDGE.match(key)) and len(seen_lines) == 1 and seen_lines[0].endswith(" = EXDEV")
-
-
-def blocks(text):
-    """The cases of an output: for each its key, and all that was printed of it."""
-    found, pending = [], []
-    for line in text.splitlines():
-        if line.startswith("    ") and found:
-            found[-1][1].append(line)
-        elif " = " in line:
-            found.append((line.split(" = ")[0], [*pending, line]))
-            pending = []
-        else:
-            pending.append(line)
-    return [*found, ("the rest", pending)]
-
-
-def differences(native, seen):
-    """A readable comparison, empty if the outputs are the same."""
-    if native == seen:
-        return ""
-    ours, theirs = blocks(native), blocks(seen)
-    pairs = itertools.zip_longest(ours, theirs, fillvalue=("nothing", []))
-    unequal = [(a, b) for a, b in pairs if a != b and not (a[0] == b[0] and is_edge(*b))]
-    if not unequal:
-        return ""
-    lines = [f"{len(unequal)} of {len(ours)} cases differ"]
-    for (key, native_lines), (_, seen_lines) in unequal[:SHOWN]:
-        lines += [f"-- {key}"]
-        lines += [f"   native: {line}" for line in native_lines if line not in seen_lines]
-        lines += [f"   shunt:  {line}" for line in seen_lines if line not in native_lines]
-    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("place, user, placement", CASES)

@@ -318,6 +318,16 @@ static uint32_t make_in(struct home_share *share)
     return leaf;
 }
 
+/* Names that a leaf takes which another node looks into at once. */
+static uint32_t taken_by_looked(struct home_share *share, uint32_t leaf)
+{
+    uint32_t taken = 0;
+    home_leaf_looked_into(share, leaf);
+    while (make_in(share) == leaf)
+        taken++;
+    return taken;
+}
+
 Test(home, a_leaf_that_another_node_looks_into_is_left)
 {
     struct home_share *share = &add(one, "out")->share;
@@ -326,14 +336,20 @@ Test(home, a_leaf_that_another_node_looks_into_is_left)
     home_leaf_looked_into(share, 7);
     cr_assert_eq(make_in(share), 0, "that was not this one");
     home_leaf_looked_into(share, 0);
-    for (uint32_t i = 0; i < 16; i++)
-        cr_assert_eq(make_in(share), 1, "%u", i);
-    home_leaf_looked_into(share, 1);
-    for (uint32_t i = 16; i < 32; i++)
-        cr_assert_eq(make_in(share), 1, "the second must hold 32 names first: %u", i);
     for (uint32_t i = 0; i < 100; i++)
-        cr_assert_eq(make_in(share), 2, "nobody looks any more");
+        cr_assert_eq(make_in(share), 1, "nobody looks at that one: %u", i);
     cr_assert_eq(share->open_count, 1);
+}
+
+Test(home, a_leaf_that_is_left_holds_more_the_more_there_are)
+{
+    struct home_share *share = &add(one, "out")->share;
+    cr_assert_eq(make_in(share), 0);
+    for (uint32_t leaf = 0; leaf < 15; leaf++) /* its first name was asked for with the one before */
+        cr_assert_eq(taken_by_looked(share, leaf), 15, "leaf %u", leaf);
+    for (uint32_t leaf = 15; leaf < 31; leaf++)
+        cr_assert_eq(taken_by_looked(share, leaf), 31, "leaf %u", leaf);
+    cr_assert_eq(taken_by_looked(share, 31), 63);
 }
 
 /* Births by turns until no more leaves are asked for; how many are open then. */

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""A CephFS of one's own, on the loopback and in memory, and nodes that share it.
+
+Needs packages ceph-mon, ceph-osd, ceph-mds, ceph-common and ceph-fuse, and the superuser. Each node has a mount of its
+own, in a mount namespace where it stands at the path that all nodes have. What the metadata server counts does not
+depend on how busy the machine is; how long it takes does."""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+PATIENCE = 90
+CONFIGURATION = """[global]
+fsid = {fsid}
+mon host = [v2:127.0.0.1:{port}/0]
+mon initial members = a
+public addr = 127.0.0.1
+cluster addr = 127.0.0.1
+public network = 127.0.0.0/8
+ms bind ipv6 = false
+auth cluster required = none
+auth service required = none
+auth client required = none
+auth allow insecure global id reclaim = true
+osd pool default size = 1
+osd pool default min size = 1
+osd pool default pg autoscale mode = off
+mon allow pool size one = true
+mon warn on pool no redundancy = false
+osd crush chooseleaf type = 0
+osd objectstore = memstore
+memstore device bytes = 1073741824
+run dir = {top}
+admin socket = {top}/$name.asok
+pid file = {top}/$name.pid
+log file = {top}/$name.log
+keyring = {top}/keyring
+mon data = {top}/mon
+osd data = {top}/osd
+mon data avail warn = 1
+mon data avail crit = 1
+"""
+WORK = """
+import os, sys
+what, directory, prefix, first, last = sys.argv[1:]
+for i in range(int(first), int(last)):
+    path = f"{directory}/{prefix}{i}"
+    if what == "unlink":
+        os.unlink(path)
+    else:
+        os.close(os.open(path, os.O_RDONLY if what == "open" else os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+"""
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+
+
+class Failed(Exception):
+    """The file system, or a node, does not do what it was told to."""
+
+
+def what_is_missing():
+    """Why there can be no CephFS here, or None."""
+    if os.geteuid() != 0:
+        return "only the superuser can mount a CephFS of his own"
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as error:
+        return f"there is no FUSE here: /dev/fuse: {error.strerror}"
+    return None
+
+
+def wait_until(holds, what):
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            raise Failed(f"waited {PATIENCE} s for {what}")
+        time.sleep(0.1)
+
+
+def free_port():
+    """A port below those that the kernel gives out by itself."""
+    for port in range(13400, 14400):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise Failed("no port is free")
+
+
+class CephFS:
+    """Servers and one mount for each node; all of it ends with the block."""
+
+    def __init__(self, top, nodes):
+        self.top = top
+        self.configuration = top / "ceph.conf"
+        self.mounts = [top / f"mount{node}" for node in range(nodes)]
+        self.port = free_port()
+        self.processes = []
+
+    def call(self, *words):
+        return subprocess.run([*words[:1], "-c", self.configuration, *words[1:]], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, timeout=PATIENCE, check=False)
+
+    def must(self, *words):
+        done = self.call(*words)
+        if done.returncode != 0:
+            raise Failed(f"status {done.returncode} of {' '.join(map(str, words))}")
+
+    def begin(self, *words):
+        self.processes.append(subprocess.Popen([*words[:1], "-c", self.configuration, "-f", *words[1:]],
+                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def start_servers(self):
+        fsid, osd = uuid.uuid4(), uuid.uuid4()
+        self.configuration.write_text(CONFIGURATION.format(fsid=fsid, top=self.top, port=self.port))
+        (self.top / "keyring").touch()
+        for name in ("mon", "osd"):
+            (self.top / name).mkdir()
+        subprocess.run(["monmaptool", "--create", "--fsid", str(fsid), "--addv", "a", f"[v2:127.0.0.1:{self.port}]",
+                        self.top / "monmap"], stdout=subprocess.DEVNULL, check=True)
+        self.must("ceph-mon", "--mkfs", "-i", "a", "--monmap", self.top / "monmap")
+        self.begin("ceph-mon", "-i", "a", "--public-addr", "127.0.0.1")
+        wait_until(lambda: self.call("ceph", "--connect-timeout", "5", "mon", "stat").returncode == 0, "ceph-mon")
+        self.must("ceph", "osd", "new", str(osd))
+        self.must("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", str(osd))
+        self.begin("ceph-osd", "-i", "0")
+        self.begin("ceph-mds", "-i", "m")
+        for pool in ("meta", "data"):
+            self.must("ceph", "osd", "pool", "create", pool, "8")
+        self.must("ceph", "fs", "new", "cfs", "meta", "data")
+        wait_until(lambda: "up:active" in self.call("ceph", "mds", "stat").stdout, "ceph-mds")
+
+    def __enter__(self):
+        try:
+            self.start_servers()
+            for node, mount in enumerate(self.mounts):
+                mount.mkdir()
+                self.begin("ceph-fuse", "--id", f"c{node}", "--client_mountpoint=/", mount)
+                wait_until(lambda mount=mount: os.path.ismount(mount), "ceph-fuse")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for mount in self.mounts:
+            subprocess.run(["umount", "-l", mount], stderr=subprocess.DEVNULL, check=False)
+        for process in reversed(self.processes):  # nothing of it is to be kept, and politeness takes 10 s
+            process.kill()
+            process.wait()
+
+    def requests(self):
+        told = json.loads(self.call("ceph", "daemon", self.top / "mds.m.asok", "perf", "dump").stdout)
+        return told["mds_server"]["handle_client_request"]
+
+
+class Nodes:
+    """Commands on the nodes: each sees the file system at the same path."""
+
+    def __init__(self, ceph, place, build, run_dir):
+        self.ceph, self.place, self.shunt = ceph, place, build / "tools" / "shunt"
+        self.root = place / "root"
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("SHUNT_") and key != "LD_PRELOAD"}
+        self.environment = {**kept, "SHUNT_RUN_DIR": str(run_dir), "SHUNT_FABRIC": "tcp"}
+
+    def begin(self, node, *words):
+        script = f'mount --make-rprivate / && mount --bind "{self.ceph.mounts[node]}" "{self.place}" && exec "$@"'
+        return subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)], env=self.environment)
+
+    def run(self, node, *words):
+        if self.begin(node, *words).wait(PATIENCE) != 0:
+            raise Failed(f"node {node} failed: {' '.join(map(str, words))}")
+
+    def tool(self, node, verb, *words):
+        return [self.shunt, verb, "--root", self.root, "--node", f"n{node}", *words]
+
+    def under_shunt(self, node, *words):
+        self.run(node, *self.tool(node, "exec", "--", *words))
+
+    @contextlib.contextmanager
+    def session(self, placement):
+        """A daemon on each node, at a root that is made if it is not there."""
+        nodes = range(len(self.ceph.mounts))
+        self.run(0, "mkdir", "-p", self.root)
+        try:
+            for node in nodes:
+                self.run(node, *self.tool(node, "start", "--placement", placement))
+            yield
+        finally:
+            for node in reversed(nodes):
+                self.run(node, *self.tool(node, "stop"))
+
+    def shared(self, name):
+        """A new directory of the root in which each node has made a file: a node's first one makes its mirror."""
+        directory = self.root / name
+        self.under_shunt(0, "mkdir", directory)
+        for node in range(len(self.ceph.mounts)):
+            self.under_shunt(node, "touch", directory / f"first{node}")
+        return directory
+
+    def work(self, node, what, directory, last, first=0, maker=None, under_shunt=False):
+        """Begins to create, open or unlink a node's files by number: those of `maker`, or else its own."""
+        words = [PYTHON, "-c", WORK, what, directory, f"file{node if maker is None else maker}-", first, last]
+        return self.begin(node, *(self.tool(node, "exec", "--", *words) if under_shunt else words))
+
+    def together(self, *workers):
+        """Waits for what was begun."""
+        if any([worker.wait(PATIENCE) for worker in workers]):
+            raise Failed("a node failed")
+
+    def measure(self, what, directories, count, **options):
+        """Requests a file, with a directory for each node, which all work at the same time."""
+        before = self.ceph.requests()
+        self.together(*(self.work(node, what, directory, count, **options) for node, directory in enumerate(directories)))
+        return (self.ceph.requests() - before) / count / len(directories)
+
+    def measure_followed(self, directory, count, behind=100, step=50, **options):
+        """Requests a file that node 0 makes, each of which node 1 opens once when there are so many more."""
+        requests = 0
+        for first in range(0, count, step):
+            before = self.ceph.requests()
+            self.together(self.work(0, "create", directory, first + step, first=first, **options))
+            requests += self.ceph.requests() - before
+            seen = first + step - behind
+            if seen >= step:
+                self.together(self.work(1, "open", directory, seen, first=seen - step, maker=0, **options))
+        return requests / count
+
+
+@contextlib.contextmanager
+def two_nodes(top, build):
+    """Two nodes of a CephFS whose files are in a directory that is empty."""
+    top = pathlib.Path(top)
+    for name in ("ceph", "place", "run"):
+        (top / name).mkdir()
+    with CephFS(top / "ceph", 2) as ceph:
+        yield Nodes(ceph, top / "place", build.resolve(), top / "run")

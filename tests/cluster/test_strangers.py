@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Who has no key learns nothing and changes nothing, and that he tried is counted."""
+
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+
+import network_tap
+import pytest
+
+ONE_NETWORK = pytest.mark.parametrize("net", ["network"], indirect=True)
+TAP = pathlib.Path(network_tap.__file__)
+FRAME = b"shfr"  # how one begins (daemon/peer/FRAME.md)
+# Sends what is on its input, and prints what comes back until nothing more does.
+CALL = """
+import socket, sys
+caller = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)
+answer = b""
+try:
+    caller.sendall(sys.stdin.buffer.read())
+    while True:
+        got = caller.recv(65536)
+        answer += got
+        if not got:
+            break
+except OSError:
+    pass
+sys.stdout.buffer.write(answer)
+"""
+
+
+class Tap:
+    """All that comes to a node, from the beginning of the block to its end."""
+
+    def __init__(self, session, node, file):
+        self.words = [*session.net.into(node), sys.executable, TAP, "wire0", file]
+        self.file = file
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"ready\n"
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(20)
+
+    def streams(self, port):
+        return network_tap.read_streams(self.file.read_bytes(), port)
+
+
+def epoch_text(session):
+    newest = max(session.root.glob(".shunt/session/epoch.*"), key=lambda path: int(path.suffix[1:]))
+    return newest.read_text()
+
+
+def port_of(session, node):
+    """Where its daemon listens: the session tells the address, a struct sockaddr_in."""
+    told = re.search(rf"\nnode {node}\n(?:.*\n)*?address ([0-9a-f]+)\n", epoch_text(session))[1]
+    return struct.unpack_from("!H", bytes.fromhex(told), 2)[0]
+
+
+def call(session, node, stream):
+    """What a stranger elsewhere in the network gets who says that to a node's daemon."""
+    words = [*session.net.into("stranger"), sys.executable, "-c", CALL, session.net.address(node), str(port_of(session, node))]
+    return subprocess.run(words, input=stream, stdout=subprocess.PIPE, timeout=60, check=True).stdout
+
+
+def counter(session, name):
+    return session.status()["counters"][name]
+
+
+@pytest.fixture
+def heard(session, tmp_path):
+    """Nodes a and b at work, and what b has said to a from its first word on."""
+    session.start("a")
+    with Tap(session, "a", tmp_path / "packets") as tap:
+        session.start("b")
+        session.sh("a", "mkdir out; echo theirs >out/kept")
+        session.sh("b", "echo mine >out/made; mv out/made out/moved; rm out/moved; ls out")
+    said = [stream for stream in tap.streams(port_of(session, "a")).values() if FRAME in stream]
+    assert said and b"moved" in b"".join(said), "frames are authenticated, not secret: else this test shows nothing"
+    return said
+
+
+def assert_unharmed(session):
+    assert session.sh("a", "cat out/kept; ls out") == "theirs\nkept\n"
+    assert session.sh("b", "cat out/kept; echo more >out/more; ls out") == "theirs\nkept\nmore\n"
+    assert session.names("a", "out") == ["kept", "more"]
+    session.sh("a", "rm out/more")
+
+
+@ONE_NETWORK
+@pytest.mark.parametrize("noise", [b"", b"GET / HTTP/1.0\r\n\r\n", b"\0" * 100000, bytes(range(256)) * 400, FRAME * 20000],
+                         ids=["nothing", "http", "zeros", "bytes", "frames"])
+def test_noise_changes_nothing(heard, session, noise):
+    assert b"out" not in call(session, "a", noise)
+    assert_unharmed(session)
+
+
+@ONE_NETWORK
+def test_what_was_heard_is_of_no_use_later(heard, session):
+    """The whole conversation of a daemon that was there, said again when it is gone: every frame of it is refused."""
+    session.stop("b")
+    before = counter(session, "frames-dropped")
+    for stream in heard:
+        assert FRAME not in call(session, "a", stream)
+    assert counter(session, "frames-dropped") > before
+    session.start("b")
+    for stream in heard:
+        assert FRAME not in call(session, "a", stream)
+    assert_unharmed(session)
+    assert session.names("a", "out") == ["kept"]
+
+
+@ONE_NETWORK
+def test_what_was_heard_is_of_no_use_at_once(heard, session):
+    """The daemon that said it is still there; to repeat it is to claim to be that one."""
+    for stream in heard:
+        assert FRAME not in call(session, "a", stream)
+    assert_unharmed(session)
+
+
+@ONE_NETWORK
+def test_a_frame_that_was_changed_is_refused(heard, session):
+    session.stop("b")
+    before = counter(session, "frames-dropped")
+    for stream in heard:
+        call(session, "a", stream.replace(b"moved", b"kept\0"))
+    assert counter(session, "frames-dropped") > before
+    session.start("b")
+    assert_unharmed(session)
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_a_daemon_with_another_key_is_not_heard(session):
+    session.start("a", "b")
+    session.sh("a", "mkdir out; echo theirs >out/kept")
+    session.stop("b")
+    key = next(session.root.glob(".shunt/session/key.*"))
+    text = key.read_text()
+    key.write_text(re.sub("key [0-9a-f]{64}", "key " + "5a" * 32, text))
+    before = counter(session, "frames-dropped")
+    refused = session.at("start", "b")
+    assert refused.status == 1 and "does not answer" in refused.err
+    assert counter(session, "frames-dropped") > before
+    key.write_text(text)
+    session.start("b")
+    assert_unharmed(session)
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("spoil", [lambda key: key.chmod(0o640), lambda key: os.chown(key, 65534, -1),
+                                   lambda key: key.rename(key.parent / "real") and key.symlink_to("real")],
+                         ids=["mode", "owner", "link"])
+def test_a_key_that_others_may_have_seen_or_made(session, spoil):
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser can give a file away")
+    session.start("a", "b")
+    session.stop("b")
+    spoil(next(session.root.glob(".shunt/session/key.*")))
+    assert session.at("start", "b").status == 1
+    assert session.sh("a", "echo here >file; cat file") == "here\n"
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_node_local_files_are_the_users_alone(session, tmp_path):
+    session.start("a", "b")
+    session.sh("b", "echo >file")
+    found = list((tmp_path / "run").rglob("*"))
+    assert {path.name for path in found} >= {"road", "data.mdb", "lock.mdb", "log"}
+    assert {(path.name, oct(path.stat().st_mode & 0o7777)) for path in found
+            if path.stat().st_mode & 0o7777 != (0o700 if path.is_dir() else 0o600)} == set()
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("spoil", [lambda place: (place.mkdir(), place.chmod(0o755)),
+                                   lambda place: (place.mkdir(0o700), os.chown(place, 65534, -1)),
+                                   lambda place: place.symlink_to("/tmp"), lambda place: place.write_text("")],
+                         ids=["mode", "owner", "link", "file"])
+def test_a_run_directory_that_another_may_have_made(session, tmp_path, spoil):
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser can give a directory away")
+    spoil(tmp_path / "run" / f"shunt-{os.geteuid()}")
+    refused = session.at("start", "a")
+    assert refused.status == 1 and "SHUNT_RUN_DIR" in refused.err
+    assert session.tool("status", "--root", session.root).status == 1, "nobody serves it"
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_a_road_that_others_may_enter_is_not_used(session, tmp_path):
+    session.start("a")
+    next((tmp_path / "run").glob("*/*")).chmod(0o755)
+    failed = session.on("a", "touch", session.root / "file")
+    assert failed.status != 0
+    assert not (session.root / "file").exists()
