@@ -87,6 +87,7 @@ struct shuntd {
     struct link kept;                 /* items about shards that are on their way here */
     struct link checks;               /* collectives that wait until this daemon has done its part of a move */
     struct link casts, errands;       /* collectives, and questions to rulers, that are under way */
+    struct link lists;                /* listings that wait, since a home is gone */
     uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
     volatile int stop; /* how often a signal asked for the end */
@@ -104,4 +105,5 @@ static inline void shuntd_init(struct shuntd *shuntd)
     list_init(&shuntd->checks);
     list_init(&shuntd->casts);
     list_init(&shuntd->errands);
+    list_init(&shuntd->lists);
 }

@@ -601,6 +601,7 @@ void start_undo(struct shuntd *shuntd)
     listen_destroy(shuntd->listen);
     cast_free(shuntd);
     rule_free(shuntd);
+    list_free(shuntd);
     move_free(shuntd);
     home_destroy(shuntd->home);
     queue_destroy(shuntd->queue);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "home/state.h"
 #include "serve/move.h"
 #include "serve/relay.h"
 #include "serve/route.h"
@@ -48,6 +49,30 @@ int serve_ask(struct shuntd *shuntd, struct flight *flight, enum name_op op, uns
     flight->ask_entry = entry != NULL ? *entry : (struct record_entry){0};
     flight->then = then;
     return ask(shuntd, flight);
+}
+
+/* The first flight behind that number that asks a daemon which is gone. */
+static struct flight *asks_nobody(struct shuntd *shuntd, uint64_t behind)
+{
+    struct link *flights = &shuntd->home->flights;
+    for (struct link *link = flights->next; link != flights; link = link->next) {
+        struct flight *flight = LINK_OF(link, struct flight, all);
+        if (flight->id > behind && flight->asking != 0 &&
+            session_find(&shuntd->session, flight->asked) == NULL)
+            return flight;
+    }
+    return NULL;
+}
+
+int serve_ask_again(struct shuntd *shuntd)
+{
+    uint64_t last = 0;
+    int code = 0;
+    for (struct flight *flight; code == 0 && (flight = asks_nobody(shuntd, last)) != NULL;) {
+        last = flight->id;
+        code = ask(shuntd, flight);
+    }
+    return code;
 }
 
 static int tell_end(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry)

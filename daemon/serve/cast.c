@@ -12,6 +12,8 @@
 #include "serve/relay.h"
 #include "wire/page.h"
 
+enum cast_flag { CAST_MORE = 1, CAST_LOST = 2 };
+
 /* Whom it is to reach, on the way: its number, and what it is to expect. */
 struct stop {
     uint16_t member;
@@ -29,6 +31,7 @@ struct cast {
     uint16_t below[2]; /* who has not answered yet; 0: nobody */
     bool working;      /* this daemon's own part is not done */
     int result;
+    bool lost;
     unsigned hops;
     cast_done *done;
     void *context;
@@ -96,6 +99,7 @@ static int end_here(struct shuntd *shuntd, struct cast *cast)
                                  .page = cast->page,
                                  .used = cast->used,
                                  .more = cast->more,
+                                 .lost = cast->lost,
                                  .hops = cast->hops};
     if (cast->hops > shuntd->counts.hops)
         shuntd->counts.hops = cast->hops;
@@ -105,7 +109,7 @@ static int end_here(struct shuntd *shuntd, struct cast *cast)
 static int answer_above(struct shuntd *shuntd, const struct cast *cast)
 {
     const struct message answer = {.type = MESSAGE_ANSWER,
-                                   .flags = cast->more,
+                                   .flags = (uint16_t)((cast->more ? CAST_MORE : 0) | (cast->lost ? CAST_LOST : 0)),
                                    .tag = cast->hops + 2,
                                    .result = cast->result,
                                    .text = cast->page,
@@ -163,7 +167,8 @@ int cast_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uin
     combine(cast, answer.result);
     if (answer.tag > cast->hops)
         cast->hops = answer.tag;
-    cast_page(cast, answer.text, answer.text_length, answer.flags != 0);
+    cast->lost |= (answer.flags & CAST_LOST) != 0;
+    cast_page(cast, answer.text, answer.text_length, (answer.flags & CAST_MORE) != 0);
     return settle(shuntd, cast);
 }
 
@@ -175,8 +180,10 @@ int cast_gone(struct shuntd *shuntd, uint16_t member)
         struct cast *cast = LINK_OF(link, struct cast, all);
         link = link->next;
         for (int i = 0; i < 2; i++)
-            if (cast->below[i] == member)
+            if (cast->below[i] == member) {
                 cast->below[i] = 0;
+                cast->lost = true;
+            }
         if (!cast_is_mine(cast) && cast->parent == member)
             cast->below[0] = cast->below[1] = 0;
         code = settle(shuntd, cast);

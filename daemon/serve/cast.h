@@ -20,6 +20,7 @@ struct cast_end {
     const char *page;
     size_t used;
     bool more;
+    bool lost;     /* a daemon that was to answer is gone */
     unsigned hops; /* messages on the longest way, there and back */
 };
 typedef int cast_done(struct shuntd *, void *context, const struct cast_end *);

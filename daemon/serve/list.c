@@ -10,6 +10,7 @@
 
 #include "request/request.h"
 #include "serve/cast.h"
+#include "serve/move.h"
 #include "serve/serve.h"
 #include "wire/page.h"
 
@@ -49,6 +50,7 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
 /* What the node of who asks does. */
 
 struct asked {
+    struct link link; /* on shuntd->lists while a home is gone */
     struct message list; /* nothing that is pointed at */
     uint64_t client;
     uint32_t lane, tag;
@@ -66,6 +68,10 @@ static int gathered(struct shuntd *shuntd, void *context, const struct cast_end 
                                                         : 0,
                              .text = end->page,
                              .text_length = (uint16_t)end->used};
+    if (end->lost || move_has_lost(shuntd)) {
+        list_append(&shuntd->lists, &asked->link);
+        return 0;
+    }
     if (asked->epoch != shuntd->route.epoch) /* names may have been nowhere while all were asked */
         return gather(shuntd, asked);
     int code = serve_reply(shuntd, asked->client, asked->lane, asked->tag, &answer);
@@ -77,6 +83,23 @@ static int gather(struct shuntd *shuntd, struct asked *asked)
 {
     asked->epoch = shuntd->route.epoch;
     return cast_begin(shuntd, &asked->list, NULL, gathered, asked);
+}
+
+int list_again(struct shuntd *shuntd)
+{
+    struct link waiting;
+    int code = 0;
+    list_init(&waiting);
+    list_move(&waiting, &shuntd->lists);
+    for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;)
+        code = gather(shuntd, LINK_OF(link, struct asked, link));
+    return code;
+}
+
+void list_free(struct shuntd *shuntd)
+{
+    for (struct link *link; (link = list_take(&shuntd->lists)) != NULL;)
+        free(LINK_OF(link, struct asked, link));
 }
 
 int serve_list(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

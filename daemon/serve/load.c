@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "serve/cast.h"
+#include "serve/move.h"
 #include "serve/relay.h"
 #include "serve/route.h"
 #include "serve/rule.h"
@@ -26,6 +27,7 @@ struct load_job {
     struct rule_question *question;
     struct dirid id;
     uint16_t branch;
+    uint32_t epoch; /* of the route, when names were handed out */
     struct listing listing;
     struct record_dir record; /* as found */
     int result;
@@ -91,11 +93,18 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     struct load_job *load = context;
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
     struct rule_question *question = load->question;
-    dir->ruler->loaded = end->result == 0;
+    bool lost = end->lost || move_has_lost(shuntd) || load->epoch != shuntd->route.epoch;
+    dir->ruler->loaded = end->result == 0 && !lost;
+    if (dir->ruler->loaded)
+        dir->ruler->born = false; /* it need not be empty any more */
     shuntd->counts.loads++;
     struct dirid id = load->id;
     free(load);
     dir->ruler->busy = false;
+    if (move_has_lost(shuntd)) { /* rule_ask_again comes back to it */
+        list_append(&dir->ruler->waiting, &question->link);
+        return 0;
+    }
     int code = end->result < 0 ? rule_result(shuntd, question, end->result) : rule_work(shuntd, question);
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
@@ -121,6 +130,7 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
     if (code == 0)
         code = count_leaves(dir, &load->listing);
     dir->listed = expected[shuntd->me.number];
+    load->epoch = shuntd->route.epoch;
     load->record = record_of(&load->listing);
     if (code == 0)
         code = tell_homes(shuntd, load, expected);

@@ -381,7 +381,7 @@ int move_take(struct shuntd *shuntd, uint16_t member, const struct frame_item *i
 
 /* A home has died: what it had in its index is on the file system. Everything is read again, directory by directory,
  * as it is used; what is under way ends as it began. */
-static bool has_lost(const struct shuntd *shuntd)
+bool move_has_lost(const struct shuntd *shuntd)
 {
     const struct route *route = &shuntd->route;
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
@@ -395,7 +395,7 @@ static void forget(struct home_dir *dir, void *context)
     struct shuntd *shuntd = context;
     index_del_dir(shuntd->index, dir->id);
     if (dir->ruler != NULL)
-        dir->ruler->loaded = dir->ruler->closed = false;
+        dir->ruler->loaded = dir->ruler->born = dir->ruler->closed = false;
     home_dir_drop(shuntd->home, dir);
 }
 
@@ -410,19 +410,30 @@ static void forget_all(struct shuntd *shuntd)
         route->home[i] = 0;
 }
 
+/* What waited for a daemon that is gone is asked again. */
+static int begin_again(struct shuntd *shuntd)
+{
+    int code = take_kept(shuntd);
+    if (code == 0)
+        code = serve_ask_again(shuntd);
+    if (code == 0)
+        code = rule_ask_again(shuntd);
+    return code == 0 ? list_again(shuntd) : code;
+}
+
 int move_adopt(struct shuntd *shuntd)
 {
     struct route *route = &shuntd->route;
     if ((uint32_t)shuntd->session.moved == route->epoch)
         return 0;
     route->epoch = (uint32_t)shuntd->session.moved;
-    bool lost = has_lost(shuntd);
+    bool lost = move_has_lost(shuntd);
     if (lost)
         forget_all(shuntd);
     reassign(shuntd);
     home_dirs_each(shuntd->home, forget_listed, shuntd);
     move_publish_losses(shuntd);
-    return lost ? take_kept(shuntd) : 0;
+    return lost ? begin_again(shuntd) : 0;
 }
 
 /* The end of a move. */
@@ -539,7 +550,7 @@ static int lead(struct shuntd *shuntd)
         finish_parts(&shuntd->session);
         return publish(shuntd, false);
     }
-    if (has_lost(shuntd)) {
+    if (move_has_lost(shuntd)) {
         begin_anew(&shuntd->session);
         return publish(shuntd, true);
     }

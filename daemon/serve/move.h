@@ -32,6 +32,8 @@ static inline bool move_is_awaited(const struct shuntd *shuntd, uint32_t shard)
 {
     return shuntd->route.from[shard] != 0;
 }
+/* Is there a shard whose home is gone? Until the homes are others, nothing can be said of all names of a directory. */
+bool move_has_lost(const struct shuntd *);
 /* An item about such a shard: it is taken again then. 0 or -ENOMEM. */
 int move_keep(struct shuntd *, uint16_t member, const struct frame_item *);
 /* A part of what a shard holds. 0 or a fatal -errno. */

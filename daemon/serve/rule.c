@@ -145,6 +145,60 @@ int rule_answered(struct shuntd *shuntd, uint64_t id, const struct message *answ
     return code;
 }
 
+static struct errand *asks_nobody(struct shuntd *shuntd, uint64_t behind)
+{
+    for (struct link *link = shuntd->errands.next; link != &shuntd->errands; link = link->next) {
+        struct errand *errand = LINK_OF(link, struct errand, link);
+        if (errand->id > behind && session_find(&shuntd->session, errand->member) == NULL)
+            return errand;
+    }
+    return NULL;
+}
+
+struct waited_for {
+    struct dirid *dirs; /* NULL: they are only counted */
+    size_t count;
+};
+
+static void note_waited_for(struct home_dir *dir, void *context)
+{
+    struct waited_for *waited = context;
+    if (dir->ruler == NULL || dir->ruler->busy || list_empty(&dir->ruler->waiting))
+        return;
+    if (waited->dirs != NULL)
+        waited->dirs[waited->count] = dir->id;
+    waited->count++;
+}
+
+static int rest_all(struct shuntd *shuntd)
+{
+    struct waited_for waited = {0};
+    int code = 0;
+    home_dirs_each(shuntd->home, note_waited_for, &waited);
+    if (waited.count == 0)
+        return 0;
+    waited.dirs = malloc(waited.count * sizeof *waited.dirs);
+    if (waited.dirs == NULL)
+        return -ENOMEM;
+    waited.count = 0;
+    home_dirs_each(shuntd->home, note_waited_for, &waited);
+    for (size_t i = 0; i < waited.count && code == 0; i++)
+        code = rule_rest(shuntd, waited.dirs[i]);
+    free(waited.dirs);
+    return code;
+}
+
+int rule_ask_again(struct shuntd *shuntd)
+{
+    uint64_t last = 0;
+    int code = 0;
+    for (struct errand *errand; code == 0 && (errand = asks_nobody(shuntd, last)) != NULL;) {
+        last = errand->id;
+        code = send(shuntd, errand);
+    }
+    return code == 0 ? rest_all(shuntd) : code;
+}
+
 /* Who rules. */
 
 int rule_add_node(struct home_ruler *ruler, uint16_t member)

@@ -45,6 +45,9 @@ int rule_unseal_for(struct shuntd *, struct dirid, const struct listen_request *
 int rule_drop(struct shuntd *, struct dirid);
 int rule_born(struct shuntd *, struct dirid, const char *path);
 
+/* Errands to rulers that are gone are run again, and so is what waited at this one. 0 or a fatal -errno. */
+int rule_ask_again(struct shuntd *);
+
 /* At both ends of the road to another daemon. */
 int rule_take(struct shuntd *, uint16_t member, uint64_t id, const struct message *);
 int rule_answered(struct shuntd *, uint64_t id, const struct message *answer);

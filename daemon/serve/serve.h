@@ -46,6 +46,11 @@ int serve_ask(struct shuntd *, struct flight *, enum name_op, unsigned flags, co
               flight_next *then);
 /* The answer of another daemon. */
 int serve_answered(struct shuntd *, struct flight *, const struct name_answer *);
+/* What was asked of daemons that are no members any more is asked again. 0 or a fatal -errno. */
+int serve_ask_again(struct shuntd *);
+/* Listings that waited for the homes to be others. */
+int list_again(struct shuntd *);
+void list_free(struct shuntd *);
 /* Ends a flight whose name is from now on that (NULL: nothing), if it holds it. */
 int serve_end(struct shuntd *, struct flight *, const struct record_entry *);
 /* Ends it, and its partner: all is as before. */

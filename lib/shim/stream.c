@@ -182,15 +182,22 @@ static size_t resolve_doubtful(const struct listing_at *at, char *bytes, size_t 
     return kept;
 }
 
+static bool was_removed(int fd)
+{
+    struct statx stat;
+    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 && stat.stx_nlink == 0;
+}
+
 /* The daemons may have forgotten the directory, as they do when one of them dies: then it is loaded anew. One that
- * cannot be was removed, and has no names. */
+ * was removed has no names. */
 static int list_names(const struct listing_at *at, struct filling *filling)
 {
     int code = -ESTALE;
     for (int i = 0; code == -ESTALE && i < LOADS_MAX; i++) {
         code = names_list(at->root, at->id, filling->position, each, filling);
-        if (code == -ESTALE && directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) != 1)
-            return 0;
+        int loaded = code == -ESTALE ? directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) : 1;
+        if (loaded != 1)
+            return was_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
     }
     return code;
 }
@@ -198,10 +205,8 @@ static int list_names(const struct listing_at *at, struct filling *filling)
 long stream_fill(struct listing_at *at, char *to, size_t size)
 {
     struct filling filling = {.to = to, .size = size, .position = at->position};
-    struct statx stat;
     long kept;
-    if (at->position < 2 && sys_statx(at->fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 &&
-        stat.stx_nlink == 0)
+    if (at->position < 2 && was_removed(at->fd))
         return 0; /* it was removed: not even the dots are left */
     do {
         filling.used = 0;
