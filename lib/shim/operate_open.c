@@ -39,8 +39,11 @@ static int there(struct target *t)
 static int open_known(struct target *t, int flags, mode_t mode)
 {
     bool exclusive = flags & O_EXCL;
+    int code = flags & O_CREAT ? target_settled(t) : 0; /* its type may be that of what was there before */
+    if (code != 0 || !t->found.known)
+        return code != 0 ? code : -ENOENT;
     if ((flags & O_CREAT) && (exclusive || t->found.entry.type == DT_DIR)) {
-        int code = there(t);
+        code = there(t);
         if (code == 0 && BROKEN("loser-unlinks"))
             sys_unlinkat(t->real_at, t->real_path, 0);
         return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;

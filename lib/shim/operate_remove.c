@@ -71,14 +71,15 @@ static int unlink_known(struct target *t)
     return code;
 }
 
+/* A name that is being replaced has the type of what was there before: it is waited for. */
 int operate_unlink(struct target *t)
 {
-    int code;
-    if (target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
+    int code = target_settled(t);
+    if (code == 0 && target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
         code = (int)TARGET_CALL(t, sys_unlinkat(t->real_at, t->real_path, 0));
-    else if (t->slash)
+    else if (code == 0 && t->slash)
         code = sys_unlinkat(t->at, t->path, 0);
-    else
+    else if (code == 0)
         code = HOLD_UNDISTURBED(unlink_known(t));
     target_done(t);
     return code;
@@ -149,11 +150,11 @@ static int rmdir_no_directory(struct target *t)
 int operate_rmdir(struct target *t)
 {
     struct statx stat;
-    bool link =
-        t->found.known && t->found.entry.type == DT_LNK; /* `link/` is ENOTDIR, whatever it points at */
-    int code =
-        link ? -ENOTDIR
-             : sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    int code = target_settled(t);
+    if (code == 0 && t->found.known && t->found.entry.type == DT_LNK)
+        code = -ENOTDIR; /* `link/` is ENOTDIR, whatever it points at */
+    if (code == 0)
+        code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code =
             dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(rmdir_directory(t, &stat));

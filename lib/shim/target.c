@@ -353,6 +353,13 @@ static bool is_in_proc(const struct target *t)
            fs.f_type == PROC_SUPER_MAGIC;
 }
 
+/* A name that is being replaced has the type of what was there before: the file system knows better. Links
+ * are in the trunk alone. */
+static bool may_be_link(const struct record_entry *entry)
+{
+    return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
+}
+
 /* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other
  * the file system. */
 static bool ends_in_link(const struct target *t, int how, unsigned want)
@@ -362,7 +369,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
     if (t->slash ? (want & TARGET_MAKES) != 0 : !(want & TARGET_FOLLOW))
         return false;
     if (how == TARGET_HOT)
-        return t->found.known && t->found.entry.type == DT_LNK;
+        return t->found.known && may_be_link(&t->found.entry);
     return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !is_in_proc(t);
 }
 

@@ -256,3 +256,33 @@ def test_a_vfork_child_asks_first(build, started, words):  # noqa: F811
         said = started.exec(build / "tests" / "node" / "vfork_first", f"name{i}", *words,
                             cwd=started.root / "out", SHUNT_DEADLINE=5)
         assert said.check() == "" and said.err == ""
+
+
+REPLACED = r"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def exchange(one, other):
+    assert libc.renameat2(-100, one.encode(), -100, other.encode(), 2) == 0
+for name in ("link", "gone", "new"):
+    os.makedirs(name + "/sub")
+    open(name + "/file", "w").write(name)
+    open(name + "/target", "w").write("target")
+    os.symlink("target", name + "/chain")
+os.rename("link/chain", "link/file")
+print(open("link/file").read())
+exchange("gone/file", "gone/sub")
+os.unlink("gone/sub")
+exchange("new/file", "new/sub")
+os.close(os.open("new/sub", os.O_CREAT | os.O_RDONLY))
+exchange("new/chain", "new/file")
+os.rmdir("new/chain")
+for name in ("link", "gone", "new"):
+    print(sorted(os.listdir(name)))
+"""
+
+
+@pytest.mark.parametrize("placement", ["branch", "auto"])
+def test_a_name_is_at_once_what_it_has_become(native_and_shunt, placement):
+    """The daemon may not have heard yet that a link took the place of a file, or a file that of a directory."""
+    native, seen = native_and_shunt(f"{PYTHON} - <<'END'\n{REPLACED}END\nls *", placement)
+    assert native == seen and native.startswith("target\n")

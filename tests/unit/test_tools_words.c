@@ -698,6 +698,7 @@ Test(counters, in_words)
 {
     cr_assert_str_eq(printed("births 12\nredirected 18446744073709551615\n"),
                      "  births       12\n  redirected   18446744073709551615\n");
+    cr_assert_str_eq(printed("silent n7\n"), "  silent   n7: it does not answer the other daemons\n");
     cr_assert_str_eq(
         printed("stays owner a b/c  d\nstays new-reason x\n"),
         "  stays    a b/c  d: births stay in the trunk, since a mirror could not be given its owner or "
@@ -706,10 +707,12 @@ Test(counters, in_words)
 
 Test(counters, in_json)
 {
-    cr_assert_str_eq(as_json("births 12\nstays mode a b\nloads 18446744073709551615\nstays owner \xff\"\n"),
-                     "{\n  \"counters\": {\n    \"births\": 12,\n    \"loads\": 18446744073709551615\n  },\n"
-                     "  \"stays\": [\n    {\n      \"path\": \"a b\",\n      \"reason\": \"mode\"\n    },\n"
-                     "    {\n      \"path\": \"\\u00ff\\\"\",\n      \"reason\": \"owner\"\n    }\n  ]\n}\n");
+    cr_assert_str_eq(
+        as_json("births 12\nsilent n7\nstays mode a b\nloads 18446744073709551615\nstays owner \xff\"\n"),
+        "{\n  \"counters\": {\n    \"births\": 12,\n    \"loads\": 18446744073709551615\n  },\n"
+        "  \"silent\": [\n    \"n7\"\n  ],\n"
+        "  \"stays\": [\n    {\n      \"path\": \"a b\",\n      \"reason\": \"mode\"\n    },\n"
+        "    {\n      \"path\": \"\\u00ff\\\"\",\n      \"reason\": \"owner\"\n    }\n  ]\n}\n");
 }
 
 #define KEY_63 "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
@@ -726,7 +729,7 @@ Test(counters, a_text_that_is_none)
     cr_assert_str_eq(
         printed("stays owner\n"),
         "  stays    : births stay in the trunk, since a mirror could not be given its owner or group\n");
-    cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"stays\": []\n}\n");
+    cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"silent\": [],\n  \"stays\": []\n}\n");
 }
 
 Test(counters, of_a_daemon_that_is_none, .init = place_init, .fini = place_finish)
