@@ -3,7 +3,7 @@
 #pragma once
 
 /* The functions behind the door: what the application would have called without shunt (the next library's,
- * RTLD_NEXT, so that other interposers have their turn). Resolved once, before any other constructor runs. */
+ * RTLD_NEXT, so that other interposers have their turn). */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -34,3 +34,6 @@ struct real {
 };
 
 extern struct real real;
+
+/* Fills `real`, once, before any other constructor runs. A function that this libc does not have is NULL. */
+void real_resolve(void);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "place.h"
 #include "shim/process.h"
+#include "shim/real.h"
 #include "shim/scratch.h"
 
 /* Room for texts. */
@@ -140,6 +141,20 @@ Test(scratch, threads_take_different_pieces)
     struct scratch *ninth = scratch_take();
     scratch_give(ninth);
     cr_assert_eq(scratch_take(), ninth, "no more were made than were used at once");
+}
+
+/* The functions behind the doors. */
+
+TestSuite(real, .timeout = 60);
+
+Test(real, they_are_those_that_the_loader_finds)
+{
+    process_start(NULL);
+#define SYMBOL(group, name, result, arguments)                                                               \
+    cr_expect_not_null(real.name, #name);                                                                    \
+    cr_expect_eq((void *)real.name, dlsym(RTLD_NEXT, #name), #name);
+#include "shim/table.h"
+#undef SYMBOL
 }
 
 /* The process. */
