@@ -35,6 +35,15 @@ static enum path_verdict text_verdict(const char *base, const char *path)
     return verdict;
 }
 
+/* From a directory beside all roots a path comes to one by `..` alone. */
+static bool stays_apart(const char *base, const char *path)
+{
+    for (unsigned i = 0; i < process.head_count; i++)
+        if (!path_is_apart(process.heads[i], base))
+            return false;
+    return !path_goes_up(path);
+}
+
 /* The first sieve. A path seen from a descriptor says nothing by its text: the kernel must be asked. */
 static enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
 {
@@ -45,7 +54,7 @@ static enum path_verdict sieve(struct scratch **scratch, int at, const char *pat
     if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
         return PATH_BENEATH;
     char *base = (*scratch)->text[0];
-    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
+    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/' || stays_apart(base, path))
         return PATH_FOREIGN;
     return text_verdict(base, path);
 }
