@@ -11,16 +11,13 @@
 
 #include <unistd.h>
 
-#include "shim/process.h"
 #include "shim/real.h"
 
 #define DOOR_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                           \
     RESULT NAME DECLARED;                                                                                    \
     __attribute__((visibility("default"))) RESULT NAME DECLARED                                              \
     {                                                                                                        \
-        if (__builtin_expect(real.NAME == NULL, 0))                                                          \
-            process_start(NULL);                                                                             \
-        return real.NAME GIVEN;                                                                              \
+        return REAL(NAME) GIVEN;                                                                             \
     }
 
 DOOR_NATIVE(int, close, (int fd), (fd))

@@ -72,7 +72,7 @@ static void add_roots(const char *roots)
 void process_start(char *const environment[])
 {
     int saved = errno;
-    real_resolve();
+    real_start();
     /* Before our constructor there is no environment to be had: the real functions are all that is needed. */
     if (environment != NULL) {
         process_started = true;

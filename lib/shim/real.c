@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Every process pays for this at its start, most of them for nothing. With dlsym it took 25 us, with a look
- * into the libraries' own hash tables it takes half of that. What is found is what dlsym(RTLD_NEXT) finds, the default
- * version in the first of the libraries behind this one; what it would have to call first to know (an IFUNC),
- * what lies in a library without such a table, and all where a filter library changes the order of search, it
- * is asked for. Before other threads and before anything is loaded besides what the program started with, so
- * nobody else changes the list of libraries. */
+/* To ask dlsym for all of them would cost every process 25 us at its start, and it could not be asked later:
+ * it takes locks and memory. So each is looked for when it is first wanted, in the hash tables of the
+ * libraries that the program started with: these are never unloaded, so nothing that is read here changes.
+ * What is found is what dlsym(RTLD_NEXT) finds, the default version in the first of the libraries behind this
+ * one.
+ *
+ * If one of them has no such table, or is a filter, which changes the order of search, or if they are too
+ * many, dlsym is asked for all at the start after all. */
 
 #include "shim/real.h"
 
@@ -14,21 +16,27 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-struct real real;
-static bool unresolved = true;
-
-#define COUNT (sizeof real / sizeof(void *))
+#define COUNT (sizeof(struct real) / sizeof(void *))
+#define LIBRARIES 256
 #define HIDDEN 0x8000 /* of a version: not the default one */
 #define WORD_BITS (8 * sizeof(ElfW(Addr)))
 
-/* One after the other, each with its zero: an array of pointers would have to be relocated first. */
-static const char names[] =
-#define SYMBOL(group, name, result, arguments) #name "\0"
+/* The names, and where each begins: pointers to them would have to be relocated first. */
+static const struct names {
+#define SYMBOL(group, name, result, arguments) char name[sizeof #name];
 #include "shim/table.h"
 #undef SYMBOL
-    ;
+} names = {
+#define SYMBOL(group, name, result, arguments) #name,
+#include "shim/table.h"
+#undef SYMBOL
+};
+static const uint16_t starts[] = {
+#define SYMBOL(group, name, result, arguments) offsetof(struct names, name),
+#include "shim/table.h"
+#undef SYMBOL
+};
 
 /* What a library's dynamic section says of its symbols; the hash table in its parts, as `ld --hash-style=gnu`
  * lays them out. */
@@ -41,6 +49,12 @@ struct library {
     const ElfW(Addr) * bloom;
     const uint32_t *buckets, *chains;
 };
+
+struct real real;
+/* Those behind this one, in the order of search. */
+static struct library libraries[LIBRARIES];
+static unsigned library_count;
+static bool started;
 
 static void open_table(struct library *l, const uint32_t *table)
 {
@@ -86,19 +100,12 @@ static bool open_library(struct library *l, const struct link_map *map)
     return true;
 }
 
-struct wanted {
-    uint32_t hash;
-    uint16_t name; /* where it begins in `names` */
-};
-
-static void want_all(struct wanted wanted[COUNT])
+static uint32_t hash_of(const char *name)
 {
-    const char *at = names;
-    for (struct wanted *w = wanted; w < wanted + COUNT; w++, at++) {
-        *w = (struct wanted){.hash = 5381, .name = (uint16_t)(at - names)};
-        for (; *at != '\0'; at++)
-            w->hash = w->hash * 33 + (unsigned char)*at;
-    }
+    uint32_t hash = 5381;
+    for (; *name != '\0'; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
 }
 
 static bool may_have(const struct library *l, uint32_t hash)
@@ -117,69 +124,76 @@ static bool is_offered(const struct library *l, uint32_t index)
            (l->versions == NULL || !(l->versions[index] & HIDDEN));
 }
 
-static const ElfW(Sym) * find(const struct library *l, const struct wanted *w)
+/* Not by strcmp: this is callable before that was relocated. */
+static bool is_same(const char *one, const char *two)
 {
-    uint32_t index = may_have(l, w->hash) ? l->buckets[w->hash % l->bucket_count] : 0;
+    while (*one == *two && *one != '\0')
+        one++, two++;
+    return *one == *two;
+}
+
+static const ElfW(Sym) * find(const struct library *l, const char *name, uint32_t hash)
+{
+    uint32_t index = may_have(l, hash) ? l->buckets[hash % l->bucket_count] : 0;
     if (index < l->first_symbol)
         return NULL;
     for (;; index++) {
         uint32_t chained = l->chains[index - l->first_symbol]; /* the lowest bit says that it is the last */
-        if ((chained | 1) == (w->hash | 1) && is_offered(l, index) &&
-            strcmp(l->strings + l->symbols[index].st_name, names + w->name) == 0)
+        if ((chained | 1) == (hash | 1) && is_offered(l, index) &&
+            is_same(l->strings + l->symbols[index].st_name, name))
             return &l->symbols[index];
         if (chained & 1)
             return NULL;
     }
 }
 
+/* An IFUNC must be called to know; dlsym does that, with what the resolver is to be told. */
+static void *search(const char *name)
+{
+    uint32_t hash = hash_of(name);
+    for (unsigned i = 0; i < library_count; i++) {
+        const struct library *l = &libraries[i];
+        const ElfW(Sym) *symbol = find(l, name, hash);
+        if (symbol != NULL)
+            return ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC ? dlsym(RTLD_NEXT, name)
+                                                                   : (void *)(l->base + symbol->st_value);
+    }
+    return NULL;
+}
+
 static void set(size_t index, void *function)
 {
-    memcpy((char *)&real + index * sizeof function, &function, sizeof function);
+    __atomic_store_n((void **)&real + index, function, __ATOMIC_RELAXED);
 }
 
-static bool is_set(size_t index)
+void *real_find(size_t index)
 {
-    void *function;
-    memcpy(&function, (char *)&real + index * sizeof function, sizeof function);
-    return function != NULL;
+    real_start();
+    void *function = search((const char *)&names + starts[index]);
+    if (function != NULL)
+        set(index, function);
+    return function != NULL ? function : ((void **)&real)[index];
 }
 
-/* What this library has of what none before it had. How many are missing then. */
-static unsigned take(const struct library *l, const struct wanted wanted[COUNT])
+static bool note_libraries(void)
 {
-    unsigned missing = 0;
-    for (size_t i = 0; i < COUNT; i++) {
-        const ElfW(Sym) *symbol = is_set(i) ? NULL : find(l, &wanted[i]);
-        if (symbol != NULL)
-            set(i, ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC ? dlsym(RTLD_NEXT, names + wanted[i].name)
-                                                                   : (void *)(l->base + symbol->st_value));
-        missing += !is_set(i);
-    }
-    return missing;
-}
-
-static void search_libraries(const struct wanted wanted[COUNT])
-{
-    struct library library;
     const struct link_map *map = _r_debug.r_map;
     while (map != NULL && map->l_ld != _DYNAMIC)
         map = map->l_next;
-    for (map = map != NULL ? map->l_next : NULL; map != NULL && open_library(&library, map);
-         map = map->l_next)
-        if (take(&library, wanted) == 0)
-            break;
+    while (map != NULL && (map = map->l_next) != NULL)
+        if (library_count == LIBRARIES || !open_library(&libraries[library_count++], map))
+            return false;
+    return library_count > 0;
 }
 
-void real_resolve(void)
+void real_start(void)
 {
-    struct wanted wanted[COUNT];
-    if (!unresolved)
+    if (started)
         return;
-    real = (struct real){0}; /* written first: to look at fresh memory and then to write it are two page faults */
-    want_all(wanted);
-    search_libraries(wanted);
+    started = true;
+    if (note_libraries())
+        return;
+    library_count = 0;
     for (size_t i = 0; i < COUNT; i++)
-        if (!is_set(i))
-            set(i, dlsym(RTLD_NEXT, names + wanted[i].name));
-    unresolved = false;
+        set(i, dlsym(RTLD_NEXT, (const char *)&names + starts[i]));
 }

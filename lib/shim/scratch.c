@@ -28,7 +28,8 @@ static struct scratch *grow(unsigned slot)
     if (fresh == NULL)
         return NULL;
     fresh->taken = 1;
-    if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
         return fresh;
     sys_munmap(fresh, sizeof *fresh);
     return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none
