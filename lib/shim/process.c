@@ -14,7 +14,6 @@
 #include "shim/real.h"
 
 struct process process;
-bool process_started;
 __attribute__((common)) struct names_root process_roots[NAMES_ROOTS];
 
 /* The host's name up to its first dot, as the tool takes it. */
@@ -75,7 +74,7 @@ void process_start(char *const environment[])
     real_start();
     /* Before our constructor there is no environment to be had: the real functions are all that is needed. */
     if (environment != NULL) {
-        process_started = true;
+        process.started = true;
         config_read(&process.config, environment);
         process.preload = process.config.preload;
         if (process.config.roots != NULL)

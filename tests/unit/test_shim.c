@@ -181,7 +181,7 @@ static void start_with(const char *roots)
 
 Test(process, it_was_started_before_main)
 {
-    cr_assert(process_started);
+    cr_assert(process.started);
 }
 
 Test(process, without_a_root_it_is_out_of_the_way)
