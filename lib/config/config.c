@@ -13,7 +13,8 @@ static const char *value_of(char *const environment[], const char *name)
 {
     size_t length = strlen(name);
     for (; environment != NULL && *environment != NULL; environment++)
-        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+        if ((*environment)[0] == name[0] && strncmp(*environment, name, length) == 0 &&
+            (*environment)[length] == '=')
             return *environment + length + 1;
     return NULL;
 }

@@ -59,20 +59,19 @@ static int open_canonical(const char *text)
                : -ELOOP;
 }
 
-static int resolve(struct names_root *root, const char *text)
+/* Sets path, which is as it was given or goes to `to`, of PATH_MAX bytes. */
+static int resolve(struct names_root *root, char *to)
 {
     struct statx stat;
-    int fd = open_canonical(text);
-    bool canonical = fd >= 0;
-    if (!canonical) /* or a kernel that has no openat2, or a filter that does not know it */
-        fd = sys_openat(AT_FDCWD, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = open_canonical(root->given);
+    root->path = fd >= 0 ? root->given : to;
+    if (fd < 0) /* or a kernel that has no openat2, or a filter that does not know it */
+        fd = sys_openat(AT_FDCWD, root->given, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
-    if (code == 0 && canonical)
-        strcpy(root->path, text);
-    else if (code == 0)
-        code = read_place(fd, root->path, sizeof root->path);
+    if (code == 0 && root->path == to)
+        code = read_place(fd, to, PATH_MAX);
     sys_close(fd);
     if (code != 0)
         return code;
@@ -90,15 +89,20 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     root->attaching = root->told = 0;
     root->view = root->inherited_view = NULL;
     root->road = root->inherited_road = NULL;
-    text_init(&given, root->given, sizeof root->given);
+    text_init(&given, root->texts, PATH_MAX);
     text_bytes(&given, text, length);
-    int code = text_ok(&given) ? resolve(root, root->given) : -ENAMETOOLONG;
+    root->given = given.at;
+    char *rest = given.at + given.length + 1;
+    int code = text_ok(&given) ? resolve(root, rest) : -ENAMETOOLONG;
     if (code != 0)
         return code;
+    if (root->path == rest)
+        rest += strlen(rest) + 1;
     if (root->given[0] != '/' || strcmp(root->given, root->path) == 0)
-        root->given[0] = '\0';
-    text_init(&run_dir, root->run_dir, sizeof root->run_dir);
+        root->given = "";
+    text_init(&run_dir, rest, PATH_MAX);
     session_run_dir(&run_dir, run_base, (uid_t)SYS0(SYS_geteuid), root->device, root->id.ino, node);
+    root->run_dir = run_dir.at;
     return text_ok(&run_dir) ? 0 : -ENAMETOOLONG;
 }
 

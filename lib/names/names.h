@@ -20,11 +20,11 @@
 #define NAMES_ROOTS 16
 
 struct names_root {
-    char path[PATH_MAX];  /* canonical */
-    char given[PATH_MAX]; /* as it was given, if that is absolute and differs; else empty */
+    const char *path;  /* canonical */
+    const char *given; /* as it was given, if that is absolute and differs; else empty */
+    const char *run_dir;
     uint64_t device;
     struct dirid id;
-    char run_dir[PATH_MAX];
     uint64_t deadline;  /* ns, of a request */
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
@@ -32,6 +32,8 @@ struct names_root {
     struct request_road *road;
     struct view *inherited_view; /* in a fork child, of its parent, until it attaches; both or none */
     struct request_road *inherited_road;
+    char
+        texts[3 * PATH_MAX]; /* the paths, one behind the other: each page more costs every process's start */
 };
 
 uint64_t names_device(const struct statx *);

@@ -41,6 +41,25 @@ static inline bool path_is_plainly_foreign(const char *root, const char *path)
     return true;
 }
 
+/* Do two absolute paths without `.`, `..` and doubled slashes part, so that neither leads to the other? False
+ * says nothing. */
+static inline bool path_is_apart(const char *root, const char *base)
+{
+    size_t at = 0;
+    while (root[at] != '\0' && root[at] == base[at])
+        at++;
+    return root[at] != '\0' && base[at] != '\0';
+}
+
+/* Is there a `..` in it? */
+static inline bool path_goes_up(const char *path)
+{
+    for (const char *at = path; *at != '\0'; at++)
+        if (at[0] == '.' && at[1] == '.' && (at[2] == '/' || at[2] == '\0') && (at == path || at[-1] == '/'))
+            return true;
+    return false;
+}
+
 enum path_last {
     PATH_NAME, /* a name */
     PATH_DOTS, /* `.` or `..`: a directory, whichever */

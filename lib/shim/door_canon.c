@@ -26,7 +26,7 @@ static int canonical(struct target *t, char *to)
     char *parent = t->scratch->text[0];
     memcpy(parent, t->path, t->parent_length);
     strcpy(parent + t->parent_length, ".");
-    if (real.realpath(parent, to) == NULL)
+    if (REAL(realpath)(parent, to) == NULL)
         return -errno;
     text = (struct text){.at = to, .size = PATH_MAX, .length = strlen(to)};
     if (text.length > 1)
@@ -107,10 +107,10 @@ DOOR char *realpath(const char *restrict path, char *restrict to)
     char *answer;
     DOOR_LAUNDER(path);
     if (!process_has_roots())
-        return real.realpath(path, to);
+        return REAL(realpath)(path, to);
     if (resolve(path, to, &answer, 0))
         return answer;
-    answer = real.realpath(path, to);
+    answer = REAL(realpath)(path, to);
     if (answer == NULL && errno == ENOENT && path != NULL && !resolve_text(path, to, &answer))
         resolve(path, to, &answer, TARGET_ALIAS);
     return shown(answer, to);
@@ -120,7 +120,7 @@ char *__realpath_chk(const char *path, char *to, size_t room);
 DOOR char *__realpath_chk(const char *path, char *to, size_t room)
 {
     if (!process_has_roots() || room < PATH_MAX)
-        return real.__realpath_chk(path, to, room);
+        return REAL(__realpath_chk)(path, to, room);
     return realpath(path, to);
 }
 

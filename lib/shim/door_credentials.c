@@ -23,29 +23,29 @@ void credentials_prepare(void)
 DOOR int setuid(uid_t user)
 {
     credentials_prepare();
-    return real.setuid(user);
+    return REAL(setuid)(user);
 }
 
 DOOR int seteuid(uid_t user)
 {
     credentials_prepare();
-    return real.seteuid(user);
+    return REAL(seteuid)(user);
 }
 
 DOOR int setreuid(uid_t own, uid_t effective)
 {
     credentials_prepare();
-    return real.setreuid(own, effective);
+    return REAL(setreuid)(own, effective);
 }
 
 DOOR int setresuid(uid_t own, uid_t effective, uid_t saved)
 {
     credentials_prepare();
-    return real.setresuid(own, effective, saved);
+    return REAL(setresuid)(own, effective, saved);
 }
 
 DOOR int setfsuid(uid_t user)
 {
     credentials_prepare();
-    return real.setfsuid(user);
+    return REAL(setfsuid)(user);
 }

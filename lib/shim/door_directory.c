@@ -40,8 +40,8 @@ DOOR DIR *opendir(const char *path)
 {
     DOOR_LAUNDER(path);
     if (!process_has_roots())
-        return real.opendir(path);
-    DIR *stream = real.opendir(path);
+        return REAL(opendir)(path);
+    DIR *stream = REAL(opendir)(path);
     return stream != NULL ? stream_over(stream) : not_a_directory(AT_FDCWD, path);
 }
 
@@ -60,7 +60,7 @@ DOOR DIR *fdopendir(int fd)
     int code = target_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
     if (code < 0)
         return door_answer(code), NULL;
-    DIR *stream = real.fdopendir(fd);
+    DIR *stream = REAL(fdopendir)(fd);
     if (code == 1 && stream != NULL && !is_only_a_path(fd)) {
         sys_lseek(fd, 0, SEEK_SET);
         stream = stream_over(stream);
@@ -71,14 +71,14 @@ DOOR DIR *fdopendir(int fd)
 DOOR struct dirent *readdir(DIR *stream)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.readdir(stream);
+        return process_has_roots(), REAL(readdir)(stream);
     return (struct dirent *)stream_next(ours(stream));
 }
 
 DOOR struct dirent64 *readdir64(DIR *stream)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.readdir64(stream);
+        return process_has_roots(), REAL(readdir64)(stream);
     return stream_next(ours(stream));
 }
 
@@ -98,21 +98,21 @@ static int next_into(struct stream *stream, struct dirent64 *entry, struct diren
 DOOR int readdir_r(DIR *stream, struct dirent *entry, struct dirent **result)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.readdir_r(stream, entry, result);
+        return process_has_roots(), REAL(readdir_r)(stream, entry, result);
     return next_into(ours(stream), (struct dirent64 *)entry, (struct dirent64 **)result);
 }
 
 DOOR int readdir64_r(DIR *stream, struct dirent64 *entry, struct dirent64 **result)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.readdir64_r(stream, entry, result);
+        return process_has_roots(), REAL(readdir64_r)(stream, entry, result);
     return next_into(ours(stream), entry, result);
 }
 
 DOOR long telldir(DIR *stream)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.telldir(stream);
+        return process_has_roots(), REAL(telldir)(stream);
     return (long)ours(stream)->told;
 }
 
@@ -120,7 +120,7 @@ DOOR void seekdir(DIR *stream, long position)
 {
     if (!stream_is_ours(stream)) {
         process_has_roots();
-        real.seekdir(stream, position);
+        REAL(seekdir)(stream, position);
         return;
     }
     ours(stream)->at.position = ours(stream)->told = (uint64_t)position;
@@ -131,7 +131,7 @@ DOOR void rewinddir(DIR *stream)
 {
     if (!stream_is_ours(stream)) {
         process_has_roots();
-        real.rewinddir(stream);
+        REAL(rewinddir)(stream);
         return;
     }
     seekdir(stream, 0);
@@ -140,16 +140,16 @@ DOOR void rewinddir(DIR *stream)
 DOOR int closedir(DIR *stream)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.closedir(stream);
+        return process_has_roots(), REAL(closedir)(stream);
     DIR *libc = ours(stream)->libc;
     stream_free(ours(stream));
-    return real.closedir(libc);
+    return REAL(closedir)(libc);
 }
 
 DOOR int dirfd(DIR *stream)
 {
     if (!stream_is_ours(stream))
-        return process_has_roots(), real.dirfd(stream);
+        return process_has_roots(), REAL(dirfd)(stream);
     return ours(stream)->at.fd;
 }
 
@@ -246,28 +246,28 @@ DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shi
                  shim_order *order)
 {
     DOOR_LAUNDER(path);
-    SCAN(AT_FDCWD, path, names, filter, order, real.scandir(path, names, filter, order));
+    SCAN(AT_FDCWD, path, names, filter, order, REAL(scandir)(path, names, filter, order));
 }
 
 DOOR int scandir64(const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter,
                    shim_order64 *order)
 {
     DOOR_LAUNDER(path);
-    SCAN(AT_FDCWD, path, names, filter, order, real.scandir64(path, names, filter, order));
+    SCAN(AT_FDCWD, path, names, filter, order, REAL(scandir64)(path, names, filter, order));
 }
 
 DOOR int scandirat(int at, const char *restrict path, struct dirent ***restrict names, shim_filter *filter,
                    shim_order *order)
 {
     DOOR_LAUNDER(path);
-    SCAN(at, path, names, filter, order, real.scandirat(at, path, names, filter, order));
+    SCAN(at, path, names, filter, order, REAL(scandirat)(at, path, names, filter, order));
 }
 
 DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names,
                      shim_filter64 *filter, shim_order64 *order)
 {
     DOOR_LAUNDER(path);
-    SCAN(at, path, names, filter, order, real.scandirat64(at, path, names, filter, order));
+    SCAN(at, path, names, filter, order, REAL(scandirat64)(at, path, names, filter, order));
 }
 
 /* Reading a descriptor: the position is the kernel's own file offset, so it is shared by dup and fork as it
@@ -295,14 +295,14 @@ long door_getdents64(int fd, void *buffer, size_t size)
 DOOR ssize_t getdents64(int fd, void *buffer, size_t size)
 {
     if (!process_has_roots())
-        return real.getdents64(fd, buffer, size);
+        return REAL(getdents64)(fd, buffer, size);
     return door_answer(door_getdents64(fd, buffer, size));
 }
 
 DOOR ssize_t getdirentries(int fd, char *restrict buffer, size_t size, off_t *restrict base)
 {
     if (!process_has_roots())
-        return real.getdirentries(fd, buffer, size, base);
+        return REAL(getdirentries)(fd, buffer, size, base);
     off_t before = sys_lseek(fd, 0, SEEK_CUR);
     long filled = door_getdents64(fd, buffer, size);
     if (filled >= 0)

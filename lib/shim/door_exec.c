@@ -238,7 +238,7 @@ DOOR int execve(const char *path, char *const arguments[], char *const environme
 {
     DOOR_LAUNDER(path);
     exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
-    real.execve(path, arguments, EXEC_CARRY(environment));
+    REAL(execve)(path, arguments, EXEC_CARRY(environment));
     errno = exec_error(AT_FDCWD, path, errno);
     return -1;
 }
@@ -251,7 +251,7 @@ DOOR int execv(const char *path, char *const arguments[])
 DOOR int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     exec_prepare_along_path(file, AT_FDCWD, arguments);
-    real.execvpe(file, arguments, EXEC_CARRY(environment));
+    REAL(execvpe)(file, arguments, EXEC_CARRY(environment));
     errno = exec_error(AT_FDCWD, file, errno);
     return -1;
 }
@@ -264,14 +264,14 @@ DOOR int execvp(const char *file, char *const arguments[])
 DOOR int fexecve(int fd, char *const arguments[], char *const environment[])
 {
     program_warn(fd, "", AT_FDCWD, arguments);
-    return real.fexecve(fd, arguments, EXEC_CARRY(environment));
+    return REAL(fexecve)(fd, arguments, EXEC_CARRY(environment));
 }
 
 DOOR int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
     DOOR_LAUNDER(path);
     exec_prepare(at, path, AT_FDCWD, arguments);
-    real.execveat(at, path, arguments, EXEC_CARRY(environment), flags);
+    REAL(execveat)(at, path, arguments, EXEC_CARRY(environment), flags);
     errno = exec_error(at, path, errno);
     return -1;
 }
@@ -330,11 +330,11 @@ static void before_dlopen(const char *path)
 DOOR void *dlopen(const char *path, int flags)
 {
     before_dlopen(path);
-    return real.dlopen(path, flags);
+    return REAL(dlopen)(path, flags);
 }
 
 DOOR void *dlmopen(Lmid_t space, const char *path, int flags)
 {
     before_dlopen(path);
-    return real.dlmopen(space, path, flags);
+    return REAL(dlmopen)(space, path, flags);
 }

@@ -71,10 +71,10 @@ static int glob_union(const char *pattern, int flags, shim_glob_error *error, gl
 
 DOOR int glob(const char *restrict pattern, int flags, shim_glob_error *error, glob_t *restrict to)
 {
-    return glob_union(pattern, flags, error, to, real.glob);
+    return glob_union(pattern, flags, error, to, REAL(glob));
 }
 
 DOOR int glob64(const char *restrict pattern, int flags, shim_glob_error *error, glob64_t *restrict to)
 {
-    return glob_union(pattern, flags, error, (glob_t *)to, (glob_function *)real.glob64);
+    return glob_union(pattern, flags, error, (glob_t *)to, (glob_function *)REAL(glob64));
 }

@@ -30,7 +30,7 @@ static int followed(int code, int at, const char *path, int flags)
 DOOR int chmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.chmod(path, mode),
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(chmod)(path, mode),
                               DOOR_THERE(SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
     return followed(code, AT_FDCWD, path, 0);
 }
@@ -41,23 +41,23 @@ DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     DOOR_LAUNDER(path);
     int code =
-        (int)DOOR_PATH(at, path, door_follow(flags), real.fchmodat(at, path, mode, flags),
-                       DOOR_THERE(real.fchmodat(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
+        (int)DOOR_PATH(at, path, door_follow(flags), REAL(fchmodat)(at, path, mode, flags),
+                       DOOR_THERE(REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
     return followed(code, at, path, flags & AT_SYMLINK_NOFOLLOW);
 }
 
 DOOR int lchmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lchmod(path, mode),
-                              DOOR_THERE(real.lchmod(t.real_path, mode) == 0 ? 0 : -errno));
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lchmod)(path, mode),
+                              DOOR_THERE(REAL(lchmod)(t.real_path, mode) == 0 ? 0 : -errno));
     return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 }
 
 DOOR int chown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.chown(path, user, group),
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(chown)(path, user, group),
                               DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, 0)));
     return followed(code, AT_FDCWD, path, 0);
 }
@@ -66,7 +66,7 @@ DOOR int lchown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
     int code =
-        (int)DOOR_PATH(AT_FDCWD, path, 0, real.lchown(path, user, group),
+        (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lchown)(path, user, group),
                        DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
     return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 }
@@ -74,7 +74,7 @@ DOOR int lchown(const char *path, uid_t user, gid_t group)
 DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(at, path, door_follow(flags), real.fchownat(at, path, user, group, flags),
+    int code = (int)DOOR_PATH(at, path, door_follow(flags), REAL(fchownat)(at, path, user, group, flags),
                               DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, flags)));
     return followed(code, at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
 }
@@ -131,7 +131,7 @@ DOOR int utime(const char *path, const struct utimbuf *times)
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
     settle(AT_FDCWD, path, 0);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.utime(path, times),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(utime)(path, times),
                           set_times(&t, times != NULL ? split : NULL, 0));
 }
 
@@ -139,7 +139,7 @@ DOOR int utimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
     settle(AT_FDCWD, path, 0);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.utimes(path, times),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(utimes)(path, times),
                           set_timevals(&t, times, 0));
 }
 
@@ -147,7 +147,7 @@ DOOR int lutimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
     settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-    return (int)DOOR_PATH(AT_FDCWD, path, 0, real.lutimes(path, times),
+    return (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lutimes)(path, times),
                           set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
 }
 
@@ -155,7 +155,7 @@ DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
     settle(at, path, 0);
-    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, real.futimesat(at, path, times),
+    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, REAL(futimesat)(at, path, times),
                           set_timevals(&t, times, 0));
 }
 
@@ -167,21 +167,21 @@ DOOR int utimensat(int at, const char *path, const struct timespec times[2], int
     if (sets_mtime(times))
         settle(at, where != NULL ? where : "",
                where != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
-    return (int)DOOR_PATH(at, where, door_follow(flags), real.utimensat(at, where, times, flags),
+    return (int)DOOR_PATH(at, where, door_follow(flags), REAL(utimensat)(at, where, times, flags),
                           set_times(&t, times, flags));
 }
 
 DOOR int truncate(const char *path, off_t length)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.truncate(path, length),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(truncate)(path, length),
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
 DOOR int truncate64(const char *path, off64_t length)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.truncate64(path, length),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(truncate64)(path, length),
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
@@ -190,7 +190,7 @@ DOOR int truncate64(const char *path, off64_t length)
 DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.setxattr(path, name, value, size, flags),
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(setxattr)(path, name, value, size, flags),
                               DOOR_THERE(SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
     return followed(code, AT_FDCWD, path, 0);
 }
@@ -198,7 +198,7 @@ DOOR int setxattr(const char *path, const char *name, const void *value, size_t 
 DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lsetxattr(path, name, value, size, flags),
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lsetxattr)(path, name, value, size, flags),
                               DOOR_THERE(SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
     return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 }
@@ -206,35 +206,35 @@ DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t
 DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.getxattr(path, name, value, size),
+    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(getxattr)(path, name, value, size),
                      DOOR_THERE(SYS4(SYS_getxattr, t.real_path, name, value, size)));
 }
 
 DOOR ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, 0, real.lgetxattr(path, name, value, size),
+    return DOOR_PATH(AT_FDCWD, path, 0, REAL(lgetxattr)(path, name, value, size),
                      DOOR_THERE(SYS4(SYS_lgetxattr, t.real_path, name, value, size)));
 }
 
 DOOR ssize_t listxattr(const char *path, char *list, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.listxattr(path, list, size),
+    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(listxattr)(path, list, size),
                      DOOR_THERE(SYS3(SYS_listxattr, t.real_path, list, size)));
 }
 
 DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, 0, real.llistxattr(path, list, size),
+    return DOOR_PATH(AT_FDCWD, path, 0, REAL(llistxattr)(path, list, size),
                      DOOR_THERE(SYS3(SYS_llistxattr, t.real_path, list, size)));
 }
 
 DOOR int removexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.removexattr(path, name),
+    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(removexattr)(path, name),
                               DOOR_THERE(SYS2(SYS_removexattr, t.real_path, name)));
     return followed(code, AT_FDCWD, path, 0);
 }
@@ -242,7 +242,7 @@ DOOR int removexattr(const char *path, const char *name)
 DOOR int lremovexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, real.lremovexattr(path, name),
+    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lremovexattr)(path, name),
                               DOOR_THERE(SYS2(SYS_lremovexattr, t.real_path, name)));
     return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 }
@@ -251,13 +251,13 @@ DOOR int lremovexattr(const char *path, const char *name)
 DOOR int fchmod(int fd, mode_t mode)
 {
     process_has_roots();
-    return followed(real.fchmod(fd, mode), fd, "", AT_EMPTY_PATH);
+    return followed(REAL(fchmod)(fd, mode), fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int fchown(int fd, uid_t user, gid_t group)
 {
     process_has_roots();
-    return followed(real.fchown(fd, user, group), fd, "", AT_EMPTY_PATH);
+    return followed(REAL(fchown)(fd, user, group), fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int futimens(int fd, const struct timespec times[2])
@@ -265,26 +265,26 @@ DOOR int futimens(int fd, const struct timespec times[2])
     process_has_roots();
     if (sets_mtime(times))
         settle(fd, "", AT_EMPTY_PATH);
-    return real.futimens(fd, times);
+    return REAL(futimens)(fd, times);
 }
 
 DOOR int futimes(int fd, const struct timeval times[2])
 {
     process_has_roots();
     settle(fd, "", AT_EMPTY_PATH);
-    return real.futimes(fd, times);
+    return REAL(futimes)(fd, times);
 }
 
 DOOR int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
     process_has_roots();
-    return followed(real.fsetxattr(fd, name, value, size, flags), fd, "", AT_EMPTY_PATH);
+    return followed(REAL(fsetxattr)(fd, name, value, size, flags), fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int fremovexattr(int fd, const char *name)
 {
     process_has_roots();
-    return followed(real.fremovexattr(fd, name), fd, "", AT_EMPTY_PATH);
+    return followed(REAL(fremovexattr)(fd, name), fd, "", AT_EMPTY_PATH);
 }
 
 /* What was made in a directory is safe when its fsync returns: so its mirrors are synced too. */
@@ -301,33 +301,33 @@ static int synced(int code, int fd)
 DOOR int fsync(int fd)
 {
     process_has_roots();
-    return synced(real.fsync(fd), fd);
+    return synced(REAL(fsync)(fd), fd);
 }
 
 DOOR int fdatasync(int fd)
 {
     process_has_roots();
-    return synced(real.fdatasync(fd), fd);
+    return synced(REAL(fdatasync)(fd), fd);
 }
 
 DOOR int statfs(const char *path, struct statfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statfs(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statfs)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 DOOR int statfs64(const char *path, struct statfs64 *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statfs64(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statfs64)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 int __statfs(const char *path, struct statfs *to);
 DOOR int __statfs(const char *path, struct statfs *to)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.__statfs(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(__statfs)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
@@ -335,15 +335,15 @@ DOOR int __statfs(const char *path, struct statfs *to)
 DOOR int statvfs(const char *path, struct statvfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statvfs(path, to),
-                          DOOR_THERE(real.statvfs(t.real_path, to) == 0 ? 0 : -errno));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statvfs)(path, to),
+                          DOOR_THERE(REAL(statvfs)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
 DOOR int statvfs64(const char *path, struct statvfs64 *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.statvfs64(path, to),
-                          DOOR_THERE(real.statvfs64(t.real_path, to) == 0 ? 0 : -errno));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statvfs64)(path, to),
+                          DOOR_THERE(REAL(statvfs64)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
 /* Not everything has a limit: then the answer is -1 and no error, for which this stands. */
@@ -352,7 +352,7 @@ DOOR int statvfs64(const char *path, struct statvfs64 *to)
 static long limit_of(const char *path, int name)
 {
     errno = 0;
-    long limit = real.pathconf(path, name);
+    long limit = REAL(pathconf)(path, name);
     return limit != -1 ? limit : errno == 0 ? NO_LIMIT : -errno;
 }
 
@@ -361,7 +361,7 @@ DOOR long pathconf(const char *path, int name)
     DOOR_LAUNDER(path);
     int saved = errno;
     errno = 0;
-    long limit = DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.pathconf(path, name),
+    long limit = DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(pathconf)(path, name),
                            DOOR_THERE(limit_of(t.real_path, name)));
     if (limit != -1 || errno == 0)
         errno = saved;
@@ -383,7 +383,7 @@ static long key_there(struct target *to, int project)
 DOOR key_t ftok(const char *path, int project)
 {
     DOOR_LAUNDER(path);
-    return (key_t)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.ftok(path, project), key_there(&t, project));
+    return (key_t)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(ftok)(path, project), key_there(&t, project));
 }
 
 /* It follows a link only if told so. */
@@ -392,14 +392,14 @@ DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle,
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(
         at, path, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW : 0,
-        real.name_to_handle_at(at, path, handle, mount, flags),
+        REAL(name_to_handle_at)(at, path, handle, mount, flags),
         DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
 }
 
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
 static long accessible(struct target *to, int mode, int flags)
 {
-    long code = TARGET_CALL(to, real.faccessat(to->real_at, to->real_path, mode, flags) == 0 ? 0 : -errno);
+    long code = TARGET_CALL(to, REAL(faccessat)(to->real_at, to->real_path, mode, flags) == 0 ? 0 : -errno);
     target_done(to);
     return code;
 }
@@ -407,26 +407,26 @@ static long accessible(struct target *to, int mode, int flags)
 DOOR int access(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.access(path, mode), accessible(&t, mode, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(access)(path, mode), accessible(&t, mode, 0));
 }
 
 DOOR int faccessat(int at, const char *path, int mode, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags), real.faccessat(at, path, mode, flags),
+    return (int)DOOR_PATH(at, path, door_follow(flags), REAL(faccessat)(at, path, mode, flags),
                           accessible(&t, mode, flags));
 }
 
 DOOR int eaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.eaccess(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(eaccess)(path, mode),
                           accessible(&t, mode, AT_EACCESS));
 }
 
 DOOR int euidaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, real.euidaccess(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(euidaccess)(path, mode),
                           accessible(&t, mode, AT_EACCESS));
 }

@@ -18,7 +18,7 @@
 DOOR int unlink(const char *path)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.unlink(path), operate_unlink(&t));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(unlink)(path), operate_unlink(&t));
 }
 
 /* `.` and `..` the kernel refuses to remove before it asks what they are. */
@@ -45,12 +45,12 @@ static int remove_directory(int at, const char *path, int (*original)(int, const
 
 static int original_rmdir(int at, const char *path)
 {
-    return real.rmdir(path);
+    return REAL(rmdir)(path);
 }
 
 static int original_unlinkat(int at, const char *path)
 {
-    return real.unlinkat(at, path, AT_REMOVEDIR);
+    return REAL(unlinkat)(at, path, AT_REMOVEDIR);
 }
 
 DOOR int rmdir(const char *path)
@@ -66,9 +66,9 @@ DOOR int unlinkat(int at, const char *path, int flags)
         return remove_directory(at, path, original_unlinkat);
     if (flags != 0) {
         process_has_roots();
-        return real.unlinkat(at, path, flags);
+        return REAL(unlinkat)(at, path, flags);
     }
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.unlinkat(at, path, flags), operate_unlink(&t));
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
 }
 
 DOOR int remove(const char *path)
@@ -78,7 +78,7 @@ DOOR int remove(const char *path)
     int saved = errno;
     int how = target_find(&t, AT_FDCWD, path, TARGET_MAKES);
     if (how != TARGET_HOT && how != TARGET_ROOT)
-        return how < 0 ? (int)door_answer(how) : real.remove(path);
+        return how < 0 ? (int)door_answer(how) : REAL(remove)(path);
     if (how == TARGET_HOT)
         target_done(&t);
     if (unlink(path) == 0)
@@ -157,7 +157,7 @@ DOOR int rename(const char *from, const char *to)
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
-    return how == TARGET_COLD ? real.rename(from, to) : code;
+    return how == TARGET_COLD ? REAL(rename)(from, to) : code;
 }
 
 DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
@@ -166,7 +166,7 @@ DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = rename_words(from_at, from, to_at, to, 0, &how);
-    return how == TARGET_COLD ? real.renameat(from_at, from, to_at, to) : code;
+    return how == TARGET_COLD ? REAL(renameat)(from_at, from, to_at, to) : code;
 }
 
 DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
@@ -175,7 +175,7 @@ DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, uns
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = rename_words(from_at, from, to_at, to, flags, &how);
-    return how == TARGET_COLD ? real.renameat2(from_at, from, to_at, to, flags) : code;
+    return how == TARGET_COLD ? REAL(renameat2)(from_at, from, to_at, to, flags) : code;
 }
 
 static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
@@ -204,7 +204,7 @@ DOOR int link(const char *from, const char *to)
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
-    return how == TARGET_COLD ? real.link(from, to) : code;
+    return how == TARGET_COLD ? REAL(link)(from, to) : code;
 }
 
 DOOR int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
@@ -213,7 +213,7 @@ DOOR int linkat(int from_at, const char *from, int to_at, const char *to, int fl
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = link_words(from_at, from, to_at, to, flags, &how);
-    return how == TARGET_COLD ? real.linkat(from_at, from, to_at, to, flags) : code;
+    return how == TARGET_COLD ? REAL(linkat)(from_at, from, to_at, to, flags) : code;
 }
 
 DOOR int symlink(const char *text, const char *path)
@@ -221,8 +221,8 @@ DOOR int symlink(const char *text, const char *path)
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
-        return real.symlink(text, path); /* the kernel looks at the text first */
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.symlink(text, path),
+        return REAL(symlink)(text, path); /* the kernel looks at the text first */
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(symlink)(text, path),
                           operate_make(&t, S_IFLNK, 0, text));
 }
 
@@ -231,8 +231,8 @@ DOOR int symlinkat(const char *text, int at, const char *path)
     DOOR_LAUNDER(text);
     DOOR_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
-        return real.symlinkat(text, at, path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.symlinkat(text, at, path),
+        return REAL(symlinkat)(text, at, path);
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(symlinkat)(text, at, path),
                           operate_make(&t, S_IFLNK, 0, text));
 }
 
@@ -247,7 +247,7 @@ DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t s
 {
     DOOR_LAUNDER(path);
     ssize_t length =
-        DOOR_PATH(AT_FDCWD, path, 0, real.readlink(path, buffer, size), read_there(&t, buffer, size));
+        DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), read_there(&t, buffer, size));
     return shown_link(AT_FDCWD, path, buffer, size, length);
 }
 
@@ -255,7 +255,7 @@ DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer
 {
     DOOR_LAUNDER(path);
     ssize_t length =
-        DOOR_PATH(at, path, 0, real.readlinkat(at, path, buffer, size), read_there(&t, buffer, size));
+        DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), read_there(&t, buffer, size));
     return shown_link(at, path, buffer, size, length);
 }
 
@@ -264,42 +264,42 @@ ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
 DOOR ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
-    return size > room ? real.__readlink_chk(path, buffer, size, room) : readlink(path, buffer, size);
+    return size > room ? REAL(__readlink_chk)(path, buffer, size, room) : readlink(path, buffer, size);
 }
 
 ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room);
 DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
-    return size > room ? real.__readlinkat_chk(at, path, buffer, size, room)
+    return size > room ? REAL(__readlinkat_chk)(at, path, buffer, size, room)
                        : readlinkat(at, path, buffer, size);
 }
 
 DOOR int mkdir(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mkdir(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(mkdir)(path, mode),
                           operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkdirat(int at, const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mkdirat(at, path, mode),
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(mkdirat)(at, path, mode),
                           operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkfifo(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mkfifo(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(mkfifo)(path, mode),
                           operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkfifoat(int at, const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mkfifoat(at, path, mode),
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(mkfifoat)(at, path, mode),
                           operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
@@ -319,27 +319,27 @@ static long make_node(struct target *t, mode_t mode, dev_t device)
 DOOR int mknod(const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.mknod(path, mode, device),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(mknod)(path, mode, device),
                           make_node(&t, mode, device));
 }
 
 DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.mknodat(at, path, mode, device),
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(mknodat)(at, path, mode, device),
                           make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.__xmknod(version, path, mode, device),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(__xmknod)(version, path, mode, device),
                           make_node(&t, mode, *device));
 }
 
 int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, real.__xmknodat(version, at, path, mode, device),
+    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(__xmknodat)(version, at, path, mode, device),
                           make_node(&t, mode, *device));
 }

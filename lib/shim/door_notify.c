@@ -21,7 +21,7 @@ DOOR int inotify_add_watch(int fd, const char *path, uint32_t mask)
     int code = process_has_roots() && path != NULL ? directory_watch(AT_FDCWD, path, flags) : 0;
     if (code < 0)
         return (int)door_answer(code);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(flags), real.inotify_add_watch(fd, path, mask),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(flags), REAL(inotify_add_watch)(fd, path, mask),
                           DOOR_THERE(SYS3(SYS_inotify_add_watch, fd, t.real_path, mask)));
 }
 
@@ -42,7 +42,7 @@ DOOR int fanotify_mark(int fd, unsigned flags, uint64_t mask, int at, const char
     if (code < 0)
         return (int)door_answer(code);
     if (flags & FAN_MARK_FLUSH) /* of all there are: the path is not looked at */
-        return real.fanotify_mark(fd, flags, mask, at, path);
-    return (int)DOOR_PATH(at, path, door_follow(nofollow), real.fanotify_mark(fd, flags, mask, at, path),
+        return REAL(fanotify_mark)(fd, flags, mask, at, path);
+    return (int)DOOR_PATH(at, path, door_follow(nofollow), REAL(fanotify_mark)(fd, flags, mask, at, path),
                           DOOR_THERE(SYS5(SYS_fanotify_mark, fd, flags, mask, t.real_at, t.real_path)));
 }

@@ -41,44 +41,44 @@ unsigned door_open_want(int flags)
 
 int door_openat(int at, const char *path, int flags, mode_t mode)
 {
-    return (int)DOOR_PATH(at, path, door_open_want(flags), real.openat(at, path, flags, mode),
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(openat)(at, path, flags, mode),
                           operate_open(&t, flags, mode));
 }
 
 DOOR int open(const char *path, int flags, ...)
 {
     DOOR_LAUNDER(path);
-    OPEN(real.open);
+    OPEN(REAL(open));
 }
 
 DOOR int open64(const char *path, int flags, ...)
 {
     DOOR_LAUNDER(path);
-    OPEN(real.open64);
+    OPEN(REAL(open64));
 }
 
 int __open(const char *path, int flags, ...);
 DOOR int __open(const char *path, int flags, ...)
 {
-    OPEN(real.__open);
+    OPEN(REAL(__open));
 }
 
 int __open64(const char *path, int flags, ...);
 DOOR int __open64(const char *path, int flags, ...)
 {
-    OPEN(real.__open64);
+    OPEN(REAL(__open64));
 }
 
 DOOR int openat(int at, const char *path, int flags, ...)
 {
     DOOR_LAUNDER(path);
-    OPENAT(real.openat);
+    OPENAT(REAL(openat));
 }
 
 DOOR int openat64(int at, const char *path, int flags, ...)
 {
     DOOR_LAUNDER(path);
-    OPENAT(real.openat64);
+    OPENAT(REAL(openat64));
 }
 
 /* The fortified spellings have no mode, and abort if one were needed: the real ones do that. */
@@ -91,8 +91,8 @@ int __open_2(const char *path, int flags);
 DOOR int __open_2(const char *path, int flags)
 {
     if (needs_mode(flags))
-        return real.__open_2(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), real.__open_2(path, flags),
+        return REAL(__open_2)(path, flags);
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(__open_2)(path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -100,8 +100,8 @@ int __open64_2(const char *path, int flags);
 DOOR int __open64_2(const char *path, int flags)
 {
     if (needs_mode(flags))
-        return real.__open64_2(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), real.__open64_2(path, flags),
+        return REAL(__open64_2)(path, flags);
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(__open64_2)(path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -109,8 +109,8 @@ int __openat_2(int at, const char *path, int flags);
 DOOR int __openat_2(int at, const char *path, int flags)
 {
     if (needs_mode(flags))
-        return real.__openat_2(at, path, flags);
-    return (int)DOOR_PATH(at, path, door_open_want(flags), real.__openat_2(at, path, flags),
+        return REAL(__openat_2)(at, path, flags);
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(__openat_2)(at, path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -118,8 +118,8 @@ int __openat64_2(int at, const char *path, int flags);
 DOOR int __openat64_2(int at, const char *path, int flags)
 {
     if (needs_mode(flags))
-        return real.__openat64_2(at, path, flags);
-    return (int)DOOR_PATH(at, path, door_open_want(flags), real.__openat64_2(at, path, flags),
+        return REAL(__openat64_2)(at, path, flags);
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(__openat64_2)(at, path, flags),
                           operate_open(&t, flags, 0));
 }
 
@@ -128,13 +128,13 @@ DOOR int __openat64_2(int at, const char *path, int flags)
 DOOR int creat(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), real.creat(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), REAL(creat)(path, mode),
                           operate_open(&t, CREAT, mode));
 }
 
 DOOR int creat64(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), real.creat64(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), REAL(creat64)(path, mode),
                           operate_open(&t, CREAT, mode));
 }

@@ -61,8 +61,8 @@ static bool is_readable(void)
         return readable > 0;
     if (posix_spawn_file_actions_init(&sample) != 0)
         return false;
-    if (real.posix_spawn_file_actions_addopen(&sample, 5, path, O_APPEND, 0642) == 0 &&
-        real.posix_spawn_file_actions_addchdir_np(&sample, path) == 0)
+    if (REAL(posix_spawn_file_actions_addopen)(&sample, 5, path, O_APPEND, 0642) == 0 &&
+        REAL(posix_spawn_file_actions_addchdir_np)(&sample, path) == 0)
         readable = reads_back(&sample, path) ? 1 : -1;
     posix_spawn_file_actions_destroy(&sample);
     __atomic_store_n(&seen, readable, __ATOMIC_RELAXED);
@@ -236,7 +236,7 @@ DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
     int code = plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare(plan.directory, path, plan.directory, arguments);
-        code = real.posix_spawn(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        code = REAL(posix_spawn)(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
         code = exec_error(plan.directory, path, code);
     }
     plan_finish(&plan);
@@ -252,7 +252,7 @@ DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file,
     int code = plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare_along_path(file, plan.directory, arguments);
-        code = real.posix_spawnp(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        code = REAL(posix_spawnp)(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
         code = exec_error(plan.directory, file, code);
     }
     plan_finish(&plan);
@@ -277,7 +277,7 @@ DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict a
 {
     if (is_beyond_us(path, door_open_want(flags)))
         return ENOTSUP;
-    return real.posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);
+    return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
 }
 
 DOOR int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions,
@@ -285,5 +285,5 @@ DOOR int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restri
 {
     if (is_beyond_us(path, TARGET_FOLLOW))
         return ENOTSUP;
-    return real.posix_spawn_file_actions_addchdir_np(actions, path);
+    return REAL(posix_spawn_file_actions_addchdir_np)(actions, path);
 }

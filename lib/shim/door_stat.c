@@ -51,37 +51,37 @@ static int patch(int code, struct stat *stat, int at, const char *path, int flag
 DOOR int stat(const char *path, struct stat *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, 0, real.stat(path, to));
+    return STAT(AT_FDCWD, path, to, 0, REAL(stat)(path, to));
 }
 
 DOOR int stat64(const char *path, struct stat64 *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, 0, real.stat64(path, to));
+    return STAT(AT_FDCWD, path, to, 0, REAL(stat64)(path, to));
 }
 
 DOOR int lstat(const char *path, struct stat *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, real.lstat(path, to));
+    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(lstat)(path, to));
 }
 
 DOOR int lstat64(const char *path, struct stat64 *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, real.lstat64(path, to));
+    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(lstat64)(path, to));
 }
 
 DOOR int fstatat(int at, const char *path, struct stat *to, int flags)
 {
     DOOR_LAUNDER(path);
-    return STAT(at, path, to, flags, real.fstatat(at, path, to, flags));
+    return STAT(at, path, to, flags, REAL(fstatat)(at, path, to, flags));
 }
 
 DOOR int fstatat64(int at, const char *path, struct stat64 *to, int flags)
 {
     DOOR_LAUNDER(path);
-    return STAT(at, path, to, flags, real.fstatat64(at, path, to, flags));
+    return STAT(at, path, to, flags, REAL(fstatat64)(at, path, to, flags));
 }
 
 /* The versions of programs linked before glibc 2.33. */
@@ -89,54 +89,54 @@ int __xstat(int version, const char *path, struct stat *to);
 DOOR int __xstat(int version, const char *path, struct stat *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, 0, real.__xstat(version, path, to));
+    return STAT(AT_FDCWD, path, to, 0, REAL(__xstat)(version, path, to));
 }
 
 int __xstat64(int version, const char *path, struct stat64 *to);
 DOOR int __xstat64(int version, const char *path, struct stat64 *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, 0, real.__xstat64(version, path, to));
+    return STAT(AT_FDCWD, path, to, 0, REAL(__xstat64)(version, path, to));
 }
 
 int __lxstat(int version, const char *path, struct stat *to);
 DOOR int __lxstat(int version, const char *path, struct stat *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, real.__lxstat(version, path, to));
+    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(__lxstat)(version, path, to));
 }
 
 int __lxstat64(int version, const char *path, struct stat64 *to);
 DOOR int __lxstat64(int version, const char *path, struct stat64 *to)
 {
     DOOR_LAUNDER(path);
-    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, real.__lxstat64(version, path, to));
+    return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(__lxstat64)(version, path, to));
 }
 
 int __fxstatat(int version, int at, const char *path, struct stat *to, int flags);
 DOOR int __fxstatat(int version, int at, const char *path, struct stat *to, int flags)
 {
     DOOR_LAUNDER(path);
-    return STAT(at, path, to, flags, real.__fxstatat(version, at, path, to, flags));
+    return STAT(at, path, to, flags, REAL(__fxstatat)(version, at, path, to, flags));
 }
 
 int __fxstatat64(int version, int at, const char *path, struct stat64 *to, int flags);
 DOOR int __fxstatat64(int version, int at, const char *path, struct stat64 *to, int flags)
 {
     DOOR_LAUNDER(path);
-    return STAT(at, path, to, flags, real.__fxstatat64(version, at, path, to, flags));
+    return STAT(at, path, to, flags, REAL(__fxstatat64)(version, at, path, to, flags));
 }
 
 /* Of a descriptor only a directory's times can differ. */
 DOOR int fstat(int fd, struct stat *to)
 {
-    int code = process_has_roots() ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : real.fstat(fd, to);
+    int code = process_has_roots() ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat)(fd, to);
     return patch(code, to, fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int fstat64(int fd, struct stat64 *to)
 {
-    int code = process_has_roots() ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : real.fstat64(fd, to);
+    int code = process_has_roots() ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat64)(fd, to);
     return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
@@ -144,8 +144,8 @@ DOOR int fstat64(int fd, struct stat64 *to)
 int __fstat64(int fd, struct stat64 *to);
 DOOR int __fstat64(int fd, struct stat64 *to)
 {
-    int code = process_has_roots() || real.__fstat64 == NULL ? (int)door_answer(SYS2(SYS_fstat, fd, to))
-                                                             : real.__fstat64(fd, to);
+    int code = process_has_roots() || REAL(__fstat64) == NULL ? (int)door_answer(SYS2(SYS_fstat, fd, to))
+                                                              : REAL(__fstat64)(fd, to);
     return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
@@ -153,14 +153,14 @@ int __fxstat(int version, int fd, struct stat *to);
 DOOR int __fxstat(int version, int fd, struct stat *to)
 {
     process_has_roots();
-    return patch(real.__fxstat(version, fd, to), to, fd, "", AT_EMPTY_PATH);
+    return patch(REAL(__fxstat)(version, fd, to), to, fd, "", AT_EMPTY_PATH);
 }
 
 int __fxstat64(int version, int fd, struct stat64 *to);
 DOOR int __fxstat64(int version, int fd, struct stat64 *to)
 {
     process_has_roots();
-    return patch(real.__fxstat64(version, fd, to), (struct stat *)to, fd, "", AT_EMPTY_PATH);
+    return patch(REAL(__fxstat64)(version, fd, to), (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
 static struct timespec split(struct statx_timestamp time)
@@ -196,7 +196,7 @@ static int patch_statx(int code, struct statx *stat, int at, const char *path, i
 DOOR int statx(int at, const char *path, int flags, unsigned mask, struct statx *to)
 {
     DOOR_LAUNDER(path);
-    long code = DOOR_PATH(at, path, door_follow(flags), real.statx(at, path, flags, mask, to),
+    long code = DOOR_PATH(at, path, door_follow(flags), REAL(statx)(at, path, flags, mask, to),
                           DOOR_THERE(sys_statx(t.real_at, t.real_path, flags, mask, to)));
     return patch_statx((int)code, to, at, path, flags);
 }

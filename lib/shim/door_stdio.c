@@ -72,18 +72,18 @@ static FILE *open_stream(fopen_function *original, const char *path, const char 
 
 DOOR FILE *fopen(const char *path, const char *mode)
 {
-    return open_stream(real.fopen, path, mode);
+    return open_stream(REAL(fopen), path, mode);
 }
 
 DOOR FILE *fopen64(const char *path, const char *mode)
 {
-    return open_stream(real.fopen64, path, mode);
+    return open_stream(REAL(fopen64), path, mode);
 }
 
 FILE *_IO_fopen(const char *path, const char *mode);
 DOOR FILE *_IO_fopen(const char *path, const char *mode)
 {
-    return open_stream(real._IO_fopen, path, mode);
+    return open_stream(REAL(_IO_fopen), path, mode);
 }
 
 /* The same mode without x: the file has been made already. */
@@ -113,7 +113,7 @@ static FILE *reopen_ours(struct target *t, int flags, const char *mode, FILE *st
     text_add(&text, "/proc/self/fd/");
     text_number(&text, (uint64_t)fd, 10);
     without_x(mode, plain, sizeof plain);
-    FILE *again = which == 64 ? real.freopen64(there, plain, stream) : real.freopen(there, plain, stream);
+    FILE *again = which == 64 ? REAL(freopen64)(there, plain, stream) : REAL(freopen)(there, plain, stream);
     int saved = errno;
     sys_close(fd);
     errno = saved;
@@ -131,7 +131,7 @@ static FILE *reopen(const char *path, const char *mode, FILE *stream, size_t whi
         fclose(stream);
         return door_answer(how), NULL;
     }
-    return which == 64 ? real.freopen64(path, mode, stream) : real.freopen(path, mode, stream);
+    return which == 64 ? REAL(freopen64)(path, mode, stream) : REAL(freopen)(path, mode, stream);
 }
 
 DOOR FILE *freopen(const char *path, const char *mode, FILE *stream)

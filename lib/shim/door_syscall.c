@@ -29,11 +29,11 @@ static long open_how(const long a[6])
     const struct open_how *how = (const struct open_how *)a[2];
     struct target t;
     if (how == NULL || (size_t)a[3] < sizeof *how)
-        return real.syscall(SYS_openat2, a[0], a[1], a[2], a[3]);
+        return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
     if (how->resolve == 0)
         return door_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
     if (target_find(&t, I(0), P(1), TARGET_MAKES) != TARGET_HOT)
-        return real.syscall(SYS_openat2, a[0], a[1], a[2], a[3]);
+        return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
     target_done(&t);
     return door_answer(-EAGAIN); /* what the kernel says when it cannot promise the restriction */
 }
@@ -102,7 +102,7 @@ static long old_call(long number, const long a[6], bool *known)
         return futimesat(I(0), P(1), (const struct timeval *)a[2]);
     case SYS_getdents:
         return process_has_roots() ? door_answer(old_getdents(I(0), P(1), (size_t)a[2]))
-                                   : real.syscall(number, a[0], a[1], a[2]);
+                                   : REAL(syscall)(number, a[0], a[1], a[2]);
 #endif
 #ifdef SYS_renameat
     case SYS_renameat:
@@ -142,7 +142,7 @@ static long names_call(long number, const long a[6], bool *known)
         return execveat(I(0), P(1), (char *const *)a[2], (char *const *)a[3], I(4));
     case SYS_getdents64:
         return process_has_roots() ? door_answer(door_getdents64(I(0), P(1), (size_t)a[2]))
-                                   : real.syscall(number, a[0], a[1], a[2]);
+                                   : REAL(syscall)(number, a[0], a[1], a[2]);
     default:
         *known = false;
         return 0;
@@ -167,7 +167,7 @@ static long change_mode(const long a[6])
     bool is_empty = (I(3) & AT_EMPTY_PATH) && process_can_read(P(1)) && P(1)[0] == '\0';
     if (!is_empty)
         return fchmodat(I(0), P(1), (mode_t)a[2], I(3) & ~AT_EMPTY_PATH);
-    long code = real.syscall(CALL_FCHMODAT2, a[0], a[1], a[2], a[3]);
+    long code = REAL(syscall)(CALL_FCHMODAT2, a[0], a[1], a[2], a[3]);
     return code == 0 ? (directory_follow(I(0), "", AT_EMPTY_PATH), 0) : code;
 }
 
@@ -193,7 +193,7 @@ static long meta_call(long number, const long a[6], bool *known)
         return fchownat(I(0), P(1), (uid_t)a[2], (gid_t)a[3], I(4));
     case SYS_utimensat:
         if (P(1) == NULL && I(0) == AT_FDCWD) /* for which glibc has an error of its own */
-            return real.syscall(number, a[0], a[1], a[2], a[3]);
+            return REAL(syscall)(number, a[0], a[1], a[2], a[3]);
         return utimensat(I(0), P(1), (const struct timespec *)a[2], I(3));
     case SYS_truncate:
         return truncate(P(0), (off_t)a[1]);
@@ -242,7 +242,7 @@ static long other_call(long number, const long a[6], bool *known)
     case SYS_setresuid:
     case SYS_setfsuid:
         credentials_prepare();
-        return real.syscall(number, a[0], a[1], a[2]);
+        return REAL(syscall)(number, a[0], a[1], a[2]);
     case SYS_name_to_handle_at:
         return name_to_handle_at(I(0), P(1), (struct file_handle *)a[2], (int *)a[3], I(4));
     default:
@@ -293,11 +293,11 @@ DOOR long syscall(long number, ...)
         a[i] = va_arg(more, long);
     va_end(more);
     if (!process_has_roots())
-        return real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         long answer = calls[i](number, a, &known);
         if (known)
             return answer;
     }
-    return real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -83,50 +83,50 @@ static int make(enum kind kind, char *template, int suffix, int flags)
 
 DOOR int mkstemp(char *template)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, 0) : real.mkstemp(template);
+    return is_ours(template) ? make(TEMP_FILE, template, 0, 0) : REAL(mkstemp)(template);
 }
 
 DOOR int mkstemp64(char *template)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, 0) : real.mkstemp64(template);
+    return is_ours(template) ? make(TEMP_FILE, template, 0, 0) : REAL(mkstemp64)(template);
 }
 
 DOOR int mkostemp(char *template, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, flags) : real.mkostemp(template, flags);
+    return is_ours(template) ? make(TEMP_FILE, template, 0, flags) : REAL(mkostemp)(template, flags);
 }
 
 DOOR int mkostemp64(char *template, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, flags) : real.mkostemp64(template, flags);
+    return is_ours(template) ? make(TEMP_FILE, template, 0, flags) : REAL(mkostemp64)(template, flags);
 }
 
 DOOR int mkstemps(char *template, int suffix)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, 0) : real.mkstemps(template, suffix);
+    return is_ours(template) ? make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps)(template, suffix);
 }
 
 DOOR int mkstemps64(char *template, int suffix)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, 0) : real.mkstemps64(template, suffix);
+    return is_ours(template) ? make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps64)(template, suffix);
 }
 
 DOOR int mkostemps(char *template, int suffix, int flags)
 {
     return is_ours(template) ? make(TEMP_FILE, template, suffix, flags)
-                             : real.mkostemps(template, suffix, flags);
+                             : REAL(mkostemps)(template, suffix, flags);
 }
 
 DOOR int mkostemps64(char *template, int suffix, int flags)
 {
     return is_ours(template) ? make(TEMP_FILE, template, suffix, flags)
-                             : real.mkostemps64(template, suffix, flags);
+                             : REAL(mkostemps64)(template, suffix, flags);
 }
 
 DOOR char *mkdtemp(char *template)
 {
     if (!is_ours(template))
-        return real.mkdtemp(template);
+        return REAL(mkdtemp)(template);
     return make(TEMP_DIRECTORY, template, 0, 0) == 0 ? template : NULL;
 }
 
@@ -138,7 +138,7 @@ DOOR char *tempnam(const char *directory, const char *prefix)
     int saved = errno;
     bool roots = process_has_roots();
     for (int i = 0; i < TRIES; i++) {
-        char *name = real.tempnam(directory, prefix);
+        char *name = REAL(tempnam)(directory, prefix);
         if (name == NULL || !roots)
             return name;
         int code = lstat(name, &stat);
@@ -158,7 +158,7 @@ DOOR char *tempnam(const char *directory, const char *prefix)
 DOOR char *mktemp(char *template)
 {
     if (!is_ours(template))
-        return real.mktemp(template);
+        return REAL(mktemp)(template);
     if (make(TEMP_NAME, template, 0, 0) != 0)
         template[0] = '\0';
     return template;

@@ -34,7 +34,7 @@
 DOOR int chdir(const char *path)
 {
     DOOR_LAUNDER(path);
-    return (int)TRUNK(path, real.chdir(path), DOOR_THERE(SYS1(SYS_chdir, t.real_path)));
+    return (int)TRUNK(path, REAL(chdir)(path), DOOR_THERE(SYS1(SYS_chdir, t.real_path)));
 }
 
 #define PATH_START offsetof(struct sockaddr_un, sun_path)
@@ -67,8 +67,8 @@ DOOR int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
     const struct sockaddr *at = address.__sockaddr__;
     const char *path = words_of(at, length, words);
     if (path == NULL || !takes_paths(fd))
-        return real.bind(fd, at, length);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, real.bind(fd, at, length),
+        return REAL(bind)(fd, at, length);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length),
                           operate_bind(&t, fd, at, length));
 }
 
@@ -93,12 +93,12 @@ static int connect_by(int (*original)(int, const void *, unsigned), int fd, cons
 DOOR int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
     process_has_roots();
-    return connect_by(real.connect, fd, address.__sockaddr__, length);
+    return connect_by(REAL(connect), fd, address.__sockaddr__, length);
 }
 
 int __connect(int fd, const struct sockaddr *address, socklen_t length);
 DOOR int __connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     process_has_roots();
-    return connect_by(real.__connect, fd, address, length);
+    return connect_by(REAL(__connect), fd, address, length);
 }

@@ -22,21 +22,21 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64) && sizeof(FTS) == si
 DOOR int ftw(const char *path, __ftw_func_t visit, int descriptors)
 {
     if (!process_has_roots())
-        return real.ftw(path, visit, descriptors);
+        return REAL(ftw)(path, visit, descriptors);
     return walk_nftw(path, (struct walk_visitor){.ftw = visit}, descriptors, 0);
 }
 
 DOOR int ftw64(const char *path, __ftw64_func_t visit, int descriptors)
 {
     if (!process_has_roots())
-        return real.ftw64(path, visit, descriptors);
+        return REAL(ftw64)(path, visit, descriptors);
     return walk_nftw(path, (struct walk_visitor){.ftw = (__ftw_func_t)visit}, descriptors, 0);
 }
 
 DOOR int nftw(const char *path, __nftw_func_t visit, int descriptors, int flags)
 {
     if (!process_has_roots())
-        return real.nftw(path, visit, descriptors, flags);
+        return REAL(nftw)(path, visit, descriptors, flags);
     if (flags & ~FTW_ALL)
         return (int)door_answer(-EINVAL);
     return walk_nftw(path, (struct walk_visitor){.nftw = visit}, descriptors, flags);
@@ -45,59 +45,59 @@ DOOR int nftw(const char *path, __nftw_func_t visit, int descriptors, int flags)
 DOOR int nftw64(const char *path, __nftw64_func_t visit, int descriptors, int flags)
 {
     if (!process_has_roots())
-        return real.nftw64(path, visit, descriptors, flags);
+        return REAL(nftw64)(path, visit, descriptors, flags);
     return nftw(path, (__nftw_func_t)visit, descriptors, flags);
 }
 
 DOOR FTS *fts_open(char *const *paths, int options, shim_fts_order *order)
 {
-    return process_has_roots() ? walk_fts_open(paths, options, order) : real.fts_open(paths, options, order);
+    return process_has_roots() ? walk_fts_open(paths, options, order) : REAL(fts_open)(paths, options, order);
 }
 
 DOOR FTSENT *fts_read(FTS *tree)
 {
-    return process_has_roots() ? walk_fts_read(tree) : real.fts_read(tree);
+    return process_has_roots() ? walk_fts_read(tree) : REAL(fts_read)(tree);
 }
 
 DOOR FTSENT *fts_children(FTS *tree, int options)
 {
-    return process_has_roots() ? walk_fts_children(tree, options) : real.fts_children(tree, options);
+    return process_has_roots() ? walk_fts_children(tree, options) : REAL(fts_children)(tree, options);
 }
 
 DOOR int fts_set(FTS *tree, FTSENT *entry, int instruction)
 {
-    return process_has_roots() ? walk_fts_set(entry, instruction) : real.fts_set(tree, entry, instruction);
+    return process_has_roots() ? walk_fts_set(entry, instruction) : REAL(fts_set)(tree, entry, instruction);
 }
 
 DOOR int fts_close(FTS *tree)
 {
-    return process_has_roots() ? walk_fts_close(tree) : real.fts_close(tree);
+    return process_has_roots() ? walk_fts_close(tree) : REAL(fts_close)(tree);
 }
 
 DOOR FTS64 *fts64_open(char *const *paths, int options, shim_fts64_order *order)
 {
     return process_has_roots() ? (FTS64 *)walk_fts_open(paths, options, (shim_fts_order *)order)
-                               : real.fts64_open(paths, options, order);
+                               : REAL(fts64_open)(paths, options, order);
 }
 
 DOOR FTSENT64 *fts64_read(FTS64 *tree)
 {
-    return process_has_roots() ? (FTSENT64 *)walk_fts_read((FTS *)tree) : real.fts64_read(tree);
+    return process_has_roots() ? (FTSENT64 *)walk_fts_read((FTS *)tree) : REAL(fts64_read)(tree);
 }
 
 DOOR FTSENT64 *fts64_children(FTS64 *tree, int options)
 {
     return process_has_roots() ? (FTSENT64 *)walk_fts_children((FTS *)tree, options)
-                               : real.fts64_children(tree, options);
+                               : REAL(fts64_children)(tree, options);
 }
 
 DOOR int fts64_set(FTS64 *tree, FTSENT64 *entry, int instruction)
 {
     return process_has_roots() ? walk_fts_set((FTSENT *)entry, instruction)
-                               : real.fts64_set(tree, entry, instruction);
+                               : REAL(fts64_set)(tree, entry, instruction);
 }
 
 DOOR int fts64_close(FTS64 *tree)
 {
-    return process_has_roots() ? walk_fts_close((FTS *)tree) : real.fts64_close(tree);
+    return process_has_roots() ? walk_fts_close((FTS *)tree) : REAL(fts64_close)(tree);
 }

@@ -6,36 +6,26 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <sys/utsname.h>
 
 #include "base/clock.h"
 #include "base/sys.h"
 #include "shim/program.h"
 #include "shim/real.h"
 
-struct real real;
 struct process process;
-bool process_started;
-
-static void resolve_real(void)
-{
-#define SYMBOL(group, name, result, arguments) real.name = (result(*) arguments)dlsym(RTLD_NEXT, #name);
-#include "shim/table.h"
-#undef SYMBOL
-}
+__attribute__((common)) struct names_root process_roots[NAMES_ROOTS];
 
 /* The host's name up to its first dot, as the tool takes it. */
-static const char *node_name(void)
+static const char *node_name(struct utsname *host)
 {
-    static char host[LAYOUT_NODE_MAX + 1];
     if (process.config.node != NULL)
         return process.config.node;
-    gethostname(host, sizeof host - 1);
-    for (char *at = host; *at != '\0'; at++)
-        if (*at == '.')
-            *at = '\0';
-    return layout_node_is_valid(host, strlen(host)) ? host : "node";
+    if (SYS1(SYS_uname, host) != 0)
+        return "node";
+    host->nodename[LAYOUT_NODE_MAX] = '\0';
+    *strchrnul(host->nodename, '.') = '\0';
+    return layout_node_is_valid(host->nodename, strlen(host->nodename)) ? host->nodename : "node";
 }
 
 /* A child of fork is told who it is at once: a shell's first call may be one of a vfork child of its own. */
@@ -56,8 +46,9 @@ static void add_root(const char *text, size_t length)
 {
     const struct config *config = &process.config;
     struct names_root *root = &process.roots[process.count];
+    struct utsname host;
     if (length == 0 || process.count == NAMES_ROOTS ||
-        names_root_init(root, text, length, config->run_base, node_name(), config->deadline) != 0)
+        names_root_init(root, text, length, config->run_base, node_name(&host), config->deadline) != 0)
         return;
     add_head(root->path);
     if (root->given[0] != '\0')
@@ -67,9 +58,8 @@ static void add_root(const char *text, size_t length)
 
 static void add_roots(const char *roots)
 {
-    process.roots = sys_mmap(NULL, NAMES_ROOTS * sizeof(struct names_root), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (sys_is_error(process.roots) || names_process_init() != 0 || pthread_atfork(program_share, NULL, in_child) != 0)
+    process.roots = process_roots;
+    if (names_process_init() != 0 || pthread_atfork(program_share, NULL, in_child) != 0)
         return;
     while (*roots != '\0') {
         const char *end = strchrnul(roots, ':');
@@ -81,11 +71,10 @@ static void add_roots(const char *roots)
 void process_start(char *const environment[])
 {
     int saved = errno;
-    if (real.open == NULL)
-        resolve_real();
+    real_start();
     /* Before our constructor there is no environment to be had: the real functions are all that is needed. */
     if (environment != NULL) {
-        process_started = true;
+        process.started = true;
         config_read(&process.config, environment);
         process.preload = process.config.preload;
         if (process.config.roots != NULL)

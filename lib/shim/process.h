@@ -20,12 +20,15 @@
 #define PROCESS_DEAD_ENDS 256
 #define PROCESS_PAGES 256
 
+/* What every call looks at comes first, in one line of memory: each more costs every call of the program some
+ * ns. */
 struct process {
+    _Alignas(64) bool started;
     unsigned count; /* of roots; 0: the shim is out of the way */
     unsigned head_count;
     struct names_root *roots;
     /* How the texts of the roots begin, as they are and as they were given: nearly every path is told from
-     * them by these. Here, because a line of memory elsewhere costs every call of the program some ns. */
+     * them by these. */
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
     const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
@@ -41,11 +44,10 @@ extern struct process process;
 /* Resolves the real functions and reads the environment, once. Every door calls process_ready first: an
  * allocator or an audit library can come before our constructor. */
 void process_start(char *const environment[]);
-extern bool process_started;
 
 static inline bool process_has_roots(void)
 {
-    if (__builtin_expect(!process_started, 0))
+    if (__builtin_expect(!process.started, 0))
         process_start(NULL);
     if (__builtin_expect(process.count == 0, 1))
         return false;

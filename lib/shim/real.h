@@ -3,7 +3,7 @@
 #pragma once
 
 /* The functions behind the door: what the application would have called without shunt (the next library's,
- * RTLD_NEXT, so that other interposers have their turn). Resolved once, before any other constructor runs. */
+ * RTLD_NEXT, so that other interposers have their turn). Those that were called already. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -34,3 +35,15 @@ struct real {
 };
 
 extern struct real real;
+
+/* One of them, by which it may be called; NULL if this libc does not have it. It is looked for when it is
+ * first wanted: async-signal-safe, callable from any thread, in vfork children and before any constructor. */
+#define REAL(NAME)                                                                                           \
+    (__builtin_expect(real.NAME != NULL, 1)                                                                  \
+         ? real.NAME                                                                                         \
+         : (__typeof__(real.NAME))real_find(offsetof(struct real, NAME) / sizeof(void *)))
+void *real_find(size_t index);
+
+/* Notes which libraries the program started with. Before there are other threads, and before others are
+ * loaded. */
+void real_start(void);

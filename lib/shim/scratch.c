@@ -11,7 +11,8 @@
 
 #define PIECES 4096
 
-static struct scratch *pieces[PIECES];
+/* Common memory lies behind all other: what is written at a process's start is then on fewer pages. */
+__attribute__((common)) struct scratch *scratch_pieces[PIECES];
 
 static struct scratch *map_piece(void)
 {
@@ -27,7 +28,8 @@ static struct scratch *grow(unsigned slot)
     if (fresh == NULL)
         return NULL;
     fresh->taken = 1;
-    if (__atomic_compare_exchange_n(&pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
         return fresh;
     sys_munmap(fresh, sizeof *fresh);
     return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none
@@ -37,7 +39,7 @@ static struct scratch *grow(unsigned slot)
 struct scratch *scratch_take(void)
 {
     for (unsigned i = 0; i < PIECES - 64; i++) {
-        struct scratch *piece = __atomic_load_n(&pieces[i], __ATOMIC_ACQUIRE);
+        struct scratch *piece = __atomic_load_n(&scratch_pieces[i], __ATOMIC_ACQUIRE);
         if (piece == NULL)
             return grow(i);
         if (__atomic_load_n(&piece->taken, __ATOMIC_RELAXED) == 0 &&

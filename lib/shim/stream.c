@@ -58,7 +58,7 @@ void stream_free(struct stream *stream)
 
 static DIR *give_up(DIR *libc, int error)
 {
-    real.closedir(libc);
+    REAL(closedir)(libc);
     errno = error;
     return NULL;
 }
@@ -71,7 +71,7 @@ DIR *stream_over(DIR *libc)
     int saved = errno;
     if (libc == NULL)
         return NULL;
-    int fd = real.dirfd(libc);
+    int fd = REAL(dirfd)(libc);
     int code = target_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
     errno = saved;
     if (code <= 0)

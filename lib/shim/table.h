@@ -6,9 +6,7 @@
  * their resolution). tests/abi compares it with what the library exports.
  *
  * Not here, on purpose: vfork (a C function cannot wrap it: its frame would be overwritten), setenv and its
- * kin, read and write and what else works on an open file (its descriptor is the kernel's own), close and
- * dup2 (shunt keeps no descriptor in the application, lib/index/view.h), fchdir, getcwd and its kin
- * (directories are the kernel's own). */
+ * kin, read and write and what else works on an open file (its descriptor is the kernel's own). */
 
 SYMBOL(open, open, int, (const char *, int, ...))
 SYMBOL(open, open64, int, (const char *, int, ...))
@@ -202,6 +200,21 @@ SYMBOL(trunk, chdir, int, (const char *))
 SYMBOL(trunk, bind, int, (int, const void *, unsigned))
 SYMBOL(trunk, connect, int, (int, const void *, unsigned))
 SYMBOL(trunk, __connect, int, (int, const void *, unsigned))
+
+SYMBOL(cwd, fchdir, int, (int))
+SYMBOL(cwd, getcwd, char *, (char *, size_t))
+SYMBOL(cwd, __getcwd_chk, char *, (char *, size_t, size_t))
+SYMBOL(cwd, getwd, char *, (char *))
+SYMBOL(cwd, __getwd_chk, char *, (char *, size_t))
+SYMBOL(cwd, get_current_dir_name, char *, (void))
+
+SYMBOL(fd_protect, close, int, (int))
+SYMBOL(fd_protect, __close, int, (int))
+SYMBOL(fd_protect, dup2, int, (int, int))
+SYMBOL(fd_protect, __dup2, int, (int, int))
+SYMBOL(fd_protect, dup3, int, (int, int, int))
+SYMBOL(fd_protect, close_range, int, (unsigned, unsigned, int))
+SYMBOL(fd_protect, closefrom, void, (int))
 
 SYMBOL(notify, inotify_add_watch, int, (int, const char *, unsigned))
 SYMBOL(notify, fanotify_mark, int, (int, unsigned, unsigned long, int, const char *))

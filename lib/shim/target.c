@@ -36,17 +36,35 @@ static enum path_verdict text_verdict(const char *base, const char *path)
     return verdict;
 }
 
+/* What needs no more than a look at the text: nearly every call of a program that works elsewhere. */
+static inline bool is_plainly_foreign(const char *path)
+{
+    for (unsigned i = 0; i < process.head_count; i++)
+        if (!path_is_plainly_foreign(process.heads[i], path))
+            return false;
+    return true;
+}
+
+/* From a directory beside all roots a path comes to one by `..` alone. */
+static bool stays_apart(const char *base, const char *path)
+{
+    for (unsigned i = 0; i < process.head_count; i++)
+        if (!path_is_apart(process.heads[i], base))
+            return false;
+    return !path_goes_up(path);
+}
+
 /* The first sieve. A path seen from a descriptor says nothing by its text: the kernel must be asked. */
 static enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
 {
     if (path[0] == '/')
-        return text_verdict(NULL, path);
+        return is_plainly_foreign(path) ? PATH_FOREIGN : text_verdict(NULL, path);
     if (at != AT_FDCWD)
         return PATH_BENEATH;
     if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
         return PATH_BENEATH;
     char *base = (*scratch)->text[0];
-    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
+    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/' || stays_apart(base, path))
         return PATH_FOREIGN;
     return text_verdict(base, path);
 }
@@ -412,15 +430,6 @@ static int find_beneath(struct target *t, const struct target *first, int at, co
     return want & TARGET_MAKES ? -EPERM : -ENOENT;
 }
 
-/* What needs no more than a look at the text: nearly every call of a program that works elsewhere. */
-static inline bool is_plainly_foreign(const char *path)
-{
-    for (unsigned i = 0; i < process.head_count; i++)
-        if (!path_is_plainly_foreign(process.heads[i], path))
-            return false;
-    return true;
-}
-
 __attribute__((noinline)) static int find(struct target *t, const struct target *first, int at,
                                           const char *path, unsigned want)
 {
@@ -461,8 +470,9 @@ int target_find_second(struct target *t, const struct target *first, int at, con
 
 int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
-    if (process.count == 0 || !process_can_read(path) || (path[0] == '/' && process_is_dead_end(path)))
-        return TARGET_COLD; /* some calls take NULL for the descriptor itself */
+    /* The kernel has read it; but some calls take NULL for the descriptor itself. */
+    if (process.count == 0 || path == NULL || (path[0] == '/' && process_is_dead_end(path)))
+        return TARGET_COLD;
     return target_find(t, at, path, want | TARGET_ALIAS);
 }
 

@@ -152,7 +152,7 @@ static void random_path(char *to, unsigned *seed, bool absolute)
 
 Test(path, agrees_with_plain_normalisation)
 {
-    char base[64], path[64];
+    char base[64], path[64], whole[1024];
     unsigned seed = 1;
     static const char *const roots[] = {"/a/b", "/.a", "/a/..b", "/.a/.a"};
     for (int i = 0; i < 400000; i++) {
@@ -162,7 +162,31 @@ Test(path, agrees_with_plain_normalisation)
         enum path_verdict is = path_verdict(root, base, path);
         cr_assert_eq(is, plain_verdict(root, base, path), "%s from %s", path, base);
         cr_assert(is == PATH_FOREIGN || !path_is_plainly_foreign(root, path), "%s and %s", root, path);
+        normalise(whole, "/", base);
+        cr_assert(is == PATH_FOREIGN || path[0] == '/' || !path_is_apart(root, whole) || path_goes_up(path),
+                  "%s and %s from %s", root, path, base);
     }
+}
+
+Test(path, apart)
+{
+    cr_assert(path_is_apart("/scratch/run1", "/scratch/run2"));
+    cr_assert(path_is_apart("/scratch/run1", "/scratch/r/a"));
+    cr_assert(path_is_apart("/scratch/run1", "/tmp"));
+    cr_assert_not(path_is_apart("/scratch/run1", "/scratch"));
+    cr_assert_not(path_is_apart("/scratch/run1", "/"));
+    cr_assert_not(path_is_apart("/scratch/run1", "/scratch/run1"));
+    cr_assert_not(path_is_apart("/scratch/run1", "/scratch/run1/out"));
+}
+
+Test(path, goes_up)
+{
+    static const char *const up[] = {"..", "../a", "a/..", "a/../b", "a//..//b"};
+    static const char *const on[] = {"", "a", ".", "./a", "..a", "a..", "a../b", "a/..b", "...", "a/.../b"};
+    for (size_t i = 0; i < sizeof up / sizeof *up; i++)
+        cr_assert(path_goes_up(up[i]), "%s", up[i]);
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++)
+        cr_assert_not(path_goes_up(on[i]), "%s", on[i]);
 }
 
 Test(path, plainly_foreign)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "place.h"
 #include "shim/process.h"
+#include "shim/real.h"
 #include "shim/scratch.h"
 
 /* Room for texts. */
@@ -142,6 +143,19 @@ Test(scratch, threads_take_different_pieces)
     cr_assert_eq(scratch_take(), ninth, "no more were made than were used at once");
 }
 
+/* The functions behind the doors. */
+
+TestSuite(real, .timeout = 60);
+
+Test(real, they_are_those_that_the_loader_finds)
+{
+#define SYMBOL(group, name, result, arguments)                                                               \
+    cr_expect_not_null(REAL(name), #name);                                                                   \
+    cr_expect_eq((void *)REAL(name), dlsym(RTLD_NEXT, #name), #name);
+#include "shim/table.h"
+#undef SYMBOL
+}
+
 /* The process. */
 
 static void process_init(void)
@@ -167,7 +181,7 @@ static void start_with(const char *roots)
 
 Test(process, it_was_started_before_main)
 {
-    cr_assert(process_started);
+    cr_assert(process.started);
 }
 
 Test(process, without_a_root_it_is_out_of_the_way)

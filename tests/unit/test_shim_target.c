@@ -390,12 +390,12 @@ Test(target, places_as_the_daemon_says_them)
     cr_assert_eq(t.real_at, out);
     cr_assert_str_eq(t.real_path, "./f");
     memset(place_text, 'p', sizeof place_text);
-    char *path = process.roots[0].path;
-    size_t length = strlen(path);
-    memset(path + length, 'r', PATH_MAX - 200 - length);
-    path[PATH_MAX - 200] = '\0';
+    static char path[PATH_MAX - 199] = "/";
+    const char *kept = process.roots[0].path;
+    memset(path + 1, 'r', PATH_MAX - 201);
+    process.roots[0].path = path;
     cr_assert_eq(target_place_at(&t, place_text, 200), -ENAMETOOLONG);
-    path[length] = '\0';
+    process.roots[0].path = kept;
     target_done(&t);
 }
 
