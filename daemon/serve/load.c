@@ -259,8 +259,6 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
         rule_take_record(&dir->record, answer);
         dir->record.flags |= RECORD_LOADED;
         dir->nodes = answer->tag;
-        if (dir->record.flags & RECORD_MARKED) /* others may change it in their mirrors */
-            listen_set_redirected(shuntd->listen);
         code = home_dir_store(shuntd, dir);
     }
     if (code == 0)

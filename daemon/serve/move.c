@@ -591,6 +591,8 @@ void move_publish_losses(struct shuntd *shuntd)
         if (shuntd->route.home[i] == shuntd->me.number && shuntd->route.from[i] == 0)
             homes[i / 64] |= 1ull << (i % 64);
     listen_set_homes(shuntd->listen, homes);
+    if (!route_is_sole(shuntd)) /* other nodes may change directories in their mirrors */
+        listen_set_redirected(shuntd->listen);
 }
 
 void move_publish(struct shuntd *shuntd)

@@ -137,8 +137,6 @@ int cast_record(struct shuntd *shuntd, struct cast *cast, const struct message *
     if (!(message->flags & RECORD_MARKED))
         home_leaves_forget(&dir->share);
     rule_take_record(&dir->record, message);
-    if (dir->record.flags & RECORD_MARKED) /* others may change it in their mirrors */
-        listen_set_redirected(shuntd->listen);
     return home_dir_store(shuntd, dir);
 }
 

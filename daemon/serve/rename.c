@@ -15,6 +15,7 @@
 
 #include "base/hook.h"
 #include "serve/cast.h"
+#include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
 
@@ -180,7 +181,8 @@ static bool may_need_room(struct shuntd *shuntd, const struct message *m)
     struct record_entry from, to;
     int old = index_get_entry(shuntd->index, m->dir[0], m->name[0], m->name_length[0], &from);
     int new = index_get_entry(shuntd->index, m->dir[1], m->name[1], m->name_length[1], &to);
-    return new == -ENOENT && (old == -ENOENT || from.branch != 0);
+    bool elsewhere = route_of_name(shuntd, m->dir[0], m->name[0], m->name_length[0]) != shuntd->me.number;
+    return new == -ENOENT && (old == 0 ? from.branch != 0 : elsewhere);
 }
 
 /* A file in a branch may go to where births of the other directory go: a leaf for it is made before any name

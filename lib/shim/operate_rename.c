@@ -208,6 +208,8 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return code;
     if (from->found.known && (flags & RENAME_NOREPLACE) && there == 0)
         return -EEXIST;
+    if (from->found.known && (flags & RENAME_EXCHANGE) && slash && there == 0 && !S_ISDIR(stat.stx_mode))
+        return -ENOTDIR;
     if (is_type(from, DT_DIR) || (flags & RENAME_EXCHANGE))
         return -EXDEV;
     if (from->found.known && (from->slash || slash))

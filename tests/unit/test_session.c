@@ -157,7 +157,9 @@ Test(epoch, refuses_what_is_none)
     cr_assert_eq(session_parse(&session, good, sizeof good - 1), 0);
     for (size_t cut = 0; cut < sizeof good - 1; cut++)
         cr_assert_eq(session_parse(&session, good, cut), -EBADMSG, "%zu", cut);
-    const char *const swaps[][2] = {{"session 2", "session 1"},
+    const char *const swaps[][2] = {{"session 3", "session 2"},
+                                    {"moved 2", "moved 4"},
+                                    {"moved 2\n", ""},
                                     {"pid 1", "pid 0"},
                                     {"pid 1", "pid 2147483648"},
                                     {"uid 3", "uid 4294967296"},
