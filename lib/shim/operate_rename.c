@@ -269,6 +269,8 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
         return code;
     if ((flags & RENAME_NOREPLACE) && to->found.known)
         return -EEXIST;
+    if ((flags & RENAME_EXCHANGE) && slash && !S_ISDIR(stat.stx_mode) && to->found.known)
+        return -ENOTDIR;
     if (S_ISDIR(stat.stx_mode) || (flags & RENAME_EXCHANGE))
         return -EXDEV;
     if (slash || to->slash)
