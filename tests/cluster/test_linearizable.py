@@ -15,6 +15,9 @@ import threading
 import histories
 import pytest
 
+# The network between nodes has tests of its own; here all processes share one clock and as few cores as there are.
+pytestmark = pytest.mark.parametrize("net", ["host"], indirect=True)
+
 COUNT = int(os.environ.get("SHUNT_HISTORIES", "300"))
 SEED = int(os.environ.get("SHUNT_SEED", "1"))
 

@@ -24,6 +24,12 @@ build = several_nodes.build
 session = several_nodes.session
 
 
+@pytest.fixture
+def net():
+    """What is stopped between its steps needs no network beside."""
+    return several_nodes.network.OneHost()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def has_hooks(build):
     symbols = subprocess.run(["nm", build / "daemon" / "shuntd"], capture_output=True, text=True, check=True).stdout
