@@ -37,10 +37,10 @@ static int serve_jobs(struct shuntd *shuntd)
 }
 
 /* A request whose process has ended meanwhile is dropped. */
-static int serve_woken(struct shuntd *shuntd)
+static int serve_requests_again(struct shuntd *shuntd)
 {
-    int code = 0;
     struct listen_request request;
+    int code = 0;
     for (struct home_parked *parked; code == 0 && (parked = home_next_woken(shuntd->home)) != NULL;) {
         if (listen_is_there(shuntd->listen, parked->lane, parked->client)) {
             home_unpark(parked, &request);
@@ -48,7 +48,19 @@ static int serve_woken(struct shuntd *shuntd)
         }
         free(parked);
     }
-    return code == 0 ? relay_questions(shuntd) : code;
+    return code;
+}
+
+/* One may wake another: until nothing is left to go on with. */
+static int serve_woken(struct shuntd *shuntd)
+{
+    int code;
+    do {
+        code = serve_requests_again(shuntd);
+        if (code == 0)
+            code = relay_questions(shuntd);
+    } while (code == 0 && home_has_woken(shuntd->home));
+    return code;
 }
 
 static int serve_messages(struct shuntd *shuntd)

@@ -218,6 +218,12 @@ bool home_has_waiting(const struct home *home)
     return home->parked > 0 || home->waiting > 0;
 }
 
+bool home_has_woken(const struct home *home)
+{
+    return !list_empty(&home->woken) || !list_empty(&home->questions) || !list_empty(&home->news) ||
+           !list_empty(&home->ready);
+}
+
 void home_again(struct home *home, struct home_parked *parked)
 {
     home->parked++;

@@ -254,6 +254,8 @@ int home_stay_in_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
 /* Does any request, or any question of another daemon's, wait? */
 bool home_has_waiting(const struct home *);
+/* Is there anything to go on with: a request, a question, news, a part of a collective? */
+bool home_has_woken(const struct home *);
 /* A request that is to be served again. */
 void home_again(struct home *, struct home_parked *);
 /* The next request to be served again, or NULL; the caller frees it. */

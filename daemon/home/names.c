@@ -53,6 +53,7 @@ static struct held **find(struct home *home, struct dirid dir, const char *name,
 static int wait(struct home *home, struct link *list, const struct name_question *question)
 {
     struct waiting *waiting = malloc(sizeof *waiting);
+    HOOK("request-parked");
     if (waiting == NULL)
         return -ENOMEM;
     waiting->question = *question;
