@@ -134,7 +134,7 @@ struct link *home_next_ready(struct home *home)
 void home_dir_drop(struct home *home, struct home_dir *dir)
 {
     dir->record = (struct record_dir){0};
-    dir->complete = dir->sealed = false;
+    dir->complete = dir->sealed = dir->mirrored = false;
     dir->listed = 0;
     list_remove(&dir->changed);
     home_leaves_forget(&dir->share);

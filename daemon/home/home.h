@@ -65,6 +65,8 @@ struct home_dir {
 
     /* For this node's processes. */
     struct record_dir record; /* as in the index, once they use it (RECORD_LOADED) */
+    uint64_t version;         /* of what its ruler decides of that (serve/rule.h) */
+    bool mirrored;            /* every daemon knows its mirror: births may go there */
     bool working;             /* something about it is under way */
     unsigned flights;         /* of its names */
     struct link waiting;      /* parked until that ends */

@@ -289,9 +289,13 @@ void listen_set_branch(struct listen *listen, uint16_t branch)
 
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
 {
-    uint64_t all = UINT64_MAX;
-    for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
+    uint64_t all = UINT64_MAX, gained = 0;
+    for (unsigned i = 0; i < RECORD_SHARDS / 64; i++) {
         all &= homes[i];
+        gained |= homes[i] & ~listen->road->homes[i];
+    }
+    if (gained != 0)
+        __atomic_add_fetch(&listen->road->gains, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&listen->road->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
         __atomic_store_n(&listen->road->homes[i], homes[i], __ATOMIC_SEQ_CST);

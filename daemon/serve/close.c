@@ -136,7 +136,8 @@ static int finish(struct disk_job *job, struct shuntd *shuntd)
     dir->record.flags &= ~(uint32_t)RECORD_MARKED;
     dir->record.marker = 0;
     memset(dir->record.mirror, 0, sizeof dir->record.mirror);
-    rule_put_record(&record, &dir->record);
+    rule_decides(shuntd, dir);
+    rule_put_record(&record, dir);
     return cast_begin(shuntd, &record, NULL, closed, seal);
 }
 static int sealed(struct shuntd *shuntd, void *context, const struct cast_end *end)

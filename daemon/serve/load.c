@@ -29,7 +29,6 @@ struct load_job {
     uint16_t branch;
     uint32_t epoch; /* of the route, when names were handed out */
     struct listing listing;
-    struct record_dir record; /* as found */
     int result;
     char path[PATH_MAX];
 };
@@ -74,17 +73,15 @@ static int count_leaves(struct home_dir *dir, const struct listing *listing)
     return code;
 }
 
-static struct record_dir record_of(const struct listing *listing)
+static void note_found(struct shuntd *shuntd, struct home_dir *dir, const struct listing *listing)
 {
-    struct record_dir record = {.flags = 0};
-    if (listing->trunk_unlisted)
-        record.flags |= RECORD_UNLISTED;
-    if (listing->marked) {
-        record.flags |= RECORD_MARKED;
-        record.marker = listing->marker.id;
-        memcpy(record.mirror, listing->marker.mirror, sizeof record.mirror);
-    }
-    return record;
+    struct record_dir *record = &dir->record;
+    const struct marker none = {.id = 0}, *marker = listing->marked ? &listing->marker : &none;
+    record->flags &= ~(uint32_t)(RECORD_UNLISTED | RECORD_MARKED);
+    record->flags |= (listing->trunk_unlisted ? RECORD_UNLISTED : 0) | (listing->marked ? RECORD_MARKED : 0);
+    record->marker = marker->id;
+    memcpy(record->mirror, marker->mirror, sizeof record->mirror);
+    rule_decides(shuntd, dir);
 }
 
 /* All homes know it, or those that were its homes when this began are no more: then it begins again. */
@@ -109,14 +106,15 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
-static int tell_homes(struct shuntd *shuntd, struct load_job *load, const uint32_t *expected)
+static int tell_homes(struct shuntd *shuntd, struct load_job *load, const struct home_dir *dir,
+                      const uint32_t *expected)
 {
     struct message message = {.type = MESSAGE_KNOWN,
                               .tag = shuntd->route.epoch,
                               .dir[0] = load->id,
                               .text = load->path,
                               .text_length = (uint16_t)strlen(load->path)};
-    rule_put_record(&message, &load->record);
+    rule_put_record(&message, dir);
     return cast_begin(shuntd, &message, expected, known, load);
 }
 
@@ -131,9 +129,9 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
         code = count_leaves(dir, &load->listing);
     dir->listed = expected[shuntd->me.number];
     load->epoch = shuntd->route.epoch;
-    load->record = record_of(&load->listing);
+    note_found(shuntd, dir, &load->listing);
     if (code == 0)
-        code = tell_homes(shuntd, load, expected);
+        code = tell_homes(shuntd, load, dir, expected);
     free(expected);
     return code;
 }
@@ -197,7 +195,7 @@ static int has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *pa
 {
     struct message record = {
         .type = MESSAGE_RECORD, .dir[0] = dir->id, .text = path, .text_length = (uint16_t)strlen(path)};
-    rule_put_record(&record, &dir->record);
+    rule_put_record(&record, dir);
     return cast_begin(shuntd, &record, NULL, NULL, NULL);
 }
 
@@ -218,7 +216,7 @@ int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question 
         newcomer = tell_nodes(shuntd, dir, question->member);
     if (newcomer < 0)
         return newcomer;
-    rule_put_record(&answer, &dir->record);
+    rule_put_record(&answer, dir);
     answer.tag = dir->ruler->node_count;
     return rule_answer(shuntd, question, &answer);
 }
@@ -244,7 +242,7 @@ int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *m
     }
     dir->listed = dir->expected = 0;
     dir->complete = true;
-    rule_take_record(&dir->record, message);
+    rule_take_record(dir, message);
     return home_dir_store(shuntd, dir);
 }
 
@@ -256,7 +254,7 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
     struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
     int code = 0;
     if (answer->result == 0) {
-        rule_take_record(&dir->record, answer);
+        rule_take_answer(dir, answer);
         dir->record.flags |= RECORD_LOADED;
         dir->nodes = answer->tag;
         code = home_dir_store(shuntd, dir);

@@ -181,7 +181,7 @@ static int hand_directory(struct handing *handing, struct home_dir *dir)
                            .text = dir->path,
                            .text_length = (uint16_t)strlen(dir->path)};
     int code = 0;
-    rule_put_record(&part, &dir->record);
+    rule_put_record(&part, dir);
     for (size_t i = 0; i < handing->count && code == 0; i++)
         code = send_part(handing->shuntd, handing->to[i], &part);
     handing->dir = dir->id;
@@ -297,7 +297,7 @@ static int take_directory(struct shuntd *shuntd, const struct message *part)
         return -ENOMEM;
     dir->complete = true;
     dir->sealed |= part->result != 0;
-    rule_take_record(&dir->record, part);
+    rule_take_record(dir, part);
     return home_dir_store(shuntd, dir);
 }
 

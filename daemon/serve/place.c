@@ -27,6 +27,7 @@ struct mark_job {
     uint32_t leaf;
     struct marker marker;
     int result;
+    uint32_t epoch; /* of the route, when all were told */
 };
 
 static int mark(int trunk, struct mark_job *job)
@@ -67,14 +68,27 @@ static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
         sys_close(trunk);
 }
 
-/* Every daemon knows the marker: the question is answered like any that comes later. */
+static int all_know(struct shuntd *, void *, const struct cast_end *);
+
+static int tell_all(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
+{
+    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
+    job->epoch = shuntd->route.epoch;
+    rule_put_record(&record, dir);
+    return cast_begin(shuntd, &record, NULL, all_know, job);
+}
+
+/* Every daemon knows the marker, but for one that took over names meanwhile from a home that did not know it yet. The
+ * question is answered like any that comes later. */
 static int all_know(struct shuntd *shuntd, void *context, const struct cast_end *end)
 {
     struct mark_job *job = context;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    if (job->epoch != shuntd->route.epoch)
+        return tell_all(shuntd, dir, job);
     struct message answer = {.tag = job->own}; /* the leaf is there, too */
     struct dirid id = job->id;
-    rule_put_record(&answer, &dir->record);
+    rule_put_record(&answer, dir);
     dir->ruler->busy = false;
     int code = rule_answer(shuntd, job->question, &answer);
     free(job);
@@ -85,7 +99,6 @@ static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
-    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
     if (job->result != 0) {
         struct message answer = {.result = job->result < 0 ? job->result : 0,
                                  .dir[1].ino = job->result > 0 ? (uint64_t)job->result : 0};
@@ -98,15 +111,15 @@ static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
     dir->record.flags |= RECORD_MARKED;
     dir->record.marker = job->marker.id;
     memcpy(dir->record.mirror, job->marker.mirror, sizeof dir->record.mirror);
-    rule_put_record(&record, &dir->record);
-    return cast_begin(shuntd, &record, NULL, all_know, job);
+    rule_decides(shuntd, dir);
+    return tell_all(shuntd, dir, job);
 }
 
 int rule_mark(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
 {
     struct message answer = {.result = 0};
     if (dir->record.flags & RECORD_MARKED) {
-        rule_put_record(&answer, &dir->record);
+        rule_put_record(&answer, dir);
         return rule_answer(shuntd, question, &answer);
     }
     struct mark_job *job = calloc(1, sizeof *job);
@@ -136,7 +149,7 @@ int cast_record(struct shuntd *shuntd, struct cast *cast, const struct message *
         return -ENOMEM;
     if (!(message->flags & RECORD_MARKED))
         home_leaves_forget(&dir->share);
-    rule_take_record(&dir->record, message);
+    rule_take_record(dir, message);
     return home_dir_store(shuntd, dir);
 }
 
@@ -223,10 +236,10 @@ static int marked(struct shuntd *shuntd, const struct errand *errand, const stru
     struct message asked;
     int why = (int)answer->dir[1].ino;
     message_decode(&asked, errand->bytes, errand->size);
-    if (answer->result == 0 && why == 0 && answer->tag == 0) {
-        rule_take_record(&dir->record, answer);
+    if (answer->result == 0 && why == 0)
+        rule_take_answer(dir, answer);
+    if (answer->result == 0 && why == 0 && answer->tag == 0)
         return make_leaf(shuntd, dir, asked.tag);
-    }
     int code = answer->result == MESSAGE_NOT_LOADED ? serve_forget(shuntd, dir) : 0;
     return code == 0 ? end_leaf(shuntd, dir, asked.tag,
                                 answer->result == MESSAGE_NOT_LOADED ? -EAGAIN
@@ -239,8 +252,8 @@ static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t nu
 {
     const struct message mark = {.type = MESSAGE_MARK, .tag = number, .dir[0] = dir->id};
     dir->working = true;
-    int code = dir->record.flags & RECORD_MARKED ? make_leaf(shuntd, dir, number)
-                                                 : rule_ask(shuntd, &mark, marked, NULL);
+    int code =
+        dir->mirrored ? make_leaf(shuntd, dir, number) : rule_ask(shuntd, &mark, marked, NULL);
     return code == 0 ? -EAGAIN : code;
 }
 

@@ -12,25 +12,45 @@
 #include "serve/relay.h"
 #include "serve/route.h"
 
-void rule_put_record(struct message *message, const struct record_dir *record)
+/* A ruler that took over goes on behind the one before it, even where it begins anew. */
+void rule_decides(struct shuntd *shuntd, struct home_dir *dir)
 {
+    uint64_t first = (uint64_t)shuntd->route.epoch << 24;
+    dir->version = dir->version < first ? first : dir->version + 1;
+}
+
+void rule_put_record(struct message *message, const struct home_dir *dir)
+{
+    const struct record_dir *record = &dir->record;
+    uint64_t watched = record->why == RECORD_WHY_WATCHED;
     message->flags = (uint16_t)(record->flags & (RECORD_MARKED | RECORD_UNLISTED));
-    message->child = (struct dirid){.ino = record->marker, .birth = record->why == RECORD_WHY_WATCHED};
+    message->child = (struct dirid){.ino = record->marker, .birth = dir->version << 1 | watched};
     message->name[0] = record->mirror;
     message->name_length[0] = (uint16_t)strnlen(record->mirror, RECORD_MIRROR_MAX - 1);
 }
 
-void rule_take_record(struct record_dir *record, const struct message *message)
+void rule_take_record(struct home_dir *dir, const struct message *message)
 {
     const uint32_t told = RECORD_MARKED | RECORD_UNLISTED;
+    struct record_dir *record = &dir->record;
     char mirror[RECORD_MIRROR_MAX] = {0}; /* the message may point into this very record */
+    if ((message->child.birth & 1) != 0 && record->why == RECORD_WHY_NOT)
+        record->why = RECORD_WHY_WATCHED;
+    if (message->child.birth >> 1 < dir->version)
+        return;
+    dir->version = message->child.birth >> 1;
     if (message->name_length[0] < sizeof mirror)
         memcpy(mirror, message->name[0], message->name_length[0]);
     memcpy(record->mirror, mirror, sizeof mirror);
     record->flags = (record->flags & ~told) | (message->flags & told);
     record->marker = message->child.ino;
-    if (message->child.birth != 0 && record->why == RECORD_WHY_NOT)
-        record->why = RECORD_WHY_WATCHED;
+    dir->mirrored &= (record->flags & RECORD_MARKED) != 0;
+}
+
+void rule_take_answer(struct home_dir *dir, const struct message *answer)
+{
+    rule_take_record(dir, answer);
+    dir->mirrored |= (answer->flags & RECORD_MARKED) != 0 && answer->child.birth >> 1 == dir->version;
 }
 
 /* Who asks. */

@@ -79,7 +79,11 @@ int rule_rest(struct shuntd *, struct dirid);
 typedef int rule_operation(struct shuntd *, struct home_dir *, struct rule_question *);
 rule_operation rule_load, rule_mark, rule_seal;
 
-/* A directory's record in a message. */
-void rule_put_record(struct message *, const struct record_dir *);
+/* A directory's record. Word of it comes on two roads, with answers and by collectives, and not in the order in which
+ * it was sent: its ruler numbers what it decides, and an older record is passed over. */
+void rule_decides(struct shuntd *, struct home_dir *);
+void rule_put_record(struct message *, const struct home_dir *);
 /* What it says of marker and mirror; its reason only if the directory is watched. */
-void rule_take_record(struct record_dir *, const struct message *);
+void rule_take_record(struct home_dir *, const struct message *);
+/* The same of what the ruler answers, which it does when all daemons have heard of it. */
+void rule_take_answer(struct home_dir *, const struct message *);

@@ -292,9 +292,11 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     int code = names_attach(root);
     if (code != 0)
         return code;
+    uint32_t gains = request_gains(root->road);
     code = view_find(root->view, dir, name, length, found);
     if (code == -EMFILE && retire_readers(root->road, root->deadline) == 0)
         code = view_find(root->view, dir, name, length, found);
+    found->gains = gains;
     return code == 0 ? 0 : fail(root, code);
 }
 
@@ -339,10 +341,12 @@ static int list_remote(struct names_root *root, struct dirid dir, uint64_t from,
     return 0;
 }
 
-bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length)
+bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length,
+                   const struct view_found *found)
 {
-    return request_is_sole_home(root->road) ||
-           request_is_home(root->road, record_shard(dir, record_hash(name, length)));
+    bool is_home = request_is_sole_home(root->road) ||
+                   request_is_home(root->road, record_shard(dir, record_hash(name, length)));
+    return is_home && request_gains(root->road) == found->gains;
 }
 
 bool names_is_sole_home(const struct names_root *root)
@@ -361,6 +365,8 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_e
     if (!request_is_sole_home(root->road))
         return list_remote(root, dir, from, each, context);
     code = view_list(root->view, dir, from, each, context);
+    if (code >= 0 && !request_is_sole_home(root->road)) /* names may have been on their way elsewhere */
+        return -ESTALE;
     return code >= 0 ? code : fail(root, code);
 }
 

@@ -63,10 +63,13 @@ int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */
 bool names_is_attached(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
-/* The next names of a directory; as index_list. -ESTALE: it is not loaded (any more). */
+/* The next names of a directory; as index_list. -ESTALE: it is not loaded (any more), or its names went to other homes
+ * meanwhile; what was told then may lack some. */
 int names_list(struct names_root *, struct dirid, uint64_t from, index_each *, void *context);
-/* May what names_find did not find be called absent? Else the daemon must be asked. To be called behind it. */
-bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length);
+/* May what names_find did not find be called absent? Only if the name was at home here all the while; else the daemon
+ * must be asked. */
+bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length,
+                   const struct view_found *);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
 /* Tells this node's daemon that a file in another node's branch was found in the index, once for a leaf. */

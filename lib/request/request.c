@@ -178,6 +178,11 @@ int request_is_sole_home(const struct request_road *mine)
     return __atomic_load_n(&mine->road->sole, __ATOMIC_ACQUIRE) != 0;
 }
 
+uint32_t request_gains(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->gains, __ATOMIC_ACQUIRE);
+}
+
 uint32_t request_generation(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->generation, __ATOMIC_ACQUIRE);

@@ -35,6 +35,8 @@ int request_has_redirected(const struct request_road *);
 int request_is_home(const struct request_road *, uint32_t shard);
 /* ... of all shards? */
 int request_is_sole_home(const struct request_road *);
+/* How often shards came home here: while it stays the same, a bit that is set was set all the time. */
+uint32_t request_gains(const struct request_road *);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
 uint32_t request_generation(const struct request_road *);

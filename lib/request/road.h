@@ -25,7 +25,7 @@
 #include "wire/message.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 2
+#define ROAD_VERSION 3
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 
@@ -65,6 +65,7 @@ struct road {
     uint16_t branch;        /* this node's, as its index numbers it */
     uint32_t sole;          /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
+    uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];

@@ -27,8 +27,12 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
         .type = MESSAGE_RESERVE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
     int code = target_ask(t, &reserve);
     const struct message *answer = &t->scratch->answer.message;
-    if (code == 0)
-        return target_place_at(t, answer->name[0], answer->name_length[0]);
+    if (code == 0) {
+        code = target_place_at(t, answer->name[0], answer->name_length[0]);
+        if (code != 0)
+            birth_withdraw(t);
+        return code;
+    }
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = target_look(t);

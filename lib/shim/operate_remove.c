@@ -90,7 +90,12 @@ int hold_name(struct target *t, uint16_t type)
     struct message hold = {.type = type};
     int code = target_ask(t, &hold);
     const struct message *answer = &t->scratch->answer.message;
-    return code == 0 ? target_place_at(t, answer->name[0], answer->name_length[0]) : code;
+    if (code != 0)
+        return code;
+    code = target_place_at(t, answer->name[0], answer->name_length[0]);
+    if (code != 0)
+        birth_withdraw(t);
+    return code;
 }
 
 /* Sends CLOSE for the directory that the target names; loads it if need be. */

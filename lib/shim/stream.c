@@ -192,8 +192,10 @@ static bool was_removed(int fd)
  * was removed has no names. */
 static int list_names(const struct listing_at *at, struct filling *filling)
 {
+    const struct filling before = *filling;
     int code = -ESTALE;
     for (int i = 0; code == -ESTALE && i < LOADS_MAX; i++) {
+        *filling = before;
         code = names_list(at->root, at->id, filling->position, each, filling);
         int loaded = code == -ESTALE ? directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) : 1;
         if (loaded != 1)

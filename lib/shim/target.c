@@ -279,7 +279,7 @@ static int look_further(struct target *t)
     if (t->found.known && t->found.entry.branch != 0)
         names_looked(t->root, t->dir, &t->found.entry);
     return t->found.dir_known && !t->found.known && t->length > 0 &&
-                   !names_has_all(t->root, t->dir, t->name, t->length)
+                   !names_has_all(t->root, t->dir, t->name, t->length, &t->found)
                ? look_far(t)
                : 0;
 }
@@ -489,6 +489,8 @@ int target_place_at(struct target *t, const char *place, size_t length)
     t->real_path = t->path;
     if (length == 0)
         return 0;
+    if (memmem(place, length, "//", 2) != NULL) /* nothing is to be looked for, or missed, where no mirror is */
+        return -EIO;
     text_init(&text, t->scratch->real, PATH_MAX);
     text_add(&text, t->root->path);
     text_add(&text, "/" LAYOUT_BRANCHES "/");

@@ -2,6 +2,12 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Many nodes and one namespace: whoever makes, moves and removes, all see one directory."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
 import pytest
 
 ALL = pytest.mark.parametrize("net, count", [("host", 3), ("network", 3), ("slow", 3), ("network", 8), ("slow", 8),
@@ -32,3 +38,53 @@ def test_all_see_one_directory(session, count):
     session.tool("export", session.root).check()
     expected = {f"{node}-{which}" for node in nodes for which in ("moved", *range(3, FILES + 1))}
     assert {path.name for path in (session.root / "out").iterdir()} == expected
+
+
+@contextlib.contextmanager
+def stopped(session, node):
+    """Its daemon is there, but does nothing."""
+    pid = next(member["pid"] for member in session.members() if member["node"] == node)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def wait_for(is_so):
+    until = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("first", "acd")
+def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
+    """Not even by a daemon that has heard of it already. Else the one that has not, and is home of the name, finds
+    nothing at the place that it tells, and takes the file for removed."""
+    outs = [session.root / f"out{number}" for number in range(8)]
+    session.start("a", "b", "c", "d")
+    session.sh("a", "mkdir out0 out1 out2 out3 out4 out5 out6 out7")
+    for node in "abcd":
+        session.sh(node, "ls out*")
+
+    def touch(node, out):
+        return session.begin("exec", node, "--", "touch", out / f"of-{node}")
+
+    def marked():
+        """Some of them, if not all: those that b rules wait for it even so far."""
+        return [out for out in outs if (out / ".shunt-dir").exists()]
+
+    with stopped(session, "b"):
+        begun = [touch(first, out) for out in outs]
+        wait_for(marked)
+        out = marked()[0]
+        begun += [touch(node, out) for node in "acd" if node != first]
+        for process in begun:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.2)
+    assert [process.wait(30) for process in begun] == [0] * 10
+    assert session.names("b", out.name) == ["of-a", "of-c", "of-d"]
+    session.sh("b", "rm out*/of-*")
+    assert session.names("a", out.name) == []
