@@ -228,7 +228,7 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
         answer->result = MESSAGE_NOT_LOADED;
         return 0;
     }
-    if (*at == NULL && (!dir->sealed || BROKEN("births-while-closing")))
+    if (*at == NULL && !dir->sealed)
         return decide(shuntd, dir, q, answer);
     if (*at != NULL && (q->flags & NAME_TRY)) {
         answer->result = MESSAGE_BUSY;

@@ -18,6 +18,7 @@
 #define BATCH 32 /* completions that are looked at under one lock */
 #define PAUSE_FIRST CLOCK_MILLISECOND
 #define PAUSE_LONGEST (500 * CLOCK_MILLISECOND)
+#define WAKE_AGAIN (20 * CLOCK_MILLISECOND)
 
 /* What libfabric is at work on; it gives the address of `context` back. */
 struct operation {
@@ -65,6 +66,7 @@ struct fabric {
     int broken;           /* 0 or -errno */
     bool ending;
     bool ring_due; /* the thread is to ring */
+    unsigned wakes, awoke; /* how often the thread was woken, and what of that it has noticed */
     struct link received, unposted, flying, connecting;
     struct fabric_counts counts;
     struct incoming *buffers;
@@ -72,8 +74,11 @@ struct fabric {
     struct peer peers[FABRIC_PEERS_MAX];
 };
 
+/* libfabric loses a signal that comes between the reader's last look for one and its sleep (util_wait.c of 1.17 takes
+ * it off there without a look): what is urgent is said again until it was noticed. */
 static void wake_thread(struct fabric *fabric)
 {
+    fabric->wakes++;
     fi_cq_signal(fabric->provider.completions);
 }
 
@@ -264,6 +269,7 @@ static void *carry(void *context)
     while (going_on) {
         long count = fi_cq_sread(fabric->provider.completions, entries, BATCH, NULL, limit);
         pthread_mutex_lock(&fabric->lock);
+        fabric->awoke = fabric->wakes;
         take_completions(fabric, entries, count);
         post_rest(fabric);
         connect_again(fabric);
@@ -331,11 +337,23 @@ int fabric_open(struct fabric **to, const char *setting, void (*ring)(void *cont
 
 static void end_thread(struct fabric *fabric)
 {
+    int code;
     pthread_mutex_lock(&fabric->lock);
     fabric->ending = true;
     pthread_mutex_unlock(&fabric->lock);
-    wake_thread(fabric);
-    pthread_join(fabric->thread, NULL);
+    do {
+        fi_cq_signal(fabric->provider.completions);
+        const struct timespec until = clock_split(clock_files() + WAKE_AGAIN);
+        code = pthread_timedjoin_np(fabric->thread, NULL, &until);
+    } while (code == ETIMEDOUT);
+}
+
+void fabric_nudge(struct fabric *fabric)
+{
+    pthread_mutex_lock(&fabric->lock);
+    if (fabric->awoke != fabric->wakes)
+        fi_cq_signal(fabric->provider.completions);
+    pthread_mutex_unlock(&fabric->lock);
 }
 
 void fabric_close(struct fabric *fabric)
@@ -485,10 +503,9 @@ void fabric_release(struct fabric *fabric, const uint8_t *bytes)
     struct incoming *one = LINK_OF(bytes, struct incoming, bytes);
     pthread_mutex_lock(&fabric->lock);
     post(fabric, one);
-    bool was_posted = list_empty(&one->link);
-    pthread_mutex_unlock(&fabric->lock);
-    if (!was_posted)
+    if (!list_empty(&one->link))
         wake_thread(fabric);
+    pthread_mutex_unlock(&fabric->lock);
 }
 
 void fabric_counts(struct fabric *fabric, struct fabric_counts *to)

@@ -76,6 +76,8 @@ int fabric_send(struct fabric *, int peer, const uint8_t *bytes, size_t size);
  * fabric is broken. */
 int fabric_next(struct fabric *, const uint8_t **bytes, size_t *size);
 void fabric_release(struct fabric *, const uint8_t *bytes);
+/* To be called now and then while anything is waited for: wakes the fabric's thread again, if it missed that. */
+void fabric_nudge(struct fabric *);
 
 struct fabric_counts {
     uint64_t sent;     /* handed to the network; whether they arrived, nobody says */

@@ -306,6 +306,8 @@ void peers_flush(struct peers *peers)
         if (is_overdue(peer, now))
             acknowledge(peers, peer);
     }
+    if (peers->count > 0)
+        fabric_nudge(peers->fabric);
 }
 
 bool peers_wait(const struct peers *peers)

@@ -167,10 +167,6 @@ static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_questi
     load->branch = shuntd->branch;
     strcpy(load->path, dir->path);
     dir->ruler->busy = true;
-    if (BROKEN("loads-late")) {
-        dir->complete = true;
-        dir->record.flags |= RECORD_LOADED;
-    }
     if (dir->ruler->born)
         return spread(shuntd, load);
     disk_submit(shuntd->disk, &load->job);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "serve/cast.h"
 #include "serve/move.h"
 #include "serve/relay.h"
@@ -363,6 +364,7 @@ int rule_work(struct shuntd *shuntd, struct rule_question *question)
     struct home_ruler *ruler = dir != NULL ? dir->ruler : NULL;
     bool ends = message->type == MESSAGE_UNSEAL || message->type == MESSAGE_DROP;
     if (ruler != NULL && (ruler->busy || (ruler->closed && !ends))) {
+        HOOK("request-parked");
         list_append(&ruler->waiting, &question->link);
         shuntd->counts.parked++;
         return 0;

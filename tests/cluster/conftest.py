@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 import network
 import pytest
@@ -74,6 +75,16 @@ class Session:
     def members(self):
         """The home of the names is the first."""
         return self.status()["members"]
+
+    def homes(self):
+        """The nodes that are homes of names, once all are and no change of them is under way."""
+        until = time.monotonic() + 60
+        while True:
+            members = self.members()
+            if all(member["home"] == "yes" for member in members):
+                return sorted(member["node"] for member in members)
+            assert time.monotonic() < until, members
+            time.sleep(0.02)
 
     def names(self, node, directory="."):
         return self.sh(node, f"ls -A {directory}").split()

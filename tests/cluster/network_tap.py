@@ -11,10 +11,12 @@ import struct
 import sys
 
 ALL = 3  # ETH_P_ALL
+SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS = 33, 263, 6  # which the module does not name
 
 
 def main(device, file):
     listener = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL))
+    listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)  # or packets are lost while others have the processors
     listener.bind((device, 0))
     with open(file, "wb") as out:
         print("ready", flush=True)
@@ -24,7 +26,10 @@ def main(device, file):
                 packet = listener.recv(1 << 17)
                 out.write(struct.pack("!I", len(packet)) + packet)
             elif readable:
-                return
+                break
+    lost = struct.unpack("II", listener.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
+    if lost:
+        sys.exit(f"{lost} packets were lost")
 
 
 def segments(recorded):
@@ -51,6 +56,15 @@ def read_streams(recorded, port):
         elif destination == port and payload and source in begun:
             parts[source][(sequence - begun[source]) % (1 << 32)] = payload
     return {source: b"".join(part for _, part in sorted(of.items())) for source, of in parts.items()}
+
+
+def count_segments(recorded, text):
+    """{(source port, destination port): how many carry the text, how many there are}"""
+    counts = {}
+    for source, destination, _, payload, _ in segments(recorded):
+        with_text, count = counts.get((source, destination), (0, 0))
+        counts[source, destination] = with_text + (text in payload), count + 1
+    return counts
 
 
 if __name__ == "__main__":

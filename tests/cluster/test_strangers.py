@@ -47,7 +47,7 @@ class Tap:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        self.process.wait(20)
+        assert self.process.wait(20) == 0
 
     def streams(self, port):
         return network_tap.read_streams(self.file.read_bytes(), port)
@@ -83,7 +83,9 @@ def heard(session, tmp_path):
         session.sh("a", "mkdir out; echo theirs >out/kept")
         session.sh("b", "for i in $(seq 16); do echo mine >out/made; mv out/made out/moved-$i; rm out/moved-$i; done; ls out")
     said = [stream for stream in tap.streams(port_of(session, "a")).values() if FRAME in stream]
-    assert said and b"moved" in b"".join(said), "frames are authenticated, not secret: else this test shows nothing"
+    assert said and b"moved" in b"".join(said), (  # frames are authenticated, not secret: else this test shows nothing
+        f"a is {port_of(session, 'a')}, b is {port_of(session, 'b')}, frames and packets by ports: "
+        f"{network_tap.count_segments(tap.file.read_bytes(), FRAME)}")
     return said
 
 

@@ -21,19 +21,6 @@ def pair(session):
 BOTH_WAYS = pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a")])
 
 
-def homes_of(session):
-    """The nodes that are homes of names, once no change of them is under way."""
-    until = time.monotonic() + 60
-    while True:
-        members = session.members()
-        if all(member["home"] in ("yes", "no") for member in members):
-            homes = [member["node"] for member in members if member["home"] == "yes"]
-            if len(homes) == len(members):
-                return sorted(homes)
-        assert time.monotonic() < until, members
-        time.sleep(0.02)
-
-
 @BOTH_WAYS
 def test_a_file_is_there_for_the_other(pair, one, other):
     pair.sh(one, "echo hello >out/file")
@@ -178,9 +165,9 @@ def test_a_home_that_ends_hands_over_its_names(pair):
     pair.sh("b", "for i in $(seq 100); do echo $i >out/$i; done")
     for _ in range(3):
         pair.stop("a")
-        assert homes_of(pair) == ["b"]
+        assert pair.homes() == ["b"]
         pair.start("a")
-        assert homes_of(pair) == ["a", "b"]
+        assert pair.homes() == ["a", "b"]
         assert set(map(str, range(1, 101))) <= set(pair.names("a", "out"))
     pair.sh("a", "touch stop")
     made = int(busy.communicate(timeout=60)[0])
@@ -220,7 +207,7 @@ def silent_nodes(session):
 def test_a_silent_home_is_waited_for_and_then_an_error(pair):
     """Nothing goes to the wrong place meanwhile; when it is back, work goes on. Of the names some have their home on
     the node that still answers: these are made."""
-    homes_of(pair)
+    pair.homes()
     pair.sh("b", "echo before >out/before")
     with stopped(pair.members()[0]):
         pair.settings["SHUNT_DEADLINE"] = "1"

@@ -20,6 +20,8 @@ SPEC = importlib.util.spec_from_file_location("several_nodes", CLUSTER / "confte
 several_nodes = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(several_nodes)
 
+NODES = ("a", "b", "c")
+
 build = several_nodes.build
 session = several_nodes.session
 
@@ -86,11 +88,12 @@ except OSError as error:
     print(errno.errorcode[error.errno])
 """
 
-    def __init__(self, session, node, line, **settings):
+    def __init__(self, stage, node, line, **settings):
+        session = stage.session
         command = [session.shunt.path, "exec", "--root", session.root, "--node", node, "--", "/usr/bin/python3", "-c",
                    self.PROGRAM, line]
         environment = {**session.environment(), **settings}
-        self.line = line
+        self.stage, self.line = stage, line
         self.process = subprocess.Popen(list(map(str, command)), cwd=session.root / "out", env=environment,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -100,26 +103,49 @@ except OSError as error:
     def answer(self):
         """What it printed; nothing if it was killed."""
         try:
-            return self.process.communicate(timeout=40)[0].strip()
+            answer = self.process.communicate(timeout=40)[0].strip()
+            for plain, name in self.stage.names.items():
+                answer = answer.replace(f"'{name}'", f"'{plain}'")
+            return answer
         except subprocess.TimeoutExpired:
             return "no answer"
 
 
 class Stage:
-    """Nodes, and calls on them that meet the test at hooks."""
+    """Nodes, and calls on them that meet the test at hooks.
 
-    def __init__(self, session, area):
+    In the lines of calls 'm' and 'n' stand for names whose home is the node a, so that a test knows who asks whom."""
+
+    def __init__(self, session, build, area):
         self.session, self.area = session, area
-        self.calls = []
+        self.calls, self.daemons, self.broken = [], [], {}
         self.parked = Meeting(area / "parked")
         self.meetings = 0
+        self.out = session.root / "out"
+        self.out.mkdir()
+        self.names = dict(zip("mn", self.at_home_on_a(build)))
+
+    def at_home_on_a(self, build):
+        texts = [f"name-{number}" for number in range(100)]
+        command = [build / "tests" / "cluster" / "home_of", self.out, str(len(NODES)), *texts]
+        homes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        return [text for text, home in zip(texts, homes) if NODES[int(home) - 1] == "a"]
+
+    def translated(self, line):
+        for plain, name in self.names.items():
+            line = line.replace(f"'{plain}'", f"'{name}'")
+        return line
+
+    def path(self, plain):
+        return self.out / self.names[plain]
 
     def begin(self, guard=None, placement="branch", hooks=(), **settings):
         """Daemons of three nodes and a directory `out`; the guard is taken away everywhere."""
         self.broken = {"SHUNT_BREAK": guard} if guard else {}
-        (self.session.root / "out").mkdir(exist_ok=True)
         hooks = ",".join([self.parked.seen_at("request-parked"), *hooks])
-        self.session.start("a", "b", "c", placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)
+        self.session.start(*NODES, placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)
+        assert self.session.homes() == list(NODES)
+        self.daemons = [member["pid"] for member in self.session.members()]
 
     def meeting(self):
         self.meetings += 1
@@ -127,7 +153,7 @@ class Stage:
 
     def call(self, node, line, *hooks, **settings):
         self.parked.again()
-        call = Call(self.session, node, line, **({"SHUNT_HOOKS": ",".join(hooks)} if hooks else {}), **self.broken, **settings)
+        call = Call(self, node, self.translated(line), **({"SHUNT_HOOKS": ",".join(hooks)} if hooks else {}), **self.broken, **settings)
         self.calls.append(call)
         return call
 
@@ -143,10 +169,12 @@ class Stage:
             if not call.has_ended():
                 os.killpg(call.process.pid, signal.SIGKILL)
             call.process.communicate()
+        for daemon in self.daemons if self.broken else []:  # it may wait for ever for what nobody settles
+            os.kill(daemon, signal.SIGKILL)
 
 
 @pytest.fixture
-def stage(session, tmp_path):
-    stage = Stage(session, tmp_path)
+def stage(session, build, tmp_path):
+    stage = Stage(session, build, tmp_path)
     yield stage
     stage.end()

@@ -390,6 +390,17 @@ Test(fabric, many_peers_come_and_go)
     }
 }
 
+/* Each while its thread is about to fall asleep: libfabric loses a signal that comes then. */
+Test(fabric, closing_never_waits_for_ever, .timeout = DEADLINE)
+{
+    for (int i = 0; i < 3000; i++) {
+        open_end(&ends[0]);
+        for (int pause = 0; pause < i % 1000 * 100; pause++)
+            __asm__ volatile("" ::: "memory");
+        close_end(&ends[0]);
+    }
+}
+
 Test(fabric, closing_while_frames_wait)
 {
     static const uint8_t bytes[FABRIC_FRAME_MAX];
