@@ -8,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 
 import network_tap
 import pytest
@@ -58,10 +59,15 @@ def epoch_text(session):
     return newest.read_text()
 
 
+def address_of(session, node):
+    """As the session tells it, once the daemon has said it: a struct sockaddr_in."""
+    told = re.search(rf"\nnode {node}\n(?:.*\n)*?address ([0-9a-f]+)\n", epoch_text(session))
+    return told and bytes.fromhex(told[1])
+
+
 def port_of(session, node):
-    """Where its daemon listens: the session tells the address, a struct sockaddr_in."""
-    told = re.search(rf"\nnode {node}\n(?:.*\n)*?address ([0-9a-f]+)\n", epoch_text(session))[1]
-    return struct.unpack_from("!H", bytes.fromhex(told), 2)[0]
+    """Where its daemon listens."""
+    return struct.unpack_from("!H", address_of(session, node), 2)[0]
 
 
 def call(session, node, stream):
@@ -78,6 +84,10 @@ def counter(session, name):
 def heard(session, tmp_path):
     """Nodes a and b at work, and what b has said to a from its first word on."""
     session.start("a")
+    until = time.monotonic() + 20
+    while address_of(session, "a") is None:  # else a may find b in the session first, and be the one that connects
+        assert time.monotonic() < until
+        time.sleep(0.01)
     with Tap(session, "a", tmp_path / "packets") as tap:
         session.start("b")
         session.sh("a", "mkdir out; echo theirs >out/kept")
