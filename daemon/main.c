@@ -15,6 +15,7 @@
 #include "disk/disk.h"
 #include "home/home.h"
 #include "listen/listen.h"
+#include "serve/beat.h"
 #include "serve/move.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
@@ -117,7 +118,7 @@ static int serve_batch(struct shuntd *shuntd)
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
                                                     serve_given_up, serve_quiet_dirs,   move_step,
-                                                    serve_woken};
+                                                    beat_step,      serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
@@ -135,9 +136,11 @@ static int serve_batch(struct shuntd *shuntd)
     return code;
 }
 
-static bool waits_for_time(struct shuntd *shuntd)
+/* How long it may sleep if nothing happens: ns, 0: for ever. */
+static uint64_t sleep_limit(struct shuntd *shuntd)
 {
-    return home_has_changed(shuntd->home) || relay_waits(shuntd);
+    bool waits = shuntd->stop != 0 || home_has_changed(shuntd->home) || relay_waits(shuntd);
+    return waits ? TICK : beat_interval(shuntd);
 }
 
 /* Who is parked waits for a notice, and so may a removal. Whether anybody waits at another daemon, this one does not
@@ -173,7 +176,7 @@ static int run(struct shuntd *shuntd)
         retire_readers(shuntd, &reader_limit);
         listen_heed(shuntd->listen, is_awaited(shuntd));
         if (code == 0 && goes_on(shuntd))
-            listen_wait(shuntd->listen, rings, shuntd->stop != 0 || waits_for_time(shuntd) ? TICK : 0);
+            listen_wait(shuntd->listen, rings, sleep_limit(shuntd));
     }
     if (code == 0)
         relay_leave(shuntd);

@@ -90,6 +90,9 @@ struct shuntd {
     struct link lists;                /* listings that wait, since a home is gone */
     uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
+    bool beats;          /* one is under way (serve/beat.h) */
+    uint64_t next_beat;  /* monotonic */
+    int beat_failed;     /* how the last one did, 0: it did not */
     volatile int stop; /* how often a signal asked for the end */
 };
 

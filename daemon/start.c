@@ -299,9 +299,9 @@ static int refuse_takeover(const struct shuntd *shuntd, const struct session *se
 static int take_over(struct shuntd *shuntd, const struct session *session)
 {
     const struct session_member *who;
-    uint64_t patience = shuntd->options.stale;
-    if (patience < TAKEOVER_PATIENCE)
-        patience = TAKEOVER_PATIENCE;
+    uint64_t patience = shuntd->options.stale, least = 3 * session_beat_interval(session->count);
+    if (patience < least)
+        patience = least;
     int code = takeover_watch(shuntd->root.path, session, patience, &shuntd->stop, &who);
     if (code != TAKEOVER_FREE)
         return refuse_takeover(shuntd, session, who, code);

@@ -8,8 +8,6 @@
 
 #include "shuntd.h"
 
-#define TAKEOVER_PATIENCE (3 * SESSION_BEAT) /* the least that is watched */
-
 enum takeover {
     TAKEOVER_FREE = 0, /* all were silent for `patience`, or the session has ended meanwhile */
     TAKEOVER_HERE,     /* *who lives on this host */

@@ -29,6 +29,12 @@ int session_beat(const char *root, const struct session *session, uint16_t numbe
     return error;
 }
 
+uint64_t session_beat_interval(size_t members)
+{
+    uint64_t all = members * (20 * CLOCK_MILLISECOND);
+    return all > SESSION_BEAT ? all : SESSION_BEAT;
+}
+
 void session_beat_end(const char *root, const struct session *session, uint16_t number)
 {
     char name[STORE_NAME_MAX];

@@ -28,7 +28,7 @@
 #define SESSION_ADDRESS_MAX 128 /* bytes */
 #define SESSION_MEMBERS_MAX 4096
 #define SESSION_KEY_SIZE 32
-#define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats, if there is another one */
+#define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats at most, if there is another one */
 #define SESSION_STALE (30 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
 
 struct session_member {
@@ -138,7 +138,10 @@ int session_revise(const char *root, struct session *);
  * alone; -EBADMSG; -ESTALE: it is another session's. */
 int session_key(const char *root, const struct session *, uint8_t key[SESSION_KEY_SIZE]);
 
-/* Says that the member lives: to be called every SESSION_BEAT while the session has more than one member, and
+/* ns between two beats of a member: each is a request to the file system's metadata server, so all of them together beat
+ * no more than fifty times a second. Pure. */
+uint64_t session_beat_interval(size_t members);
+/* Says that the member lives: to be called at this interval while the session has more than one member, and
  * not else, so that a daemon that is alone may sleep. */
 int session_beat(const char *root, const struct session *, uint16_t number);
 /* No more: it is alone now. */

@@ -76,15 +76,17 @@ class Session:
         """The home of the names is the first."""
         return self.status()["members"]
 
+    @staticmethod
+    def wait_for(is_so):
+        until = time.monotonic() + 60
+        while not is_so():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
     def homes(self):
         """The nodes that are homes of names, once all are and no change of them is under way."""
-        until = time.monotonic() + 60
-        while True:
-            members = self.members()
-            if all(member["home"] == "yes" for member in members):
-                return sorted(member["node"] for member in members)
-            assert time.monotonic() < until, members
-            time.sleep(0.02)
+        self.wait_for(lambda: all(member["home"] == "yes" for member in self.members()))
+        return sorted(member["node"] for member in self.members())
 
     def names(self, node, directory="."):
         return self.sh(node, f"ls -A {directory}").split()

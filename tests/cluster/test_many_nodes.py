@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -51,13 +50,6 @@ def stopped(session, node):
         os.kill(pid, signal.SIGCONT)
 
 
-def wait_for(is_so):
-    until = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 @pytest.mark.parametrize("first", "acd")
 def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
@@ -78,7 +70,7 @@ def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
 
     with stopped(session, "b"):
         begun = [touch(first, out) for out in outs]
-        wait_for(marked)
+        session.wait_for(marked)
         out = marked()[0]
         begun += [touch(node, out) for node in "acd" if node != first]
         for process in begun:

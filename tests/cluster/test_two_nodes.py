@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -268,3 +267,22 @@ def test_its_files_are_the_users_alone(pair):
         break
     else:
         raise AssertionError("the session has no key")
+
+
+def beats(session):
+    """{the file of a member's beats: when the last was}"""
+    return {path.name: path.stat().st_mtime_ns for path in session.root.glob(".shunt/session/beat.*")}
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_members_beat_while_there_are_several(session):
+    """So that who looks from another host sees whether they live."""
+    session.start("a")
+    session.sh("a", "echo >alone")
+    assert beats(session) == {}
+    session.start("b")
+    session.wait_for(lambda: len(beats(session)) == 2)
+    first = beats(session)
+    session.wait_for(lambda: all(beats(session)[name] > time for name, time in first.items()))
+    session.stop("b")
+    session.wait_for(lambda: beats(session) == {})
