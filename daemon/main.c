@@ -20,6 +20,7 @@
 #include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/route.h"
+#include "serve/rule.h"
 #include "serve/serve.h"
 #include "shuntd.h"
 #include "start.h"
@@ -90,16 +91,17 @@ static int serve_deaths(struct shuntd *shuntd)
     return code;
 }
 
-/* Requests whose senders stopped waiting: what they began is settled by what is on disk. Looked for now and
- * then only. */
-static int serve_given_up(struct shuntd *shuntd)
+/* Requests whose senders stopped waiting: what they began is settled by what is on disk. And those that wait for a
+ * member that is silent. Looked for now and then only. */
+static int serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;
     uint64_t now = clock_monotonic();
     if (now < next)
         return 0;
     next = now + TICK;
-    return serve_settle_client(shuntd, 0);
+    int code = serve_settle_client(shuntd, 0);
+    return code == 0 ? rule_give_up(shuntd) : code;
 }
 
 static int serve_quiet_dirs(struct shuntd *shuntd)
@@ -117,7 +119,7 @@ static int serve_batch(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
-                                                    serve_given_up, serve_quiet_dirs,   move_step,
+                                                    serve_overdue,  serve_quiet_dirs,   move_step,
                                                     beat_step,      serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

@@ -34,6 +34,7 @@ struct shuntd_options {
     uint32_t leaf_full;
     bool takeover; /* of a session of other hosts that do not beat */
     uint64_t stale;
+    uint64_t deadline; /* ns; for which a silent member is waited for */
     const char *fabric;
     bool foreground;
 };

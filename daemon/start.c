@@ -129,6 +129,7 @@ static int from_environment(struct shuntd_options *options)
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
     options->stale = config.stale;
+    options->deadline = config.deadline;
     options->fabric = config.fabric;
     default_node(options->node);
     return config.node != NULL ? option(options, 'n', config.node) : 0;

@@ -11,9 +11,9 @@
 
 #define DEADLINE (5 * CLOCK_SECOND)
 
-int counters_ask(struct counters *counters, const char *run_dir)
+int counters_ask(struct counters *counters, const char *run_dir, bool all)
 {
-    struct message ask = {.type = MESSAGE_STATUS};
+    struct message ask = {.type = MESSAGE_STATUS, .flags = all ? MESSAGE_ALL : 0};
     struct request_road *road;
     int code = request_attach(&road, run_dir);
     if (code != 0)
@@ -99,14 +99,19 @@ void counters_print(const struct counters *counters)
     }
 }
 
-void counters_json(const struct counters *counters, struct json *json)
+void counters_json(const struct counters *counters, struct json *json, const char *key)
 {
     struct line line;
-    json_open(json, "counters", '{');
+    json_open(json, key, '{');
     for (begin(&line, counters); next(&line);)
         if (!is_stay(&line) && !is_silent(&line))
             json_unsigned(json, line.key, strtoull(line.rest, NULL, 10));
     json_close(json, '}');
+}
+
+void counters_json_lists(const struct counters *counters, struct json *json)
+{
+    struct line line;
     json_open(json, "silent", '[');
     for (begin(&line, counters); next(&line);)
         if (is_silent(&line))

@@ -12,8 +12,11 @@ struct counters {
     struct request_answer answer; /* its text: `key value` a line, then `silent NODE`, `stays REASON PATH` */
 };
 
-/* 0, or -errno: the daemon cannot be asked (another user's, gone). */
-int counters_ask(struct counters *, const char *run_dir);
+/* 0, or -errno: the daemon cannot be asked (another user's, gone). With `all` those of all daemons of its session are
+ * added up; -ETIMEDOUT: not all have answered. */
+int counters_ask(struct counters *, const char *run_dir, bool all);
 void counters_print(const struct counters *);
-/* "counters": {...}, "silent": [NODE ...], "stays": [{"path", "reason"} ...] */
-void counters_json(const struct counters *, struct json *);
+/* KEY: {...} */
+void counters_json(const struct counters *, struct json *, const char *key);
+/* "silent": [NODE ...], "stays": [{"path", "reason"} ...] */
+void counters_json_lists(const struct counters *, struct json *);

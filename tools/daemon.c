@@ -17,6 +17,7 @@
 #include "orphans.h"
 #include "places.h"
 #include "progress.h"
+#include "request/request.h"
 #include "session/session.h"
 #include "verb.h"
 
@@ -181,8 +182,8 @@ static int stop_process(const struct stopping *stopping)
     return answer;
 }
 
-/* Those of this host, who came last first, since the first is the home of all names: who lives is ended; what
- * the dead left is taken away, as the next start would. How many were found here, or -1. */
+/* Those of this host, one after the other: who lives is ended; what the dead left is taken away, as the next start
+ * would. How many were found here, or -1. */
 static int stop_members(const char *root, const char *node, const struct session *session)
 {
     int here = 0;
@@ -212,19 +213,26 @@ static int stop_session(const char *root, const char *node, const struct session
     return -1;
 }
 
+/* 0; 1: there is none; -1 after a complaint. */
+static int read_session(const char *root, struct session *session)
+{
+    int error = session_read(root, session);
+    if (error == 0)
+        return 0;
+    if (error == -ENOENT || error == -ENOTDIR)
+        return 1;
+    complain("the last %s/.shunt/session/epoch.* cannot be read (%s): look at it, and stop the shuntd that it "
+             "names",
+             root, strerror(-error));
+    return -1;
+}
+
 int daemon_stop(const char *root, const char *node)
 {
     struct session session;
-    int error = session_read(root, &session);
-    if (error == -ENOENT || error == -ENOTDIR)
-        return 0;
-    if (error < 0) {
-        complain(
-            "the last %s/.shunt/session/epoch.* cannot be read (%s): look at it, and stop the shuntd that it "
-            "names",
-            root, strerror(-error));
-        return -1;
-    }
+    int error = read_session(root, &session);
+    if (error != 0)
+        return error < 0 ? -1 : 0;
     int answer = stop_session(root, node, &session);
     session_finish(&session);
     return answer;
@@ -236,5 +244,110 @@ int daemon_stop_all(const struct roots *roots, size_t count, const char *node)
     for (size_t i = 0; i < count; i++)
         if (daemon_stop(roots->paths[i], node) < 0)
             answer = -1;
+    return answer;
+}
+
+/* The whole session. */
+
+static int ask_to_stop(const char *run_dir)
+{
+    struct message stop = {.type = MESSAGE_STOP, .flags = MESSAGE_ALL};
+    struct request_road *road;
+    int result, code = request_attach(&road, run_dir);
+    if (code != 0)
+        return code;
+    code = request_result(road, &stop, &result, STOP_PATIENCE * CLOCK_SECOND);
+    request_abandon(road);
+    return code != 0 ? code : result;
+}
+
+/* Asks the first of this host that can be asked. 0, or -errno: why the last could not, -ENOENT: there is none. */
+static int ask_a_member(const struct session *session)
+{
+    int code = -ENOENT;
+    for (size_t i = 0; i < session->count && code != 0; i++)
+        if (session_lives(&session->members[i]) == 1)
+            code = ask_to_stop(session->members[i].run_dir);
+    return code;
+}
+
+/* How many are left of a session: 0 also when there is another one. */
+static size_t members_left(const char *root, uint64_t id)
+{
+    struct session now;
+    size_t count = session_read(root, &now) == 0 && now.id == id ? now.count : 0;
+    session_finish(&now);
+    return count;
+}
+
+static int wait_until_all_left(const char *root, const struct session *session)
+{
+    const struct timespec pause = clock_split(50 * CLOCK_MILLISECOND);
+    struct progress progress;
+    uint64_t began = clock_monotonic();
+    size_t left, before = session->count;
+    progress_init(&progress, false);
+    while ((left = members_left(root, session->id)) > 0 && clock_monotonic() - began < STOP_PATIENCE * CLOCK_SECOND) {
+        if (left < before)
+            began = clock_monotonic();
+        before = left;
+        if (progress_due(&progress))
+            progress_line(&progress, "waiting for %zu daemon%s to hand over and write down their work", left,
+                          left == 1 ? "" : "s");
+        nanosleep(&pause, NULL);
+    }
+    progress_finish(&progress);
+    if (left == 0)
+        return 0;
+    complain("%s: %zu daemon%s of its session %s not ended for %d s: see `shunt status --root %s`", root, left,
+             left == 1 ? "" : "s", left == 1 ? "has" : "have", STOP_PATIENCE, root);
+    return -1;
+}
+
+/* Those of this host have left the session by now, and are about to be gone. */
+static int wait_for_processes(const char *root, const struct session *session)
+{
+    int answer = 0;
+    for (size_t i = 0; i < session->count; i++) {
+        struct stopping member = {root, session, &session->members[i]};
+        int pidfd = session_lives(member.member) == 1 ? (int)SYS2(SYS_pidfd_open, member.member->pid, 0) : -1;
+        if (pidfd < 0)
+            continue;
+        if (session_lives(member.member) == 1 && wait_for_end(pidfd, &member) < 0)
+            answer = -1;
+        close(pidfd);
+    }
+    return answer;
+}
+
+static int stop_everywhere(const char *root, const struct session *session)
+{
+    int code = ask_a_member(session);
+    if (code == 0)
+        code = wait_until_all_left(root, session) < 0 || wait_for_processes(root, session) < 0 ? -1 : 0;
+    else if (code == -ETIMEDOUT)
+        complain("%s: not all daemons of its session answer: see `shunt status --root %s`", root, root);
+    else if (code == -EACCES || code == -EPERM)
+        complain("the session of %s belongs to %s: ask for `shunt stop --all --root %s`", root, session->user, root);
+    else if (code == -ENOENT)
+        complain("%s: no daemon of its session runs on this host: run `shunt stop --all --root %s` where one does",
+                 root, root);
+    else
+        complain("%s: its daemon cannot be asked (%s): run `shunt stop --root %s` on each of its hosts", root,
+                 strerror(-code), root);
+    return code == 0 ? 0 : -1;
+}
+
+int daemon_stop_everywhere(const struct roots *roots)
+{
+    int answer = 0;
+    for (size_t i = 0; i < roots->count; i++) {
+        struct session session;
+        int error = read_session(roots->paths[i], &session);
+        if (error < 0 || (error == 0 && stop_everywhere(roots->paths[i], &session) < 0))
+            answer = -1;
+        if (error == 0)
+            session_finish(&session);
+    }
     return answer;
 }

@@ -15,6 +15,7 @@
 
 const struct choice verb_status_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {'a', "all", NULL, "also what all daemons of the session have counted together"},
     {VERB_LONG + 1, "json", NULL, "an array of objects, one for each root"},
     {0},
 };
@@ -28,6 +29,9 @@ struct standing {
     struct session session;
     const struct session_member *member; /* the one that answers: of this host, if there is one */
     struct counters counters;
+    bool asks_all;
+    int all_error; /* of asking all; 0: `all` holds the answer */
+    struct counters all;
 };
 
 /* Who lives and answers says how it goes; else it is told of one who lives, or of the first. */
@@ -41,16 +45,23 @@ static void look_at_session(struct standing *standing)
         const struct session_member *member = &standing->session.members[i];
         if (session_lives(member) != 1)
             continue;
-        standing->counted = counters_ask(&standing->counters, member->run_dir) == 0;
+        standing->counted = counters_ask(&standing->counters, member->run_dir, false) == 0;
         if (standing->counted)
             standing->member = member;
     }
+    if (standing->asks_all && standing->counted)
+        standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
+    if (standing->asks_all && (!standing->counted || standing->all_error != 0))
+        complain("%s: %s: what all have counted cannot be told", standing->root,
+                 !standing->counted                      ? "no daemon of it runs on this host"
+                 : standing->all_error == -ETIMEDOUT ? "not all of its daemons answer"
+                                                         : "its daemon cannot be asked");
 }
 
-static void look(struct standing *standing, const char *root)
+static void look(struct standing *standing, const char *root, bool asks_all)
 {
     struct union_root opened;
-    *standing = (struct standing){.root = root};
+    *standing = (struct standing){.root = root, .asks_all = asks_all, .all_error = -ENODATA};
     standing->error = session_read(root, &standing->session);
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
@@ -120,8 +131,12 @@ static void print_json(struct json *json, const struct standing *standing)
     json_unsigned(json, "branches", standing->branches);
     if (standing->error == 0)
         print_session_json(json, standing);
-    if (standing->counted)
-        counters_json(&standing->counters, json);
+    if (standing->counted) {
+        counters_json(&standing->counters, json, "counters");
+        counters_json_lists(&standing->counters, json);
+    }
+    if (standing->all_error == 0)
+        counters_json(&standing->all, json, "all");
     json_close(json, '}');
 }
 
@@ -155,9 +170,13 @@ static void print_words(const struct standing *standing)
     print_members(&standing->session);
     if (standing->counted)
         counters_print(&standing->counters);
+    if (standing->all_error == 0) {
+        printf("  all together:\n");
+        counters_print(&standing->all);
+    }
 }
 
-static int print_all(const struct roots *roots, bool as_json)
+static int print_all(const struct roots *roots, bool asks_all, bool as_json)
 {
     struct json json = {0};
     static struct standing standing;
@@ -165,12 +184,12 @@ static int print_all(const struct roots *roots, bool as_json)
     if (as_json)
         json_open(&json, NULL, '[');
     for (size_t i = 0; i < roots->count; i++) {
-        look(&standing, roots->paths[i]);
+        look(&standing, roots->paths[i], asks_all);
         if (as_json)
             print_json(&json, &standing);
         else
             print_words(&standing);
-        if (standing.error < 0 || standing.lives == 0)
+        if (standing.error < 0 || standing.lives == 0 || (asks_all && standing.all_error != 0))
             status = STATUS_FAILED;
         session_finish(&standing.session);
     }
@@ -182,19 +201,21 @@ static int print_all(const struct roots *roots, bool as_json)
 int verb_status_of(const struct verb *verb, int argc, char **argv)
 {
     struct roots roots;
-    bool as_json = false;
+    bool asks_all = false, as_json = false;
     int end, wrong = 0;
     roots_init(&roots);
     while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
         if (end == 'r')
             wrong = roots_add(&roots, optarg);
+        else if (end == 'a')
+            asks_all = true;
         else
             as_json = true;
     int status = wrong ? STATUS_USAGE : verb_status(end);
     if (!wrong && end == VERB_END && optind < argc)
         status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
     else if (!wrong && end == VERB_END)
-        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, as_json);
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, asks_all, as_json);
     roots_finish(&roots);
     return status;
 }

@@ -135,7 +135,7 @@ static bool is_over(struct shuntd *shuntd, const struct flight *flight, uint64_t
     if (flight->abandoned)
         return false;
     return client != 0 ? flight->client == client
-                       : listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag);
+                       : flight->given_up || listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag);
 }
 
 struct flight *flight_of_client(struct shuntd *shuntd, uint64_t client)
@@ -145,6 +145,14 @@ struct flight *flight_of_client(struct shuntd *shuntd, uint64_t client)
         if (is_over(shuntd, LINK_OF(link, struct flight, all), client))
             return LINK_OF(link, struct flight, all);
     return NULL;
+}
+
+void flight_give_up(struct home *home, uint64_t client, uint32_t lane, uint32_t tag)
+{
+    for (struct link *link = home->flights.next; link != &home->flights; link = link->next) {
+        struct flight *flight = LINK_OF(link, struct flight, all);
+        flight->given_up |= flight->client == client && flight->lane == lane && flight->tag == tag;
+    }
 }
 
 unsigned flight_count(struct home *home)

@@ -20,6 +20,7 @@
 
 struct shuntd;
 struct home;
+struct rule_question;
 
 /* A request that waits, in memory of its own. */
 struct home_parked {
@@ -54,6 +55,7 @@ struct home_ruler {
     bool idle;           /* a name that was held is free now: the removal is tried again */
     struct link waiting; /* questions (serve/rule.h) that wait for the end of that */
     struct link sealing; /* ... that wait until no name is held */
+    struct rule_question *loading; /* who is answered when it is loaded; NULL: nobody waits for that any more */
     uint16_t *nodes;     /* the members whose processes use it */
     uint32_t node_count;
 };
@@ -161,6 +163,7 @@ struct flight {
     struct record_entry ask_entry;
     flight_next *then;
     bool held;      /* its home gave it the name */
+    bool given_up;  /* its answer came too late for who had asked */
     bool abandoned; /* nobody waits for it any more, and nothing was begun */
     bool marked;    /* FLIGHT_FROM, FLIGHT_TO: readers know */
     bool errand;    /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
@@ -245,6 +248,8 @@ void flight_end(struct shuntd *, struct flight *);
  * 0), and that was not abandoned. */
 struct flight *flight_of_client(struct shuntd *, uint64_t client);
 unsigned flight_count(struct home *);
+/* The answer to that request, which began flights perhaps, was not waited for any more. */
+void flight_give_up(struct home *, uint64_t client, uint32_t lane, uint32_t tag);
 
 /* Waiting. The request is copied: 0 or -ENOMEM. */
 int home_park(struct shuntd *, struct link *waiting, const struct listen_request *);

@@ -151,11 +151,16 @@ void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
     __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
 }
 
-static void put_answer(struct road_lane *lane, const struct message *answer)
+/* False: nobody waits for it any more. */
+static bool put_answer(struct road_lane *lane, const struct message *answer)
 {
+    uint32_t undecided = 0;
+    bool waits = __atomic_compare_exchange_n(&lane->given_up, &undecided, ROAD_DECIDED, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE);
     lane->answer_size = (uint32_t)message_encode(lane->answer, sizeof lane->answer, answer);
     __atomic_store_n(&lane->answered, answer->tag, __ATOMIC_RELEASE);
     sys_futex_wake(&lane->answered, 1);
+    return waits;
 }
 
 /* Copies a message and decodes the copy. The text, if the type has one, lies in the lane. */
@@ -271,10 +276,9 @@ bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint3
     return tag != 0 && __atomic_load_n(&listen->road->lane[lane].given_up, __ATOMIC_ACQUIRE) == tag;
 }
 
-void listen_answer(struct listen *listen, uint32_t number, uint64_t client, const struct message *answer)
+bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, const struct message *answer)
 {
-    if (owns(listen, number, client))
-        put_answer(&listen->road->lane[number], answer);
+    return owns(listen, number, client) && put_answer(&listen->road->lane[number], answer);
 }
 
 void listen_set_redirected(struct listen *listen)

@@ -49,8 +49,9 @@ void listen_forget(struct listen *, pid_t client);
 bool listen_is_there(struct listen *, uint32_t lane, uint64_t client);
 /* Has the sender of that request stopped waiting for the answer? */
 bool listen_gave_up(struct listen *, uint32_t lane, uint64_t client, uint32_t tag);
-/* Answers a request of a process of this node, if it still owns the lane. */
-void listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct message *answer);
+/* Answers a request of a process of this node, if it still owns the lane. False: nobody takes the answer, what it lets
+ * its sender begin will not be begun. */
+bool listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct message *answer);
 
 /* Directories may have times that their trunk does not show: clients are to look. */
 void listen_set_redirected(struct listen *);

@@ -24,7 +24,6 @@ struct cast {
     struct link all;
     struct link link; /* on a directory's casts */
     uint64_t id;      /* here */
-    uint64_t epoch;   /* when it began here */
     uint16_t parent;  /* who handed it over; this daemon itself: nobody did */
     uint64_t parent_id;
     uint32_t expected;
@@ -33,6 +32,7 @@ struct cast {
     int result;
     bool lost;
     unsigned hops;
+    uint16_t type; /* of the message */
     cast_done *done;
     void *context;
     char page[REQUEST_TEXT_MAX];
@@ -47,7 +47,7 @@ static cast_part *const parts[MESSAGE_TYPES] = {
     [MESSAGE_UNSEAL] = cast_unseal, [MESSAGE_DROP] = cast_drop,   [MESSAGE_SETTLE] = cast_settle,
     [MESSAGE_FOLLOW] = cast_sync, [MESSAGE_SYNC] = cast_sync,     [MESSAGE_WATCH] = cast_watch,
     [MESSAGE_LIST] = cast_list,   [MESSAGE_MOVED] = cast_place,
-    [MESSAGE_IDLE] = cast_moved_on,
+    [MESSAGE_IDLE] = cast_moved_on, [MESSAGE_STATUS] = cast_status, [MESSAGE_STOP] = cast_stop,
 };
 
 uint32_t cast_expected(const struct cast *cast)
@@ -75,6 +75,10 @@ void cast_page(struct cast *cast, const char *page, size_t used, bool more)
 {
     const struct page_part parts_of[2] = {{cast->page, cast->used, cast->more}, {page, used, more}};
     char merged[REQUEST_TEXT_MAX];
+    if (cast->type == MESSAGE_STATUS) {
+        cast->used = status_add(cast->page, cast->used, page, used);
+        return;
+    }
     cast->more = page_merge(merged, sizeof merged, &cast->used, parts_of);
     memcpy(cast->page, merged, cast->used);
 }
@@ -247,12 +251,13 @@ static int spread(struct shuntd *shuntd, struct cast *cast, const struct stop *s
     return code == 0 && count > half ? hand_over(shuntd, cast, stops + half, count - half, 1) : code;
 }
 
-static struct cast *begin(struct shuntd *shuntd, const uint8_t *bytes, size_t size)
+static struct cast *begin(struct shuntd *shuntd, uint16_t type, const uint8_t *bytes, size_t size)
 {
     struct cast *cast = calloc(1, sizeof *cast + size);
     if (cast == NULL)
         return NULL;
     cast->id = ++shuntd->last_cast;
+    cast->type = type;
     cast->parent = shuntd->me.number;
     cast->working = true; /* until its part was done */
     cast->size = (uint32_t)size;
@@ -281,7 +286,7 @@ int cast_begin(struct shuntd *shuntd, const struct message *message, const uint3
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
     struct stop stops[SESSION_MEMBERS_MAX];
-    struct cast *cast = begin(shuntd, bytes, message_encode(bytes, sizeof bytes, message));
+    struct cast *cast = begin(shuntd, message->type, bytes, message_encode(bytes, sizeof bytes, message));
     if (cast == NULL)
         return -ENOMEM;
     cast->done = done;
@@ -308,7 +313,7 @@ int cast_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t
     }
     for (size_t i = 0; i < count; i++)
         stops[i] = take_stop(bytes + 2 + i * STOP_SIZE);
-    struct cast *cast = begin(shuntd, bytes + head, size - head);
+    struct cast *cast = begin(shuntd, message.type, bytes + head, size - head);
     if (cast == NULL)
         return -ENOMEM;
     cast->parent = member;

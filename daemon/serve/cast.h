@@ -47,12 +47,14 @@ void cast_free(struct shuntd *);
 struct cast;
 typedef int cast_part(struct shuntd *, struct cast *, const struct message *);
 cast_part cast_known, cast_record, cast_seal, cast_unseal, cast_drop, cast_settle, cast_sync, cast_watch, cast_list,
-    cast_place, cast_moved_on;
+    cast_place, cast_moved_on, cast_status, cast_stop;
 int cast_finish(struct shuntd *, struct cast *, int result);
 /* For the parts. */
 uint32_t cast_expected(const struct cast *);
 bool cast_is_mine(const struct cast *); /* it was begun here */
 void cast_wait(struct cast *, struct home_dir *);
 void cast_wait_on(struct cast *, struct link *list);
-/* CAST_LIST: a page of this daemon's names. */
+/* CAST_LIST: a page of this daemon's names. CAST_STATUS: its counters. */
 void cast_page(struct cast *, const char *page, size_t used, bool more);
+/* Adds the counters of one page to those of another, of `used` bytes; how many it has then (status.c). Pure. */
+size_t status_add(char *to, size_t used, const char *from, size_t size);

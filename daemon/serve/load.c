@@ -24,7 +24,6 @@
 
 struct load_job {
     struct disk_job job;
-    struct rule_question *question;
     struct dirid id;
     uint16_t branch;
     uint32_t epoch; /* of the route, when names were handed out */
@@ -84,12 +83,21 @@ static void note_found(struct shuntd *shuntd, struct home_dir *dir, const struct
     rule_decides(shuntd, dir);
 }
 
+/* Who waits for the directory, if he still does. */
+static struct rule_question *take_question(struct home_dir *dir)
+{
+    struct rule_question *question = dir->ruler->loading;
+    dir->ruler->loading = NULL;
+    dir->ruler->busy = false;
+    return question;
+}
+
 /* All homes know it, or those that were its homes when this began are no more: then it begins again. */
 static int known(struct shuntd *shuntd, void *context, const struct cast_end *end)
 {
     struct load_job *load = context;
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
-    struct rule_question *question = load->question;
+    struct rule_question *question = take_question(dir);
     bool lost = end->lost || move_has_lost(shuntd) || load->epoch != shuntd->route.epoch;
     dir->ruler->loaded = end->result == 0 && !lost;
     if (dir->ruler->loaded)
@@ -97,12 +105,14 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     shuntd->counts.loads++;
     struct dirid id = load->id;
     free(load);
-    dir->ruler->busy = false;
     if (move_has_lost(shuntd)) { /* rule_ask_again comes back to it */
-        list_append(&dir->ruler->waiting, &question->link);
+        if (question != NULL)
+            list_append(&dir->ruler->waiting, &question->link);
         return 0;
     }
-    int code = end->result < 0 ? rule_result(shuntd, question, end->result) : rule_work(shuntd, question);
+    int code = question == NULL  ? 0
+               : end->result < 0 ? rule_result(shuntd, question, end->result)
+                                 : rule_work(shuntd, question);
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
@@ -139,8 +149,8 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
 static int failed(struct shuntd *shuntd, struct load_job *load)
 {
     struct dirid id = load->id;
-    home_dir_find(shuntd->home, id)->ruler->busy = false;
-    int code = rule_result(shuntd, load->question, load->result);
+    struct rule_question *question = take_question(home_dir_find(shuntd->home, id));
+    int code = question != NULL ? rule_result(shuntd, question, load->result) : 0;
     free(load);
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
@@ -162,7 +172,7 @@ static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_questi
     if (load == NULL)
         return -ENOMEM;
     load->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
-    load->question = question;
+    dir->ruler->loading = question;
     load->id = dir->id;
     load->branch = shuntd->branch;
     strcpy(load->path, dir->path);

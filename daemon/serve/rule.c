@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hook.h"
 #include "serve/cast.h"
 #include "serve/move.h"
@@ -76,6 +77,7 @@ int rule_ask(struct shuntd *shuntd, const struct message *message, errand_done *
     if (what != NULL)
         memcpy(errand, what, sizeof *errand);
     errand->done = done;
+    errand->type = message->type;
     errand->id = ++shuntd->last_errand;
     errand->size = (uint32_t)message_encode(errand->bytes, size, message);
     list_init(&errand->link);
@@ -218,6 +220,79 @@ int rule_ask_again(struct shuntd *shuntd)
         code = send(shuntd, errand);
     }
     return code == 0 ? rest_all(shuntd) : code;
+}
+
+/* Who is silent. */
+
+static bool is_silent(const struct shuntd *shuntd, uint16_t member, uint64_t now)
+{
+    uint64_t since = peers_silent_since(shuntd->peers, member);
+    return since != 0 && now - since >= shuntd->options.deadline;
+}
+
+static bool is_anybody_silent(const struct shuntd *shuntd, uint64_t now)
+{
+    for (size_t i = 0; i < shuntd->session.count; i++)
+        if (is_silent(shuntd, shuntd->session.members[i].number, now))
+            return true;
+    return false;
+}
+
+static int give_up_errands(struct shuntd *shuntd, uint64_t now)
+{
+    int code = 0;
+    for (struct link *link = shuntd->errands.next, *next; link != &shuntd->errands && code == 0; link = next) {
+        struct errand *errand = LINK_OF(link, struct errand, link);
+        struct message answer = {.type = MESSAGE_ANSWER, .result = -ETIMEDOUT}, asked;
+        next = link->next;
+        if (errand->type != MESSAGE_LOAD || !is_silent(shuntd, errand->member, now))
+            continue;
+        message_decode(&asked, errand->bytes, errand->size);
+        answer.dir[0] = asked.dir[0];
+        code = rule_answered(shuntd, errand->id, &answer);
+    }
+    return code;
+}
+
+struct giving_up {
+    struct shuntd *shuntd;
+    int code;
+};
+
+/* Who asked this ruler to load a directory. */
+static void give_up_questions(struct home_dir *dir, void *context)
+{
+    struct giving_up *giving_up = context;
+    struct home_ruler *ruler = dir->ruler;
+    if (ruler == NULL || !ruler->busy)
+        return;
+    struct link overdue;
+    list_init(&overdue);
+    for (struct link *link = ruler->waiting.next, *next; link != &ruler->waiting; link = next) {
+        next = link->next;
+        if (LINK_OF(link, struct rule_question, link)->message.type == MESSAGE_LOAD) {
+            list_remove(link);
+            list_append(&overdue, link);
+        }
+    }
+    if (ruler->loading != NULL)
+        list_append(&overdue, &ruler->loading->link);
+    ruler->loading = NULL;
+    for (struct link *link; giving_up->code == 0 && (link = list_take(&overdue)) != NULL;)
+        giving_up->code =
+            rule_result(giving_up->shuntd, LINK_OF(link, struct rule_question, link), -ETIMEDOUT);
+}
+
+int rule_give_up(struct shuntd *shuntd)
+{
+    uint64_t now = clock_monotonic();
+    struct giving_up giving_up = {.shuntd = shuntd};
+    if (!is_anybody_silent(shuntd, now))
+        return 0;
+    giving_up.code = give_up_errands(shuntd, now);
+    if (giving_up.code == 0)
+        home_dirs_each(shuntd->home, give_up_questions, &giving_up);
+    return giving_up.code;
 }
 
 /* Who rules. */

@@ -26,6 +26,7 @@ struct errand {
     struct link link;
     uint64_t id;
     errand_done *done;
+    uint16_t type;   /* of the question */
     uint16_t member; /* that was asked */
     uint64_t client; /* who is to be answered, */
     uint32_t lane, tag;
@@ -47,6 +48,10 @@ int rule_born(struct shuntd *, struct dirid, const char *path);
 
 /* Errands to rulers that are gone are run again, and so is what waited at this one. 0 or a fatal -errno. */
 int rule_ask_again(struct shuntd *);
+
+/* While a member is silent for longer than the deadline, who waits for a directory to be loaded is told so
+ * (-ETIMEDOUT) and may ask again; what is under way goes on. 0 or a fatal -errno. */
+int rule_give_up(struct shuntd *);
 
 /* At both ends of the road to another daemon. */
 int rule_take(struct shuntd *, uint16_t member, uint64_t id, const struct message *);

@@ -23,6 +23,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
     [MESSAGE_WATCH] = serve_about_directory,       [MESSAGE_PLACE] = serve_place_of,
     [MESSAGE_LIST] = serve_list,         [MESSAGE_LOOKED] = serve_looked,
+    [MESSAGE_STOP] = serve_stop,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)
@@ -73,13 +74,20 @@ int serve_tell_result(struct shuntd *shuntd, const struct flight *flight, int re
     return serve_reply(shuntd, flight->client, flight->lane, flight->tag, &answer);
 }
 
+/* What an answer began that nobody has taken is settled with the next tick. */
+static void deliver(struct shuntd *shuntd, const struct queued *queued, const struct message *answer)
+{
+    if (!listen_answer(shuntd->listen, queued->lane, queued->client, answer))
+        flight_give_up(shuntd->home, queued->client, queued->lane, answer->tag);
+}
+
 void serve_flush(struct shuntd *shuntd)
 {
     struct message answer;
     for (size_t i = 0; i < shuntd->queue->count; i++) {
-        struct queued *queued = &shuntd->queue->answers[i];
+        const struct queued *queued = &shuntd->queue->answers[i];
         if (message_decode(&answer, queued->bytes, queued->size) == 0)
-            listen_answer(shuntd->listen, queued->lane, queued->client, &answer);
+            deliver(shuntd, queued, &answer);
     }
     shuntd->queue->count = 0;
 }

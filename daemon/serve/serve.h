@@ -19,7 +19,7 @@ enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
 serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
     serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,
-    serve_about_directory, serve_status, serve_retire, serve_place_of, serve_list, serve_looked;
+    serve_about_directory, serve_status, serve_retire, serve_place_of, serve_list, serve_looked, serve_stop;
 
 /* Queues an answer until the transaction is committed; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);

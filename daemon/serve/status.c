@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* RETIRE, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
+/* RETIRE, STOP, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
  * not hear, and `stays REASON PATH` for directories that stay in the trunk although the placement says
- * otherwise, as many as fit. */
+ * otherwise, as many as fit. STATUS and STOP of all daemons are collectives. */
 
-#include <stdio.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "peer/peers.h"
+#include "serve/cast.h"
 #include "serve/serve.h"
 
 #define STATUS_MAX 2000
@@ -21,38 +24,78 @@ static const char *const reasons[RECORD_WHY_COUNT] = {
     [RECORD_WHY_WATCHED] = "watched",
 };
 
-static void add(struct text *t, const char *key, uint64_t value)
-{
-    text_add(t, key);
-    text_add(t, " ");
-    text_number(t, value, 10);
-    text_add(t, "\n");
-}
+/* In the order in which daemons tell each other. */
+enum counter {
+    DAEMONS, /* 1: this one */
+    REQUESTS,
+    BATCHES,
+    MALFORMED,
+    BIRTHS,
+    REDIRECTED,
+    REMOVALS,
+    RENAMES,
+    LOADS,
+    PARKED,
+    DEATHS,
+    DIRECTORIES,
+    FLIGHTS,
+    INDEX_BYTES,
+    INDEX_KEYS,
+    READERS,
+    ASKED,
+    HOPS, /* of all the highest counts */
+    FRAMES_SENT,
+    FRAMES_RECEIVED,
+    FRAMES_DROPPED,
+    COUNTERS
+};
 
-static void add_counts(struct shuntd *shuntd, struct text *t)
+static const char *const names[COUNTERS] = {
+    "daemons", "requests",    "batches",     "malformed",       "births",        "redirected", "removals",
+    "renames", "loads",       "parked",      "deaths",          "directories",   "flights",    "index-bytes",
+    "index-keys", "readers",  "asked",       "hops",            "frames-sent",   "frames-received", "frames-dropped",
+};
+
+static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
 {
     const struct shuntd_counts *counts = &shuntd->counts;
     const struct peers_counts *frames = peers_counts(shuntd->peers);
     struct index_size size = {0};
     index_measure(shuntd->index, &size);
-    add(t, "requests", counts->requests);
-    add(t, "batches", counts->batches);
-    add(t, "malformed", counts->malformed);
-    add(t, "births", counts->births);
-    add(t, "redirected", counts->redirected);
-    add(t, "removals", counts->removals);
-    add(t, "renames", counts->renames);
-    add(t, "loads", counts->loads);
-    add(t, "parked", counts->parked);
-    add(t, "deaths", counts->deaths);
-    add(t, "directories", home_dir_count(shuntd->home));
-    add(t, "flights", flight_count(shuntd->home));
-    add(t, "index-bytes", size.bytes_used);
-    add(t, "index-keys", size.entries);
-    add(t, "readers", size.readers);
-    add(t, "frames-sent", frames->frames_sent);
-    add(t, "frames-received", frames->frames_received);
-    add(t, "frames-dropped", frames->dropped);
+    const uint64_t values[COUNTERS] = {
+        [DAEMONS] = 1,
+        [REQUESTS] = counts->requests,
+        [BATCHES] = counts->batches,
+        [MALFORMED] = counts->malformed,
+        [BIRTHS] = counts->births,
+        [REDIRECTED] = counts->redirected,
+        [REMOVALS] = counts->removals,
+        [RENAMES] = counts->renames,
+        [LOADS] = counts->loads,
+        [PARKED] = counts->parked,
+        [DEATHS] = counts->deaths,
+        [DIRECTORIES] = home_dir_count(shuntd->home),
+        [FLIGHTS] = flight_count(shuntd->home),
+        [INDEX_BYTES] = size.bytes_used,
+        [INDEX_KEYS] = size.entries,
+        [READERS] = size.readers,
+        [ASKED] = counts->asked,
+        [HOPS] = counts->hops,
+        [FRAMES_SENT] = frames->frames_sent,
+        [FRAMES_RECEIVED] = frames->frames_received,
+        [FRAMES_DROPPED] = frames->dropped,
+    };
+    memcpy(to, values, sizeof values);
+}
+
+static void add_counters(struct text *t, const uint64_t values[COUNTERS], enum counter first)
+{
+    for (unsigned i = first; i < COUNTERS; i++) {
+        text_add(t, names[i]);
+        text_add(t, " ");
+        text_number(t, values[i], 10);
+        text_add(t, "\n");
+    }
 }
 
 static void add_if_stays(struct home_dir *dir, void *context)
@@ -84,12 +127,107 @@ static void add_silent(const struct shuntd *shuntd, struct text *t)
     }
 }
 
-int serve_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+/* Of all daemons. */
+
+/* A page: a little-endian number for each counter. One of another length is of another version, and not counted. */
+static bool read_page(uint64_t to[COUNTERS], const char *page, size_t size)
 {
+    if (size != COUNTERS * sizeof *to)
+        return false;
+    memcpy(to, page, size);
+    for (unsigned i = 0; i < COUNTERS; i++)
+        to[i] = le64toh(to[i]);
+    return true;
+}
+
+static size_t write_page(char *to, const uint64_t values[COUNTERS])
+{
+    for (unsigned i = 0; i < COUNTERS; i++) {
+        const uint64_t value = htole64(values[i]);
+        memcpy(to + i * sizeof value, &value, sizeof value);
+    }
+    return COUNTERS * sizeof *values;
+}
+
+size_t status_add(char *to, size_t used, const char *from, size_t size)
+{
+    uint64_t sum[COUNTERS] = {0}, more[COUNTERS];
+    if (!read_page(more, from, size))
+        return used;
+    read_page(sum, to, used);
+    for (unsigned i = 0; i < COUNTERS; i++)
+        sum[i] = i != HOPS ? sum[i] + more[i] : sum[i] > more[i] ? sum[i] : more[i];
+    return write_page(to, sum);
+}
+
+int cast_status(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    uint64_t values[COUNTERS];
+    char page[sizeof values];
+    count(shuntd, values);
+    cast_page(cast, page, write_page(page, values), false);
+    return 0;
+}
+
+/* SIGTERM once more would end it at once; this does not. */
+int cast_stop(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    if (shuntd->stop == 0)
+        shuntd->stop = 1;
+    return 0;
+}
+
+/* Whose question all are asked. */
+struct asker {
+    uint64_t client;
+    uint32_t lane, tag;
+};
+
+static int all_have_answered(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct asker asker = *(struct asker *)context;
+    struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
+    uint64_t values[COUNTERS];
     char text[STATUS_MAX];
     struct text t;
+    free(context);
     text_init(&t, text, sizeof text);
-    add_counts(shuntd, &t);
+    if (read_page(values, end->page, end->used))
+        add_counters(&t, values, DAEMONS);
+    answer.text = text;
+    answer.text_length = (uint16_t)t.length;
+    return serve_reply(shuntd, asker.client, asker.lane, asker.tag, &answer);
+}
+
+static int ask_all(struct shuntd *shuntd, const struct listen_request *request)
+{
+    const struct message message = {.type = request->message.type};
+    struct asker *asker = malloc(sizeof *asker);
+    if (asker == NULL)
+        return -ENOMEM;
+    *asker = (struct asker){request->client, request->lane, request->message.tag};
+    int code = cast_begin(shuntd, &message, NULL, all_have_answered, asker);
+    return code == 0 ? SERVE_SILENT : code;
+}
+
+int serve_stop(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    if (request->message.flags & MESSAGE_ALL)
+        return ask_all(shuntd, request);
+    cast_stop(shuntd, NULL, NULL);
+    return SERVE_ANSWER;
+}
+
+int serve_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    uint64_t values[COUNTERS];
+    char text[STATUS_MAX];
+    struct text t;
+    if (request->message.flags & MESSAGE_ALL)
+        return ask_all(shuntd, request);
+    text_init(&t, text, sizeof text);
+    count(shuntd, values);
+    add_counters(&t, values, REQUESTS);
     add_silent(shuntd, &t);
     home_dirs_each(shuntd->home, add_if_stays, &t);
     answer->text = text;

@@ -165,7 +165,7 @@ static const char *reason(int code)
     case -EXDEV:
         return "its daemon is in another PID namespace: start one inside the container";
     case -ETIMEDOUT:
-        return "its daemon did not answer in time (SHUNT_DEADLINE)";
+        return "its daemon did not answer in time (SHUNT_DEADLINE); `shunt status` says if another node is silent";
     case -ENOMEM:
         return "there is no memory to map its index";
     default:
@@ -457,6 +457,18 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
     return is_own ? 0 : layout_is_in_reach(length + 1 + strlen(*relative)) ? 1 : -ENAMETOOLONG;
 }
 
+/* It may take long while everybody is there; if another node is silent, the daemon says so. */
+static int load_patiently(struct names_root *root, const struct message *load, int *result)
+{
+    int code = -ETIMEDOUT;
+    for (uint64_t waited = 0; code == -ETIMEDOUT && waited < LOAD_DEADLINE; waited += root->deadline + 1) {
+        code = request_result(root->road, load, result, root->deadline);
+        if (code == -ETIMEDOUT && retire_readers(root->road, root->deadline) != 0)
+            return code;
+    }
+    return code;
+}
+
 int names_load(struct names_root *root, struct dirid dir, const char *relative)
 {
     struct message load = {
@@ -464,8 +476,10 @@ int names_load(struct names_root *root, struct dirid dir, const char *relative)
     int result = 0, code = names_attach(root);
     if (code != 0)
         return code;
-    code = request_result(root->road, &load, &result, LOAD_DEADLINE);
+    code = load_patiently(root, &load, &result);
     if (code == -EHOSTDOWN && attach(root) == 0)
-        code = request_result(root->road, &load, &result, LOAD_DEADLINE);
+        code = load_patiently(root, &load, &result);
+    if (code == 0 && result == -ETIMEDOUT) /* a node is silent */
+        code = result;
     return code == 0 ? result : fail(root, code);
 }

@@ -340,7 +340,7 @@ static int put(struct road *road, uint32_t number, const struct message *message
 static int wait_for_answer(struct road *road, struct road_lane *lane, uint32_t tag, uint64_t deadline)
 {
     struct timespec pulse = clock_split(PULSE);
-    uint64_t end = clock_monotonic() + deadline;
+    uint64_t now = clock_monotonic(), end = deadline < UINT64_MAX - now ? now + deadline : UINT64_MAX;
     for (;;) {
         uint32_t seen = __atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE);
         if (seen == tag)
@@ -351,6 +351,14 @@ static int wait_for_answer(struct road *road, struct road_lane *lane, uint32_t t
             return -ETIMEDOUT;
         sys_futex_wait(&lane->answered, seen, &pulse);
     }
+}
+
+/* False: the daemon is about to answer, and takes the answer for received. */
+static bool give_up(struct road_lane *lane, uint32_t tag)
+{
+    uint32_t undecided = 0;
+    return __atomic_compare_exchange_n(&lane->given_up, &undecided, tag, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
 }
 
 /* Without `bytes` what the answer's texts point at is the lane's, i.e. nothing once the lane is given. */
@@ -372,15 +380,17 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     struct road_lane *lane = &mine->road->lane[held->number - 1];
-    tagged.tag = ++held->tag != 0 ? held->tag : ++held->tag;
+    if (++held->tag == 0 || held->tag == ROAD_DECIDED)
+        held->tag = 1;
+    tagged.tag = held->tag;
     int code = put(mine->road, held->number - 1, &tagged, ROAD_FOR_REQUESTS);
     if (code == 0)
         code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
+    if (code == -ETIMEDOUT && !give_up(lane, tagged.tag))
+        code = wait_for_answer(mine->road, lane, tagged.tag, UINT64_MAX);
     if (code == 0)
         code = read_answer(lane, answer, bytes);
     /* The answer may still come: until then nobody else may find it there. */
-    if (code == -ETIMEDOUT)
-        __atomic_store_n(&lane->given_up, tagged.tag, __ATOMIC_RELEASE);
     lane_give(mine, held, code == -ETIMEDOUT ? LANE_GIVEN_UP : LANE_FREE);
     return code;
 }

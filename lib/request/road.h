@@ -29,6 +29,8 @@
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 
+#define ROAD_DECIDED UINT32_MAX /* no request has that tag */
+
 /* What the daemon is to be woken for. */
 enum road_sleep { ROAD_AWAKE = 0, ROAD_FOR_REQUESTS, ROAD_FOR_ALL };
 
@@ -41,7 +43,8 @@ struct road_slot {
 struct road_lane {
     uint32_t owner;    /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
     uint32_t written;  /* messages put in so far; the client's */
-    uint32_t given_up; /* the tag of a request whose sender stopped waiting, 0: none */
+    uint32_t given_up; /* what became of the last request: 0, the tag: its sender stopped waiting, or ROAD_DECIDED: the
+                        * daemon answers it. Whoever writes first (compare-and-swap) has decided */
     uint8_t apart_1[116];
     uint32_t taken;    /* messages taken out so far; the daemon's */
     uint32_t answered; /* the tag of the answer that lies below; a futex */

@@ -31,7 +31,7 @@ enum message_type {
     MESSAGE_FOLLOW,   /* dir[0]: its attributes changed, give them to its mirrors */
     MESSAGE_SETTLE,   /* dir[0]: its times are about to be set */
     MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
-    MESSAGE_STATUS,   /* the counters, in text */
+    MESSAGE_STATUS,   /* the counters, in text; MESSAGE_ALL: those of all daemons together */
     MESSAGE_RETIRE,   /* no reader slot of the index is left: free those of processes that are gone */
     MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
@@ -50,6 +50,8 @@ enum message_type {
     MESSAGE_NODES,  /* tag nodes use it */
     MESSAGE_LOOKED, /* another node looked into leaf tag of it */
     MESSAGE_IDLE,   /* no name of it is held any more */
+    /* From a process again. */
+    MESSAGE_STOP, /* the daemons of the session are to end; MESSAGE_ALL */
     MESSAGE_TYPES
 };
 
@@ -57,6 +59,7 @@ enum message_flag {
     MESSAGE_TRUNK = 1,     /* RESERVE: whatever the placement says, in the trunk */
     MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
+    MESSAGE_ALL = 8,       /* STATUS, STOP: of all daemons of the session */
 };
 
 /* Answers besides 0 and -errno, in `result`. */

@@ -69,8 +69,8 @@ class Session:
         """Runs a shell script on a node, in the root: what it printed."""
         return self.on(node, "sh", "-c", script, cwd=self.root).check(status)
 
-    def status(self):
-        return json.loads(self.tool("status", "--root", self.root, "--json").check())[0]
+    def status(self, *words):
+        return json.loads(self.tool("status", "--root", self.root, "--json", *words).check())[0]
 
     def members(self):
         """The home of the names is the first."""

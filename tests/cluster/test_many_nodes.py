@@ -4,6 +4,7 @@
 
 import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -37,6 +38,26 @@ def test_all_see_one_directory(session, count):
     session.tool("export", session.root).check()
     expected = {f"{node}-{which}" for node in nodes for which in ("moved", *range(3, FILES + 1))}
     assert {path.name for path in (session.root / "out").iterdir()} == expected
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_what_concerns_all_costs_the_logarithm_of_their_number(session, record_property):
+    """Messages one after the other, there and back, on the longest way to the homes of a directory's names: a daemon and
+    those that it asks in turn are a binary tree."""
+    (session.root / "out").mkdir()
+    nodes, hops = [], {}
+    for count in (1, 2, 3, 4, 8, 16, 32, 64):
+        fresh = [f"n{number}" for number in range(len(nodes), count)]
+        session.start_at_once(*fresh)
+        nodes += fresh
+        session.homes()
+        session.sh("n0", "ls out")
+        status = session.status()
+        assert status["node"] == "n0"
+        hops[count] = status["counters"]["hops"]
+    record_property("hops", hops)
+    print("messages on the longest way, by the number of daemons:", hops)
+    assert hops == {count: 2 * (count.bit_length() - 1) for count in hops}
 
 
 @contextlib.contextmanager
@@ -80,3 +101,33 @@ def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
     assert session.names("b", out.name) == ["of-a", "of-c", "of-d"]
     session.sh("b", "rm out*/of-*")
     assert session.names("a", out.name) == []
+
+
+def runs(pid):
+    """A zombie does not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("net", ["host", "network"], indirect=True)
+def test_all_are_counted_and_stopped_from_one_host(session):
+    """Each namespace of the network can be asked by its own road alone; a collective reaches the others."""
+    nodes = ["a", "b", "c", "d", "e"]
+    session.start(*nodes)
+    session.sh("a", "mkdir out")
+    for node in nodes:
+        session.sh(node, f"echo >out/{node}")
+    total = session.status("--all")["all"]
+    assert (total["daemons"], total["births"], total["redirected"]) == (5, 6, 5)
+    assert "all together:" in session.tool("status", "--root", session.root, "--all").check()
+    daemons = [member["pid"] for member in session.members()]
+    with stopped(session, "d"):
+        result = session.tool("status", "--root", session.root, "--all")
+        assert result.status == 1 and "not all of its daemons answer" in result.err
+    session.tool("stop", "--root", session.root, "--all").check()
+    assert not any(runs(pid) for pid in daemons)
+    session.tool("stop", "--root", session.root, "--all").check()
+    session.tool("export", session.root).check()
+    assert sorted(path.name for path in (session.root / "out").iterdir()) == nodes

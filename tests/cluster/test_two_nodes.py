@@ -286,3 +286,27 @@ def test_members_beat_while_there_are_several(session):
     session.wait_for(lambda: all(beats(session)[name] > time for name, time in first.items()))
     session.stop("b")
     session.wait_for(lambda: beats(session) == {})
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_a_directory_that_a_silent_home_has_to_know_first(session):
+    """Of half of these directories the daemon that is stopped is the one that is asked; of the others it is one that has
+    to be told."""
+    names = [f"new-{number}" for number in range(8)]
+    for name in names:
+        (session.root / name).mkdir()
+        (session.root / name / "file").touch()
+    session.start("a", "b", SHUNT_DEADLINE="1")
+    session.homes()
+
+    def looking():
+        return [session.begin("exec", "b", "--", "ls", session.root / name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) for name in names]
+
+    with stopped(session.members()[0]):
+        for process in looking():
+            out, error = process.communicate(timeout=30)
+            assert out == "" and process.returncode != 0
+            assert "Input/output error" in error and error.count("did not answer in time") == 1
+    for process in looking():
+        assert process.communicate(timeout=30) == ("file\n", "")

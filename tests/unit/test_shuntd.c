@@ -292,6 +292,19 @@ Test(shuntd, a_request_given_up)
     cr_assert(count_of("births") == 2 && count_of("flights") == 0);
 }
 
+/* Its lane is free when the answer has come, though nobody took it: what it began is settled all the same. */
+Test(shuntd, a_request_given_up_whose_lane_is_used_again)
+{
+    struct message again = reserve("a");
+    cr_assert_eq(ask(reserve("a")), 0);
+    cr_assert_eq(request_ask(root.road, &again, &answer, 20 * CLOCK_MILLISECOND), -ETIMEDOUT);
+    tell(named(MESSAGE_WITHDRAW, "a"));
+    for (int i = 0; i < 50; i++)
+        count_of("flights");
+    cr_assert_eq(ask(named(MESSAGE_LOOKUP, "a")), MESSAGE_ABSENT);
+    cr_assert_eq(count_of("flights"), 0);
+}
+
 /* Many at once: a name is born once. */
 
 #define RACERS 8

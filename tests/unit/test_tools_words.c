@@ -687,7 +687,8 @@ static const char *as_json(const char *text)
     say(&counters, text);
     hear();
     json_open(&json, NULL, '{');
-    counters_json(&counters, &json);
+    counters_json(&counters, &json, "counters");
+    counters_json_lists(&counters, &json);
     json_close(&json, '}');
     hear_end();
     free((char *)counters.answer.message.text);
@@ -735,6 +736,6 @@ Test(counters, a_text_that_is_none)
 Test(counters, of_a_daemon_that_is_none, .init = place_init, .fini = place_finish)
 {
     static struct counters counters;
-    cr_assert_eq(counters_ask(&counters, place_path("nothing")), -ENOENT);
-    cr_assert_eq(counters_ask(&counters, place), -ENOENT);
+    cr_assert_eq(counters_ask(&counters, place_path("nothing"), false), -ENOENT);
+    cr_assert_eq(counters_ask(&counters, place, false), -ENOENT);
 }
