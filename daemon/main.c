@@ -190,6 +190,7 @@ int main(int argc, char *argv[])
 {
     static struct shuntd shuntd;
     int ready = -1;
+    bool serves;
     int code = start_options(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;
@@ -197,12 +198,13 @@ int main(int argc, char *argv[])
         return 1;
     crash_report_init();
     code = start(&shuntd);
-    start_ready(ready, code == 0);
-    if (code == 0) {
+    serves = code == 0;
+    start_ready(ready, serves);
+    if (serves) {
         log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
         code = run(&shuntd);
         log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
     }
-    start_undo(&shuntd);
+    start_undo(&shuntd, serves && code != 0);
     return code == 0 ? 0 : 1;
 }

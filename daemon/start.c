@@ -581,18 +581,18 @@ int start(struct shuntd *shuntd)
     return code;
 }
 
-static void remove_run_dir(const struct shuntd *shuntd)
+static void remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
     static const char *const files[] = {"data.mdb", "lock.mdb", "road", "log"};
     char path[PATH_MAX + 16];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof *files - !with_log; i++) {
         snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);
         unlink(path);
     }
     rmdir(shuntd->run_dir);
 }
 
-void start_undo(struct shuntd *shuntd)
+void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
     if (shuntd->opens)
@@ -608,7 +608,7 @@ void start_undo(struct shuntd *shuntd)
     queue_destroy(shuntd->queue);
     index_destroy(shuntd->index);
     if (served)
-        remove_run_dir(shuntd);
+        remove_run_dir(shuntd, !failed);
     else
         rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
     if (shuntd->branch != 0)

@@ -19,5 +19,5 @@ void start_ready(int ready, bool serves);
 /* Root, session, branch, run directory, index, road, disk, home. On failure a sentence was printed and
  * start_undo is to be called. */
 int start(struct shuntd *);
-/* The only clean-up list: takes a half-started daemon. */
-void start_undo(struct shuntd *);
+/* The only clean-up list: takes a half-started daemon. The log stays if it failed while it served: it says why. */
+void start_undo(struct shuntd *, bool failed);

@@ -122,3 +122,5 @@ def session(build, tmp_path, net):
     (tmp_path / "run").mkdir()
     yield session
     session.tool("stop", "--root", root)
+    for log in sorted((tmp_path / "run").glob("*/*/log")):  # of daemons that ended badly; shown if the test failed
+        print(f"{log}:\n{log.read_text()}")
