@@ -14,10 +14,12 @@
 #include "shim/operations.h"
 #include "union/disk.h"
 
-/* What the home does not know is the trunk's. */
-static int remove_plainly(struct target *t, int flags)
+#define TRIES_MAX 1000
+
+/* A directory that the home does not know is the trunk's. */
+static int remove_plainly(struct target *t)
 {
-    int code = sys_unlinkat(t->at, t->path, flags);
+    int code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
     if (code == 0)
         target_forget(t);
     return code;
@@ -39,19 +41,20 @@ static int unlink_held(struct target *t)
     return code;
 }
 
-/* A file that the home does not know is not removed behind its back: somebody may have made it just now, or
- * be at work on the name. It is adopted first. 0: it is known now, unless the home does not take it; -ENOENT,
- * or another -errno. */
-static int know(struct target *t)
+/* What was found there and is unknown all the same, was removed meanwhile, and the next one that is found is another. */
+int hold_know(struct target *t)
 {
     struct statx stat;
-    if (t->found.known)
-        return 0;
-    int code =
-        (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
-    if (code == -ENOENT && target_parent_is_read_only(t))
-        code = -EROFS;
-    return code == 0 ? target_look(t) : code;
+    int code = 0;
+    for (int tries = 0; code == 0 && !t->found.known && tries < TRIES_MAX; tries++) {
+        code = (int)TARGET_CALL(
+            t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+        if (code == 0)
+            code = target_look(t);
+        if (code == 0 && !t->found.known)
+            HOOK("still-unknown");
+    }
+    return code == 0 && !t->found.known ? -EIO : code;
 }
 
 static int unlink_known(struct target *t)
@@ -61,9 +64,11 @@ static int unlink_known(struct target *t)
     if (BROKEN("unlink-unheld") && !t->found.known)
         return sys_unlinkat(t->at, t->path, 0);
     do {
-        code = know(t);
+        code = hold_know(t);
+        if (code == -ENOENT && target_parent_is_read_only(t))
+            code = -EROFS;
         if (code == 0)
-            code = t->found.known ? unlink_held(t) : remove_plainly(t, 0);
+            code = unlink_held(t);
         if (code != MESSAGE_ABSENT)
             return code;
         code = target_look(t);
@@ -130,7 +135,7 @@ static int rmdir_directory(struct target *t, const struct statx *stat)
     if (code < 0)
         return code;
     if (code > 0)
-        return remove_plainly(t, AT_REMOVEDIR);
+        return remove_plainly(t);
     HOOK("rmdir-held");
     code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
     HOOK("rmdir-done");
@@ -148,7 +153,7 @@ static int rmdir_no_directory(struct target *t)
     if (code != 0)
         return code;
     if (!target_is_away(t))
-        return remove_plainly(t, AT_REMOVEDIR);
+        return remove_plainly(t);
     return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
 }
 

@@ -214,16 +214,15 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return -EXDEV;
     if (from->found.known && (from->slash || slash))
         return -ENOTDIR;
-    if (!from->found.known && stat_of(from, &stat) == 0) /* adopts it */
-        code = target_look(from);
-    if (code != 0)
-        return code;
-    if (!from->found.known) {
+    code = hold_know(from);
+    if (code != 0 && code != -EIO) { /* the native call says what is the matter first */
         code = sys_renameat2(from->at, from->path, to->at, to->path, flags);
         if (code == 0)
             target_forget(from);
         return code;
     }
+    if (code != 0)
+        return code;
     code = hold_name(from, MESSAGE_REMOVE);
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;

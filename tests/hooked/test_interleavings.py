@@ -3,6 +3,7 @@
 """The interleavings that the order of an operation's steps guards against, one after another, forced at hooks. Each is
 forced again with its guard taken away, and must then go wrong: else it shows nothing."""
 
+import conftest
 import pytest
 
 # Who makes, and who looks: the home of the names and another node; two others.
@@ -233,6 +234,29 @@ def test_a_file_that_came_meanwhile_is_not_removed_behind_its_makers_back(stage,
     made.go()
     assert (maker.answer(), removal.answer()) == ("None", "None")
     expect(guard, stage.does("a", "os.listdir()") == "[]")
+
+
+def test_a_file_that_came_after_one_that_went_is_not_removed_behind_its_makers_back_either(stage):
+    """The one that was found is gone when it is adopted; then there is another of its name."""
+    stage.begin(placement="auto")
+    stage.does("a", "os.listdir()")
+    found, adopted, unknown, held = (stage.meeting() for _ in range(4))
+    removal = stage.call("b", "os.unlink('n')", found.at("unlink-found"), adopted.at("adopt-found"),
+                         unknown.at("still-unknown"), held.at("remove-held"))
+    found.reached()
+    stage.does("c", "make('n')")
+    found.go()
+    adopted.reached()
+    stage.does("c", "os.unlink('n')")
+    adopted.go()
+    unknown.reached()
+    stage.does("c", "make('n')")
+    unknown.go()
+    conftest.wait_until(lambda: held.is_reached() or removal.has_ended(), "the removal")
+    assert held.is_reached()
+    held.go()
+    assert removal.answer() == "None"
+    assert stage.does("a", "os.listdir()") == "[]"
 
 
 def test_who_waits_is_served_when_the_name_is_free(stage):
