@@ -123,4 +123,5 @@ def session(build, tmp_path, net):
     yield session
     session.tool("stop", "--root", root)
     for log in sorted((tmp_path / "run").glob("*/*/log")):  # of daemons that ended badly; shown if the test failed
-        print(f"{log}:\n{log.read_text()}")
+        if log.is_file():
+            print(f"{log}:\n{log.read_text()}")

@@ -41,7 +41,7 @@ def test_all_see_one_directory(session, count):
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
-def test_what_concerns_all_costs_the_logarithm_of_their_number(session, record_property):
+def test_what_concerns_all_costs_the_logarithm_of_their_number(session):
     """Messages one after the other, there and back, on the longest way to the homes of a directory's names: a daemon and
     those that it asks in turn are a binary tree."""
     (session.root / "out").mkdir()
@@ -55,9 +55,9 @@ def test_what_concerns_all_costs_the_logarithm_of_their_number(session, record_p
         status = session.status()
         assert status["node"] == "n0"
         hops[count] = status["counters"]["hops"]
-    record_property("hops", hops)
     print("messages on the longest way, by the number of daemons:", hops)
     assert hops == {count: 2 * (count.bit_length() - 1) for count in hops}
+    session.tool("stop", "--root", session.root, "--all").check()
 
 
 @contextlib.contextmanager
