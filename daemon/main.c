@@ -92,7 +92,7 @@ static int serve_deaths(struct shuntd *shuntd)
 }
 
 /* Requests whose senders stopped waiting: what they began is settled by what is on disk. And those that wait for a
- * member that is silent. Looked for now and then only. */
+ * member that is silent. Looked for with each tick, not with each batch. */
 static int serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;

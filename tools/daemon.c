@@ -251,7 +251,7 @@ int daemon_stop_all(const struct roots *roots, size_t count, const char *node)
 
 static int ask_to_stop(const char *run_dir)
 {
-    struct message stop = {.type = MESSAGE_STOP, .flags = MESSAGE_ALL};
+    struct message stop = {.type = MESSAGE_STOP};
     struct request_road *road;
     int result, code = request_attach(&road, run_dir);
     if (code != 0)

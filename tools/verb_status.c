@@ -34,6 +34,14 @@ struct standing {
     struct counters all;
 };
 
+/* Why not all could be asked. */
+static const char *reason(const struct standing *standing)
+{
+    if (!standing->counted)
+        return "no daemon of it runs on this host";
+    return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "its daemon cannot be asked";
+}
+
 /* Who lives and answers says how it goes; else it is told of one who lives, or of the first. */
 static void look_at_session(struct standing *standing)
 {
@@ -51,11 +59,8 @@ static void look_at_session(struct standing *standing)
     }
     if (standing->asks_all && standing->counted)
         standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
-    if (standing->asks_all && (!standing->counted || standing->all_error != 0))
-        complain("%s: %s: what all have counted cannot be told", standing->root,
-                 !standing->counted                      ? "no daemon of it runs on this host"
-                 : standing->all_error == -ETIMEDOUT ? "not all of its daemons answer"
-                                                         : "its daemon cannot be asked");
+    if (standing->asks_all && standing->all_error != 0)
+        complain("%s: %s: what all have counted cannot be told", standing->root, reason(standing));
 }
 
 static void look(struct standing *standing, const char *root, bool asks_all)

@@ -227,11 +227,11 @@ int peers_put(struct peers *peers, uint16_t member, const struct frame_item *ite
     return code == 0 ? frame_items_add(&peer->items, item) : code;
 }
 
-uint64_t peers_silent_since(const struct peers *peers, uint16_t member)
+bool peers_is_silent(const struct peers *peers, uint16_t member, uint64_t since)
 {
     const struct peer *peer = peers->members[member];
-    bool waits = peer != NULL && peer->outgoing_count > 0;
-    return waits ? LINK_OF(peer->outgoing.next, struct outgoing, link)->since : 0;
+    return peer != NULL && peer->outgoing_count > 0 &&
+           clock_monotonic() - LINK_OF(peer->outgoing.next, struct outgoing, link)->since >= since;
 }
 
 bool peers_is_congested(const struct peers *peers, uint16_t member)

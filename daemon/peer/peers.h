@@ -43,8 +43,8 @@ int peers_add(struct peers *, uint16_t member, uint64_t instance, const uint8_t 
 void peers_remove(struct peers *, uint16_t member);
 bool peers_knows(const struct peers *, uint16_t member);
 
-/* Since when a member has not acknowledged what was sent to it (monotonic), 0: it has all, or is none. */
-uint64_t peers_silent_since(const struct peers *, uint16_t member);
+/* Has it not acknowledged something that was sent to it so long (ns) ago? */
+bool peers_is_silent(const struct peers *, uint16_t member, uint64_t since);
 
 /* An item for a member, copied; it travels with the next flush. 0, -EHOSTUNREACH: no such member, -ENOMEM. */
 int peers_put(struct peers *, uint16_t member, const struct frame_item *);

@@ -70,7 +70,7 @@ static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
 
 static int all_know(struct shuntd *, void *, const struct cast_end *);
 
-static int tell_all(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
+static int tell_record(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
 {
     struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
     job->epoch = shuntd->route.epoch;
@@ -85,7 +85,7 @@ static int all_know(struct shuntd *shuntd, void *context, const struct cast_end 
     struct mark_job *job = context;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     if (job->epoch != shuntd->route.epoch)
-        return tell_all(shuntd, dir, job);
+        return tell_record(shuntd, dir, job);
     struct message answer = {.tag = job->own}; /* the leaf is there, too */
     struct dirid id = job->id;
     rule_put_record(&answer, dir);
@@ -112,7 +112,7 @@ static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
     dir->record.marker = job->marker.id;
     memcpy(dir->record.mirror, job->marker.mirror, sizeof dir->record.mirror);
     rule_decides(shuntd, dir);
-    return tell_all(shuntd, dir, job);
+    return tell_record(shuntd, dir, job);
 }
 
 int rule_mark(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/hook.h"
 #include "serve/cast.h"
 #include "serve/move.h"
@@ -77,7 +76,6 @@ int rule_ask(struct shuntd *shuntd, const struct message *message, errand_done *
     if (what != NULL)
         memcpy(errand, what, sizeof *errand);
     errand->done = done;
-    errand->type = message->type;
     errand->id = ++shuntd->last_errand;
     errand->size = (uint32_t)message_encode(errand->bytes, size, message);
     list_init(&errand->link);
@@ -224,30 +222,29 @@ int rule_ask_again(struct shuntd *shuntd)
 
 /* Who is silent. */
 
-static bool is_silent(const struct shuntd *shuntd, uint16_t member, uint64_t now)
+static bool is_silent(const struct shuntd *shuntd, uint16_t member)
 {
-    uint64_t since = peers_silent_since(shuntd->peers, member);
-    return since != 0 && now - since >= shuntd->options.deadline;
+    return peers_is_silent(shuntd->peers, member, shuntd->options.deadline);
 }
 
-static bool is_anybody_silent(const struct shuntd *shuntd, uint64_t now)
+static bool is_anybody_silent(const struct shuntd *shuntd)
 {
     for (size_t i = 0; i < shuntd->session.count; i++)
-        if (is_silent(shuntd, shuntd->session.members[i].number, now))
+        if (is_silent(shuntd, shuntd->session.members[i].number))
             return true;
     return false;
 }
 
-static int give_up_errands(struct shuntd *shuntd, uint64_t now)
+static int give_up_errands(struct shuntd *shuntd)
 {
     int code = 0;
     for (struct link *link = shuntd->errands.next, *next; link != &shuntd->errands && code == 0; link = next) {
         struct errand *errand = LINK_OF(link, struct errand, link);
         struct message answer = {.type = MESSAGE_ANSWER, .result = -ETIMEDOUT}, asked;
         next = link->next;
-        if (errand->type != MESSAGE_LOAD || !is_silent(shuntd, errand->member, now))
-            continue;
         message_decode(&asked, errand->bytes, errand->size);
+        if (asked.type != MESSAGE_LOAD || !is_silent(shuntd, errand->member))
+            continue;
         answer.dir[0] = asked.dir[0];
         code = rule_answered(shuntd, errand->id, &answer);
     }
@@ -285,11 +282,10 @@ static void give_up_questions(struct home_dir *dir, void *context)
 
 int rule_give_up(struct shuntd *shuntd)
 {
-    uint64_t now = clock_monotonic();
     struct giving_up giving_up = {.shuntd = shuntd};
-    if (!is_anybody_silent(shuntd, now))
+    if (!is_anybody_silent(shuntd))
         return 0;
-    giving_up.code = give_up_errands(shuntd, now);
+    giving_up.code = give_up_errands(shuntd);
     if (giving_up.code == 0)
         home_dirs_each(shuntd->home, give_up_questions, &giving_up);
     return giving_up.code;

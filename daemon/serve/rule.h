@@ -26,7 +26,6 @@ struct errand {
     struct link link;
     uint64_t id;
     errand_done *done;
-    uint16_t type;   /* of the question */
     uint16_t member; /* that was asked */
     uint64_t client; /* who is to be answered, */
     uint32_t lane, tag;

@@ -115,11 +115,9 @@ static void add_if_stays(struct home_dir *dir, void *context)
 /* Those that do not acknowledge what they are sent. */
 static void add_silent(const struct shuntd *shuntd, struct text *t)
 {
-    uint64_t now = clock_monotonic();
     for (size_t i = 0; i < shuntd->session.count; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        uint64_t since = peers_silent_since(shuntd->peers, member->number);
-        if (since == 0 || now - since < SILENT_AFTER)
+        if (!peers_is_silent(shuntd->peers, member->number, SILENT_AFTER))
             continue;
         text_add(t, "silent ");
         text_add(t, member->node);
@@ -212,10 +210,7 @@ static int ask_all(struct shuntd *shuntd, const struct listen_request *request)
 
 int serve_stop(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    if (request->message.flags & MESSAGE_ALL)
-        return ask_all(shuntd, request);
-    cast_stop(shuntd, NULL, NULL);
-    return SERVE_ANSWER;
+    return ask_all(shuntd, request);
 }
 
 int serve_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

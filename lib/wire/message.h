@@ -51,7 +51,7 @@ enum message_type {
     MESSAGE_LOOKED, /* another node looked into leaf tag of it */
     MESSAGE_IDLE,   /* no name of it is held any more */
     /* From a process again. */
-    MESSAGE_STOP, /* the daemons of the session are to end; MESSAGE_ALL */
+    MESSAGE_STOP, /* all daemons of the session are to end */
     MESSAGE_TYPES
 };
 
@@ -59,7 +59,7 @@ enum message_flag {
     MESSAGE_TRUNK = 1,     /* RESERVE: whatever the placement says, in the trunk */
     MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
-    MESSAGE_ALL = 8,       /* STATUS, STOP: of all daemons of the session */
+    MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
 };
 
 /* Answers besides 0 and -errno, in `result`. */

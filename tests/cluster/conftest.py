@@ -2,12 +2,13 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Sessions of several daemons on one machine: each goes by a node's name of its own."""
 
+import contextlib
 import importlib.util
 import json
 import os
 import pathlib
+import signal
 import subprocess
-import time
 
 import network
 import pytest
@@ -73,15 +74,26 @@ class Session:
         return json.loads(self.tool("status", "--root", self.root, "--json", *words).check())[0]
 
     def members(self):
-        """The home of the names is the first."""
+        """In the order in which they joined."""
         return self.status()["members"]
+
+    @contextlib.contextmanager
+    def stopped(self, node):
+        """Its daemon is there, but does nothing."""
+        pid = next(member["pid"] for member in self.members() if member["node"] == node)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    @staticmethod
+    def is_running(pid):
+        return one_node.is_running(pid)
 
     @staticmethod
     def wait_for(is_so):
-        until = time.monotonic() + 60
-        while not is_so():
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        one_node.wait_until(is_so, 60)
 
     def homes(self):
         """The nodes that are homes of names, once all are and no change of them is under way."""

@@ -2,10 +2,6 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Many nodes and one namespace: whoever makes, moves and removes, all see one directory."""
 
-import contextlib
-import os
-import pathlib
-import signal
 import subprocess
 
 import pytest
@@ -60,17 +56,6 @@ def test_what_concerns_all_costs_the_logarithm_of_their_number(session):
     session.tool("stop", "--root", session.root, "--all").check()
 
 
-@contextlib.contextmanager
-def stopped(session, node):
-    """Its daemon is there, but does nothing."""
-    pid = next(member["pid"] for member in session.members() if member["node"] == node)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 @pytest.mark.parametrize("first", "acd")
 def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
@@ -89,7 +74,7 @@ def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
         """Some of them, if not all: those that b rules wait for it even so far."""
         return [out for out in outs if (out / ".shunt-dir").exists()]
 
-    with stopped(session, "b"):
+    with session.stopped("b"):
         begun = [touch(first, out) for out in outs]
         session.wait_for(marked)
         out = marked()[0]
@@ -101,14 +86,6 @@ def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
     assert session.names("b", out.name) == ["of-a", "of-c", "of-d"]
     session.sh("b", "rm out*/of-*")
     assert session.names("a", out.name) == []
-
-
-def runs(pid):
-    """A zombie does not."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize("net", ["host", "network"], indirect=True)
@@ -123,11 +100,11 @@ def test_all_are_counted_and_stopped_from_one_host(session):
     assert (total["daemons"], total["births"], total["redirected"]) == (5, 6, 5)
     assert "all together:" in session.tool("status", "--root", session.root, "--all").check()
     daemons = [member["pid"] for member in session.members()]
-    with stopped(session, "d"):
+    with session.stopped("d"):
         result = session.tool("status", "--root", session.root, "--all")
         assert result.status == 1 and "not all of its daemons answer" in result.err
     session.tool("stop", "--root", session.root, "--all").check()
-    assert not any(runs(pid) for pid in daemons)
+    assert not any(session.is_running(pid) for pid in daemons)
     session.tool("stop", "--root", session.root, "--all").check()
     session.tool("export", session.root).check()
     assert sorted(path.name for path in (session.root / "out").iterdir()) == nodes

@@ -8,7 +8,6 @@ import re
 import struct
 import subprocess
 import sys
-import time
 
 import network_tap
 import pytest
@@ -84,10 +83,7 @@ def counter(session, name):
 def heard(session, tmp_path):
     """Nodes a and b at work, and what b has said to a from its first word on."""
     session.start("a")
-    until = time.monotonic() + 20
-    while address_of(session, "a") is None:  # else a may find b in the session first, and be the one that connects
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    session.wait_for(lambda: address_of(session, "a"))  # else a may find b in the session first, and be who connects
     with Tap(session, "a", tmp_path / "packets") as tap:
         session.start("b")
         session.sh("a", "mkdir out; echo theirs >out/kept")

@@ -2,7 +2,6 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Two nodes and one namespace: what one does, the other sees when the call has returned."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -188,16 +187,6 @@ def test_all_end_at_once(session):
     assert len(session.names("e", "out")) == 120
 
 
-@contextlib.contextmanager
-def stopped(member):
-    """Its daemon is there, but does nothing."""
-    os.kill(member["pid"], signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(member["pid"], signal.SIGCONT)
-
-
 def silent_nodes(session):
     return session.status()["silent"]
 
@@ -208,7 +197,7 @@ def test_a_silent_home_is_waited_for_and_then_an_error(pair):
     the node that still answers: these are made."""
     pair.homes()
     pair.sh("b", "echo before >out/before")
-    with stopped(pair.members()[0]):
+    with pair.stopped("a"):
         pair.settings["SHUNT_DEADLINE"] = "1"
         tried = {name: pair.on("b", "touch", pair.root / "out" / name) for name in map(str, range(16))}
         failed = {name for name, result in tried.items() if result.status != 0}
@@ -229,7 +218,7 @@ def test_a_silent_home_is_waited_for_and_then_an_error(pair):
 def test_a_home_that_is_back_in_time_is_not_missed(pair):
     """Who waits for it when it stops is answered when it goes on."""
     pair.sh("b", "echo before >out/before")
-    with stopped(pair.members()[0]):
+    with pair.stopped("a"):
         waiting = pair.begin("exec", "b", "--", "sh", "-c", "for i in $(seq 20); do echo >out/$i; done; mv out/before out/after")
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1)
@@ -303,7 +292,7 @@ def test_a_directory_that_a_silent_home_has_to_know_first(session):
         return [session.begin("exec", "b", "--", "ls", session.root / name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) for name in names]
 
-    with stopped(session.members()[0]):
+    with session.stopped("a"):
         for process in looking():
             out, error = process.communicate(timeout=30)
             assert out == "" and process.returncode != 0

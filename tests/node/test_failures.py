@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from conftest import Shunt, assert_plain, environment, redirected_files, run
+from conftest import Shunt, assert_plain, environment, is_running, redirected_files, run, wait_until
 from union_on_disk import Union, session_of
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -75,20 +75,6 @@ class Session:
         pid = self.daemon()
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not is_running(pid))
-
-
-def is_running(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def is_untouched(root):
