@@ -24,6 +24,7 @@
 #include "serve/serve.h"
 #include "shuntd.h"
 #include "start.h"
+#include "supervise.h"
 
 #define BATCH_MAX 1024          /* requests in one index transaction */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
@@ -190,12 +191,14 @@ int main(int argc, char *argv[])
 {
     static struct shuntd shuntd;
     int ready = -1;
-    bool serves;
+    bool serves, again = false;
     int code = start_options(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;
-    if (!shuntd.options.foreground && (ready = start_background()) < 0)
+    if (!shuntd.options.foreground && ((ready = start_background()) < 0 || (ready = supervise(ready, &again)) < 0))
         return 1;
+    shuntd.supervisor = shuntd.options.foreground ? 0 : getppid();
+    shuntd.options.takeover &= !again;
     crash_report_init();
     code = start(&shuntd);
     serves = code == 0;
@@ -205,6 +208,8 @@ int main(int argc, char *argv[])
         code = run(&shuntd);
         log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
     }
+    if (serves && code != 0 && shuntd.supervisor != 0)
+        _exit(1); /* as after a crash: processes wait for the next one, which takes over */
     start_undo(&shuntd, serves && code != 0);
     return code == 0 ? 0 : 1;
 }

@@ -70,6 +70,7 @@ struct shuntd {
     uint8_t key[SESSION_KEY_SIZE];
     uint64_t silent; /* the epoch that may be taken over from other hosts, 0: none */
     char run_dir[SESSION_RUN_MAX];
+    pid_t supervisor;                /* 0: nobody starts another daemon if this one crashes */
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;                 /* its number */
     uint16_t *branch_of; /* the branches of the other members, by the members' numbers; 0: not known */

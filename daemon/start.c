@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "disk/disk.h"
 #include "home/home.h"
+#include "listen/former.h"
 #include "listen/listen.h"
 #include "serve/queue.h"
 #include "serve/cast.h"
@@ -171,45 +172,54 @@ int start_background(void)
     return ends[1];
 }
 
-/* From here on standard error is the log in the run directory, and the terminal is left alone. */
+void start_detach(const char *run_dir)
+{
+    char log[PATH_MAX + 8];
+    snprintf(log, sizeof log, "%s/log", run_dir);
+    int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(none, STDIN_FILENO);
+    dup2(none, STDOUT_FILENO);
+    dup2(to >= 0 ? to : none, STDERR_FILENO);
+    close(none);
+    if (to >= 0)
+        close(to);
+    if (chdir("/") != 0)
+        log_line("cannot change to /");
+}
+
 void start_ready(int ready, bool serves)
 {
+    char words[1 + SESSION_RUN_MAX] = "n";
     if (ready < 0)
         return;
-    if (serves && running != NULL) {
-        char log[PATH_MAX + 8];
-        snprintf(log, sizeof log, "%s/log", running->run_dir);
-        int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-        dup2(none, STDIN_FILENO);
-        dup2(none, STDOUT_FILENO);
-        dup2(to >= 0 ? to : none, STDERR_FILENO);
-        close(none);
-        if (to >= 0)
-            close(to);
-        if (chdir("/") != 0)
-            log_line("cannot change to /");
+    if (serves) {
+        snprintf(words, sizeof words, "y%s", running->run_dir);
+        start_detach(running->run_dir);
     }
-    char word = serves ? 'y' : 'n';
-    if (write(ready, &word, 1) != 1)
+    if (write(ready, words, strlen(words)) < 0)
         log_line("nobody waits for the start");
     close(ready);
 }
 
-static void on_signal(int signal)
+/* A batch system tells all processes, and the supervisor passes on what it was told: that is one request. */
+static void on_signal(int signal, siginfo_t *info, void *context)
 {
-    running->stop = running->stop + 1;
+    static volatile int told[2];
+    bool passed_on = running->supervisor != 0 && info->si_pid == running->supervisor;
+    told[passed_on] = told[passed_on] + 1;
+    running->stop = told[0] > told[1] ? told[0] : told[1];
     if (running->listen != NULL)
         listen_ring(running->listen);
 }
 
 static void take_signals(struct shuntd *shuntd)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     running = shuntd;
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    action.sa_handler = SIG_IGN;
+    action = (struct sigaction){.sa_handler = SIG_IGN};
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
 }
@@ -503,6 +513,25 @@ static int make_run_dir(struct shuntd *shuntd)
     return 0;
 }
 
+/* A daemon that served here before may have crashed, and processes be at what it let them begin. Until they are done,
+ * nothing is looked at, nor is its place in the session taken, since others would look then. */
+static int await_former(struct shuntd *shuntd)
+{
+    const struct timespec pause = clock_split(5 * CLOCK_MILLISECOND);
+    uint64_t began = clock_monotonic();
+    bool told = false;
+    pid_t pid;
+    while ((pid = former_holder(shuntd->run_dir)) != 0 && shuntd->stop == 0) {
+        if (!told && clock_monotonic() - began > CLOCK_SECOND) {
+            log_line("process %d is at something that the daemon before this one let it begin: it is waited for (is it "
+                     "stopped?)", (int)pid);
+            told = true;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return pid == 0 ? 0 : fail(-EINTR, "ended before it served");
+}
+
 static int open_index(struct shuntd *shuntd)
 {
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
@@ -529,7 +558,7 @@ static int open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = queue_create(&shuntd->queue);
     if (code == 0)
-        code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id);
+        code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
     if (code == 0)
         listen_set_branch(shuntd->listen, shuntd->branch);
     if (code == 0)
@@ -568,8 +597,8 @@ static void raise_descriptor_limit(void)
 int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
-                                                    make_run_dir, describe_self, claim_branch, claim_session,
-                                                    open_index,   open_rooms,    enter_session};
+                                                    make_run_dir, await_former,  describe_self, claim_branch,
+                                                    claim_session, open_index,   open_rooms,    enter_session};
     shuntd_init(shuntd);
     umask(022);
     raise_descriptor_limit();
@@ -583,7 +612,7 @@ int start(struct shuntd *shuntd)
 
 static void remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
-    static const char *const files[] = {"data.mdb", "lock.mdb", "road", "log"};
+    static const char *const files[] = {"data.mdb", "lock.mdb", "road", "road.new", "log"};
     char path[PATH_MAX + 16];
     for (size_t i = 0; i < sizeof files / sizeof *files - !with_log; i++) {
         snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);

@@ -154,9 +154,6 @@ static int wait_for_end(int pidfd, const struct stopping *stopping)
 static int end_process(int pidfd, const struct stopping *stopping)
 {
     const char *root = stopping->root;
-    /* Now that the descriptor holds the process, its number cannot become another's: is it still the one? */
-    if (session_lives(stopping->member) != 1)
-        return 0;
     int error = (int)SYS4(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
     if (error == -EPERM) {
         complain("the session of %s belongs to %s: ask for `shunt stop --root %s`", root,
@@ -166,10 +163,18 @@ static int end_process(int pidfd, const struct stopping *stopping)
     return error == -ESRCH ? 0 : wait_for_end(pidfd, stopping);
 }
 
+/* The one whose end is the end of the daemon: its supervisor, if there is one, which passes on what it is sent and starts
+ * no other one; also when the daemon has just crashed. 0: nobody is left. */
+static pid_t who_ends(const struct stopping *stopping)
+{
+    pid_t supervisor = request_supervisor(stopping->member->run_dir);
+    return supervisor != 0 ? supervisor : session_lives(stopping->member) == 1 ? stopping->member->pid : 0;
+}
+
 static int stop_process(const struct stopping *stopping)
 {
-    pid_t pid = stopping->member->pid;
-    int pidfd = (int)SYS2(SYS_pidfd_open, pid, 0);
+    pid_t pid = who_ends(stopping);
+    int pidfd = pid != 0 ? (int)SYS2(SYS_pidfd_open, pid, 0) : -ESRCH;
     if (pidfd == -ESRCH)
         return 0;
     if (pidfd < 0) {
@@ -177,7 +182,8 @@ static int stop_process(const struct stopping *stopping)
                  (int)pid);
         return -1;
     }
-    int answer = end_process(pidfd, stopping);
+    /* Now that the descriptor holds the process, its number cannot become another's: is it still the one? */
+    int answer = who_ends(stopping) == pid ? end_process(pidfd, stopping) : 0;
     close(pidfd);
     return answer;
 }
@@ -194,9 +200,9 @@ static int stop_members(const char *root, const char *node, const struct session
             continue;
         int lives = session_lives(stopping.member);
         here += lives >= 0;
-        if (lives == 1)
+        if (lives >= 0)
             failed |= stop_process(&stopping) < 0;
-        else if (lives == 0)
+        if (lives == 0)
             session_leave(root, session->id, stopping.member->number);
     }
     return failed ? -1 : here;

@@ -41,10 +41,10 @@ static int lock_life(struct road *road)
     return -(code != 0 ? code : pthread_mutex_lock(&road->life));
 }
 
-static int make_road(struct listen *listen, uint64_t session, struct dirid root)
+static int map_new(struct listen *listen, const char *path)
 {
-    unlink(listen->path);
-    int fd = open(listen->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    unlink(path);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     /* All of it now: on a full tmpfs a page that is not there yet would be a SIGBUS in an application. */
@@ -53,19 +53,30 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root)
     if (code == 0 && mapped == MAP_FAILED)
         code = -errno;
     close(fd);
+    if (code == 0)
+        listen->road = mapped;
+    return code;
+}
+
+/* Ready before it is in its place: there, a process finds the road of a daemon that lives or of one that crashed. */
+static int make_road(struct listen *listen, uint64_t session, struct dirid root, pid_t supervisor)
+{
+    char path[sizeof listen->path + 4];
+    snprintf(path, sizeof path, "%s.new", listen->path);
+    int code = map_new(listen, path);
     if (code != 0)
         return code;
-    listen->road = mapped;
     listen->sleep = ROAD_FOR_REQUESTS;
     listen->road->version = ROAD_VERSION;
     listen->road->lanes = ROAD_LANES;
     listen->road->session = session;
     listen->road->root = root;
     listen->road->daemon = getpid();
+    listen->road->supervisor = supervisor;
     listen->road->pid_namespace = request_pid_namespace();
     code = lock_life(listen->road);
     __atomic_store_n(&listen->road->magic, ROAD_MAGIC, __ATOMIC_RELEASE);
-    return code;
+    return code != 0 ? code : rename(path, listen->path) == 0 ? 0 : -errno;
 }
 
 static void ring_for_client(void *context)
@@ -73,13 +84,13 @@ static void ring_for_client(void *context)
     listen_ring(context);
 }
 
-int listen_create(struct listen **to, const char *run_dir, uint64_t session, struct dirid root)
+int listen_create(struct listen **to, const char *run_dir, uint64_t session, struct dirid root, pid_t supervisor)
 {
     struct listen *listen = calloc(1, sizeof *listen);
     if (listen == NULL)
         return -ENOMEM;
     snprintf(listen->path, sizeof listen->path, "%s/road", run_dir);
-    int code = make_road(listen, session, root);
+    int code = make_road(listen, session, root, supervisor);
     if (code == 0)
         code = clients_create(&listen->clients, ring_for_client, listen);
     if (code != 0) {
@@ -256,7 +267,7 @@ void listen_forget(struct listen *listen, pid_t client)
         struct road_lane *lane = &listen->road->lane[i];
         if ((pid_t)lane->owner != client)
             continue;
-        lane->given_up = 0;
+        lane->given_up = lane->holding = 0;
         __atomic_store_n(&lane->owner, 0, __ATOMIC_RELEASE);
     }
 }

@@ -23,7 +23,8 @@ struct listen_request {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
 };
 
-int listen_create(struct listen **, const char *run_dir, uint64_t session, struct dirid root);
+/* `supervisor`: the process that starts another daemon if this one crashes, 0: nobody does. */
+int listen_create(struct listen **, const char *run_dir, uint64_t session, struct dirid root, pid_t supervisor);
 /* Says to every client that the daemon is gone, and removes the road. Takes NULL. */
 void listen_destroy(struct listen *);
 

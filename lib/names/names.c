@@ -20,6 +20,7 @@
 #include "session/session.h"
 #include "wire/page.h"
 
+#define RESTART_LOOK (5 * CLOCK_MILLISECOND) /* how often a process looks whether its daemon was started again */
 #define LOAD_DEADLINE (600 * CLOCK_SECOND) /* a directory of ten million names on a busy file system */
 
 uint64_t names_device(const struct statx *stat)
@@ -164,6 +165,8 @@ static const char *reason(int code)
         return "too many threads of this node use it at once";
     case -EXDEV:
         return "its daemon is in another PID namespace: start one inside the container";
+    case -EINPROGRESS:
+        return "its daemon on this node has crashed and was not started again in time: see its log";
     case -ETIMEDOUT:
         return "its daemon did not answer in time (SHUNT_DEADLINE); `shunt status` says if another node is silent";
     case -ENOMEM:
@@ -273,16 +276,27 @@ static int attach(struct names_root *root)
     return code;
 }
 
+/* A daemon that has crashed is waited for if somebody starts it again. */
+static int attach_patiently(struct names_root *root)
+{
+    const struct timespec pause = clock_split(RESTART_LOOK);
+    uint64_t began = clock_monotonic();
+    int code;
+    while ((code = attach(root)) == -EINPROGRESS && clock_monotonic() - began < root->deadline)
+        SYS2(SYS_nanosleep, &pause, NULL);
+    return code;
+}
+
 bool names_is_attached(struct names_root *root)
 {
-    return __builtin_expect(is_attached(root), 1) || attach(root) == 0;
+    return __builtin_expect(is_attached(root), 1) || attach_patiently(root) == 0;
 }
 
 int names_attach(struct names_root *root)
 {
     if (__builtin_expect(is_attached(root), 1))
         return 0;
-    int code = attach(root);
+    int code = attach_patiently(root);
     return code == 0 ? 0 : fail(root, code);
 }
 
@@ -370,16 +384,36 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_e
     return code >= 0 ? code : fail(root, code);
 }
 
-int names_ask(struct names_root *root, const struct message *message, struct request_answer *answer)
+/* What a daemon that crashed has not answered is asked its successor. */
+static int ask(struct names_root *root, const struct message *message, struct request_answer *answer,
+               struct request_hold *hold)
 {
     int code = names_attach(root);
     if (code != 0)
         return code;
-    code = request_ask(root->road, message, answer, root->deadline);
-    /* A daemon that ended may have been started again meanwhile: then the question is asked once more. */
-    if (code == -EHOSTDOWN && attach(root) == 0)
-        code = request_ask(root->road, message, answer, root->deadline);
+    do
+        code = hold == NULL ? request_ask(root->road, message, answer, root->deadline)
+                            : request_hold(root->road, message, answer, root->deadline, hold);
+    while (code == -EHOSTDOWN && attach_patiently(root) == 0);
     return code == 0 ? 0 : fail(root, code);
+}
+
+int names_ask(struct names_root *root, const struct message *message, struct request_answer *answer)
+{
+    return ask(root, message, answer, NULL);
+}
+
+int names_hold(struct names_root *root, const struct message *message, struct request_answer *answer,
+               struct request_hold *hold)
+{
+    return ask(root, message, answer, hold);
+}
+
+void names_withdraw(struct names_root *root, const struct message *message, struct request_hold *hold)
+{
+    int result;
+    request_result(hold->road, message, &result, root->deadline);
+    request_let_go(hold);
 }
 
 void names_tell(struct names_root *root, const struct message *message)
@@ -476,9 +510,9 @@ int names_load(struct names_root *root, struct dirid dir, const char *relative)
     int result = 0, code = names_attach(root);
     if (code != 0)
         return code;
-    code = load_patiently(root, &load, &result);
-    if (code == -EHOSTDOWN && attach(root) == 0)
+    do
         code = load_patiently(root, &load, &result);
+    while (code == -EHOSTDOWN && attach_patiently(root) == 0);
     if (code == 0 && result == -ETIMEDOUT) /* a node is silent */
         code = result;
     return code == 0 ? result : fail(root, code);

@@ -8,7 +8,8 @@
  * it is one and goes on with index and road where its parent mapped them, by reader slots and lanes of its
  * own: it may have lost the permission to open them. Errors are -errno of the kind that an application is to
  * see: -EIO where the root cannot be served (no daemon, an index that is not the session's, no answer in
- * time), and the reason stands on standard error, once for a root and a process. */
+ * time), and the reason stands on standard error, once for a root and a process. A daemon that has crashed is waited for
+ * if its supervisor starts another one, and that one is asked what the first has not answered. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -76,6 +77,10 @@ bool names_is_sole_home(const struct names_root *);
 void names_looked(struct names_root *, struct dirid, const struct record_entry *);
 /* One question; its answer's result is in answer->message.result. 0 or -EIO. */
 int names_ask(struct names_root *, const struct message *, struct request_answer *);
+/* The same where the answer may be leave to change the file system: request_hold. */
+int names_hold(struct names_root *, const struct message *, struct request_answer *, struct request_hold *);
+/* Gives back what is held and has not been used: waits for the answer, but no daemon is waited for. */
+void names_withdraw(struct names_root *, const struct message *, struct request_hold *);
 /* Without an answer. The daemon that is gone has nothing to be told. */
 void names_tell(struct names_root *, const struct message *);
 

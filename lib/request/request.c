@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -93,13 +94,37 @@ uint64_t request_pid_namespace(void)
     return sys_statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &stat) == 0 ? stat.stx_ino : 0;
 }
 
+/* One that has ended may still have a number, where nobody asks how it ended. */
+static bool is_running(pid_t pid)
+{
+    struct pollfd end = {.fd = (int)SYS2(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    const struct timespec now = {0, 0};
+    if (end.fd < 0)
+        return end.fd != -ESRCH && end.fd != -EINVAL;
+    bool has_ended = SYS5(SYS_ppoll, &end, 1, &now, NULL, 0) > 0;
+    sys_close(end.fd);
+    return !has_ended;
+}
+
+static pid_t supervisor_of(const struct road *road)
+{
+    pid_t pid = __atomic_load_n(&road->supervisor, __ATOMIC_ACQUIRE);
+    return pid > 0 && is_running(pid) ? pid : 0;
+}
+
+/* Will another daemon be there soon? */
+static bool is_restarted(const struct road *road)
+{
+    return road_has_crashed(road) && supervisor_of(road) != 0;
+}
+
 static int check_road(const struct road *road)
 {
     if (road->magic != ROAD_MAGIC || road->version != ROAD_VERSION || road->lanes != ROAD_LANES)
         return -EPROTO;
-    if (!road_is_alive(road))
-        return -EHOSTDOWN;
-    return road->pid_namespace == request_pid_namespace() ? 0 : -EXDEV;
+    if (road->pid_namespace != request_pid_namespace())
+        return road_is_alive(road) ? -EXDEV : -EHOSTDOWN;
+    return road_is_alive(road) ? 0 : is_restarted(road) ? -EINPROGRESS : -EHOSTDOWN;
 }
 
 int request_attach(struct request_road **to, const char *run_dir)
@@ -127,6 +152,18 @@ int request_attach(struct request_road **to, const char *run_dir)
     mine->owner = owner_pid();
     *to = mine;
     return 0;
+}
+
+pid_t request_supervisor(const char *run_dir)
+{
+    struct mapping mapping = {.run_dir = run_dir};
+    if (check_owner(run_dir) != 0 || map_road(&mapping) != 0)
+        return 0;
+    struct road *road = mapping.road;
+    bool is_road = road->magic == ROAD_MAGIC && road->version == ROAD_VERSION;
+    pid_t pid = is_road && road->pid_namespace == request_pid_namespace() ? supervisor_of(road) : 0;
+    sys_munmap(road, ROAD_SIZE);
+    return pid;
 }
 
 int request_inherit(struct request_road *mine)
@@ -373,7 +410,7 @@ static int read_answer(const struct road_lane *lane, struct message *message, ui
 }
 
 static int ask(struct request_road *mine, const struct message *message, struct message *answer,
-               uint8_t *bytes, uint64_t deadline)
+               uint8_t *bytes, uint64_t deadline, struct request_hold *hold)
 {
     struct message tagged = *message;
     struct held_lane *held = lane_take(mine, message, clock_monotonic() + deadline);
@@ -383,6 +420,10 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     if (++held->tag == 0 || held->tag == ROAD_DECIDED)
         held->tag = 1;
     tagged.tag = held->tag;
+    if (hold != NULL) { /* before the daemon can answer, hence while it lives */
+        *hold = (struct request_hold){mine, held->number};
+        __atomic_add_fetch(&lane->holding, 1, __ATOMIC_SEQ_CST);
+    }
     int code = put(mine->road, held->number - 1, &tagged, ROAD_FOR_REQUESTS);
     if (code == 0)
         code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
@@ -392,19 +433,34 @@ static int ask(struct request_road *mine, const struct message *message, struct 
         code = read_answer(lane, answer, bytes);
     /* The answer may still come: until then nobody else may find it there. */
     lane_give(mine, held, code == -ETIMEDOUT ? LANE_GIVEN_UP : LANE_FREE);
+    if (code != 0 && hold != NULL)
+        request_let_go(hold);
     return code;
 }
 
 int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer,
                 uint64_t deadline)
 {
-    return ask(mine, message, &answer->message, answer->bytes, deadline);
+    return ask(mine, message, &answer->message, answer->bytes, deadline, NULL);
+}
+
+int request_hold(struct request_road *mine, const struct message *message, struct request_answer *answer,
+                 uint64_t deadline, struct request_hold *hold)
+{
+    return ask(mine, message, &answer->message, answer->bytes, deadline, hold);
+}
+
+void request_let_go(struct request_hold *hold)
+{
+    if (hold->lane != 0)
+        __atomic_sub_fetch(&hold->road->road->lane[hold->lane - 1].holding, 1, __ATOMIC_SEQ_CST);
+    hold->lane = 0;
 }
 
 int request_result(struct request_road *mine, const struct message *message, int *result, uint64_t deadline)
 {
     struct message answer;
-    int code = ask(mine, message, &answer, NULL, deadline);
+    int code = ask(mine, message, &answer, NULL, deadline, NULL);
     if (code == 0)
         *result = answer.result;
     return code;

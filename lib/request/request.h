@@ -8,13 +8,14 @@
  * lanes (the parent's thread sleeps meanwhile). A fork child must call request_inherit. */
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "wire/message.h"
 
 struct request_road;
 
-/* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EPROTO: of
- * another version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID
+/* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EINPROGRESS: it has
+ * crashed, and another one is being started; -EPROTO: of another version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID
  * namespace (a container); -ENOMEM; another -errno. */
 int request_attach(struct request_road **, const char *run_dir);
 /* In a fork child, with its parent's: the same mapping, lanes of its own. 0, or -EHOSTDOWN. */
@@ -24,6 +25,9 @@ void request_abandon(struct request_road *);
 
 /* The inode number of this process's PID namespace, 0 if it cannot be told. */
 uint64_t request_pid_namespace(void);
+
+/* The process that starts the daemon of that run directory again when it crashes; 0: there is none. */
+pid_t request_supervisor(const char *run_dir);
 
 /* The session and root it serves, once attached. */
 uint64_t request_session(const struct request_road *);
@@ -59,6 +63,16 @@ struct request_answer {
 int request_ask(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline);
 /* The same where only the answer's result is wanted, which takes little room on the stack. */
 int request_result(struct request_road *, const struct message *, int *result, uint64_t deadline);
+/* What a process holds by the word of a daemon. Zero: nothing. */
+struct request_hold {
+    struct request_road *road;
+    uint32_t lane; /* 1 + its number */
+};
+/* Asks for leave to change the file system. On 0 the road knows that a change may be under way, until request_let_go:
+ * call that when the answer gives no leave, and else behind the notice of how the change went. */
+int request_hold(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline,
+                 struct request_hold *);
+void request_let_go(struct request_hold *);
 /* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
  * the ring is full or the daemon asked for it, without waking: it is read before anybody is answered about the
  * same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */

@@ -16,6 +16,10 @@
  * mutex that the daemon holds for its whole life: the kernel marks it when the daemon is gone, however it
  * went.
  *
+ * A daemon that crashed may have let processes begin what its successor knows nothing of. So the successor, before it
+ * looks at anything, waits until no lane of the old road is `holding`, but for those of processes that are gone: from
+ * then on what they did is on disk.
+ *
  * Everything a side reads from the other's memory is copied before it is checked. */
 
 #include <linux/futex.h>
@@ -25,7 +29,7 @@
 #include "wire/message.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 3
+#define ROAD_VERSION 4
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 
@@ -45,7 +49,9 @@ struct road_lane {
     uint32_t written;  /* messages put in so far; the client's */
     uint32_t given_up; /* what became of the last request: 0, the tag: its sender stopped waiting, or ROAD_DECIDED: the
                         * daemon answers it. Whoever writes first (compare-and-swap) has decided */
-    uint8_t apart_1[116];
+    uint32_t holding;  /* how many of its owner's threads may change the file system on the strength of an answer, or wait
+                        * for one that lets them: raised before the question, lowered behind the notice of how it went */
+    uint8_t apart_1[112];
     uint32_t taken;    /* messages taken out so far; the daemon's */
     uint32_t answered; /* the tag of the answer that lies below; a futex */
     uint8_t apart_2[120];
@@ -63,6 +69,7 @@ struct road {
     uint64_t session;
     struct dirid root;
     int32_t daemon;         /* its process id */
+    int32_t supervisor;     /* the process that starts another one when it crashes; 0: nobody does */
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
     uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
     uint16_t branch;        /* this node's, as its index numbers it */
@@ -87,4 +94,11 @@ static inline int road_is_alive(const struct road *road)
 {
     uint32_t word = __atomic_load_n((const uint32_t *)&road->life.__data.__lock, __ATOMIC_ACQUIRE);
     return word != 0 && (word & FUTEX_OWNER_DIED) == 0;
+}
+
+/* It ended, and not on purpose. */
+static inline int road_has_crashed(const struct road *road)
+{
+    uint32_t word = __atomic_load_n((const uint32_t *)&road->life.__data.__lock, __ATOMIC_ACQUIRE);
+    return (word & FUTEX_OWNER_DIED) != 0;
 }

@@ -25,12 +25,12 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
         flags |= MESSAGE_TRUNK;
     struct message reserve = {
         .type = MESSAGE_RESERVE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
-    int code = target_ask(t, &reserve);
+    int code = target_hold(t, &reserve);
     const struct message *answer = &t->scratch->answer.message;
     if (code == 0) {
         code = target_place_at(t, answer->name[0], answer->name_length[0]);
         if (code != 0)
-            birth_withdraw(t);
+            target_withdraw(t);
         return code;
     }
     if (code != MESSAGE_EXISTS)
@@ -48,11 +48,4 @@ void birth_confirm(struct target *t, const struct statx *stat)
     if (confirm.entry[0].type == DT_DIR)
         confirm.child = dirid_of(stat);
     target_tell(t, &confirm);
-}
-
-/* Waits, since nobody may see what a call that failed had announced: the directory's times, for one. */
-void birth_withdraw(struct target *t)
-{
-    struct message withdraw = {.type = MESSAGE_WITHDRAW};
-    target_ask(t, &withdraw);
 }

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The birth of a name at its home: reserved, then confirmed or withdrawn. */
+/* The birth of a name at its home: reserved, then confirmed or withdrawn (target_withdraw). */
 
 #include "shim/target.h"
 
@@ -17,4 +17,3 @@ bool birth_is_for_loader(const char *name, size_t length);
 int birth_reserve(struct target *, uint8_t type, uint16_t flags);
 /* Not waited for. stat: with type, inode number and birth time. */
 void birth_confirm(struct target *, const struct statx *);
-void birth_withdraw(struct target *);

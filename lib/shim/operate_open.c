@@ -62,7 +62,7 @@ static int found_instead(struct target *t)
     if (code == 0)
         birth_confirm(t, &stat);
     else
-        birth_withdraw(t);
+        target_withdraw(t);
     code = target_look(t);
     return code == 0 ? BIRTH_AGAIN : code;
 }
@@ -79,7 +79,7 @@ static int open_new(struct target *t, int flags, mode_t mode)
     if (fd == -EEXIST)
         return found_instead(t);
     if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
-        birth_withdraw(t);
+        target_withdraw(t);
     else
         birth_confirm(t, &stat);
     return fd;
@@ -155,7 +155,7 @@ static int make_once(struct target *t, const struct made *what)
         return found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
     if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW,
                                STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
-        birth_withdraw(t);
+        target_withdraw(t);
     else
         birth_confirm(t, &stat);
     return code;

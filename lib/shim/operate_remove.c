@@ -37,7 +37,7 @@ static int unlink_held(struct target *t)
     if (code == 0 || code == -ENOENT)
         target_tell(t, &gone);
     else
-        birth_withdraw(t);
+        target_withdraw(t);
     return code;
 }
 
@@ -93,13 +93,13 @@ int operate_unlink(struct target *t)
 int hold_name(struct target *t, uint16_t type)
 {
     struct message hold = {.type = type};
-    int code = target_ask(t, &hold);
+    int code = target_hold(t, &hold);
     const struct message *answer = &t->scratch->answer.message;
     if (code != 0)
         return code;
     code = target_place_at(t, answer->name[0], answer->name_length[0]);
     if (code != 0)
-        birth_withdraw(t);
+        target_withdraw(t);
     return code;
 }
 
@@ -114,8 +114,11 @@ int hold_directory(struct target *t, const struct statx *stat)
         struct names_root *root;
         struct view_found found;
         struct dirid id;
-        int code = names_ask(t->root, &close, &t->scratch->answer);
-        if (code != 0 || (code = t->scratch->answer.message.result) != MESSAGE_NOT_LOADED)
+        int code = names_hold(t->root, &close, &t->scratch->answer, &t->hold);
+        if (code != 0 || (code = t->scratch->answer.message.result) == 0)
+            return code;
+        request_let_go(&t->hold);
+        if (code != MESSAGE_NOT_LOADED)
             return code;
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
@@ -142,7 +145,7 @@ static int rmdir_directory(struct target *t, const struct statx *stat)
     if (code == 0)
         target_tell(t, &gone);
     else
-        birth_withdraw(t);
+        target_withdraw(t);
     return code;
 }
 
@@ -199,7 +202,7 @@ static int promote_held(struct target *t)
     if (code == 0)
         birth_confirm(t, &stat);
     else
-        birth_withdraw(t);
+        target_withdraw(t);
     return code;
 }
 
@@ -207,7 +210,7 @@ static int promote_away(struct target *t)
 {
     int code = hold_name(t, MESSAGE_PROMOTE);
     if (code == 0)
-        code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (birth_withdraw(t), 0);
+        code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (target_withdraw(t), 0);
     else if (code == MESSAGE_ABSENT)
         code = -ENOENT;
     int looked = target_look(t);

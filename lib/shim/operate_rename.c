@@ -44,7 +44,7 @@ static int make_bare(struct target *to, struct dirid *gone)
     *gone = dirid_of(&stat);
     code = hold_directory(to, &stat);
     if (code == 0)
-        birth_withdraw(to);
+        target_withdraw(to);
     return code < 0 ? code : 0; /* of one that is not empty the kernel says so, by its marker at least */
 }
 
@@ -110,7 +110,7 @@ static int ask_rename(struct target *from, struct target *to, unsigned flags)
     rename.name_length[1] = (uint16_t)to->length;
     rename.flags = (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) |
                               (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
-    return target_ask(from, &rename);
+    return target_hold(from, &rename);
 }
 
 static void tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
@@ -230,7 +230,7 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
     if (code == 0)
         target_tell(from, &gone);
     else
-        birth_withdraw(from);
+        target_withdraw(from);
     return code;
 }
 
@@ -253,7 +253,7 @@ static int confirm_there(struct target *to)
     if (code == 0)
         birth_confirm(to, &stat);
     else
-        birth_withdraw(to);
+        target_withdraw(to);
     return code;
 }
 
@@ -288,7 +288,7 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
     if (code == 0)
         confirm_there(to);
     else
-        birth_withdraw(to);
+        target_withdraw(to);
     return code;
 }
 
@@ -417,7 +417,7 @@ static int link_once(struct side *from, struct side *to_side, int flags)
     if (code == 0)
         confirm_there(to);
     else
-        birth_withdraw(to);
+        target_withdraw(to);
     /* Asked about only now: who is at work on the old name may wait for the new one, or it is the same. */
     return from->hot && target_again(&from->target, code) ? BIRTH_AGAIN : code;
 }

@@ -436,6 +436,7 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
+    t->hold.lane = 0;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -584,17 +585,30 @@ int target_load(struct target *t)
     return code == 1 ? 0 : code == 0 ? -ENOENT : code;
 }
 
-/* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
-int target_ask(struct target *t, struct message *message)
+static void address(const struct target *t, struct message *message)
 {
     message->dir[0] = t->dir;
     message->name[0] = t->name;
     message->name_length[0] = (uint16_t)t->length;
+}
+
+static bool gives_leave(const struct message *message, int result)
+{
+    return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
+}
+
+/* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
+static int ask(struct target *t, struct message *message, struct request_hold *hold)
+{
+    address(t, message);
     for (int i = 0; i < TRIES_MAX; i++) {
-        int code = names_ask(t->root, message, &t->scratch->answer);
+        int code = hold != NULL ? names_hold(t->root, message, &t->scratch->answer, hold)
+                                : names_ask(t->root, message, &t->scratch->answer);
         if (code != 0)
             return code;
         code = t->scratch->answer.message.result;
+        if (hold != NULL && !gives_leave(message, code))
+            request_let_go(hold);
         if (code != MESSAGE_NOT_LOADED)
             return code;
         code = target_load(t);
@@ -604,12 +618,28 @@ int target_ask(struct target *t, struct message *message)
     return -EIO;
 }
 
+int target_ask(struct target *t, struct message *message)
+{
+    return ask(t, message, NULL);
+}
+
+int target_hold(struct target *t, struct message *message)
+{
+    return ask(t, message, &t->hold);
+}
+
 void target_tell(struct target *t, struct message *message)
 {
-    message->dir[0] = t->dir;
-    message->name[0] = t->name;
-    message->name_length[0] = (uint16_t)t->length;
+    address(t, message);
     names_tell(t->root, message);
+    request_let_go(&t->hold);
+}
+
+void target_withdraw(struct target *t)
+{
+    struct message withdraw = {.type = MESSAGE_WITHDRAW};
+    address(t, &withdraw);
+    names_withdraw(t->root, &withdraw, &t->hold);
 }
 
 /* The kernel says that a directory may not be changed before it says what is in it. */

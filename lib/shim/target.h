@@ -45,6 +45,7 @@ struct target {
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
+    struct request_hold hold; /* between target_hold and how it went */
     int real_at; /* where it really is, set by target_place */
     const char *real_path;
     struct scratch *scratch;
@@ -103,8 +104,14 @@ void target_forget(struct target *);
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */
 int target_ask(struct target *, struct message *);
-/* Tells it, without an answer. */
+/* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
+ * target_withdraw is to follow. */
+int target_hold(struct target *, struct message *);
+/* Tells it how the change went, without an answer. */
 void target_tell(struct target *, struct message *);
+/* Nothing was changed. Waits, since nobody may see what a call that failed had announced: the directory's times, for
+ * one. */
+void target_withdraw(struct target *);
 /* May the caller make and remove names in the parent? */
 bool target_parent_is_writable(struct target *);
 /* Does it lie on a file system or a mount that is read-only? The kernel says so first. */

@@ -88,6 +88,11 @@ class Session:
             os.kill(pid, signal.SIGCONT)
 
     @staticmethod
+    def kill(pid):
+        """A daemon, as if its node had died with it."""
+        one_node.kill_daemon(pid)
+
+    @staticmethod
     def is_running(pid):
         return one_node.is_running(pid)
 

@@ -138,7 +138,7 @@ def test_what_a_daemon_that_died_has_left_is_settled_when_it_is_back(pair):
     busy = pair.begin("exec", "b", "--", "sh", "-c", loop)
     while len(pair.names("a", "out")) < 20:
         assert busy.poll() is None
-    os.kill(member["pid"], signal.SIGKILL)
+    pair.kill(member["pid"])
     os.killpg(busy.pid, signal.SIGKILL)
     busy.wait()
     pair.start("b")

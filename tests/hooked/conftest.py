@@ -170,7 +170,7 @@ class Stage:
                 os.killpg(call.process.pid, signal.SIGKILL)
             call.process.communicate()
         for daemon in self.daemons if self.broken else []:  # it may wait for ever for what nobody settles
-            os.kill(daemon, signal.SIGKILL)
+            self.session.kill(daemon)
 
 
 @pytest.fixture

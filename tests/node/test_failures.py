@@ -3,6 +3,7 @@
 """Bad input and failure: each is a clear error, nothing crashes, nothing is lost, and nothing is created natively in
 the wrong place."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import Shunt, assert_plain, environment, is_running, redirected_files, run, wait_until
+from conftest import Shunt, assert_plain, environment, is_running, kill_daemon, redirected_files, run, supervisor_of, wait_until
 from union_on_disk import Union, session_of
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -72,9 +73,13 @@ class Session:
         return pathlib.Path(session_of(self.root)["run"])
 
     def kill_daemon(self):
+        kill_daemon(self.daemon())
+
+    def crash_daemon(self, number=signal.SIGKILL):
+        """Until its supervisor has started another one."""
         pid = self.daemon()
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not is_running(pid))
+        os.kill(pid, number)
+        wait_until(lambda: self.daemon() != pid)
 
 
 def is_untouched(root):
@@ -236,6 +241,7 @@ def test_a_read_only_file_system(shunt, root, run_base, mounts):
 
 
 FILL = r"""
+import contextlib
 import errno, os, sys
 made, directory = [], sys.argv[1]
 try:
@@ -485,7 +491,58 @@ def read_lines(stream, stop):
     return lines
 
 
-def test_a_daemon_that_is_killed(started):
+def test_a_daemon_that_crashes(started):
+    """Its supervisor starts another one, and a process that is at work notices nothing."""
+    process = started.popen(PYTHON, "-c", CREATES, started.root / "out", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    made = []
+    for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
+        made += read_lines(process.stdout, lambda lines: len(lines) == 200)
+        started.crash_daemon(number)
+    made += read_lines(process.stdout, lambda lines: len(lines) == 200)
+    process.kill()
+    process.wait()
+    made += re.findall(r"f\d+(?=\n)", process.stdout.read())
+    assert "EIO" not in made and process.stderr.read() == ""
+    listed = started.names("out")
+    assert set(made) <= set(listed) and len(listed) <= len(made) + 1
+    log = (started.run_dir() / "log").read_text()
+    assert log.count("shuntd is started again") == 3 and log.count("shuntd crashed: signal") == 2
+    started.stop().check()
+    started.shunt("export", started.root).check()
+    assert_plain(started.root)
+    assert {path.name for path in (started.root / "out").iterdir()} == set(listed)
+
+
+def test_a_daemon_that_crashes_over_and_over(started):
+    """There is an end to it: an error that says so, and a start by hand mends it."""
+    started.exec("touch", started.root / "out" / "before").check()
+    supervisor, = supervisor_of(started.daemon())
+    log = started.run_dir() / "log"
+
+    def crash():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(started.daemon(), signal.SIGKILL)
+        return not is_running(supervisor)
+
+    wait_until(crash, 60)
+    assert "8 times in a row" in log.read_text()
+    result = started.exec("touch", started.root / "out" / "new")
+    assert result.status == 1 and "Input/output error" in result.err and "shunt start" in result.err
+    started.start().check()
+    assert started.names("out") == ["before"]
+
+
+def test_a_daemon_that_crashes_while_it_is_stopped(started):
+    """`shunt stop` ends the supervisor, too, whatever it is about."""
+    supervisor, = supervisor_of(started.daemon())
+    os.kill(started.daemon(), signal.SIGKILL)
+    started.stop().check()
+    assert not is_running(supervisor) and not started.shunt("status", "--root", started.root).status == 0
+    started.start().check()
+
+
+def test_a_daemon_that_is_gone_with_its_supervisor(started):
     """It fails closed at once; after another start the same process goes on, and nothing is lost."""
     process = started.popen(PYTHON, "-c", CREATES, started.root / "out", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
@@ -521,19 +578,24 @@ def test_a_dead_session_is_taken_over_by_run(started):
     assert sorted(path.name for path in (started.root / "out").iterdir()) == ["after", "before"]
 
 
-def test_a_daemon_that_is_killed_under_run(session):
-    """The command is told, run ends with its status, and what was made is exported."""
+@pytest.mark.parametrize("crashes", [True, False])
+def test_a_daemon_that_is_killed_under_run(session, crashes):
+    """The command goes on; or, if nobody starts another daemon, is told. `run` ends with its status, and what was made is
+    exported."""
     words = ["run", "--root", session.root, "--placement", "branch", "--", "sh", "-c",
              f"echo 1 >{session.root}/a; echo made; read line; echo 2 >{session.root}/b"]
     process = subprocess.Popen([session.shunt.path, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True,
                                env=environment(SHUNT_RUN_DIR=session.run_base, SHUNT_NODE="n1"))
     assert process.stdout.readline() == "made\n"
-    session.kill_daemon()
+    if crashes:
+        session.crash_daemon()
+    else:
+        session.kill_daemon()
     _, err = process.communicate("go\n", timeout=60)
-    assert process.returncode == 2 and "its daemon on this node has ended" in err, err
+    assert (process.returncode, err) == (0, "") if crashes else process.returncode == 2 and "has ended" in err, err
     assert_plain(session.root)
-    assert (session.root / "a").read_text() == "1\n" and not (session.root / "b").exists()
+    assert (session.root / "a").read_text() == "1\n" and (session.root / "b").exists() == crashes
 
 
 # Indexes that are none

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import REPOSITORY, assert_plain, environment, redirected_files, run
+from conftest import REPOSITORY, assert_plain, environment, kill_daemon, redirected_files, run
 
 HERE = socket.gethostname()
 ALLOCATIONS = ("SLURM_", "PBS_", "LSB_", "FLUX_", "OMPI_", "PMI_", "PMIX_")
@@ -351,7 +351,7 @@ def test_a_node_that_fails_under_srun_stops_the_others(several, root, area):
 def test_a_daemon_that_dies_is_told(launch, shunt, root, area):
     job = launch.start(root, "sh", "-c", 'touch "$0"; while [ ! -e "$1" ]; do sleep 0.05; done', area / "runs", area / "end")
     wait_for(area / "runs")
-    os.kill(json.loads(shunt("status", "--json", "--root", root).out)[0]["pid"], signal.SIGKILL)
+    kill_daemon(json.loads(shunt("status", "--json", "--root", root).out)[0]["pid"])
     assert "a daemon of node" in job.stderr.readline()
     (area / "end").touch()
     job.communicate(timeout=60)

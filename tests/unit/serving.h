@@ -70,7 +70,7 @@ static inline void serving_init(void)
     cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, 16, &stamp), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
     cr_assert_eq(queue_create(&shuntd.queue), 0);
-    cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id), 0);
+    cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
     shuntd_init(&shuntd);

@@ -109,7 +109,7 @@ static void serve(int ready)
 {
     static struct server server;
     struct listen_request request;
-    if (listen_create(&server.listen, place, 77, (struct dirid){2, 3}) != 0 || write(ready, "", 1) != 1)
+    if (listen_create(&server.listen, place, 77, (struct dirid){2, 3}, 0) != 0 || write(ready, "", 1) != 1)
         _exit(1);
     while (!server.ended) {
         uint32_t rings = listen_rings(server.listen);

@@ -508,9 +508,9 @@ Test(held, a_birth_is_withdrawn)
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
     cr_assert_eq(birth_reserve(&t, DT_REG, MESSAGE_TRUNK), 0);
     cr_assert(t.real_at == AT_FDCWD && t.real_path == t.path, "to be made in the trunk");
-    birth_withdraw(&t);
+    target_withdraw(&t);
     cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0, "the name is free again");
-    birth_withdraw(&t);
+    target_withdraw(&t);
     target_done(&t);
 }
 
@@ -575,7 +575,7 @@ Test(held, a_name)
     cr_assert_eq(hold_name(&t, MESSAGE_REMOVE), 0);
     cr_assert_eq(ino_at(t.real_path), ino, "and where it is");
     cr_assert_eq(state_of(place_path("r/out/f")), RECORD_DYING);
-    birth_withdraw(&t);
+    target_withdraw(&t);
     cr_assert_eq(target_look(&t), 0);
     cr_assert_eq(target_settled(&t), 0);
     cr_assert_eq(t.found.entry.state, RECORD_LIVE);
@@ -598,12 +598,12 @@ Test(held, a_directory)
     cr_assert(place_has("r/out/.shunt-dir"));
     cr_assert_eq(hold_directory(&t, &stat), 0);
     cr_assert_eq(place_count("r/out"), 0, "bare");
-    birth_withdraw(&t);
+    target_withdraw(&t);
     target_done(&t);
     t = hot(place_path("r/in/native"), TARGET_MAKES);
     stat = stat_at(AT_FDCWD, t.path);
     cr_assert_eq(hold_directory(&t, &stat), 0, "it was loaded for that");
-    birth_withdraw(&t);
+    target_withdraw(&t);
     target_done(&t);
 }
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "listen/former.h"
+#include "start.h"
+#include "supervise.h"
+
+#define BRIEFLY CLOCK_SECOND /* a daemon that crashes within this time does so again, probably: */
+#define PATIENCE 8           /* so many in a row are too many; */
+#define PAUSE (50 * CLOCK_MILLISECOND) /* the second is waited with so long, and each further one twice as long */
+
+static volatile pid_t daemon_pid;
+static volatile sig_atomic_t ending;
+
+static void pass_on(int number)
+{
+    ending = 1;
+    if (daemon_pid > 0)
+        kill(daemon_pid, number);
+}
+
+static void handle(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    action.sa_handler = handler == SIG_DFL ? SIG_DFL : SIG_IGN;
+    sigaction(SIGHUP, &action, NULL);
+}
+
+/* 0: in the daemon, with *to to write to; its process id: in the supervisor, with *from to read from; -1. What is sent
+ * meanwhile waits. */
+static pid_t start_daemon(int *to, int *from)
+{
+    int ends[2];
+    sigset_t all, before;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0)
+        handle(SIG_DFL);
+    daemon_pid = pid;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(pid == 0 ? ends[0] : ends[1]);
+    *to = ends[1];
+    *from = ends[0];
+    return pid;
+}
+
+/* What it says: a word and, if it serves, its run directory. False: it does not serve. */
+static bool hear(int from, char run_dir[PATH_MAX])
+{
+    char word = 0;
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(from, &word, 1)) < 0 && errno == EINTR)
+        continue;
+    while (got > 0 && word == 'y' && length < PATH_MAX - 1)
+        if ((got = read(from, run_dir + length, PATH_MAX - 1 - length)) > 0)
+            length += (size_t)got;
+        else if (got < 0 && errno == EINTR)
+            got = 1;
+    run_dir[length] = '\0';
+    close(from);
+    return word == 'y';
+}
+
+/* True: it ended as it was told to. One that could not start has said why. */
+static bool wait_for_end(pid_t pid, bool served)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    daemon_pid = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    if (WIFSIGNALED(status))
+        log_line("shuntd was ended by signal %d", WTERMSIG(status));
+    else if (served)
+        log_line("shuntd ended with status %d", WEXITSTATUS(status));
+    return ending != 0;
+}
+
+/* How many daemons in a row have lived briefly now; false: it is enough. */
+static bool may_go_on(unsigned *brief, uint64_t lived)
+{
+    *brief = lived < BRIEFLY ? *brief + 1 : 0;
+    if (*brief >= PATIENCE)
+        return false;
+    const struct timespec pause = clock_split(*brief < 2 ? 0 : PAUSE << (*brief - 2));
+    nanosleep(&pause, NULL); /* a signal ends it early */
+    return ending == 0;
+}
+
+/* In the supervisor, once the first daemon serves. */
+static void go_to_background(int ready, const char *run_dir)
+{
+    char word = 'y';
+    start_detach(run_dir);
+    if (write(ready, &word, 1) != 1)
+        log_line("nobody waits for the start");
+    close(ready);
+}
+
+int supervise(int ready, bool *again)
+{
+    char run_dir[PATH_MAX] = "", heard[PATH_MAX];
+    unsigned brief = 0;
+    int to, from;
+    handle(pass_on);
+    for (;;) {
+        uint64_t began = clock_monotonic();
+        pid_t pid = start_daemon(&to, &from);
+        if (pid == 0) {
+            *again = run_dir[0] != '\0';
+            if (!*again)
+                close(ready);
+            return to;
+        }
+        bool serves = pid > 0 && hear(from, heard), first = run_dir[0] == '\0';
+        if (serves && first) {
+            strcpy(run_dir, heard);
+            go_to_background(ready, run_dir);
+        }
+        if ((pid > 0 && wait_for_end(pid, serves)) || (first && !serves))
+            _exit(first && !serves);
+        if (!may_go_on(&brief, clock_monotonic() - began))
+            break;
+        log_line("shuntd is started again");
+    }
+    if (ending == 0)
+        log_line("shuntd crashed %u times in a row, each time within a second: it is not started again; mend what is "
+                 "said above, then `shunt start`", PATIENCE);
+    former_abandon(run_dir);
+    _exit(1);
+}

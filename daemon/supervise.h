@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The supervisor: the daemon's parent, which starts it again when it crashes. It holds nothing and knows nothing of the
+ * root, so that nothing can bring it down with the daemon. SIGTERM and SIGINT it passes on. */
+
+#include <stdbool.h>
+
+/* Forks. Returns in the daemon, each one anew, with the descriptor that start_ready is to write to; -1 after a sentence
+ * on standard error. The supervisor itself does not return: it ends when the daemon ended on purpose, when the first one
+ * could not start, or when several in a row lived too briefly. `ready` is told how the first one did.
+ * *again: it is not the first. */
+int supervise(int ready, bool *again);
