@@ -208,7 +208,7 @@ int main(int argc, char *argv[])
         code = run(&shuntd);
         log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
     }
-    if (serves && code != 0 && shuntd.supervisor != 0)
+    if ((serves || again) && code != 0 && shuntd.supervisor != 0)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */
     start_undo(&shuntd, serves && code != 0);
     return code == 0 ? 0 : 1;

@@ -44,8 +44,11 @@ struct route {
     uint16_t home[RECORD_SHARDS];
     uint16_t from[RECORD_SHARDS]; /* of those that are here: from whom their content is still to come; 0: it is here */
     uint16_t to[RECORD_SHARDS];   /* of those that were here: to whom it is still to go; 0: nothing is */
-    uint32_t own, missing;        /* how many are here; and are awaited */
+    uint32_t own, missing;        /* how many are here; and are awaited, or members untold */
     uint32_t epoch;               /* of the session's, in which homes changed last */
+    uint32_t anew;                /* ... and in which all began anew */
+    bool untold[UINT16_MAX + 1];  /* members that have not said yet what their processes hold since then */
+    uint32_t untold_count;
     bool hands_over;              /* something is still to go */
     bool dirty;                   /* processes of this node do not know yet */
 };
@@ -68,6 +71,7 @@ struct shuntd {
     struct session_member me; /* ... in it; number 0: not yet */
     uint64_t keyed;           /* the session whose key it has, 0: none */
     uint8_t key[SESSION_KEY_SIZE];
+    uint32_t next_seen; /* session.next when branches were looked for last */
     uint64_t silent; /* the epoch that may be taken over from other hosts, 0: none */
     char run_dir[SESSION_RUN_MAX];
     pid_t supervisor;                /* 0: nobody starts another daemon if this one crashes */

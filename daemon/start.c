@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "disk/disk.h"
 #include "home/home.h"
@@ -464,8 +465,10 @@ static int enter_session(struct shuntd *shuntd)
     int code = find_home(shuntd);
     if (code == 0)
         code = adopt(shuntd);
+    if (code == 0)
+        code = relay_join(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
-    if (code == 0 && home != NULL && (code = relay_join(shuntd, HOME_ANSWERS)) != 0)
+    if (code == -ETIMEDOUT && home != NULL)
         fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host,
              shuntd->root.path);
     return code;
@@ -513,29 +516,49 @@ static int make_run_dir(struct shuntd *shuntd)
     return 0;
 }
 
-/* A daemon that served here before may have crashed, and processes be at what it let them begin. Until they are done,
- * nothing is looked at, nor is its place in the session taken, since others would look then. */
-static int await_former(struct shuntd *shuntd)
+static int await(struct shuntd *shuntd, pid_t (*holder)(const char *), const char *where)
 {
     const struct timespec pause = clock_split(5 * CLOCK_MILLISECOND);
     uint64_t began = clock_monotonic();
     bool told = false;
     pid_t pid;
-    while ((pid = former_holder(shuntd->run_dir)) != 0 && shuntd->stop == 0) {
+    while ((pid = holder(where)) != 0 && shuntd->stop == 0 && !BROKEN("former-unawaited")) {
         if (!told && clock_monotonic() - began > CLOCK_SECOND) {
-            log_line("process %d is at something that the daemon before this one let it begin: it is waited for (is it "
+            log_line("process %d is at something that a daemon before this one let it begin: it is waited for (is it "
                      "stopped?)", (int)pid);
             told = true;
         }
         nanosleep(&pause, NULL);
     }
-    return pid == 0 ? 0 : fail(-EINTR, "ended before it served");
+    return shuntd->stop == 0 ? 0 : fail(-EINTR, "ended before it served");
+}
+
+/* A daemon that served here before may have crashed, and processes be at what it let them begin. Until they are done,
+ * nothing is looked at, nor is its place in the session taken, since others would look then. */
+static int await_former(struct shuntd *shuntd)
+{
+    return await(shuntd, former_holder, shuntd->run_dir);
+}
+
+/* Who founds a session anew, since nobody lives of the one before, waits for the processes of its other nodes, too. */
+static int await_others(struct shuntd *shuntd)
+{
+    char beginning[SESSION_RUN_MAX];
+    struct text t;
+    const struct session_member *home = session_home(&shuntd->session);
+    if (home == NULL || home->number != shuntd->me.number)
+        return 0;
+    text_init(&t, beginning, sizeof beginning);
+    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, "");
+    return text_ok(&t) ? await(shuntd, former_holder_of_any, beginning) : -ENAMETOOLONG;
 }
 
 static int open_index(struct shuntd *shuntd)
 {
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
-    int code = index_create(&shuntd->index, shuntd->run_dir, INDEX_SIZE, INDEX_READERS, &stamp);
+    int code = union_root_look(&shuntd->root); /* others may have come and gone since it was opened */
+    if (code == 0)
+        code = index_create(&shuntd->index, shuntd->run_dir, INDEX_SIZE, INDEX_READERS, &stamp);
     if (code == 0)
         code = index_begin(shuntd->index);
     for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
@@ -598,7 +621,8 @@ int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
                                                     make_run_dir, await_former,  describe_self, claim_branch,
-                                                    claim_session, open_index,   open_rooms,    enter_session};
+                                                    claim_session, await_others, open_index,   open_rooms,
+                                                    enter_session};
     shuntd_init(shuntd);
     umask(022);
     raise_descriptor_limit();

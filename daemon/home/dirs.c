@@ -30,6 +30,7 @@ static void dir_free(struct home_dir *dir)
 {
     home_parked_free(&dir->waiting);
     home_asking_free(&dir->asking);
+    home_list_end(dir);
     home_leaves_forget(&dir->share);
     if (dir->ruler != NULL)
         free(dir->ruler->nodes);
@@ -84,6 +85,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     list_init(&dir->changed);
     list_init(&dir->asking);
     list_init(&dir->casts);
+    list_init(&dir->ended);
     dir->nodes = 1;
     if (home_dir_set_path(dir, path) != 0) {
         free(dir);
@@ -100,7 +102,7 @@ void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = bucket_of(home, dir->id);
     if (home_dir_is_loaded(dir) || dir->complete || dir->working || dir->flights > 0 || dir->held > 0 ||
-        dir->listed > 0 || dir->ruler != NULL)
+        dir->listed > 0 || !list_empty(&dir->ended) || dir->ruler != NULL)
         return;
     while (*at != dir)
         at = &(*at)->next;
@@ -136,6 +138,7 @@ void home_dir_drop(struct home *home, struct home_dir *dir)
     dir->record = (struct record_dir){0};
     dir->complete = dir->sealed = dir->mirrored = false;
     dir->listed = 0;
+    home_list_end(dir);
     list_remove(&dir->changed);
     home_leaves_forget(&dir->share);
     home_wake(home, &dir->waiting);

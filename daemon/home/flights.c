@@ -155,6 +155,16 @@ void flight_give_up(struct home *home, uint64_t client, uint32_t lane, uint32_t 
     }
 }
 
+int flight_each_held(struct home *home, int (*each)(void *context, const struct flight *), void *context)
+{
+    int code = 0;
+    for (struct link *link = home->flights.next; link != &home->flights && code == 0; link = link->next) {
+        const struct flight *flight = LINK_OF(link, struct flight, all);
+        code = flight->held ? each(context, flight) : 0;
+    }
+    return code;
+}
+
 unsigned flight_count(struct home *home)
 {
     return home->flight_count;

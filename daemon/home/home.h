@@ -85,6 +85,7 @@ struct home_dir {
     bool tells_idle;    /* the ruler is to hear when no name is held any more */
     unsigned held;      /* names */
     uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
+    struct link ended;  /* names that were held while it was not complete, and are not any more (home_list_name) */
     struct link asking; /* questions that wait for the seal */
     uint64_t told[4];   /* leaves of other nodes whose owners know that they were looked into */
     unsigned told_at;
@@ -163,6 +164,7 @@ struct flight {
     struct record_entry ask_entry;
     flight_next *then;
     bool held;      /* its home gave it the name */
+    struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
     bool given_up;  /* its answer came too late for who had asked */
     bool abandoned; /* nobody waits for it any more, and nothing was begun */
     bool marked;    /* FLIGHT_FROM, FLIGHT_TO: readers know */
@@ -248,6 +250,8 @@ void flight_end(struct shuntd *, struct flight *);
  * 0), and that was not abandoned. */
 struct flight *flight_of_client(struct shuntd *, uint64_t client);
 unsigned flight_count(struct home *);
+/* Those that hold their name at its home. Ends with the first that answers another thing than 0, and answers that. */
+int flight_each_held(struct home *, int (*each)(void *context, const struct flight *), void *context);
 /* The answer to that request, which began flights perhaps, was not waited for any more. */
 void flight_give_up(struct home *, uint64_t client, uint32_t lane, uint32_t tag);
 
@@ -286,6 +290,13 @@ int home_unseal(struct shuntd *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
 int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member,
                   uint64_t id);
+/* May a name with that hash be believed as it was found on disk? Not if it is held, or was since the directory is being
+ * listed: what was found may be older. */
+bool home_may_list(struct home *, const struct home_dir *, uint64_t hash);
+/* A name of a directory that is not complete yet, as it was found on disk. 0 or a fatal -errno. */
+int home_list_name(struct shuntd *, struct home_dir *, const char *name, size_t length, const struct record_entry *);
+/* It is complete, or nothing is known of it any more. */
+void home_list_end(struct home_dir *);
 /* Any name that this member holds: the end of that, but for what the name is then. Its text is good until it ends. */
 bool home_held_by(struct home *, uint16_t member, struct name_question *end);
 /* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are held no more; who
@@ -294,6 +305,8 @@ typedef int home_each_held(void *context, uint16_t to, struct dirid, const char 
                            uint16_t member, uint64_t id);
 int home_hand_over(struct shuntd *, const uint16_t *to, home_each_held *, void *context);
 void home_send_away(struct home *, struct home_dir *);
+/* Nobody holds anything here any more; who waited for that is sent away. */
+void home_let_go(struct home *);
 unsigned home_held_count(struct home *);
 
 /* What others are to hear of. False: nothing more. */

@@ -30,15 +30,25 @@ struct waiting {
     char name[RECORD_NAME_MAX];
 };
 
+/* A name that was held before its directory was known, and may have been listed before that ended. */
+struct ended {
+    struct link link;
+    uint64_t hash;
+};
+
 struct news {
     struct link link;
     struct home_news news;
 };
 
+static struct held **bucket_of_hash(struct home *home, struct dirid dir, uint64_t hash)
+{
+    return &home->held[(hash ^ dir.ino * 0x9e3779b97f4a7c15ull) % HOME_BUCKETS];
+}
+
 static struct held **bucket_of(struct home *home, struct dirid dir, const char *name, size_t length)
 {
-    uint64_t hash = record_hash(name, length) ^ dir.ino * 0x9e3779b97f4a7c15ull;
-    return &home->held[hash % HOME_BUCKETS];
+    return bucket_of_hash(home, dir, record_hash(name, length));
 }
 
 static struct held **find(struct home *home, struct dirid dir, const char *name, size_t length)
@@ -182,11 +192,47 @@ int home_names_rest(struct home *home, struct home_dir *dir)
     return say(home, NEWS_IDLE, dir->id, 0, 0);
 }
 
+static int note_ended(struct home_dir *dir, const struct held *held)
+{
+    struct ended *ended = malloc(sizeof *ended);
+    if (ended == NULL)
+        return -ENOMEM;
+    ended->hash = record_hash(held->name, held->length);
+    list_append(&dir->ended, &ended->link);
+    return 0;
+}
+
+bool home_may_list(struct home *home, const struct home_dir *dir, uint64_t hash)
+{
+    for (const struct link *link = dir->ended.next; link != &dir->ended; link = link->next)
+        if (LINK_OF(link, struct ended, link)->hash == hash)
+            return BROKEN("listed-beats");
+    for (const struct held *held = *bucket_of_hash(home, dir->id, hash); held != NULL; held = held->next)
+        if (held->dir == dir && record_hash(held->name, held->length) == hash)
+            return false;
+    return true;
+}
+
+int home_list_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
+                   const struct record_entry *entry)
+{
+    return home_may_list(shuntd->home, dir, record_hash(name, length))
+               ? index_put_entry(shuntd->index, dir->id, name, length, entry)
+               : 0;
+}
+
+void home_list_end(struct home_dir *dir)
+{
+    for (struct link *link; (link = list_take(&dir->ended)) != NULL;)
+        free(LINK_OF(link, struct ended, link));
+}
+
 static int end(struct shuntd *shuntd, struct held **at, const struct name_question *q)
 {
     struct held *held = *at;
     struct home_dir *dir = held->dir;
-    int code = q->entry.state != 0 ? put(shuntd, q, &q->entry)
+    int noted = dir->complete ? 0 : note_ended(dir, held);
+    int code = noted != 0 ? noted : q->entry.state != 0 ? put(shuntd, q, &q->entry)
                                    : index_del_entry(shuntd->index, q->dir, q->name, q->length);
     *at = held->next;
     dir->held--;
@@ -331,6 +377,18 @@ int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_held *ea
             free(held);
         }
     return code;
+}
+
+void home_let_go(struct home *home)
+{
+    for (unsigned i = 0; i < HOME_BUCKETS; i++)
+        for (struct held *held; (held = home->held[i]) != NULL;) {
+            home->held[i] = held->next;
+            held->dir->held--;
+            home->held_count--;
+            send_away(home, &held->waiting);
+            free(held);
+        }
 }
 
 void home_send_away(struct home *home, struct home_dir *dir)

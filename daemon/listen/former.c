@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -77,6 +78,20 @@ pid_t former_holder(const char *run_dir)
         return 0;
     pid_t pid = road_is_alive(road) ? 0 : holder(road, run_dir);
     munmap(road, ROAD_SIZE);
+    return pid;
+}
+
+pid_t former_holder_of_any(const char *beginning)
+{
+    glob_t found;
+    char pattern[PATH_MAX + 2];
+    pid_t pid = 0;
+    snprintf(pattern, sizeof pattern, "%s*", beginning);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc && pid == 0; i++)
+        pid = former_holder(found.gl_pathv[i]);
+    globfree(&found);
     return pid;
 }
 

@@ -9,5 +9,7 @@
 
 /* A process that is about to, or 0: what is on disk is all that was done. 0, too, where there is no such road. */
 pid_t former_holder(const char *run_dir);
+/* The same of all run directories that begin with that text: those of the root's other nodes on this host, too. */
+pid_t former_holder_of_any(const char *beginning);
 /* No daemon will follow it: who waits for one is told so. */
 void former_abandon(const char *run_dir);

@@ -135,15 +135,27 @@ static int not_loaded(struct shuntd *shuntd, struct flight *flight)
 }
 
 /* What it was told of its name before, and that it has it. */
+static void note_held(struct flight *flight, const struct name_answer *answer)
+{
+    flight->had_before = answer->result == MESSAGE_EXISTS;
+    flight->before = flight->shown = answer->entry;
+    flight->held = flight->had_before || (flight->ask_flags & NAME_ANYHOW) != 0;
+    if (!flight->had_before)
+        flight->shown = (struct record_entry){0};
+    else if (flight->ask_entry.state != 0)
+        flight->shown.state = flight->ask_entry.state;
+}
+
 static void note(struct flight *flight, uint16_t op, const struct name_answer *answer)
 {
-    if (op == NAME_RESERVE)
-        flight->held |= answer->result == 0;
-    if (op != NAME_HOLD || (answer->result != MESSAGE_EXISTS && answer->result != MESSAGE_ABSENT))
-        return;
-    flight->had_before = answer->result == MESSAGE_EXISTS;
-    flight->before = answer->entry;
-    flight->held = flight->had_before || (flight->ask_flags & NAME_ANYHOW) != 0;
+    if (op == NAME_RESERVE && answer->result == 0) {
+        flight->held = true;
+        flight->shown = answer->entry;
+    }
+    if (op == NAME_HOLD && (answer->result == MESSAGE_EXISTS || answer->result == MESSAGE_ABSENT))
+        note_held(flight, answer);
+    if (op == NAME_MARK && answer->result == 0)
+        flight->shown = flight->ask_entry;
 }
 
 int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)

@@ -45,7 +45,7 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     HOOK("load-listed");
 }
 
-static int hand_out(struct shuntd *shuntd, const struct listing *listing, struct dirid id, uint32_t *expected)
+static int hand_out(struct shuntd *shuntd, const struct listing *listing, struct home_dir *dir, uint32_t *expected)
 {
     int code = 0;
     for (size_t i = 0; i < listing->count && code == 0 && !BROKEN("absent-unloaded"); i++) {
@@ -56,10 +56,10 @@ static int hand_out(struct shuntd *shuntd, const struct listing *listing, struct
                                      .branch = name->branch,
                                      .leaf = name->leaf,
                                      .ino = name->ino};
-        uint16_t home = route_of_name(shuntd, id, name->name, length);
+        uint16_t home = route_of_name(shuntd, dir->id, name->name, length);
         expected[home]++;
-        code = home == shuntd->me.number ? index_put_entry(shuntd->index, id, name->name, length, &entry)
-                                         : relay_name(shuntd, home, id, name->name, length, &entry);
+        code = home == shuntd->me.number ? home_list_name(shuntd, dir, name->name, length, &entry)
+                                         : relay_name(shuntd, home, dir->id, name->name, length, &entry);
     }
     return code;
 }
@@ -134,7 +134,7 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
     uint32_t *expected = calloc(UINT16_MAX + 1, sizeof *expected);
     if (expected == NULL)
         return -ENOMEM;
-    int code = hand_out(shuntd, &load->listing, load->id, expected);
+    int code = hand_out(shuntd, &load->listing, dir, expected);
     if (code == 0)
         code = count_leaves(dir, &load->listing);
     dir->listed = expected[shuntd->me.number];
@@ -242,12 +242,13 @@ int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *m
     if (dir == NULL)
         return -ENOMEM;
     dir->expected = cast_expected(cast);
-    if (dir->listed < dir->expected) {
+    if (dir->listed < dir->expected || move_is_gathering(shuntd)) {
         cast_wait(cast, dir);
         return CAST_LATER;
     }
     dir->listed = dir->expected = 0;
     dir->complete = true;
+    home_list_end(dir);
     rule_take_record(dir, message);
     return home_dir_store(shuntd, dir);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/log.h"
 #include "serve/cast.h"
 #include "serve/relay.h"
@@ -83,6 +84,13 @@ static uint16_t first_home(const struct session *session)
     return list(session, was_home, homes) > 0 || list(session, is_home_now, homes) > 0 ? homes[0] : 0;
 }
 
+/* A home has died: none of those that are to be homes was one before. */
+static bool begins_anew(const struct session *session)
+{
+    uint16_t before[SESSION_MEMBERS_MAX];
+    return is_moving(session) && list(session, was_home, before) == 0;
+}
+
 /* A shard whose old home is no member any more has nothing to be waited for: its directories are read again. */
 static void assign(struct shuntd *shuntd, uint32_t shard, uint16_t next, uint16_t old)
 {
@@ -106,12 +114,23 @@ static void reassign(struct shuntd *shuntd)
         assign(shuntd, i, route_rendezvous(i, now, count),
                moving && old_count > 0 ? route_rendezvous(i, before, old_count) : 0);
     count_own(route, shuntd->me.number);
-    route->missing = 0;
+    route->missing = route->untold_count;
     route->hands_over = false;
     for (unsigned i = 0; i < RECORD_SHARDS; i++) {
         route->missing += route->from[i] != 0;
         route->hands_over |= route->to[i] != 0;
     }
+}
+
+struct listed {
+    struct home *home;
+    struct home_dir *dir;
+};
+
+static bool was_listed(void *context, uint64_t hash)
+{
+    const struct listed *listed = context;
+    return home_may_list(listed->home, listed->dir, hash);
 }
 
 /* A directory that is being loaded is loaded again: its ruler finds the homes changed. */
@@ -120,7 +139,7 @@ static void forget_listed(struct home_dir *dir, void *context)
     struct shuntd *shuntd = context;
     if (dir->complete || dir->listed + dir->expected == 0)
         return;
-    index_del_names(shuntd->index, dir->id, NULL, NULL);
+    index_del_names(shuntd->index, dir->id, was_listed, &(struct listed){shuntd->home, dir});
     dir->listed = dir->expected = 0;
     home_dir_rest(shuntd->home, dir);
 }
@@ -281,7 +300,8 @@ static int take_kept(struct shuntd *shuntd)
     list_move(&waiting, &shuntd->kept);
     for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;) {
         struct kept *kept = LINK_OF(link, struct kept, link);
-        code = relay_kept(shuntd, kept->member, &kept->item);
+        if (kept->member == shuntd->me.number || session_find(&shuntd->session, kept->member) != NULL)
+            code = relay_kept(shuntd, kept->member, &kept->item);
         free(kept);
     }
     return code;
@@ -301,13 +321,26 @@ static int take_directory(struct shuntd *shuntd, const struct message *part)
     return home_dir_store(shuntd, dir);
 }
 
-static int take_name(struct shuntd *shuntd, const struct message *part)
+static int take_held(struct shuntd *shuntd, const struct message *part)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
-    struct record_entry entry;
-    if (part->result != 0 && dir != NULL)
-        return home_hold_for(shuntd, dir, part->name[0], part->name_length[0], (uint16_t)part->child.birth,
+    struct record_entry shown;
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir[0], "")) == NULL)
+        return -ENOMEM;
+    int code = home_hold_for(shuntd, dir, part->name[0], part->name_length[0], (uint16_t)part->child.birth,
                              part->child.ino);
+    if (code == 0)
+        code = relay_entry(shuntd, part, &shown);
+    if (code != 0 || shown.state == 0)
+        return code == -EBADMSG ? 0 : code;
+    return index_put_entry(shuntd->index, dir->id, part->name[0], part->name_length[0], &shown);
+}
+
+static int take_name(struct shuntd *shuntd, const struct message *part)
+{
+    struct record_entry entry;
+    if (part->result != 0)
+        return take_held(shuntd, part);
     int code = relay_entry(shuntd, part, &entry);
     if (code != 0 || entry.state == 0)
         return code == -EBADMSG ? 0 : code;
@@ -349,6 +382,11 @@ static int all_has_come(struct shuntd *shuntd, uint16_t from)
             route->from[i] = 0;
             route->missing--;
         }
+    if (route->untold[from]) {
+        route->untold[from] = false;
+        route->untold_count--;
+        route->missing--;
+    }
     route->dirty = true;
     if (route->missing == 0)
         home_dirs_each(shuntd->home, wake_dir, shuntd);
@@ -390,13 +428,19 @@ bool move_has_lost(const struct shuntd *shuntd)
     return false;
 }
 
+/* What is under way in it goes on, in its mirrors: they are what they were as long as its marker is there. */
 static void forget(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
+    struct record_dir record = {.flags = dir->record.flags & RECORD_MARKED, .marker = dir->record.marker};
+    memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
     index_del_dir(shuntd->index, dir->id);
     if (dir->ruler != NULL)
         dir->ruler->loaded = dir->ruler->born = dir->ruler->closed = false;
+    bool stays = dir->flights > 0; /* else it may be gone now */
     home_dir_drop(shuntd->home, dir);
+    if (stays)
+        dir->record = record;
 }
 
 static void forget_all(struct shuntd *shuntd)
@@ -405,20 +449,65 @@ static void forget_all(struct shuntd *shuntd)
     log_line("a daemon that was home of names is gone: they are read again");
     memset(route->from, 0, sizeof route->from);
     memset(route->to, 0, sizeof route->to);
+    home_let_go(shuntd->home);
     home_dirs_each(shuntd->home, forget, shuntd);
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
         route->home[i] = 0;
 }
 
+/* Who joined later than the home died holds nothing, and says so, too; but nobody else tells him. */
+static void await_all(struct shuntd *shuntd)
+{
+    const struct session_member *me = session_find(&shuntd->session, shuntd->me.number);
+    struct route *route = &shuntd->route;
+    memset(route->untold, 0, sizeof route->untold);
+    route->untold_count = 0;
+    for (size_t i = 0; i < shuntd->session.count && me != NULL && is_home_now(me->home); i++) {
+        const struct session_member *member = &shuntd->session.members[i];
+        if (member == me || member->address_size == 0 || BROKEN("held-untold"))
+            continue;
+        route->untold[member->number] = true;
+        route->untold_count++;
+    }
+}
+
+static int tell_held(void *context, const struct flight *flight)
+{
+    struct shuntd *shuntd = context;
+    struct message part = relay_about(shuntd, flight->dir->id, flight->name, flight->length, &flight->shown);
+    uint16_t home = route_of_name(shuntd, flight->dir->id, flight->name, flight->length);
+    part.result = 1;
+    part.child = (struct dirid){.ino = flight->id, .birth = shuntd->me.number};
+    return home == shuntd->me.number ? take_held(shuntd, &part) : send_part(shuntd, home, &part);
+}
+
+static int tell_all_held(struct shuntd *shuntd)
+{
+    int code = BROKEN("held-untold") ? 0 : flight_each_held(shuntd->home, tell_held, shuntd);
+    for (size_t i = 0; i < shuntd->session.count && code == 0; i++) {
+        const struct session_member *member = &shuntd->session.members[i];
+        if (member->number != shuntd->me.number && is_home_now(member->home))
+            code = send_part(shuntd, member->number, &(struct message){.type = PART_END});
+    }
+    return code;
+}
+
 /* What waited for a daemon that is gone is asked again. */
 static int begin_again(struct shuntd *shuntd)
 {
-    int code = take_kept(shuntd);
+    int code = tell_all_held(shuntd);
+    if (code == 0)
+        code = take_kept(shuntd);
     if (code == 0)
         code = serve_ask_again(shuntd);
     if (code == 0)
         code = rule_ask_again(shuntd);
     return code == 0 ? list_again(shuntd) : code;
+}
+
+int move_gone(struct shuntd *shuntd, uint16_t member)
+{
+    return shuntd->route.untold[member] ? all_has_come(shuntd, member) : 0;
 }
 
 int move_adopt(struct shuntd *shuntd)
@@ -427,13 +516,16 @@ int move_adopt(struct shuntd *shuntd)
     if ((uint32_t)shuntd->session.moved == route->epoch)
         return 0;
     route->epoch = (uint32_t)shuntd->session.moved;
-    bool lost = move_has_lost(shuntd);
-    if (lost)
+    bool anew = begins_anew(&shuntd->session);
+    if (anew) {
+        route->anew = route->epoch;
         forget_all(shuntd);
+        await_all(shuntd);
+    }
     reassign(shuntd);
     home_dirs_each(shuntd->home, forget_listed, shuntd);
     move_publish_losses(shuntd);
-    return lost ? begin_again(shuntd) : 0;
+    return anew ? begin_again(shuntd) : 0;
 }
 
 /* The end of a move. */
@@ -570,7 +662,7 @@ int move_step(struct shuntd *shuntd)
     if (first == shuntd->me.number)
         return lead(shuntd);
     if (code == 0 && first == 0 && must_begin(shuntd)) {
-        session_find(&shuntd->session, shuntd->me.number)->home = SESSION_HOME;
+        begin_anew(&shuntd->session);
         return publish(shuntd, true);
     }
     return code;
@@ -588,7 +680,7 @@ void move_publish_losses(struct shuntd *shuntd)
 {
     uint64_t homes[RECORD_SHARDS / 64] = {0};
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (shuntd->route.home[i] == shuntd->me.number && shuntd->route.from[i] == 0)
+        if (shuntd->route.home[i] == shuntd->me.number && !move_is_awaited(shuntd, i))
             homes[i / 64] |= 1ull << (i % 64);
     listen_set_homes(shuntd->listen, homes);
     if (!route_is_sole(shuntd)) /* other nodes may change directories in their mirrors */

@@ -9,7 +9,12 @@
  * directories, names, who holds them; forgets it; and says that this was all. Until then the new one answers nobody
  * about those shards. Questions that come to an old home are sent to the new one, by whoever asks or, where no
  * answer is wanted, by the old home itself. When every daemon has done its part and nothing is on its way to those
- * that go, the first publishes that it is done, and only then do they end. */
+ * that go, the first publishes that it is done, and only then do they end.
+ *
+ * A home that has died hands nothing over: all begins anew. What homes knew is forgotten, since it is on disk, but for one
+ * thing, what processes hold at this moment: each daemon tells it of its own processes to the homes of these names. Until
+ * all have, no home answers, or takes a directory for known. What somebody said before, of a name that ended or of an
+ * answer, says nothing any more; it can be told by its epoch. */
 
 #include "peer/peers.h"
 #include "shuntd.h"
@@ -30,8 +35,20 @@ bool move_is_under_way(const struct shuntd *);
 /* Is this shard's content still on its way here? */
 static inline bool move_is_awaited(const struct shuntd *shuntd, uint32_t shard)
 {
-    return shuntd->route.from[shard] != 0;
+    return shuntd->route.from[shard] != 0 || shuntd->route.untold_count > 0;
 }
+/* May a home not say yet that it knows all names of a directory? */
+static inline bool move_is_gathering(const struct shuntd *shuntd)
+{
+    return shuntd->route.untold_count > 0;
+}
+/* Was that said before all began anew? */
+static inline bool move_is_outdated(const struct shuntd *shuntd, uint32_t epoch)
+{
+    return epoch < shuntd->route.anew;
+}
+/* That one is no member any more: nothing is waited for from it. 0 or a fatal -errno. */
+int move_gone(struct shuntd *, uint16_t member);
 /* Is there a shard whose home is gone? Until the homes are others, nothing can be said of all names of a directory. */
 bool move_has_lost(const struct shuntd *);
 /* An item about such a shard: it is taken again then. 0 or -ENOMEM. */

@@ -86,6 +86,7 @@ int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question
     struct message message =
         relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
     HOOK(question->op == NAME_END ? "notice-relayed" : "request-relayed");
+    message.tag = shuntd->route.epoch;
     message.result = question->op;
     message.flags = question->flags;
     return relay_message(shuntd, member, RELAY_ASK, question->id, &message);
@@ -139,6 +140,7 @@ static int reply(struct shuntd *shuntd, const struct name_question *question, co
     }
     struct message message = relay_about(shuntd, question->dir, NULL, 0, &answer->entry);
     message.type = MESSAGE_ANSWER;
+    message.tag = shuntd->route.epoch;
     message.result = answer->result;
     return relay_message(shuntd, question->member, RELAY_REPLY, question->id, &message);
 }
@@ -169,6 +171,8 @@ static int take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_i
                                       .dir = message.dir[0],
                                       .name = message.name[0],
                                       .length = message.name_length[0]};
+    if (question.op == NAME_END && move_is_outdated(shuntd, message.tag))
+        return 0;
     int code = relay_entry(shuntd, &message, &question.entry);
     if (code != 0)
         return code == -EBADMSG ? malformed(shuntd) : code;
@@ -193,7 +197,7 @@ static int take_reply(struct shuntd *shuntd, uint16_t member, const struct frame
     int code = relay_entry(shuntd, &message, &answer.entry);
     if (code != 0)
         return code == -EBADMSG ? malformed(shuntd) : code;
-    answer.result = message.result;
+    answer.result = move_is_outdated(shuntd, message.tag) ? MESSAGE_ELSEWHERE : message.result;
     return flight != NULL && flight->asking != 0 ? serve_answered(shuntd, flight, &answer) : 0;
 }
 
@@ -225,7 +229,7 @@ static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
         return 0;
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir[0], "")) == NULL)
         return -ENOMEM;
-    code = index_put_entry(shuntd->index, dir->id, message.name[0], message.name_length[0], &entry);
+    code = home_list_name(shuntd, dir, message.name[0], message.name_length[0], &entry);
     return ++dir->listed == dir->expected && code == 0 ? home_dir_rest(shuntd->home, dir) : code;
 }
 
@@ -317,6 +321,19 @@ int relay_questions(struct shuntd *shuntd)
 
 /* Who is there. */
 
+/* Who joined, and is no member any more perhaps, may have left files in a branch that this daemon has not heard of. */
+static int look_for_branches(struct shuntd *shuntd)
+{
+    size_t known = shuntd->root.branch_count;
+    if (shuntd->session.next == shuntd->next_seen)
+        return 0;
+    int code = union_root_look(&shuntd->root);
+    for (size_t i = known; i < shuntd->root.branch_count && code == 0; i++)
+        code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
+    shuntd->next_seen = shuntd->session.next;
+    return code;
+}
+
 /* A branch is known for good: its number stands in entries. */
 static int add_branch(struct shuntd *shuntd, const struct session_member *member)
 {
@@ -349,6 +366,8 @@ static int remove_members(struct shuntd *shuntd)
             continue;
         code = cast_gone(shuntd, member);
         if (code == 0)
+            code = move_gone(shuntd, member);
+        if (code == 0)
             code = serve_settle_member(shuntd, member);
         peers_remove(shuntd->peers, member);
     }
@@ -378,6 +397,7 @@ int relay_adopt(struct shuntd *shuntd)
     if (code != 0)
         return code;
     peers_set_self(shuntd->peers, &self);
+    code = look_for_branches(shuntd);
     for (size_t i = 0; i < session->count && code == 0; i++)
         code = add_member(shuntd, &session->members[i]);
     if (code == 0)
@@ -472,6 +492,8 @@ static int pass(struct shuntd *shuntd)
 {
     int code = index_begin(shuntd->index);
     if (code == 0)
+        code = relay_look(shuntd);
+    if (code == 0)
         code = relay_items(shuntd);
     if (code == 0)
         code = index_commit(shuntd->index);
@@ -479,15 +501,23 @@ static int pass(struct shuntd *shuntd)
     return code;
 }
 
+/* A home may end meanwhile: then another one is to know. */
 int relay_join(struct shuntd *shuntd, uint64_t deadline)
 {
     const uint64_t pulse = 50 * CLOCK_MILLISECOND, until = clock_monotonic() + deadline;
-    int code = say(shuntd, session_home(&shuntd->session)->number, RELAY_HELLO);
-    while (code == 0 && !shuntd->welcome && clock_monotonic() < until) {
+    const struct session_member *home;
+    uint16_t told = 0;
+    int code = 0;
+    while (code == 0 && !shuntd->welcome && clock_monotonic() < until &&
+           (home = session_home(&shuntd->session)) != NULL) {
         uint32_t rings = listen_rings(shuntd->listen);
-        code = pass(shuntd);
+        if (home->number != told)
+            code = say(shuntd, home->number, RELAY_HELLO);
+        told = home->number;
+        if (code == 0)
+            code = pass(shuntd);
         if (code == 0 && !shuntd->welcome)
             listen_wait(shuntd->listen, rings, pulse);
     }
-    return code != 0 ? code : shuntd->welcome ? 0 : -ETIMEDOUT;
+    return code != 0 || shuntd->welcome || home == NULL ? code : -ETIMEDOUT;
 }

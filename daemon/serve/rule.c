@@ -61,6 +61,7 @@ static int send(struct shuntd *shuntd, struct errand *errand)
     struct message message;
     message_decode(&message, errand->bytes, errand->size); /* as it was encoded */
     errand->member = route_of_dir(shuntd, message.dir[0]);
+    errand->epoch = shuntd->route.epoch;
     uint64_t id = errand->done != NULL ? errand->id : 0;
     return errand->member == shuntd->me.number && !move_is_awaited(shuntd, record_shard(message.dir[0], 0))
                ? rule_take(shuntd, shuntd->me.number, id, &message)
@@ -153,12 +154,21 @@ static struct errand *errand_of(struct shuntd *shuntd, uint64_t id)
     return NULL;
 }
 
+/* It was asked before all began anew, when the directory was another thing to its homes. That it is sealed means no less
+ * than before: its mirrors are gone, and the file system itself says if anything has come since. */
+static bool is_outdated(const struct shuntd *shuntd, const struct errand *errand)
+{
+    struct message asked;
+    message_decode(&asked, errand->bytes, errand->size);
+    return move_is_outdated(shuntd, errand->epoch) && asked.type != MESSAGE_SEAL;
+}
+
 int rule_answered(struct shuntd *shuntd, uint64_t id, const struct message *answer)
 {
     struct errand *errand = errand_of(shuntd, id);
     if (errand == NULL)
         return 0;
-    if (answer->result == MESSAGE_ELSEWHERE)
+    if (answer->result == MESSAGE_ELSEWHERE || is_outdated(shuntd, errand))
         return send(shuntd, errand);
     list_remove(&errand->link);
     int code = errand->done(shuntd, errand, answer);

@@ -26,7 +26,8 @@ struct errand {
     struct link link;
     uint64_t id;
     errand_done *done;
-    uint16_t member; /* that was asked */
+    uint16_t member; /* that was asked, */
+    uint32_t epoch;  /* in this one of the route's */
     uint64_t client; /* who is to be answered, */
     uint32_t lane, tag;
     uint64_t flight; /* or which flight goes on, */

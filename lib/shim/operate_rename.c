@@ -110,7 +110,7 @@ static int ask_rename(struct target *from, struct target *to, unsigned flags)
     rename.name_length[1] = (uint16_t)to->length;
     rename.flags = (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) |
                               (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
-    return target_hold(from, &rename);
+    return target_hold_both(from, to, &rename);
 }
 
 static void tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
@@ -139,7 +139,6 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
     return code;
 }
 
-/* The directory of `to` may have to be loaded; target_ask loads that of `from`. */
 static int load_both(struct target *from, struct target *to)
 {
     int code = from->found.dir_known ? 0 : target_load(from);

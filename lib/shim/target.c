@@ -560,9 +560,21 @@ bool target_place_by_root(struct target *t)
     return text_ok(&text);
 }
 
+static bool is_loaded(const struct view_found *found)
+{
+    return found->dir_known && (found->dir.flags & RECORD_LOADED);
+}
+
+/* The index may be that of another daemon by now, or have been begun anew: then the directory is loaded again. Where the
+ * words do not lead to it any more, nothing is known of the name. */
 int target_look(struct target *t)
 {
-    int code = names_find(t->root, t->dir, t->name, t->length, &t->found);
+    int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
+    for (int i = 0; code == 0 && loaded == 0 && !is_loaded(&t->found) && i < TRIES_MAX; i++)
+        if ((loaded = target_load(t)) == 0)
+            code = names_find(t->root, t->dir, t->name, t->length, &t->found);
+    if (loaded == -EIO)
+        return loaded;
     return code == 0 ? look_further(t) : code;
 }
 
@@ -598,7 +610,7 @@ static bool gives_leave(const struct message *message, int result)
 }
 
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
-static int ask(struct target *t, struct message *message, struct request_hold *hold)
+static int ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
 {
     address(t, message);
     for (int i = 0; i < TRIES_MAX; i++) {
@@ -612,6 +624,8 @@ static int ask(struct target *t, struct message *message, struct request_hold *h
         if (code != MESSAGE_NOT_LOADED)
             return code;
         code = target_load(t);
+        if (code == 0 && other != NULL)
+            code = target_load(other);
         if (code != 0)
             return code;
     }
@@ -620,12 +634,17 @@ static int ask(struct target *t, struct message *message, struct request_hold *h
 
 int target_ask(struct target *t, struct message *message)
 {
-    return ask(t, message, NULL);
+    return ask(t, NULL, message, NULL);
 }
 
 int target_hold(struct target *t, struct message *message)
 {
-    return ask(t, message, &t->hold);
+    return ask(t, NULL, message, &t->hold);
+}
+
+int target_hold_both(struct target *t, struct target *other, struct message *message)
+{
+    return ask(t, other, message, &t->hold);
 }
 
 void target_tell(struct target *t, struct message *message)

@@ -107,6 +107,8 @@ int target_ask(struct target *, struct message *);
 /* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
  * target_withdraw is to follow. */
 int target_hold(struct target *, struct message *);
+/* ... of a message that is about another target, too. It is the first that holds. */
+int target_hold_both(struct target *, struct target *other, struct message *);
 /* Tells it how the change went, without an answer. */
 void target_tell(struct target *, struct message *);
 /* Nothing was changed. Waits, since nobody may see what a call that failed had announced: the directory's times, for

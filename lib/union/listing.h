@@ -37,6 +37,8 @@ void union_root_finish(struct union_root *);
 /* Appends a branch that was made meanwhile; answers its number, or -errno. The names of others stay where
  * they are. */
 int union_root_add(struct union_root *, const char *branch);
+/* Appends all that were made meanwhile: 0 or -errno. */
+int union_root_look(struct union_root *);
 
 struct union_name {
     const char *name; /* what it is called, owned by the listing */

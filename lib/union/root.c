@@ -84,6 +84,14 @@ int union_root_add(struct union_root *root, const char *branch)
     return (int)++root->branch_count;
 }
 
+static bool knows_branch(const struct union_root *root, const char *branch)
+{
+    for (size_t i = 0; i < root->branch_count; i++)
+        if (strcmp(root->branches[i], branch) == 0)
+            return true;
+    return false;
+}
+
 static int read_branches(struct union_root *root, int fd)
 {
     char buffer[16384] __attribute__((aligned(8)));
@@ -95,16 +103,24 @@ static int read_branches(struct union_root *root, int fd)
         return more == -ENOENT ? 0 : more;
     while ((more = disk_scan_next(&scan, &one)) > 0) {
         if (layout_branch_node(one->name, strlen(one->name), &incarnation) == 0 ||
-            (one->type != DT_DIR && one->type != DT_UNKNOWN))
+            (one->type != DT_DIR && one->type != DT_UNKNOWN) || knows_branch(root, one->name))
             continue;
         more = union_root_add(root, one->name);
         if (more < 0)
             break;
     }
     disk_scan_finish(&scan);
-    if (root->branch_count > 0)
-        qsort(root->branches, root->branch_count, sizeof *root->branches, compare_branches);
     return more;
+}
+
+int union_root_look(struct union_root *root)
+{
+    int fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    int code = read_branches(root, fd);
+    sys_close(fd);
+    return code;
 }
 
 static int identify(struct union_root *root, int fd)
@@ -143,6 +159,8 @@ int union_root_init(struct union_root *root, const char *path, unsigned flags)
     if (error == 0)
         error = read_branches(root, fd);
     sys_close(fd);
+    if (root->branch_count > 0)
+        qsort(root->branches, root->branch_count, sizeof *root->branches, compare_branches);
     if (error == 0 && !(root->census = census_create()))
         error = -ENOMEM;
     if (error < 0)

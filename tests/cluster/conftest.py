@@ -74,8 +74,8 @@ class Session:
         return json.loads(self.tool("status", "--root", self.root, "--json", *words).check())[0]
 
     def members(self):
-        """In the order in which they joined."""
-        return self.status()["members"]
+        """In the order in which they joined; some may be dead."""
+        return json.loads(self.tool("status", "--root", self.root, "--json").out)[0]["members"]
 
     @contextlib.contextmanager
     def stopped(self, node):
@@ -100,9 +100,13 @@ class Session:
     def wait_for(is_so):
         one_node.wait_until(is_so, 60)
 
+    def is_settled(self):
+        """Are all of its members homes?"""
+        return all(member["home"] == "yes" for member in self.members())
+
     def homes(self):
         """The nodes that are homes of names, once all are and no change of them is under way."""
-        self.wait_for(lambda: all(member["home"] == "yes" for member in self.members()))
+        self.wait_for(self.is_settled)
         return sorted(member["node"] for member in self.members())
 
     def names(self, node, directory="."):

@@ -23,24 +23,46 @@ SEED = int(os.environ.get("SHUNT_SEED", "1"))
 
 
 @contextlib.contextmanager
+def meanwhile(work):
+    """Does it in a thread, which is handed the event to wait for; what it counted is the list."""
+    done, counted = threading.Event(), []
+    thread = threading.Thread(target=work, args=(done, counted))
+    thread.start()
+    try:
+        yield counted
+    finally:
+        done.set()
+        thread.join()
+
+
 def stopped_now_and_then(daemons, seed):
     """Each of them is stopped for some milliseconds to a second, one at a time, again and again."""
-    chance, done = random.Random(seed), threading.Event()
+    chance = random.Random(seed)
 
-    def work():
+    def work(done, counted):
         while not done.wait(chance.uniform(0.01, 0.1)):
             daemon = chance.choice(daemons)
             os.kill(daemon, signal.SIGSTOP)
             done.wait(chance.choice([0.002, 0.02, 0.2, 1]) * chance.random())
             os.kill(daemon, signal.SIGCONT)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    return meanwhile(work)
+
+
+def killed_now_and_then(session, seed):
+    """Each of them crashes and is started again by its supervisor, one at a time, some while others still begin anew."""
+    chance = random.Random(seed)
+
+    def work(done, counted):
+        while not done.wait(chance.choice([0.01, 0.3, 1]) * chance.random()):
+            daemon = chance.choice(session.members())["pid"]
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(daemon, signal.SIGKILL)
+                counted.append(daemon)
+            while chance.random() < 0.9 and not done.wait(0.02) and not session.is_settled():
+                pass
+
+    return meanwhile(work)
 
 
 @pytest.mark.parametrize("placement", ["branch", "auto"])
@@ -54,4 +76,13 @@ def test_histories_are_linearizable_while_daemons_stop(session, build, tmp_path)
     made = histories.Histories(session, build, tmp_path, SEED + 1, max(1, COUNT // 3), "branch")
     with made.served(), stopped_now_and_then(made.daemons(), SEED):
         made.run()
+    made.check()
+
+
+def test_histories_are_linearizable_while_daemons_crash(session, build, tmp_path):
+    made = histories.Histories(session, build, tmp_path, SEED + 2, max(1, COUNT // 10), "branch")
+    with made.served(), killed_now_and_then(session, SEED) as killed:
+        made.run()
+    print(f"{len(killed)} daemons were killed")
+    assert killed
     made.check()
