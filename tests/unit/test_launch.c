@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "launch/line.h"
 #include "launch/nodes.h"
 #include "launch/rank.h"
+#include "launch/watch.h"
 #include "launch/words.h"
 #include "place.h"
 
@@ -505,4 +507,16 @@ Test(capture, what_a_command_says)
     cr_assert_eq(capture((char *[]){"sh", "-c", "kill -9 $$", NULL}, text, sizeof text), 137);
     cr_assert_eq(capture((char *[]){"/nowhere/at/all", NULL}, text, sizeof text), 127);
     cr_assert_str_empty(text);
+}
+
+Test(watch, what_was_ignored_before_still_is)
+{
+    struct watch watch;
+    signal(SIGHUP, SIG_IGN);
+    cr_assert_eq(watch_init(&watch), 0);
+    raise(SIGHUP);
+    cr_assert_eq(watch_wait(&watch, NULL, 0, 0), 0, "nohup was said");
+    raise(SIGTERM);
+    cr_assert_eq(watch_wait(&watch, NULL, 0, 0), SIGTERM);
+    watch_finish(&watch);
 }

@@ -9,15 +9,23 @@
 
 #include "verb.h"
 
+/* A signal that is ignored comes all the same once it is blocked. */
+static void add_unless_ignored(sigset_t *set, int number)
+{
+    struct sigaction now;
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        sigaddset(set, number);
+}
+
 int watch_init(struct watch *watch)
 {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGCHLD);
+    add_unless_ignored(&set, SIGTERM);
+    add_unless_ignored(&set, SIGINT);
+    add_unless_ignored(&set, SIGHUP);
     signal(SIGCHLD, SIG_DFL);
+    sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &watch->before);
     watch->by_terminal = false;
     watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
