@@ -3,6 +3,7 @@
 #include "json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +103,15 @@ void json_unsigned(struct json *json, const char *key, uint64_t value)
 {
     begin(json, key);
     printf("%" PRIu64, value);
+}
+
+void json_real(struct json *json, const char *key, double value)
+{
+    begin(json, key);
+    if (isfinite(value))
+        printf("%.9g", value);
+    else
+        fputs("null", stdout);
 }
 
 void json_bool(struct json *json, const char *key, bool value)

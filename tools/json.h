@@ -19,4 +19,6 @@ void json_close(struct json *, char bracket);
 void json_text(struct json *, const char *key, const char *value);
 void json_number(struct json *, const char *key, int64_t value);
 void json_unsigned(struct json *, const char *key, uint64_t value);
+/* What JSON has no number for: null. */
+void json_real(struct json *, const char *key, double value);
 void json_bool(struct json *, const char *key, bool value);

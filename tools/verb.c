@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VERB_CHOICES_MAX 16
+#define VERB_CHOICES_MAX 24
 
 const struct verb *verb_find(const char *name)
 {

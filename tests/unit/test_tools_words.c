@@ -321,6 +321,8 @@ Test(json, is_laid_out)
     json_close(&json, ']');
     json_open(&json, "none", '[');
     json_close(&json, ']');
+    json_real(&json, "half", 0.5);
+    json_real(&json, "endless", 1.0 / 0.0);
     json_bool(&json, "yes", true);
     json_bool(&json, "no", false);
     json_text(&json, "nothing", NULL);
@@ -328,7 +330,7 @@ Test(json, is_laid_out)
     hear_end();
     cr_assert_str_eq(heard_out.words,
                      "{\n  \"name\": \"a\",\n  \"list\": [\n    -9223372036854775808,\n"
-                     "    18446744073709551615,\n    {}\n  ],\n  \"none\": [],\n  \"yes\": true,\n"
+                     "    18446744073709551615,\n    {}\n  ],\n  \"none\": [],\n  \"half\": 0.5,\n  \"endless\": null,\n  \"yes\": true,\n"
                      "  \"no\": false,\n  \"nothing\": null\n}\n");
 }
 
