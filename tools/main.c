@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/plan.h"
+#include "bench/worker.h"
 #include "launch.h"
 #include "verb.h"
 #include "verbs.h"
@@ -34,9 +36,12 @@ const struct verb verbs[] = {
      verb_export_choices, 0, verb_export},
     {"fsck", "[--repair] [--restore | --delete] [--json] ROOT",
      "Look for what is wrong in a root, and set it right.", verb_fsck_choices, 0, verb_fsck},
+    {"bench", "[OPTION]... DIR", "Measure what a shared directory costs there, and whether shunt would help.",
+     plan_choices, 0, verb_bench},
     {"help", "[VERB]", "Explain a verb.", NULL, 0, verb_of_help},
     {LAUNCH_PROVE, "COMMAND...", "Prove that the shim is loaded, then run a command.", NULL,
      VERB_COMMAND | VERB_HIDDEN, verb_prove},
+    {WORKER, "TOP", "Make the calls that a benchmark measures.", NULL, VERB_HIDDEN, worker},
     {0},
 };
 

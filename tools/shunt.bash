@@ -25,6 +25,9 @@ _shunt()
     *:--root | export:* | fsck:*)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$verb")" -- "$word") ;;
+    bench:--operations | bench:-o | bench:--neighbour | bench:-b)
+        _shunt_list "$word" create open stat utime readdir rename unlink ;;
+    bench:--configurations | bench:-c) _shunt_list "$word" private shared shunt shunt-private ;;
     find:-type) mapfile -t COMPREPLY < <(compgen -W 'f d l p s' -- "$word") ;;
     *)
         if [[ $word == -* ]]; then
@@ -33,6 +36,14 @@ _shunt()
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi ;;
     esac
+}
+
+# _shunt_list WORD NAME...: the last of the names in WORD, which are separated by commas.
+_shunt_list()
+{
+    local before=
+    [[ $1 != *,* ]] || before=${1%,*},
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "${*:2}" -- "${1##*,}")
 }
 
 _shunt_options()

@@ -22,4 +22,5 @@ int verb_stop(const struct verb *, int argc, char **argv);
 int verb_status_of(const struct verb *, int argc, char **argv);
 int verb_exec(const struct verb *, int argc, char **argv);
 int verb_run(const struct verb *, int argc, char **argv);
+int verb_bench(const struct verb *, int argc, char **argv);
 int verb_prove(const struct verb *, int argc, char **argv);

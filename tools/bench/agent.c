@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "bench/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "bench/site.h"
+#include "bench/worker.h"
+#include "daemon.h"
+#include "launch.h"
+#include "launch/nodes.h"
+#include "launch/watch.h"
+
+#define LOOK_AGAIN 50 /* ms */
+
+struct agent {
+    const struct plan *plan;
+    const struct meet *meet;
+    struct watch watch;
+    struct talk_hello hello;
+    struct daemon_options options;
+    int socket;
+    char top[PATH_MAX];
+    struct roots roots; /* that of this benchmark */
+    pid_t workers[TALK_KINDS];
+    bool serves;
+};
+
+static int name_node(struct agent *agent)
+{
+    char fake[32];
+    snprintf(fake, sizeof fake, NODES_FAKE,
+             agent->plan->fakes ? (size_t)(agent->hello.rank % agent->plan->fakes) : 0);
+    if (daemon_node(&agent->options, agent->plan->fakes ? fake : NULL) < 0)
+        return -1;
+    snprintf(agent->hello.node, sizeof agent->hello.node, "%s", agent->options.node);
+    return 0;
+}
+
+/* Two mounts on one host are two clients of a file system; two processes on one mount are one. */
+static uint64_t client_of(const char *directory)
+{
+    struct stat found = {0};
+    uint64_t both[2] = {meet_host()};
+    if (stat(directory, &found) == 0)
+        both[1] = found.st_dev;
+    return XXH3_64bits(both, sizeof both);
+}
+
+static int take_top(struct agent *agent, const char *directory, const struct talk_order *order)
+{
+    struct stat found;
+    snprintf(agent->top, sizeof agent->top, "%s/%.*s", strcmp(directory, "/") ? directory : "",
+             (int)sizeof order->name, order->name);
+    agent->options.alone = order->nodes == 1;
+    if (stat(agent->top, &found) == 0)
+        return 0;
+    complain("process %u on %s does not see %s: give all processes the same shared directory",
+             agent->hello.rank, nodes_here(), agent->top);
+    return -ENOENT;
+}
+
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Forks a process that has the signals of before. */
+static pid_t split(const struct agent *agent)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        sigprocmask(SIG_SETMASK, &agent->watch.before, NULL);
+    if (child < 0)
+        complain("no process can be made (%s): end some and run this again", strerror(errno));
+    return child;
+}
+
+/* By a child: a signal meanwhile must end neither this process nor the daemon, nor be blocked in that. */
+static int serve(struct agent *agent)
+{
+    char root[PATH_MAX + sizeof SITE_ROOT];
+    snprintf(root, sizeof root, "%s/" SITE_ROOT, agent->top);
+    agent->options.placement = agent->plan->placement;
+    agent->options.leaf_full = agent->plan->leaf_full;
+    agent->options.orphans_told = true;
+    if (roots_add(&agent->roots, root) < 0)
+        return -EINVAL;
+    pid_t child = split(agent);
+    if (child == 0)
+        _exit(daemon_start(&agent->roots, &agent->options) < 0);
+    agent->serves = child > 0 && wait_for(child) == 0;
+    return agent->serves ? 0 : -EIO;
+}
+
+static void become_worker(struct agent *agent, enum talk_kind kind, int socket)
+{
+    char own[PATH_MAX] = "";
+    char *words[] = {own, WORKER, agent->top, NULL};
+    if (readlink("/proc/self/exe", own, sizeof own - 1) > 0)
+        dup2(socket, STDIN_FILENO);
+    if (kind == TALK_SHIMMED)
+        _exit(launch_exec(&agent->roots, agent->options.node, words));
+    SYS3(SYS_execve, own, words, environ);
+    complain("/proc/self/exe cannot be executed: mount /proc");
+    _exit(STATUS_FAILED);
+}
+
+static int start_worker(struct agent *agent, enum talk_kind kind)
+{
+    struct talk_hello hello = agent->hello;
+    char root[PATH_MAX + sizeof SITE_ROOT];
+    snprintf(root, sizeof root, "%s/" SITE_ROOT, agent->top);
+    if (kind == TALK_SHIMMED && roots_add(&agent->roots, root) < 0)
+        return -EINVAL;
+    hello.kind = kind;
+    int socket = meet_connect(agent->meet, &hello);
+    if (socket < 0)
+        return socket;
+    agent->workers[kind] = split(agent);
+    if (agent->workers[kind] == 0)
+        become_worker(agent, kind, socket);
+    close(socket);
+    return agent->workers[kind] < 0 ? -EAGAIN : 0;
+}
+
+/* The workers end when the conductor has closed their sockets. */
+static int finish(struct agent *agent)
+{
+    int error = 0;
+    for (int kind = TALK_NATIVE; kind < TALK_KINDS; kind++)
+        if (agent->workers[kind] > 0)
+            wait_for(agent->workers[kind]);
+    if (agent->serves && daemon_stop(agent->roots.paths[0], agent->options.node) < 0)
+        error = -EIO;
+    agent->serves = false;
+    roots_finish(&agent->roots);
+    return error;
+}
+
+static int obey(struct agent *agent, const char *directory, const struct talk_order *order)
+{
+    switch (order->what) {
+    case TALK_BEGIN:
+        return take_top(agent, directory, order);
+    case TALK_SERVE:
+        return serve(agent);
+    case TALK_WORKERS:
+        return start_worker(agent, order->kind);
+    default:
+        return finish(agent);
+    }
+}
+
+static int answer(struct agent *agent, int error, int signal)
+{
+    static struct talk_answer words;
+    words = (struct talk_answer){.error = error, .signal = signal};
+    return talk_send(agent->socket, &words, sizeof words);
+}
+
+/* A signal is the conductor's to act upon: all end, or none. */
+static void listen_to_conductor(struct agent *agent, const char *directory)
+{
+    struct talk_order order = {0};
+    struct pollfd conductor = {.fd = agent->socket, .events = POLLIN};
+    while (order.what != TALK_END) {
+        int signal = watch_wait(&agent->watch, &conductor, 1, -1);
+        if (signal > 0)
+            answer(agent, 0, signal);
+        if (!conductor.revents)
+            continue;
+        if (talk_receive(agent->socket, &order, sizeof order) < 0)
+            return;
+        answer(agent, obey(agent, directory, &order), 0);
+    }
+}
+
+static int work_with(struct agent *agent, const char *directory)
+{
+    agent->socket = meet_connect(agent->meet, &agent->hello);
+    if (agent->socket < 0) {
+        complain("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(),
+                 strerror(-agent->socket));
+        return STATUS_FAILED;
+    }
+    listen_to_conductor(agent, directory);
+    int error = finish(agent);
+    close(agent->socket);
+    return error < 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+int agent_run(const struct plan *plan, const char *directory, uint32_t rank, const struct meet *meet)
+{
+    struct agent agent = {
+        .plan = plan, .meet = meet, .hello = {.rank = rank, .count = (uint32_t)plan->processes}};
+    roots_init(&agent.roots);
+    agent.hello.client = client_of(directory);
+    if (name_node(&agent) < 0 || watch_init(&agent.watch) < 0)
+        return STATUS_FAILED;
+    int status = work_with(&agent, directory);
+    watch_finish(&agent.watch);
+    return status;
+}
+
+/* Until there is a file whose writer listens: it may be one that was left by somebody who was killed. */
+static int find_first(const char *directory, struct meet *meet, struct watch *watch)
+{
+    uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;
+    while (meet_read(meet, directory) < 0) {
+        int signal = watch_wait(watch, NULL, 0, LOOK_AGAIN);
+        if (signal > 0)
+            return 128 + signal;
+        if (clock_monotonic() < end)
+            continue;
+        complain("process 0 has not written %s/" MEET_FILE
+                 " for %d s: start all, and give all the same directory",
+                 directory, MEET_PATIENCE);
+        return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+int agent_join(const struct plan *plan, const char *directory)
+{
+    struct watch watch;
+    struct meet meet;
+    if (watch_init(&watch) < 0)
+        return STATUS_FAILED;
+    int status = find_first(directory, &meet, &watch);
+    watch_finish(&watch);
+    return status == STATUS_OK ? agent_run(plan, directory, plan->rank.number, &meet) : status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The first process of a benchmark: gathers the others and gives them their orders, all at the same time. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "bench/meet.h"
+#include "bench/plan.h"
+#include "bench/site.h"
+#include "launch/watch.h"
+
+enum conductor_who { CONDUCTOR_ALL = 0, CONDUCTOR_FIRST, CONDUCTOR_LEADERS /* the first of each node */ };
+
+struct conductor_peer {
+    int agent, workers[TALK_KINDS]; /* sockets; -1: none */
+    uint32_t node, neighbour;
+    bool leads; /* is the first of its node */
+    bool waits; /* owes an answer */
+    char name[TALK_NODE_MAX];
+    uint64_t client;
+    pid_t child; /* 0: it is not ours */
+};
+
+struct conductor {
+    const struct plan *plan;
+    const char *directory;
+    struct meet meet;
+    struct watch watch;
+    uint32_t count, nodes, clients; /* clients: mounts of the file system */
+    struct conductor_peer *peers;   /* by rank */
+    struct pollfd *polls;
+    int signal;  /* that ends it all; 0 */
+    bool failed; /* after a complaint */
+};
+
+/* What all have done together. */
+struct conducted {
+    uint64_t done;
+    double seconds;
+    struct histogram latency;
+};
+
+/* Starts the other processes, or waits for those that a launcher has started. All answer 0, or -1 after a
+ * complaint or a signal; then nothing more is asked of anybody but conductor_finish. */
+int conductor_init(struct conductor *, const struct plan *, const char *directory);
+/* Tells all where it is; starts daemons if that is wanted, and workers. */
+int conductor_prepare(struct conductor *, const struct site *);
+/* One order, with the owner of the files filled in, and all answers to it; `conducted` may be NULL.
+ *
+ * The seconds are those between the first who began and the last who ended. Clocks of different hosts are not
+ * compared for that: who ended when is told by when his answer came, and from that he has counted back. */
+int conductor_ask(struct conductor *, enum talk_kind, enum conductor_who, const struct talk_order *,
+                  struct conducted *);
+/* Ends workers and daemons. */
+int conductor_end(struct conductor *);
+void conductor_finish(struct conductor *);

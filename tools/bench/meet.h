@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* How the processes of a benchmark find the first of them.
+ *
+ * Those that a launcher has started have one thing in common for sure: the directory that they are to
+ * measure. So the first writes into a file there where it listens (TCP) and a random token, and takes the
+ * file away when all have come. Nothing else is written there for talking: what waits for whom goes over the
+ * sockets, since a barrier of files would be work for the very file system that is measured. Linking MPI
+ * instead would bind shunt to one of its libraries, and would start it in processes that should be like any
+ * program. */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/talk.h"
+
+#define MEET_FILE "shunt-bench.meet"
+#define MEET_ADDRESSES_MAX 32
+#define MEET_PATIENCE 60 /* seconds */
+
+struct meet {
+    int listener;
+    char file[PATH_MAX + sizeof MEET_FILE + 1]; /* empty: none is written */
+    uint16_t port;
+    uint64_t host;
+    char token[TALK_TOKEN_SIZE];
+    unsigned count;
+    uint32_t addresses[MEET_ADDRESSES_MAX]; /* IPv4, as on the network, besides the loopback */
+};
+
+/* Listens; for other hosts too if `wide`, and then tells them where in a file in `directory`. 0, or -1 after
+ * a complaint. */
+int meet_open(struct meet *, const char *directory, bool wide);
+/* All have come. */
+void meet_hide(struct meet *);
+void meet_close(struct meet *);
+/* Reads what the first has written. 0; -EAGAIN: nothing yet, or not all of it. */
+int meet_read(struct meet *, const char *directory);
+
+/* A socket on which the hello was said, whose token this fills in, or -errno. */
+int meet_connect(const struct meet *, struct talk_hello *);
+/* The next one that has come and has the token: its socket, or -EAGAIN: it was a stranger, or nobody. */
+int meet_accept(const struct meet *, struct talk_hello *);
+
+/* Two processes with the same number run on one host. */
+uint64_t meet_host(void);

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "bench/plan.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+enum { PLAN_JSON_OPTION = VERB_LONG + 1, PLAN_CSV_OPTION, PLAN_PLOT, PLAN_FAKES, PLAN_RANK, PLAN_LEAF_FULL };
+
+const struct choice plan_choices[] = {
+    {'n', "processes", "N", "processes on all nodes together (default: 2, at least one a node)"},
+    {PLAN_FAKES, "fake-nodes", "M", "spread them over M pretended nodes of this machine"},
+    {PLAN_RANK, "rank", "I/N", "this is process I, from 0 on, of N (default: as the launcher says)"},
+    {'f', "files", "N", "files of each process (default: 1000)"},
+    {'s', "size", "N[,N]...", "bytes of a file (default: 0)"},
+    {'o', "operations", "LIST", "of create,open,stat,utime,readdir,rename,unlink (default: all)"},
+    {'b', "neighbour", "LIST", "those that are done to the neighbour's files (default: none)"},
+    {'c', "configurations", "LIST", "of private,shared,shunt,shunt-private (default: the first three)"},
+    {'r', "repetitions", "N", "measure so many times, by turns (default: 5)"},
+    {'w', "warm-up", "N", "and so many times before, unmeasured (default: 1)"},
+    {'p', "placement", "auto|branch", "for the daemons (default: auto)"},
+    {PLAN_LEAF_FULL, "leaf-full", "N", "for the daemons (default: by file system)"},
+    {PLAN_JSON_OPTION, "json", NULL, "print one object"},
+    {PLAN_CSV_OPTION, "csv", NULL, "print a line for each measurement"},
+    {PLAN_PLOT, "plot", "FILE", "draw the rates, too: FILE.svg or FILE.png; may be given again"},
+    {0},
+};
+
+const char *const plan_operations[PLAN_OPERATIONS] = {"create",  "open",   "stat",  "utime",
+                                                      "readdir", "rename", "unlink"};
+const char *const plan_configurations[PLAN_CONFIGURATIONS] = {"private", "shared", "shunt", "shunt-private"};
+
+#define ALL_OPERATIONS ((1u << PLAN_OPERATIONS) - 1)
+
+/* A number that may be 0. */
+static int take_number(const char *text, uint64_t most, uint64_t *number)
+{
+    if (strcmp(text, "0") != 0)
+        return config_number_parse(text, most, number);
+    *number = 0;
+    return 0;
+}
+
+static int take_one_or_more(const char *text, uint64_t most, uint64_t *number)
+{
+    return config_number_parse(text, most, number);
+}
+
+static int take_sizes(const char *text, struct plan *plan)
+{
+    plan->size_count = 0;
+    for (const char *end;; text = end + 1) {
+        char word[32] = "";
+        end = strchrnul(text, ',');
+        if (end - text >= (long)sizeof word || plan->size_count == PLAN_SIZES_MAX)
+            return -1;
+        memcpy(word, text, (size_t)(end - text));
+        if (take_number(word, PLAN_SIZE_MAX, &plan->sizes[plan->size_count++]) < 0)
+            return -1;
+        if (!*end)
+            return 0;
+    }
+}
+
+static int take_member(const char *word, size_t length, const char *const names[], size_t count,
+                       unsigned *set)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == length && !memcmp(names[i], word, length)) {
+            *set |= 1u << i;
+            return 0;
+        }
+    return -1;
+}
+
+static int take_set(const char *text, const char *const names[], size_t count, unsigned *set)
+{
+    *set = 0;
+    for (const char *end;; text = end + 1) {
+        end = strchrnul(text, ',');
+        if (take_member(text, (size_t)(end - text), names, count, set) < 0)
+            return -1;
+        if (!*end)
+            return 0;
+    }
+}
+
+static int take_operations(const char *text, unsigned *set)
+{
+    if (strcmp(text, "all") != 0)
+        return take_set(text, plan_operations, PLAN_OPERATIONS, set);
+    *set = ALL_OPERATIONS;
+    return 0;
+}
+
+static int take_placement(const char *text, struct plan *plan)
+{
+    enum config_placement placement;
+    plan->placement = text;
+    return config_placement_parse(text, &placement);
+}
+
+static int take_leaf_full(const char *text, struct plan *plan)
+{
+    uint64_t number;
+    plan->leaf_full = text;
+    return config_number_parse(text, UINT32_MAX, &number);
+}
+
+static int take_plot(const char *text, struct plan *plan)
+{
+    const char *dot = strrchr(text, '.');
+    if (!dot || (strcmp(dot, ".svg") != 0 && strcmp(dot, ".png") != 0) || plan->plot_count == PLAN_PLOTS_MAX)
+        return -1;
+    plan->plots[plan->plot_count++] = text;
+    return 0;
+}
+
+static int take_format(struct plan *plan, enum plan_format format)
+{
+    if (plan->format != PLAN_TEXT && plan->format != format)
+        return -1;
+    plan->format = format;
+    return 0;
+}
+
+static int take_option(struct plan *plan, int option)
+{
+    switch (option) {
+    case 'n':
+        return take_one_or_more(optarg, PLAN_PROCESSES_MAX, &plan->processes);
+    case 'f':
+        return take_one_or_more(optarg, PLAN_FILES_MAX, &plan->files);
+    case 's':
+        return take_sizes(optarg, plan);
+    case 'o':
+        return take_operations(optarg, &plan->operations);
+    case 'b':
+        return take_operations(optarg, &plan->neighbour);
+    case 'c':
+        return take_set(optarg, plan_configurations, PLAN_CONFIGURATIONS, &plan->configurations);
+    case 'r':
+        return take_one_or_more(optarg, PLAN_REPETITIONS_MAX, &plan->repetitions);
+    case 'w':
+        return take_number(optarg, PLAN_REPETITIONS_MAX, &plan->warm_up);
+    case 'p':
+        return take_placement(optarg, plan);
+    case PLAN_LEAF_FULL:
+        return take_leaf_full(optarg, plan);
+    case PLAN_FAKES:
+        return take_one_or_more(optarg, PLAN_PROCESSES_MAX, &plan->fakes);
+    case PLAN_RANK:
+        return rank_parse(optarg, PLAN_PROCESSES_MAX, &plan->rank);
+    case PLAN_PLOT:
+        return take_plot(optarg, plan);
+    default:
+        return take_format(plan, option == PLAN_JSON_OPTION ? PLAN_JSON : PLAN_CSV);
+    }
+}
+
+static int complain_value(const struct verb *verb, int option)
+{
+    const struct choice *choice = verb->choices;
+    while (choice->letter != option)
+        choice++;
+    if (choice->argument)
+        complain_usage(verb, "'%s' does not do for --%s %s", optarg, choice->name, choice->argument);
+    else
+        complain_usage(verb, "give --json or --csv, not both");
+    return VERB_WRONG;
+}
+
+/* A launcher, or whoever says --rank, has decided how many there are. */
+static int settle_processes(struct plan *plan, const struct verb *verb)
+{
+    if (plan->rank.count == 0)
+        rank_find(environ, PLAN_PROCESSES_MAX, &plan->rank);
+    if (plan->rank.count > 1 && plan->processes > 0 && plan->processes != plan->rank.count) {
+        complain_usage(verb, "this is one of %u processes: leave -n out", plan->rank.count);
+        return VERB_WRONG;
+    }
+    if (plan->rank.count > 1)
+        plan->processes = plan->rank.count;
+    if (plan->processes == 0)
+        plan->processes = plan->fakes > 2 ? plan->fakes : 2;
+    if (plan->fakes > plan->processes) {
+        complain_usage(verb, "%lu processes do not fill %lu nodes", plan->processes, plan->fakes);
+        return VERB_WRONG;
+    }
+    return VERB_END;
+}
+
+int plan_read(struct plan *plan, const struct verb *verb, int argc, char **argv)
+{
+    int option;
+    *plan = (struct plan){.files = 1000,
+                          .repetitions = 5,
+                          .warm_up = 1,
+                          .size_count = 1,
+                          .operations = ALL_OPERATIONS,
+                          .configurations = 1u << PLAN_PRIVATE | 1u << PLAN_SHARED | 1u << PLAN_SHUNT};
+    while ((option = verb_option(verb, argc, argv)) >= 0)
+        if (take_option(plan, option) < 0)
+            return complain_value(verb, option);
+    if (option != VERB_END)
+        return option;
+    if (!verb_one_word(verb, argc, "directory"))
+        return VERB_WRONG;
+    plan->directory = argv[optind];
+    return settle_processes(plan, verb);
+}
+
+size_t plan_turns(const struct plan *plan)
+{
+    return (size_t)__builtin_popcount(plan->configurations);
+}
+
+unsigned plan_turn(const struct plan *plan, uint64_t repetition, size_t turn)
+{
+    size_t wanted = repetition % 2 ? plan_turns(plan) - 1 - turn : turn;
+    unsigned configuration = 0;
+    for (;; configuration++)
+        if (plan_has(plan->configurations, configuration) && wanted-- == 0)
+            return configuration;
+}
