@@ -22,13 +22,13 @@
 #include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
+#include "serve/times.h"
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
 
 #define BATCH_MAX 1024          /* requests in one index transaction */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
-#define QUIET CLOCK_SECOND      /* a directory without changes for so long is given its times */
 #define RETIRE_AFTER 64 /* more reader slots in use than before: those of dead processes are freed */
 
 static int serve_jobs(struct shuntd *shuntd)
@@ -105,22 +105,12 @@ static int serve_overdue(struct shuntd *shuntd)
     return code == 0 ? rule_give_up(shuntd) : code;
 }
 
-static int serve_quiet_dirs(struct shuntd *shuntd)
-{
-    uint64_t now = clock_monotonic();
-    struct home_dir *dir;
-    int code = 0;
-    while (code == 0 && (dir = home_dir_next_quiet(shuntd->home, now - QUIET)) != NULL)
-        code = serve_quiet(shuntd, dir);
-    return code;
-}
-
 /* One transaction: what is done, what is asked, what is over. The answers go out when it is committed. */
 static int serve_batch(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
-                                                    serve_overdue,  serve_quiet_dirs,   move_step,
+                                                    serve_overdue,  times_step,         move_step,
                                                     beat_step,      serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -142,8 +132,9 @@ static int serve_batch(struct shuntd *shuntd)
 /* How long it may sleep if nothing happens: ns, 0: for ever. */
 static uint64_t sleep_limit(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || home_has_changed(shuntd->home) || relay_waits(shuntd);
-    return waits ? TICK : beat_interval(shuntd);
+    bool waits = shuntd->stop != 0 || relay_waits(shuntd);
+    uint64_t limit = waits ? TICK : beat_interval(shuntd), times = times_wait(shuntd);
+    return times != UINT64_MAX && (limit == 0 || times < limit) ? times : limit;
 }
 
 /* Who is parked waits for a notice, and so may a removal. Whether anybody waits at another daemon, this one does not
@@ -183,7 +174,7 @@ static int run(struct shuntd *shuntd)
     }
     if (code == 0)
         relay_leave(shuntd);
-    serve_quiet_all(shuntd);
+    times_write_all(shuntd);
     return code;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "home/state.h"
 #include "shuntd.h"
 
@@ -21,7 +20,8 @@ int home_create(struct home **to)
     list_init(&home->questions);
     list_init(&home->news);
     list_init(&home->ready);
-    list_init(&home->changed);
+    list_init(&home->unwritten);
+    list_init(&home->untold);
     *to = home;
     return 0;
 }
@@ -82,7 +82,8 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
         return NULL;
     dir->id = id;
     list_init(&dir->waiting);
-    list_init(&dir->changed);
+    list_init(&dir->unwritten);
+    list_init(&dir->untold);
     list_init(&dir->asking);
     list_init(&dir->casts);
     list_init(&dir->ended);
@@ -101,14 +102,15 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
 void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = bucket_of(home, dir->id);
-    if (home_dir_is_loaded(dir) || dir->complete || dir->working || dir->flights > 0 || dir->held > 0 ||
-        dir->listed > 0 || !list_empty(&dir->ended) || dir->ruler != NULL)
+    if (home_dir_is_loaded(dir) || dir->complete || dir->working || dir->writing || dir->flights > 0 ||
+        dir->held > 0 || dir->listed > 0 || dir->ruler != NULL || !list_empty(&dir->ended) ||
+        !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;
     *at = dir->next;
     home->dir_count--;
-    list_remove(&dir->changed);
+    list_remove(&dir->untold);
     home_wake(home, &dir->waiting);
     list_move(&home->questions, &dir->asking);
     list_move(&home->ready, &dir->casts);
@@ -139,7 +141,6 @@ void home_dir_drop(struct home *home, struct home_dir *dir)
     dir->complete = dir->sealed = dir->mirrored = false;
     dir->listed = 0;
     home_list_end(dir);
-    list_remove(&dir->changed);
     home_leaves_forget(&dir->share);
     home_wake(home, &dir->waiting);
     list_move(&home->questions, &dir->asking);
@@ -202,26 +203,6 @@ int home_dir_store(struct shuntd *shuntd, struct home_dir *dir)
     return home_dir_is_loaded(dir) ? index_put_dir(shuntd->index, dir->id, &dir->record) : 0;
 }
 
-int home_dir_touch(struct shuntd *shuntd, struct home_dir *dir)
-{
-    uint64_t now = clock_files();
-    dir->changed_at = clock_monotonic();
-    dir->touches++;
-    if (now <= dir->record.changed)
-        return 0;
-    listen_set_redirected(shuntd->listen);
-    return home_dir_set_changed(shuntd, dir, now);
-}
-
-int home_dir_set_changed(struct shuntd *shuntd, struct home_dir *dir, uint64_t changed)
-{
-    dir->record.changed = changed;
-    list_remove(&dir->changed);
-    if (changed != 0)
-        list_append(&shuntd->home->changed, &dir->changed);
-    return home_dir_store(shuntd, dir);
-}
-
 void home_dirs_each(struct home *home, void (*each)(struct home_dir *, void *), void *context)
 {
     for (unsigned i = 0; i < HOME_BUCKETS; i++)
@@ -229,25 +210,6 @@ void home_dirs_each(struct home *home, void (*each)(struct home_dir *, void *), 
             next = dir->next;
             each(dir, context);
         }
-}
-
-/* The list is in the order of the last change whose time differed; the first is the longest quiet but for
- * ticks. */
-struct home_dir *home_dir_next_quiet(struct home *home, uint64_t quiet)
-{
-    for (struct link *link = home->changed.next; link != &home->changed; link = link->next) {
-        struct home_dir *dir = LINK_OF(link, struct home_dir, changed);
-        if (dir->changed_at > quiet)
-            return NULL;
-        if (!dir->working && !dir->sealed)
-            return dir;
-    }
-    return NULL;
-}
-
-bool home_has_changed(struct home *home)
-{
-    return !list_empty(&home->changed);
 }
 
 struct home_dir *home_dir_of_mirror(struct home *home, const char *mirror, size_t length)

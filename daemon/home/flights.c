@@ -89,20 +89,23 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
 
 int flight_touch(struct shuntd *shuntd, struct flight *flight)
 {
-    flight->changed_before = flight->dir->record.changed;
+    const struct home_times before = flight->dir->times;
     int code = home_dir_touch(shuntd, flight->dir);
-    flight->changed = flight->dir->record.changed;
+    flight->changed_before = before.changed;
+    flight->written_before = before.written;
+    flight->changed = flight->dir->times.changed;
     flight->touch = flight->dir->touches;
     return code;
 }
 
+/* What another node may have seen stays. */
 int flight_untouch(struct shuntd *shuntd, struct flight *flight)
 {
     struct home_dir *dir = flight->dir;
-    if (flight->touch == 0 || flight->touch != dir->touches || flight->changed != dir->record.changed ||
-        flight->changed == flight->changed_before)
+    if (flight->touch == 0 || flight->touch != dir->touches || flight->changed != dir->times.changed ||
+        flight->changed == flight->changed_before || flight->changed <= dir->known)
         return 0;
-    return home_dir_set_changed(shuntd, dir, flight->changed_before);
+    return home_dir_untouch(shuntd, dir, flight->changed_before, flight->written_before);
 }
 
 static void leave(struct home *home, struct flight *flight)

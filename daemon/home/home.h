@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "index/record.h"
 #include "listen/listen.h"
@@ -60,6 +61,16 @@ struct home_ruler {
     uint32_t node_count;
 };
 
+/* When names in a directory's mirrors came or went last, as far as this daemon knows (times.c). */
+struct home_times {
+    uint64_t round;   /* raised by the directory's ruler when its times are set: earlier changes count no more */
+    uint64_t changed; /* ns; 0: not in this round */
+    bool written;     /* the trunk's own times say so */
+    uint64_t settled, stood; /* as in the index */
+};
+
+#define HOME_PATIENCE CLOCK_SECOND /* with whoever is to write the time of a change */
+
 struct home_dir {
     struct home_dir *next; /* in its bucket */
     struct dirid id;
@@ -75,9 +86,17 @@ struct home_dir {
     struct link casts;        /* parts of collectives (serve/cast.h) that wait for that */
     struct home_share share;
     uint32_t nodes;      /* how many nodes use it, as the ruler told */
-    struct link changed; /* on home's list while record.changed is set */
-    uint64_t changed_at; /* monotonic, of the last change */
-    uint64_t touches;    /* how often it changed */
+
+    /* Its times. */
+    struct home_times times; /* the record's are what readers are to see of that */
+    uint64_t touches;        /* how often it changed here */
+    uint64_t changed_at;     /* monotonic, of the last change here; HOME_PATIENCE later, of one elsewhere */
+    struct link unwritten;   /* on home's list while this node has changed it, and the trunk does not show it */
+    bool writing;            /* it is being shown to the trunk */
+    struct link untold;      /* on home's list while other daemons are to hear of a change */
+    uint64_t untold_since;   /* monotonic */
+    uint64_t known;          /* the change that they have heard of */
+    uint16_t teller;         /* whose word its times are, 0: this daemon's */
 
     /* As home of some of its names. */
     bool complete;      /* all of them are in the index */
@@ -155,6 +174,7 @@ struct flight {
     struct home_parked *request;      /* the same, to begin again */
     uint64_t touch;                   /* 0, or which of the directory's touches was its own */
     uint64_t changed, changed_before; /* the directory's, with and without it */
+    bool written_before;
     struct link waiting;
 
     uint32_t lost;     /* the share's, when a leaf was chosen */
@@ -208,16 +228,34 @@ bool home_dir_is_loaded(const struct home_dir *);
 struct home_ruler *home_ruler(struct home_dir *);
 /* Writes its record to the index, if this node's processes use it. */
 int home_dir_store(struct shuntd *, struct home_dir *);
-/* A name in one of its mirrors comes or goes now: the trunk's times do not show it. */
-int home_dir_touch(struct shuntd *, struct home_dir *);
-/* It has that time of change (record.changed) again. */
-int home_dir_set_changed(struct shuntd *, struct home_dir *, uint64_t changed);
 /* All directories, for status and the end. */
 void home_dirs_each(struct home *, void (*each)(struct home_dir *, void *), void *context);
+uint64_t home_dir_count(struct home *);
+
+/* Times. A name in one of its mirrors comes or goes now: the trunk's times do not show it. */
+int home_dir_touch(struct shuntd *, struct home_dir *);
+/* It did not: they are as before. */
+int home_dir_untouch(struct shuntd *, struct home_dir *, uint64_t changed, bool written);
+/* What a daemon has heard and another's word of it: the later counts. True: that was news. Pure. */
+bool home_times_add(struct home_times *, const struct home_times *word);
+bool home_times_equal(const struct home_times *, const struct home_times *);
+/* The same for a directory, whose readers see it then; `teller` is the member that said so. */
+int home_dir_add_times(struct shuntd *, struct home_dir *, const struct home_times *word, uint16_t teller);
+/* Readers are to see dir->times. */
+int home_dir_show_times(struct shuntd *, struct home_dir *);
+/* Other daemons are to hear of them. */
+void home_dir_tell(struct home *, struct home_dir *);
+/* It was removed. */
+void home_dir_forget_times(struct home_dir *);
+/* The end of home_dir.writing; as home_dir_rest. */
+int home_dir_wrote(struct home *, struct home_dir *);
 /* A directory whose times wait to be written to the trunk since before `quiet` (monotonic), or NULL. */
 struct home_dir *home_dir_next_quiet(struct home *, uint64_t quiet);
-bool home_has_changed(struct home *);
-uint64_t home_dir_count(struct home *);
+/* Likewise to be told; it is off the list then. */
+struct home_dir *home_dir_next_untold(struct home *, uint64_t since);
+bool home_has_unwritten(const struct home *);
+/* When the first of them is due, if one is told after `pause` and written after `quiet`; UINT64_MAX: none. */
+uint64_t home_times_due(const struct home *, uint64_t pause, uint64_t quiet);
 
 /* Leaves. How many names of a node's mirror are in leaf N. */
 int home_leaf_count(struct home_share *, uint32_t leaf, int32_t change);

@@ -31,5 +31,6 @@ struct home {
     struct link ready; /* collectives */
     uint64_t dir_count;
     struct link woken;   /* requests to be served again */
-    struct link changed; /* directories whose trunk does not show their times yet */
+    struct link unwritten; /* directories whose trunk does not show their times yet */
+    struct link untold;    /* ... whose times other daemons do not know */
 };

@@ -49,6 +49,7 @@ int cast_drop(struct shuntd *shuntd, struct cast *cast, const struct message *me
     if (dir == NULL)
         return 0;
     int code = index_del_dir(shuntd->index, dir->id);
+    home_dir_forget_times(dir);
     home_dir_drop(shuntd->home, dir);
     return code;
 }

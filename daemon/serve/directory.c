@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* FOLLOW, SYNC, SETTLE, WATCH, PLACE: what concerns a directory and its mirrors as a whole. Each daemon does it for
+/* FOLLOW, SYNC, WATCH, PLACE: what concerns a directory and its mirrors as a whole. Each daemon does it for
  * what its own node has. */
 
 #include <errno.h>
@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "request/request.h"
@@ -18,6 +16,7 @@
 #include "serve/relay.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
+#include "serve/times.h"
 #include "union/mirror.h"
 
 struct directory_job {
@@ -26,8 +25,6 @@ struct directory_job {
     uint16_t type;
     bool all; /* of branches that are no member's, too */
     struct dirid id;
-    uint64_t changed; /* for the times */
-    uint64_t settled, stood;
     int result;
     char mirror[RECORD_MIRROR_MAX];
     char path[PATH_MAX];
@@ -112,20 +109,6 @@ int cast_sync(struct shuntd *shuntd, struct cast *cast, const struct message *me
     return CAST_WORKS;
 }
 
-int cast_settle(struct shuntd *shuntd, struct cast *cast, const struct message *message)
-{
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    if (dir == NULL)
-        return 0;
-    if (dir->working) {
-        cast_wait(cast, dir);
-        return CAST_LATER;
-    }
-    list_remove(&dir->changed);
-    dir->record.changed = dir->record.settled = dir->record.stood = 0;
-    return home_dir_store(shuntd, dir);
-}
-
 int cast_place(struct shuntd *shuntd, struct cast *cast, const struct message *message)
 {
     char paths[MESSAGE_TEXT_MAX + 1];
@@ -158,76 +141,6 @@ int serve_about_directory(struct shuntd *shuntd, const struct listen_request *re
     return dir != NULL ? rule_ask_for(shuntd, &request->message, request) : how;
 }
 
-static uint64_t time_of(struct statx_timestamp time)
-{
-    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
-}
-
-/* Gives the trunk directory the time of the last change, unless its own is later. Through /proc, since a
- * descriptor opened with O_PATH takes no times itself. */
-static void carry_out_times(struct disk_job *base, const struct shuntd *shuntd)
-{
-    struct directory_job *job = (struct directory_job *)base;
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, clock_split(job->changed)};
-    struct statx stat;
-    char self[64];
-    int trunk = disk_open_trunk(shuntd, job->path, job->id);
-    job->result = trunk;
-    if (trunk < 0)
-        return;
-    snprintf(self, sizeof self, "/proc/self/fd/%d", trunk);
-    job->result = sys_statx(trunk, "", AT_EMPTY_PATH, STATX_MTIME | STATX_CTIME, &stat);
-    if (job->result == 0 && time_of(stat.stx_mtime) < job->changed) {
-        uint64_t attributes = time_of(stat.stx_ctime); /* when these were changed, perhaps later */
-        job->result = sys_utimensat(AT_FDCWD, self, times, 0);
-        job->stood = attributes > job->changed ? attributes : job->changed;
-        if (job->result == 0 && sys_statx(trunk, "", AT_EMPTY_PATH, STATX_CTIME, &stat) == 0)
-            job->settled = time_of(stat.stx_ctime);
-    }
-    sys_close(trunk);
-}
-
-static int finish_times(struct disk_job *base, struct shuntd *shuntd)
-{
-    struct directory_job *job = (struct directory_job *)base;
-    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
-    int code = 0;
-    if (job->result != 0)
-        log_line("the times of %s could not be written: %s", dir->path, strerror(-job->result));
-    if (dir->record.changed == job->changed) {
-        list_remove(&dir->changed);
-        dir->record.settled = job->settled;
-        dir->record.stood = job->settled != 0 ? job->stood : 0;
-        dir->record.changed = job->result == 0 ? 0 : dir->record.changed;
-        code = home_dir_store(shuntd, dir);
-    }
-    if (code == 0)
-        code = home_dir_rest(shuntd->home, dir);
-    home_dir_release(shuntd->home, dir);
-    free(job);
-    return code;
-}
-
-static struct directory_job *times_job(struct home_dir *dir)
-{
-    struct directory_job *job = new_job(dir);
-    if (job == NULL)
-        return NULL;
-    job->job = (struct disk_job){.carry_out = carry_out_times, .finish = finish_times};
-    job->changed = dir->record.changed;
-    return job;
-}
-
-int serve_quiet(struct shuntd *shuntd, struct home_dir *dir)
-{
-    struct directory_job *job = times_job(dir);
-    if (job == NULL)
-        return -ENOMEM;
-    dir->working = true;
-    disk_submit(shuntd->disk, &job->job);
-    return 0;
-}
-
 /* The times that are still to be written to the trunk would be an event of their own, after the fact: they
  * are written first. A second watcher finds that done, or the job under way. */
 int cast_watch(struct shuntd *shuntd, struct cast *cast, const struct message *message)
@@ -239,10 +152,10 @@ int cast_watch(struct shuntd *shuntd, struct cast *cast, const struct message *m
     if (dir->record.why == RECORD_WHY_NOT) {
         dir->record.why = RECORD_WHY_WATCHED;
         code = home_dir_store(shuntd, dir);
-        if (code == 0 && dir->record.changed != 0 && !dir->working)
-            code = serve_quiet(shuntd, dir);
+        if (code == 0 && !list_empty(&dir->unwritten) && !dir->writing)
+            code = times_write(shuntd, dir);
     }
-    if (code != 0 || !dir->working)
+    if (code != 0 || !dir->writing)
         return code;
     cast_wait(cast, dir);
     return CAST_LATER;
@@ -263,15 +176,4 @@ int serve_place_of(struct shuntd *shuntd, const struct listen_request *request, 
     answer->text_length = (uint16_t)strlen(dir->path);
     int code = serve_answer(shuntd, request, answer);
     return code == 0 ? SERVE_SILENT : code;
-}
-
-void serve_quiet_all(struct shuntd *shuntd)
-{
-    for (struct home_dir *dir; (dir = home_dir_next_quiet(shuntd->home, UINT64_MAX)) != NULL;) {
-        struct directory_job *job = times_job(dir);
-        list_remove(&dir->changed);
-        if (job != NULL)
-            carry_out_times(&job->job, shuntd);
-        free(job);
-    }
 }

@@ -19,6 +19,7 @@
 #include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
+#include "serve/times.h"
 
 /* What the ruler does. */
 
@@ -220,6 +221,8 @@ int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question 
     int newcomer = code == 0 ? rule_add_node(dir->ruler, question->member) : code;
     if (newcomer > 0)
         newcomer = tell_nodes(shuntd, dir, question->member);
+    if (newcomer >= 0 && question->member != shuntd->me.number)
+        newcomer = times_tell(shuntd, dir, question->member); /* before its processes look */
     if (newcomer < 0)
         return newcomer;
     rule_put_record(&answer, dir);
@@ -264,7 +267,9 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
         rule_take_answer(dir, answer);
         dir->record.flags |= RECORD_LOADED;
         dir->nodes = answer->tag;
-        code = home_dir_store(shuntd, dir);
+        code = home_dir_show_times(shuntd, dir);
+        if (!list_empty(&dir->unwritten)) /* its ruler may be another than before */
+            home_dir_tell(shuntd->home, dir);
     }
     if (code == 0)
         code = home_dir_rest(shuntd->home, dir);

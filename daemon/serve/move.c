@@ -13,6 +13,7 @@
 #include "serve/relay.h"
 #include "serve/route.h"
 #include "serve/rule.h"
+#include "serve/times.h"
 
 /* An item that waits for what it is about. */
 struct kept {
@@ -220,6 +221,7 @@ static int hand_ruler(struct handing *handing, struct home_dir *dir, uint16_t to
     part.text = (const char *)ruler->nodes;
     part.text_length =
         (uint16_t)((ruler->node_count < most ? ruler->node_count : most) * sizeof *ruler->nodes);
+    times_put(&part, dir);
     int code = send_part(handing->shuntd, to, &part);
     ruler->loaded = ruler->born = ruler->closed = false;
     list_move(&ruler->waiting, &ruler->sealing);
@@ -364,7 +366,7 @@ static int take_ruler(struct shuntd *shuntd, const struct message *part)
     ruler->loaded = (part->result & RULER_LOADED) != 0;
     ruler->born = (part->result & RULER_BORN) != 0;
     ruler->closed = (part->result & RULER_CLOSED) != 0;
-    return 0;
+    return times_take(shuntd, 0, part);
 }
 
 static void wake_dir(struct home_dir *dir, void *context)

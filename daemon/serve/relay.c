@@ -14,6 +14,7 @@
 #include "serve/move.h"
 #include "serve/route.h"
 #include "serve/rule.h"
+#include "serve/times.h"
 
 /* Going out. */
 
@@ -233,11 +234,23 @@ static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
     return ++dir->listed == dir->expected && code == 0 ? home_dir_rest(shuntd->home, dir) : code;
 }
 
-static int take_news(struct shuntd *shuntd, const struct frame_item *item)
+/* What the ruler is told that is about to be one waits until it is. */
+static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame_item *item,
+                      const struct message *message)
+{
+    bool rules = route_of_dir(shuntd, message->dir[0]) == shuntd->me.number;
+    return rules && move_is_awaited(shuntd, record_shard(message->dir[0], 0))
+               ? move_keep(shuntd, member, item)
+               : times_take(shuntd, member, message);
+}
+
+static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct message message;
     if (message_decode(&message, item->bytes, item->size) != 0)
         return malformed(shuntd);
+    if (message.type == MESSAGE_TIMES)
+        return take_times(shuntd, member, item, &message);
     struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
     if (message.type == MESSAGE_IDLE)
         return rule_idle(shuntd, message.dir[0]);
@@ -271,7 +284,7 @@ static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_
     case RELAY_LISTED:
         return take_listed(shuntd, item);
     case RELAY_NEWS:
-        return take_news(shuntd, item);
+        return take_news(shuntd, member, item);
     case RELAY_MOVE:
         return move_take(shuntd, member, item);
     case RELAY_HELLO:

@@ -14,10 +14,15 @@
 #include "serve/route.h"
 
 /* A ruler that took over goes on behind the one before it, even where it begins anew. */
-void rule_decides(struct shuntd *shuntd, struct home_dir *dir)
+static uint64_t next_number(const struct shuntd *shuntd, uint64_t last)
 {
     uint64_t first = (uint64_t)shuntd->route.epoch << 24;
-    dir->version = dir->version < first ? first : dir->version + 1;
+    return last < first ? first : last + 1;
+}
+
+void rule_decides(struct shuntd *shuntd, struct home_dir *dir)
+{
+    dir->version = next_number(shuntd, dir->version);
 }
 
 void rule_put_record(struct message *message, const struct home_dir *dir)
@@ -398,9 +403,16 @@ static int only_if_marked(struct shuntd *shuntd, struct home_dir *dir, struct ru
                                              : rule_result(shuntd, question, 0);
 }
 
+/* No change before this counts. */
+static int settle(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+{
+    question->message.child.ino = next_number(shuntd, dir->times.round);
+    return tell_all(shuntd, dir, question);
+}
+
 static rule_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_LOAD] = rule_load,       [MESSAGE_MARK] = rule_mark,       [MESSAGE_SEAL] = rule_seal,
-    [MESSAGE_FOLLOW] = only_if_marked, [MESSAGE_SYNC] = only_if_marked, [MESSAGE_SETTLE] = tell_all,
+    [MESSAGE_FOLLOW] = only_if_marked, [MESSAGE_SYNC] = only_if_marked, [MESSAGE_SETTLE] = settle,
     [MESSAGE_WATCH] = tell_all,
 };
 

@@ -118,8 +118,6 @@ int serve_forget(struct shuntd *shuntd, struct home_dir *dir)
 {
     int code = index_forget_dir(shuntd->index, dir->id);
     dir->record.flags &= ~(uint32_t)RECORD_LOADED;
-    list_remove(&dir->changed);
-    dir->record.changed = 0;
     return code;
 }
 

@@ -82,8 +82,3 @@ int serve_settle_client(struct shuntd *, uint64_t client);
 int serve_settle_member(struct shuntd *, uint16_t member);
 /* The two flights of a rename; renamed: MESSAGE_RENAMED, as its sender or the disk tells it. */
 int serve_ended_pair(struct shuntd *, struct flight *from, struct flight *to, const struct message *renamed);
-
-/* Begins to write the times of a directory that went quiet to its trunk. */
-int serve_quiet(struct shuntd *, struct home_dir *);
-/* The end: writes them all now, without jobs. */
-void serve_quiet_all(struct shuntd *);

@@ -136,6 +136,17 @@ int record_entry_decode(struct record_entry *entry, const void *bytes, size_t si
     return entry->branch == 0 && entry->leaf != 0 ? -EBADMSG : 0;
 }
 
+void record_times(const struct record_dir *dir, uint64_t *modified, uint64_t *changed)
+{
+    bool written = (dir->flags & RECORD_WRITTEN) != 0, is_told = written && *changed >= dir->settled;
+    if (*changed <= dir->settled)
+        *changed = dir->stood;
+    if (!written && dir->changed > *changed)
+        *changed = dir->changed;
+    if (!is_told && dir->changed > *modified)
+        *modified = dir->changed;
+}
+
 size_t record_dir_encode(uint8_t to[RECORD_DIR_SIZE], const struct record_dir *dir)
 {
     uint8_t *at = put32(put32(to, dir->flags), dir->why);
@@ -170,7 +181,7 @@ int record_dir_decode(struct record_dir *dir, const void *bytes, size_t size)
                                .settled = get64(from + 24),
                                .stood = get64(from + 32)};
     memcpy(dir->mirror, from + 40, RECORD_MIRROR_MAX);
-    if (dir->flags & ~(uint32_t)(RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED) ||
+    if (dir->flags & ~(uint32_t)(RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN) ||
         dir->why >= RECORD_WHY_COUNT)
         return -EBADMSG;
     return dir->marker >> RECORD_MARKER_BITS || !mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;

@@ -80,6 +80,7 @@ enum record_dir_flag {
     RECORD_LOADED = 1,   /* its homes have all its names: of a shard that is at home here this index may answer "absent" */
     RECORD_MARKED = 2,   /* it has a marker, and so may have mirrors */
     RECORD_UNLISTED = 4, /* the trunk could not be listed (no permission): absent names must be asked of it */
+    RECORD_WRITTEN = 8,  /* the trunk has been told `changed` */
 };
 
 /* Why births in a directory stay in the trunk although the placement says otherwise. */
@@ -100,12 +101,15 @@ struct record_dir {
     uint32_t flags;   /* enum record_dir_flag */
     uint32_t why;     /* enum record_why */
     uint64_t marker;  /* the random id of its marker, 48 bits; 0 without one */
-    uint64_t changed; /* when a name in a mirror last came or went, ns; 0 once the trunk's own times say so */
-    uint64_t
-        settled;    /* the change time that shuntd gave the trunk when it wrote `changed` there, ns; else 0 */
-    uint64_t stood; /* the change time before that: it is what a reader is told for `settled` */
+    uint64_t changed; /* when a name in a mirror last came or went, ns; 0: the trunk's own times say it */
+    uint64_t settled; /* the trunk's change time when it was last told `changed`, ns; 0: it was not */
+    uint64_t stood;   /* what it stands for: the change time before, or `changed` */
     char mirror[RECORD_MIRROR_MAX]; /* the name of its mirrors in every branch; empty without a marker */
 };
+
+/* What a directory's times are to be where its trunk has these, ns: that may have been read before the trunk
+ * was told, or at a node where it is seen later. Pure. */
+void record_times(const struct record_dir *, uint64_t *modified, uint64_t *changed);
 
 /* Decoding checks sizes and ranges and answers 0, or -EBADMSG. */
 int record_entry_decode(struct record_entry *, const void *bytes, size_t size);

@@ -25,21 +25,24 @@ static uint64_t ns_of(struct timespec time)
 }
 
 /* A directory some of whose files are elsewhere has changed when those did. */
+static void patch_times(struct stat *stat, int at, const char *path, int flags)
+{
+    uint64_t modified = ns_of(stat->st_mtim), changed = ns_of(stat->st_ctim);
+    if (directory_times(at, path, flags, stat->st_dev, &modified, &changed) != 1)
+        return;
+    if (modified != ns_of(stat->st_mtim)) /* one before 1970 is none of ours */
+        stat->st_mtim = clock_split(modified);
+    stat->st_ctim = clock_split(changed);
+}
+
 static int patch(int code, struct stat *stat, int at, const char *path, int flags)
 {
-    struct directory_times times;
     if (code != 0 || process.count == 0 || !S_ISDIR(stat->st_mode))
         return code;
     int saved = errno;
     if (stat->st_nlink > 2 && directory_is_root(stat->st_dev, stat->st_ino))
         stat->st_nlink--;
-    if (directory_times(at, path, flags, stat->st_dev, &times) == 1) {
-        if (times.modified > ns_of(stat->st_mtim))
-            stat->st_mtim = clock_split(times.modified);
-        if (times.instead_of == 0 ? times.changed > ns_of(stat->st_ctim)
-                                  : times.instead_of == ns_of(stat->st_ctim))
-            stat->st_ctim = clock_split(times.changed);
-    }
+    patch_times(stat, at, path, flags);
     errno = saved;
     return code;
 }
@@ -174,21 +177,24 @@ static void set(struct statx_timestamp *time, uint64_t ns)
     time->tv_nsec = (uint32_t)(ns % CLOCK_SECOND);
 }
 
+static void patch_statx_times(struct statx *stat, int at, const char *path, int flags)
+{
+    uint64_t modified = ns_of(split(stat->stx_mtime)), changed = ns_of(split(stat->stx_ctime));
+    if (directory_times(at, path, flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW), 0, &modified, &changed) != 1)
+        return;
+    if (modified != ns_of(split(stat->stx_mtime)))
+        set(&stat->stx_mtime, modified);
+    set(&stat->stx_ctime, changed);
+}
+
 static int patch_statx(int code, struct statx *stat, int at, const char *path, int flags)
 {
-    struct directory_times times;
     if (code != 0 || process.count == 0 || !S_ISDIR(stat->stx_mode))
         return code;
     int saved = errno;
     if (stat->stx_nlink > 2 && directory_is_root(names_device(stat), stat->stx_ino))
         stat->stx_nlink--;
-    if (directory_times(at, path, flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW), 0, &times) == 1) {
-        if (times.modified > ns_of(split(stat->stx_mtime)))
-            set(&stat->stx_mtime, times.modified);
-        uint64_t ctime = ns_of(split(stat->stx_ctime));
-        if (times.instead_of == 0 ? times.changed > ctime : times.instead_of == ctime)
-            set(&stat->stx_ctime, times.changed);
-    }
+    patch_statx_times(stat, at, path, flags);
     errno = saved;
     return code;
 }

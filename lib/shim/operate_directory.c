@@ -180,7 +180,7 @@ bool directory_is_root(uint64_t device, uint64_t inode)
     return false;
 }
 
-int directory_times(int at, const char *path, int flags, uint64_t device, struct directory_times *times)
+int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified, uint64_t *changed)
 {
     struct names_root *root = NULL;
     struct view_found found;
@@ -188,10 +188,8 @@ int directory_times(int at, const char *path, int flags, uint64_t device, struct
     if (!any_redirected(device))
         return 0;
     int code = target_directory(at, path, flags, &root, &id, &found);
-    if (code != 1)
-        return code;
-    times->modified = found.dir.changed;
-    times->changed = found.dir.changed != 0 ? found.dir.changed : found.dir.stood;
-    times->instead_of = found.dir.changed != 0 ? 0 : found.dir.settled;
-    return times->changed != 0;
+    if (code != 1 || (found.dir.changed == 0 && found.dir.settled == 0))
+        return code < 0 ? code : 0;
+    record_times(&found.dir, modified, changed);
+    return 1;
 }

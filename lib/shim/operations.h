@@ -41,11 +41,8 @@ int directory_watch(int at, const char *path, int flags);  /* before somebody wa
  * -errno. */
 int directory_load(int at, const char *path, int flags, struct names_root *, struct dirid);
 int directory_sync(int fd); /* after its fsync */
-struct directory_times {
-    uint64_t modified, changed; /* ns; 0: as the trunk says */
-    uint64_t instead_of;        /* a change time of the trunk's for which `changed` stands */
-};
 /* A root has a directory in it that the application does not see: its link does not count. */
 bool directory_is_root(uint64_t device, uint64_t inode);
-/* 1 if the trunk's times are not the whole truth, 0 if they are, or -errno. */
-int directory_times(int at, const char *path, int flags, uint64_t device, struct directory_times *);
+/* The times of the trunk become those of the directory: 1, 0: they are the whole truth, or -errno. */
+int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified,
+                    uint64_t *changed);

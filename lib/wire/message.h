@@ -52,6 +52,8 @@ enum message_type {
     MESSAGE_IDLE,   /* no name of it is held any more */
     /* From a process again. */
     MESSAGE_STOP, /* all daemons of the session are to end */
+    /* Between daemons again. */
+    MESSAGE_TIMES, /* when dir[0] changed last */
     MESSAGE_TYPES
 };
 

@@ -130,19 +130,20 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
     struct home_dir *dir = add(one, "out");
     struct record_dir record;
     dir->record.flags = RECORD_LOADED; /* this node's processes use it */
-    cr_assert_not(home_has_changed(shuntd.home));
+    cr_assert_not(home_has_unwritten(shuntd.home));
     cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
-    cr_assert(home_has_changed(shuntd.home));
+    cr_assert(home_has_unwritten(shuntd.home));
     cr_assert_eq(index_get_dir(shuntd.index, one, &record), 0);
     cr_assert_eq(record.changed, dir->record.changed);
     cr_assert_gt(record.changed, 0);
     cr_assert_null(home_dir_next_quiet(shuntd.home, dir->changed_at - 1), "not quiet yet");
     cr_assert_eq(home_dir_next_quiet(shuntd.home, dir->changed_at), dir);
-    dir->working = true;
+    dir->writing = true;
     cr_assert_null(home_dir_next_quiet(shuntd.home, dir->changed_at), "a job is under way");
+    home_dir_forget_times(dir);
     home_dir_drop(shuntd.home, dir);
     dir->record.flags = RECORD_LOADED; /* this node's processes use it */
-    cr_assert_not(home_has_changed(shuntd.home));
+    cr_assert_not(home_has_unwritten(shuntd.home));
 }
 
 /* A directory that is touched all the time must not keep one that is quiet from being given its times. */
@@ -155,6 +156,100 @@ Test(home, the_longest_quiet_comes_first)
         usleep(1000);
     cr_assert_eq(home_dir_touch(&shuntd, first), 0);
     cr_assert_eq(home_dir_next_quiet(shuntd.home, UINT64_MAX), second);
+}
+
+/* Word of times. */
+
+Test(home, word_that_is_told_first_waits_longest)
+{
+    struct home_dir *first = add(one, "a"), *second = add(two, "b");
+    cr_assert_eq(home_times_due(shuntd.home, 10, 20), UINT64_MAX, "nothing to wake up for");
+    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, second), 0);
+    uint64_t since = first->untold_since;
+    for (uint64_t now = clock_files(); clock_files() == now;)
+        usleep(1000);
+    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
+    cr_assert_eq(first->untold_since, since, "or it would never be told");
+    cr_assert_eq(home_times_due(shuntd.home, 10, CLOCK_SECOND), since + 10);
+    cr_assert_null(home_dir_next_untold(shuntd.home, since - 1));
+    cr_assert_eq(home_dir_next_untold(shuntd.home, since), first);
+    cr_assert_eq(home_dir_next_untold(shuntd.home, UINT64_MAX), second);
+    cr_assert_null(home_dir_next_untold(shuntd.home, UINT64_MAX), "once");
+    cr_assert_eq(home_times_due(shuntd.home, 10, CLOCK_SECOND), second->changed_at + CLOCK_SECOND);
+}
+
+/* In whatever order it comes. */
+Test(home, of_two_words_the_later_counts)
+{
+    const struct home_times words[] = {
+        {.round = 1, .changed = 9},
+        {.round = 2, .changed = 5, .settled = 3, .stood = 2},
+        {.round = 2, .changed = 6},
+        {.round = 2, .changed = 6, .written = true, .settled = 8, .stood = 6},
+        {.round = 2, .changed = 4, .written = true, .settled = 5, .stood = 4},
+    };
+    const unsigned count = sizeof words / sizeof *words;
+    for (unsigned first = 0; first < count; first++)
+        for (unsigned step = 1; step < count; step++) {
+            struct home_times times = {.round = 0};
+            for (unsigned i = 0, at = first; i < count; i++, at = (at + step) % count)
+                home_times_add(&times, &words[at]);
+            cr_assert(home_times_equal(&times, &words[3]), "from %u by %u", first, step);
+            cr_assert_not(home_times_add(&times, &words[first]), "that is no news");
+        }
+}
+
+Test(home, times_that_were_set_are_behind_every_change_before)
+{
+    struct home_dir *dir = add(one, "out");
+    const struct home_times anew = {.round = 7};
+    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    const struct home_times before = dir->times;
+    cr_assert_eq(home_dir_add_times(&shuntd, dir, &anew, 0), 0);
+    cr_assert_not(home_has_unwritten(shuntd.home));
+    cr_assert_eq(home_dir_add_times(&shuntd, dir, &before, 3), 0);
+    cr_assert_eq(dir->record.changed, 0, "an older word");
+    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    cr_assert(dir->times.round == 7 && dir->record.changed >= before.changed);
+}
+
+Test(home, who_changed_it_too_writes_what_it_heard_if_nobody_does)
+{
+    struct home_dir *dir = add(one, "out"), *other = add(two, "in");
+    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, other), 0);
+    uint64_t changed_at = dir->changed_at;
+    struct home_times word = {.changed = dir->times.changed + 5};
+    cr_assert_eq(home_dir_add_times(&shuntd, dir, &word, 3), 0);
+    cr_assert_gt(dir->changed_at, changed_at + HOME_PATIENCE);
+    cr_assert_eq(home_dir_next_quiet(shuntd.home, UINT64_MAX), other, "it waits anew");
+    word.written = true;
+    cr_assert_eq(home_dir_add_times(&shuntd, dir, &word, 3), 0);
+    word.changed = UINT64_MAX;
+    cr_assert_eq(home_dir_add_times(&shuntd, other, &word, 3), 0);
+    cr_assert_not(home_has_unwritten(shuntd.home), "somebody did");
+}
+
+Test(home, who_only_hears_of_a_change_writes_nothing)
+{
+    struct home_dir *dir = add(one, "out");
+    const struct home_times word = {.changed = 5};
+    cr_assert_eq(home_dir_add_times(&shuntd, dir, &word, 3), 0);
+    cr_assert(dir->record.changed == 5 && !home_has_unwritten(shuntd.home));
+}
+
+Test(home, what_another_node_may_have_seen_is_not_taken_back)
+{
+    struct home_dir *dir = add(one, "out");
+    struct flight *quick = begin(FLIGHT_BIRTH, dir, "a", 100);
+    cr_assert_eq(flight_touch(&shuntd, quick), 0);
+    cr_assert_eq(flight_untouch(&shuntd, quick), 0);
+    cr_assert(dir->times.changed == 0 && !home_has_unwritten(shuntd.home));
+    cr_assert_eq(flight_touch(&shuntd, quick), 0);
+    uint64_t changed = dir->known = dir->times.changed;
+    cr_assert_eq(flight_untouch(&shuntd, quick), 0);
+    cr_assert_eq(dir->times.changed, changed);
 }
 
 Test(home, a_name_has_one_flight)

@@ -137,3 +137,44 @@ Test(record, directory_is_checked)
     memset(bytes + 40, 'a', RECORD_MIRROR_MAX);
     cr_assert_eq(record_dir_decode(&back, bytes, sizeof bytes), -EBADMSG, "not terminated");
 }
+
+/* What a reader is told, where the trunk has those times. */
+static void assert_times(const struct record_dir *dir, uint64_t modified, uint64_t changed, uint64_t told_modified,
+                         uint64_t told_changed)
+{
+    const uint64_t trunk[2] = {modified, changed};
+    record_times(dir, &modified, &changed);
+    cr_assert(modified == told_modified && changed == told_changed, "%lu and %lu for %lu and %lu", modified, changed,
+              trunk[0], trunk[1]);
+}
+
+Test(record, times_that_the_trunk_does_not_know)
+{
+    const struct record_dir dir = {.changed = 50};
+    assert_times(&dir, 40, 41, 50, 50);
+    assert_times(&dir, 60, 60, 60, 60);
+    assert_times(&dir, 40, 60, 50, 60);
+}
+
+Test(record, times_that_the_trunk_was_told)
+{
+    const struct record_dir dir = {.flags = RECORD_WRITTEN, .changed = 50, .settled = 70, .stood = 55};
+    assert_times(&dir, 50, 70, 50, 55);
+    assert_times(&dir, 50, 80, 50, 80);
+    assert_times(&dir, 7, 80, 7, 80);
+    assert_times(&dir, 40, 45, 50, 55);
+}
+
+Test(record, times_that_changed_since)
+{
+    const struct record_dir dir = {.changed = 75, .settled = 70, .stood = 55};
+    assert_times(&dir, 50, 70, 75, 75);
+    assert_times(&dir, 40, 45, 75, 75);
+    assert_times(&dir, 50, 90, 75, 90);
+}
+
+Test(record, times_that_were_set)
+{
+    const struct record_dir dir = {.flags = RECORD_LOADED};
+    assert_times(&dir, 7, 80, 7, 80);
+}

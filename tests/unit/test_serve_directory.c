@@ -4,6 +4,7 @@
 /* What concerns a directory as a whole: its end, its attributes, its times. */
 
 #include "serve/serve.h"
+#include "serve/times.h"
 
 #include <dirent.h>
 
@@ -266,7 +267,7 @@ static void write_times(void)
     struct home_dir *dir;
     serving_begin();
     while ((dir = home_dir_next_quiet(shuntd.home, UINT64_MAX)) != NULL)
-        cr_assert_eq(serve_quiet(&shuntd, dir), 0);
+        cr_assert_eq(times_write(&shuntd, dir), 0);
     serving_commit();
     serving_settle();
 }
@@ -282,8 +283,9 @@ Test(serve_directory, the_trunk_is_given_the_time_of_the_last_change)
     write_times();
     cr_assert_eq(modified("out"), changed);
     cr_assert_eq(record_of(id_of("out"), &record), 0);
-    cr_assert(record.changed == 0 && record.stood == changed && record.settled >= changed);
-    cr_assert_not(home_has_changed(shuntd.home));
+    cr_assert(record.flags & RECORD_WRITTEN);
+    cr_assert(record.changed == changed && record.stood == changed && record.settled >= changed);
+    cr_assert_not(home_has_unwritten(shuntd.home));
     let_a_tick_pass();
     born("out", "c");
     cr_assert_gt(home_of("out")->record.changed, changed, "and again");
@@ -300,7 +302,8 @@ Test(serve_directory, a_later_time_of_the_trunk_stands)
     write_times();
     cr_assert_eq(modified("out"), own);
     cr_assert_eq(record_of(id_of("out"), &record), 0);
-    cr_assert(record.changed == 0 && record.settled == 0 && record.stood == 0);
+    cr_assert(record.flags & RECORD_WRITTEN);
+    cr_assert(record.settled == own && record.stood == own, "it stands for itself");
 }
 
 Test(serve_directory, a_change_while_times_are_written_is_not_lost)
@@ -308,7 +311,7 @@ Test(serve_directory, a_change_while_times_are_written_is_not_lost)
     born("out", "a");
     let_a_tick_pass();
     serving_begin();
-    cr_assert_eq(serve_quiet(&shuntd, home_of("out")), 0);
+    cr_assert_eq(times_write(&shuntd, home_of("out")), 0);
     serving_commit();
     post(YOU, reserve("out", "b", DT_REG));
     uint64_t changed = home_of("out")->record.changed;
@@ -336,13 +339,68 @@ Test(serve_directory, settling_waits_for_who_writes_times)
     born("out", "a");
     let_a_tick_pass();
     serving_begin();
-    cr_assert_eq(serve_quiet(&shuntd, home_of("out")), 0);
+    cr_assert_eq(times_write(&shuntd, home_of("out")), 0);
     serving_commit();
     uint32_t tag = post(ME, about(MESSAGE_SETTLE, "out"));
     cr_assert(waits(tag));
     serving_settle();
     cr_assert_eq(result_of(tag), 0);
     cr_assert_eq(home_of("out")->record.settled, 0);
+}
+
+/* What another daemon tells of `out`. */
+static void told(uint16_t member, struct home_times times)
+{
+    struct home_dir word = {.times = times};
+    struct message message = about(MESSAGE_TIMES, "out");
+    times_put(&message, &word);
+    serving_begin();
+    cr_assert_eq(times_take(&shuntd, member, &message), 0);
+    serving_commit();
+}
+
+Test(serve_directory, a_change_on_another_node_is_seen_in_the_index)
+{
+    struct record_dir record;
+    told(7, (struct home_times){.changed = 50, .settled = 20, .stood = 10}); /* `stood` is not told */
+    cr_assert_eq(record_of(id_of("out"), &record), 0);
+    cr_assert(record.changed == 50 && record.settled == 20 && record.stood == 20);
+    cr_assert_eq(home_dir_next_untold(shuntd.home, UINT64_MAX), home_of("out"), "others are to hear of it");
+    told(7, (struct home_times){.changed = 50});
+    cr_assert_null(home_dir_next_untold(shuntd.home, UINT64_MAX), "no news");
+    told(7, (struct home_times){.changed = 50, .written = true});
+    cr_assert_eq(record_of(id_of("out"), &record), 0);
+    cr_assert(record.flags & RECORD_WRITTEN);
+}
+
+Test(serve_directory, word_of_a_change_before_times_were_set_comes_too_late)
+{
+    struct record_dir record;
+    const struct home_times change = {.changed = 50};
+    told(7, change);
+    cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
+    uint64_t round = home_of("out")->times.round;
+    told(8, (struct home_times){.changed = 60});
+    cr_assert_eq(record_of(id_of("out"), &record), 0);
+    cr_assert_eq(record.changed, 0);
+    told(7, (struct home_times){.round = round, .changed = 55});
+    cr_assert_eq(record_of(id_of("out"), &record), 0);
+    cr_assert_eq(record.changed, 55, "it knew that they were set");
+    cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
+    cr_assert_gt(home_of("out")->times.round, round);
+}
+
+Test(serve_directory, times_outlive_what_is_known_of_a_directory)
+{
+    born("out", "a");
+    let_a_tick_pass();
+    born("out", "b");
+    uint64_t changed = home_of("out")->record.changed;
+    serving_begin();
+    cr_assert_eq(serve_forget(&shuntd, home_of("out")), 0);
+    serving_commit();
+    write_times();
+    cr_assert_eq(modified("out"), changed);
 }
 
 Test(serve_directory, at_the_end_all_times_are_written)
@@ -353,9 +411,9 @@ Test(serve_directory, at_the_end_all_times_are_written)
     born("out", "b");
     born("in", "b");
     uint64_t out = home_of("out")->record.changed, in = home_of("in")->record.changed;
-    serve_quiet_all(&shuntd);
+    times_write_all(&shuntd);
     cr_assert(modified("out") == out && modified("in") == in);
-    cr_assert_not(home_has_changed(shuntd.home));
+    cr_assert_not(home_has_unwritten(shuntd.home));
 }
 
 /* Somebody waits for the events of a directory: they come of the trunk alone. */
@@ -387,7 +445,7 @@ Test(serve_directory, times_are_written_before_it_is_watched)
     cr_assert(waits(first) && waits(second), "or they would be an event of their own");
     serving_settle();
     cr_assert(result_of(first) == 0 && result_of(second) == 0);
-    cr_assert_eq(home_of("out")->record.changed, 0);
+    cr_assert(home_of("out")->record.flags & RECORD_WRITTEN);
     cr_assert_eq(modified("out"), changed, "%lu, not %lu", modified("out"), changed);
     uint32_t plain = post(ME, about(MESSAGE_WATCH, "in"));
     cr_assert_eq(result_of(plain), 0, "nothing to be written");
