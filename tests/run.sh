@@ -87,6 +87,8 @@ stage hooked pytest build-hooks hooked tests/hooked
 stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized"
 # Nor its calls by turns, for the same reasons; 64 sanitized daemons are too many for a small machine.
 stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster -k "not turns and not cephfs and not slow and not 64 and not logarithm"
+single model bash tests/model/check.sh
+single fuzz bash tests/fuzz/run.sh 12
 single quickstart bash examples/quickstart.sh
 
 summary
