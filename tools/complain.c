@@ -52,7 +52,7 @@ static const struct {
     {ENOSPC, "no space is left on the file system: make room and run this again"},
     {EDQUOT, "the quota is used up: make room and run this again"},
     {ENAMETOOLONG, "the path is too long: change to a directory further down and give a shorter one"},
-    {EXDEV, "lies on another file system than the branch, and shunt copies no data: move it by hand"},
+    {EXDEV, "lies on another file system than the branch: move it by hand"},
 };
 
 void complain_of(const char *path, int error)

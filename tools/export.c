@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "copy.h"
 #include "hold.h"
 #include "json.h"
 #include "mirrors.h"
@@ -25,7 +26,7 @@ struct export
     struct json json;
     struct statx root_before;
     struct mirror_names left; /* of directories that could not be exported wholly */
-    size_t files, about, directories, conflicts, orphans;
+    size_t files, copied, about, directories, conflicts, orphans;
     bool blind;    /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
     bool failed;   /* something was complained of */
     bool hopeless; /* ... that will be so everywhere */
@@ -108,16 +109,47 @@ static void complain_appeared(struct export *export, const char *where)
     export->failed = true;
 }
 
+static void complain_across(struct export *export, const char *where)
+{
+    progress_finish(&export->progress);
+    complain("%s: cannot be renamed to where it belongs, which is on another file system, mount or project "
+             "quota: run "
+             "`shunt export --copy %s` to have such files copied",
+             where, export->root.path);
+    export->failed = true;
+}
+
+/* -ECANCELED: refused after a complaint, and left where it is; the others go on. */
+static int copy_file(struct export *export, const char *where, const struct folder *folder, const char *name)
+{
+    int answer = copy_into(where, folder->fd, name);
+    export->copied += answer == 0;
+    if (answer <= 0)
+        return answer;
+    progress_finish(&export->progress);
+    complain("%s: %s", where, copy_words((enum copy_refusal)answer));
+    export->failed = true;
+    return -ECANCELED;
+}
+
+static int move_file(struct export *export, const char *where, const struct folder *folder, const char *name)
+{
+    int error = disk_rename_new(AT_FDCWD, where, folder->fd, name);
+    return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name) : error;
+}
+
 /* One file. 0, also if it ended by itself; else -errno after a complaint. */
 static int export_file(struct export *export, const struct folder *folder, const struct union_name *name)
 {
     char where[PATH_MAX];
     int error = folder_where(folder, &export->root, name, where, sizeof where);
     if (error == 0 && !export->options->dry_run)
-        error = disk_rename_new(AT_FDCWD, where, folder->fd, name->name);
+        error = move_file(export, where, folder, name->name);
     if (error == -EEXIST)
         complain_appeared(export, where);
-    else if (error < 0 && error != -ENOENT)
+    else if (error == -EXDEV)
+        complain_across(export, where);
+    else if (error < 0 && error != -ENOENT && error != -ECANCELED && error != -EINTR)
         fail(export, where, error);
     export->hopeless |= error == -EXDEV || error == -EROFS || error == -ENOSPC || error == -EDQUOT;
     export->files += error == 0;
@@ -125,16 +157,18 @@ static int export_file(struct export *export, const struct folder *folder, const
     return error == -ENOENT ? 0 : error;
 }
 
+/* -ECANCELED: some were refused. */
 static int export_files(struct export *export, const struct folder *folder)
 {
-    int error = 0;
-    for (size_t i = 0; i < folder->listing.count && error == 0; i++) {
+    int refused = 0, error = 0;
+    for (size_t i = 0; i < folder->listing.count && (error == 0 || error == -ECANCELED); i++) {
         if (stopping())
             return -EINTR;
         if (folder->listing.names[i].branch > 0)
             error = export_file(export, folder, &folder->listing.names[i]);
+        refused = error == -ECANCELED ? error : refused;
     }
-    return error;
+    return error == 0 ? refused : error;
 }
 
 static int remove_mirrors(struct export *export, const struct folder *folder)
@@ -162,6 +196,8 @@ static int export_marked(struct export *export, const struct walk *walk)
         for (size_t i = 1; i <= export->root.branch_count; i++)
             loosen_mirror(export, (uint16_t)i, mirror);
     int error = export_files(export, folder);
+    if (error == 0 && folder->listing.unfinished)
+        error = listing_sweep(folder->fd, 0);
     if (error == 0)
         error = remove_mirrors(export, folder);
     if (error == 0)
@@ -360,6 +396,7 @@ static void tell_json(struct export *export, bool complete)
     json_text(json, "root", export->root.path);
     json_bool(json, "dry_run", export->options->dry_run);
     json_unsigned(json, "files", export->files);
+    json_unsigned(json, "copied", export->copied);
     json_unsigned(json, "directories", export->directories);
     json_unsigned(json, "conflicts", export->conflicts);
     json_unsigned(json, "orphans", export->orphans);
@@ -379,6 +416,8 @@ static void tell(struct export *export, bool complete)
         return;
     printf("%s %zu file%s in %zu director%s", dry ? "would export" : "exported", export->files,
            export->files == 1 ? "" : "s", export->directories, export->directories == 1 ? "y" : "ies");
+    if (export->copied > 0)
+        printf(", %zu of them copied", export->copied);
     if (export->conflicts > 0)
         printf(", %zu that lost a conflict kept as NAME.shunt-conflict-NODE", export->conflicts);
     printf("%s%s%s\n", complete && !dry ? ": " : "", complete && !dry ? export->root.path : "",

@@ -5,7 +5,7 @@
 /* Makes a root a plain directory again: files are renamed out of the branches into the trunk, markers and
  * `.shunt` go.
  *
- * It replaces nothing and removes nothing but what is shunt's own and empty. Stopped at any point, it leaves
+ * It replaces nothing and removes nothing but what is shunt's own and empty, or copied. Stopped at any point, it leaves
  * a root that it can be run on again. */
 
 #include <stdbool.h>
@@ -14,6 +14,7 @@
 
 struct export_options {
     bool dry_run;  /* only say what would be done */
+    bool copy;     /* copy what no rename gets into its place (copy.h) */
     bool json;     /* the result as an object */
     bool progress; /* show it even if standard error is no terminal */
     bool quiet;    /* say nothing of success */

@@ -32,7 +32,7 @@ const struct verb verbs[] = {
     {"where", "PATH...", "Print where files really lie, one path a line.", NULL, 0, verb_where},
     {"find", "[PATH]... [OPTION]...", "Print the paths of files that are wanted.", verb_find_choices,
      VERB_SINGLE_DASH, verb_find_files},
-    {"export", "[--dry-run] [--progress] [--json] ROOT", "Make a root a plain directory again.",
+    {"export", "[--dry-run] [--copy] [--progress] [--json] ROOT", "Make a root a plain directory again.",
      verb_export_choices, 0, verb_export},
     {"fsck", "[--repair] [--restore | --delete] [--json] ROOT",
      "Look for what is wrong in a root, and set it right.", verb_fsck_choices, 0, verb_fsck},

@@ -6,10 +6,11 @@
 #include "verb.h"
 #include "verbs.h"
 
-enum { EXPORT_DRY_RUN = VERB_LONG + 1, EXPORT_JSON, EXPORT_PROGRESS };
+enum { EXPORT_DRY_RUN = VERB_LONG + 1, EXPORT_COPY, EXPORT_JSON, EXPORT_PROGRESS };
 
 const struct choice verb_export_choices[] = {
     {EXPORT_DRY_RUN, "dry-run", NULL, "change nothing, say what would be done"},
+    {EXPORT_COPY, "copy", NULL, "copy files that cannot be renamed into place, compare, remove the original"},
     {EXPORT_JSON, "json", NULL, "the result as an object"},
     {EXPORT_PROGRESS, "progress", NULL, "show progress although standard error is no terminal"},
     {0},
@@ -22,6 +23,8 @@ int verb_export(const struct verb *verb, int argc, char **argv)
     while ((option = verb_option(verb, argc, argv)) >= 0)
         if (option == EXPORT_DRY_RUN)
             options.dry_run = true;
+        else if (option == EXPORT_COPY)
+            options.copy = true;
         else if (option == EXPORT_JSON)
             options.json = true;
         else

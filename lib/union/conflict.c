@@ -68,9 +68,8 @@ static void claim_look(const struct conflict_scene *scene, struct claim *claim)
     claim->changed = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + stat.stx_ctime.tv_nsec;
 }
 
-/* A second link that a move left behind when it was cut short. It must not bring the name back after its end.
- */
-static void drop_second_link(const struct conflict_scene *scene, struct claim *claim)
+/* What a move left behind when it was cut short: it must not bring the name back after its end. */
+static void drop(const struct conflict_scene *scene, struct claim *claim)
 {
     struct spot spot;
     claim->gone = true;
@@ -85,7 +84,31 @@ static void drop_same_files(const struct conflict_scene *scene, struct claim *cl
     for (size_t i = 1; i < count; i++)
         for (size_t j = 0; j < i && !claims[i].gone; j++)
             if (!claims[j].gone && claims[i].ino == claims[j].ino && claims[i].device == claims[j].device)
-                drop_second_link(scene, &claims[i]);
+                drop(scene, &claims[i]);
+}
+
+/* Is the one in the trunk a whole copy of the one in a branch? It has the name that tells so besides its own.
+ */
+static bool is_copy(const struct conflict_scene *scene, const struct claim *copy,
+                    const struct claim *original)
+{
+    char called[LAYOUT_UNFINISHED + 1];
+    struct text t;
+    struct statx stat;
+    text_init(&t, called, sizeof called);
+    layout_copy(&t, original->ino);
+    return sys_statx(scene->directory, called, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0 &&
+           stat.stx_ino == copy->ino && disk_device(&stat) == copy->device;
+}
+
+/* An export copied it and did not come to remove the original. */
+static void drop_originals(const struct conflict_scene *scene, struct claim *claims, size_t count)
+{
+    if (claims[0].name.branch != 0 || claims[0].gone || !claims[0].regular || !scene->listing->unfinished)
+        return;
+    for (size_t i = 1; i < count; i++)
+        if (!claims[i].gone && claims[i].regular && is_copy(scene, &claims[0], &claims[i]))
+            drop(scene, &claims[i]);
 }
 
 static bool claim_beats(const struct claim *a, const struct claim *b)
@@ -127,6 +150,7 @@ static ssize_t settle_group(const struct conflict_scene *scene, struct union_nam
         claim_look(scene, &claims[i]);
     }
     drop_same_files(scene, claims, count);
+    drop_originals(scene, claims, count);
     size_t kept = decide(claims, count, group);
     free(claims);
     return (ssize_t)kept;

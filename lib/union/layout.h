@@ -54,15 +54,24 @@ static inline bool layout_is_in_reach(size_t length)
 }
 
 /* A name that shunt keeps for itself: never listed, never the application's. `.shunt` is ours in the root
- * alone. A marker being written is LAYOUT_MARKER, a dot and 16 hexadecimal digits. */
-#define LAYOUT_MARKER_NEW (sizeof LAYOUT_MARKER - 1 + 1 + 16)
+ * alone. What is being written is LAYOUT_MARKER, a dot and 16 hexadecimal digits: random ones are those of a
+ * marker, the inode number of a redirected file those of its copy. */
+#define LAYOUT_UNFINISHED (sizeof LAYOUT_MARKER - 1 + 1 + 16)
 
 static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
 {
     const size_t marker = sizeof LAYOUT_MARKER - 1;
-    if (length == marker || (length == LAYOUT_MARKER_NEW && name[marker] == '.'))
+    if (length == marker || (length == LAYOUT_UNFINISHED && name[marker] == '.'))
         return memcmp(name, LAYOUT_MARKER, marker) == 0;
     return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
+}
+
+/* What the copy of the redirected file with that inode number is called until it is in its place. */
+static inline void layout_copy(struct text *t, uint64_t ino)
+{
+    text_add(t, LAYOUT_MARKER ".");
+    for (int shift = 60; shift >= 0; shift -= 4)
+        text_number(t, ino >> shift & 15, 16);
 }
 
 /* A redirected file's place as the kernel tells it, ROOT/.shunt/b/BRANCH/MIRROR/LEAF/NAME, taken apart. The

@@ -105,18 +105,6 @@ static int add(struct reader *reader, int dir, const struct disk_name *one, uint
     return 0;
 }
 
-/* A marker whose writer died before it had its name would keep the directory from being removed. */
-static void sweep(const struct reader *reader, int dir, const char *name, size_t length)
-{
-    struct statx stat;
-    if (!(reader->flags & LISTING_SETTLE) || length != LAYOUT_MARKER_NEW ||
-        sys_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_CTIME, &stat) < 0)
-        return;
-    uint64_t changed = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND;
-    if (clock_files() > changed + LISTING_STALE)
-        sys_unlinkat(dir, name, 0);
-}
-
 static int read_names(struct reader *reader, struct disk_scan *scan, uint16_t branch, uint32_t leaf)
 {
     const struct disk_name *one;
@@ -126,7 +114,7 @@ static int read_names(struct reader *reader, struct disk_scan *scan, uint16_t br
             return more;
         size_t length = strlen(one->name);
         if (layout_is_ours(one->name, length, reader->in_root))
-            sweep(reader, scan->fd, one->name, length);
+            reader->listing->unfinished |= branch == 0 && length == LAYOUT_UNFINISHED;
         else
             error = add(reader, scan->fd, one, branch, leaf);
     }
@@ -270,6 +258,36 @@ static int identify(struct reader *reader)
     return error < 0 ? error : judge_marker(reader);
 }
 
+/* A writer that lives is no slower than that. */
+static bool is_old(int dir, const char *name, uint64_t age)
+{
+    struct statx stat;
+    if (sys_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_CTIME, &stat) < 0)
+        return false;
+    return clock_files() > (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + age;
+}
+
+int listing_sweep(int directory, uint64_t age)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int more, error = 0, fd = disk_reopen(directory);
+    if (fd < 0)
+        return fd;
+    disk_scan_of(&scan, fd, buffer, sizeof buffer);
+    while (error == 0 && (more = disk_scan_next(&scan, &one)) != 0) {
+        size_t length = strlen(one->name);
+        if (more < 0)
+            error = more;
+        else if (length == LAYOUT_UNFINISHED && layout_is_ours(one->name, length, false) &&
+                 (age == 0 || is_old(scan.fd, one->name, age)))
+            error = sys_unlinkat(scan.fd, one->name, 0);
+    }
+    disk_scan_finish(&scan);
+    return error;
+}
+
 static int make(struct reader *reader)
 {
     int error = identify(reader);
@@ -282,7 +300,11 @@ static int make(struct reader *reader)
         qsort(listing->names, listing->count, sizeof *listing->names, listing_compare);
     const struct conflict_scene scene = {
         .listing = listing, .root = reader->root, .directory = reader->directory, .flags = reader->flags};
-    return conflict_settle(&scene);
+    error = conflict_settle(&scene);
+    /* Behind the conflicts, which it may decide. It would keep the directory from being removed. */
+    if (error == 0 && listing->unfinished && reader->flags & LISTING_SETTLE)
+        listing_sweep(reader->directory, LISTING_STALE);
+    return error;
 }
 
 int listing_init(struct listing *listing, const struct union_root *root, int directory, const char *path,

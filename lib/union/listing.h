@@ -54,6 +54,7 @@ struct listing {
     struct dirid id;
     bool marked;          /* it has a marker that is its own */
     bool trunk_unlisted;  /* no permission to list the trunk directory */
+    bool unfinished;      /* a marker or a copy was there whose writing has not ended, or was cut short */
     struct marker marker; /* if marked */
     size_t count;
     struct union_name *names; /* sorted by name (memcmp), unique; without shunt's own */
@@ -66,17 +67,22 @@ struct listing {
 /* Lists one directory. `directory` is an open descriptor of it (not closed; may be O_PATH), `path` its place
  * relative to the root ("." is the root itself), for messages and to tell a copied marker from a moved one.
  *
- * Conflicts (one name in two places): same inode is none, the trunk is told; else a non-empty file beats an
- * empty one, else the newer change time wins; anything that is no regular file in the trunk beats a file in a
- * branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the trunk; a number follows
- * where that is taken) and with LISTING_SETTLE also renamed to that on disk. With LISTING_SETTLE a marker
- * that was copied natively along with its directory, while the original still stands, is removed, one whose
- * directory is a restored copy is claimed (rewritten for this directory); without it the same is only assumed
- * for the listing. own_branch: 0 or the number whose leaves are counted. 0 or -errno. */
+ * Conflicts (one name in two places): same inode is none, the trunk is told; nor is a copy in the trunk that
+ * stands beside its original, since an export was cut short between the two: the original goes; else a
+ * non-empty file beats an empty one, else the newer change time wins; anything that is no regular file in the
+ * trunk beats a file in a branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the
+ * trunk; a number follows where that is taken) and with LISTING_SETTLE also renamed to that on disk. With
+ * LISTING_SETTLE a marker that was copied natively along with its directory, while the original still stands,
+ * is removed, one whose directory is a restored copy is claimed (rewritten for this directory); without it
+ * the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
+ * -errno. */
 enum { LISTING_SETTLE = 1 };
 int listing_init(struct listing *, const struct union_root *, int directory, const char *path,
                  uint16_t own_branch, unsigned flags);
 void listing_finish(struct listing *);
+/* Removes what was never written to its end, if it has not changed for `age` ns (0: whatever its age; nobody
+ * else may be at work in that directory then). 0 or -errno. */
+int listing_sweep(int directory, uint64_t age);
 /* The entry of that name, or NULL. */
 const struct union_name *listing_find(const struct listing *, const char *name, size_t length);
 

@@ -121,7 +121,7 @@ static int write_temporary(int directory, const struct marker *marker, char *nam
 
 int marker_write(int directory, const struct marker *marker)
 {
-    char name[LAYOUT_MARKER_NEW + 1];
+    char name[LAYOUT_UNFINISHED + 1];
     int error = write_temporary(directory, marker, name, sizeof name);
     if (error < 0)
         return error;
@@ -133,7 +133,7 @@ int marker_write(int directory, const struct marker *marker)
 
 int marker_replace(int directory, const struct marker *marker)
 {
-    char name[LAYOUT_MARKER_NEW + 1];
+    char name[LAYOUT_UNFINISHED + 1];
     int error = write_temporary(directory, marker, name, sizeof name);
     if (error < 0)
         return error;

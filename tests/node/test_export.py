@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Export that is stopped at every step, and export across file systems, mounts and project quotas."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import assert_plain, run
+from union_on_disk import Union
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, owners and capabilities are root's")
+
+# All that changes anything: between two of these calls nothing happens that could be cut short.
+CHANGES = ("openat,write,pwrite64,copy_file_range,ftruncate,mkdirat,linkat,unlinkat,renameat2,fchmod,fchmodat,"
+           "fchownat,utimensat,fsetxattr,fsync,fdatasync,syncfs")
+WHEN = 1_600_000_000 * 10**9 + 7
+
+
+def make(root):
+    """Two redirected directories, files of many kinds in two branches."""
+    union = Union(root)
+    for number, directory in enumerate(("out", "out/sub"), 1):
+        mirror = union.mark(directory, number)
+        union.put("n1.1", mirror, "a", "words")
+        if number == 2:
+            union.put("n1.1", mirror, "b", "", leaf=2)
+        union.put("n2.3", mirror, "c", "x" * 70000)
+        (root / directory / "trunk").write_text("born here")
+    special = union.leaf("n2.3", mirror) / "special"
+    with open(special, "wb") as file:
+        file.seek(3 << 20)
+        file.write(b"behind a hole")
+        file.truncate(8 << 20)
+    os.chown(special, 12, 34)
+    run(["setfacl", "-m", "u:56:rw", special]).check()
+    special.chmod(0o4755)
+    os.setxattr(special, "user.mark", b"mine")
+    os.utime(special, ns=(WHEN, WHEN + 1))
+    return union
+
+
+def details(root):
+    """What an export must not change, of every file below a plain directory."""
+    found = {}
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        st = path.stat()
+        attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        found[str(path.relative_to(root))] = (path.read_bytes(), st.st_mode, st.st_uid, st.st_gid, st.st_nlink,
+                                              st.st_mtime_ns, attributes)
+    return found
+
+
+@pytest.fixture
+def private():
+    """A mount name space of this test's own: a prefix to enter it by."""
+    keeper = subprocess.Popen(["unshare", "--mount", "sh", "-c", "echo; exec sleep 1000"], stdout=subprocess.PIPE)
+    keeper.stdout.readline()
+    yield ["nsenter", "--target", str(keeper.pid), "--mount"]
+    keeper.kill()
+    keeper.wait()
+
+
+class Scene:
+    """A root to be exported again and again, each time as it was at first."""
+
+    def __init__(self, shunt, area, prefix, options):
+        self.shunt, self.root, self.prefix, self.options = shunt, area / "root", prefix, options
+        self.expected = self.files()
+
+    def make(self):
+        if self.root.exists():
+            self.umount()
+            shutil.rmtree(self.root)
+        make(self.root)
+        if self.prefix:  # its files are on another mount than their branches then
+            run([*self.prefix, "mount", "--bind", self.root / "out", self.root / "out"]).check()
+
+    def umount(self):
+        if self.prefix:
+            run([*self.prefix, "umount", self.root / "out"]).check()
+
+    def files(self):
+        """What the whole root holds."""
+        self.make()
+        found = {}
+        for path, what in details(self.root).items():
+            name = re.sub(r"^\.shunt/b/[^/]*/out-[0-9a-f]*/\d+/", "out/", path)
+            name = re.sub(r"^\.shunt/b/[^/]*/sub-[0-9a-f]*/\d+/", "out/sub/", name)
+            if not name.startswith(".shunt") and not name.endswith(".shunt-dir"):
+                found[name] = (*what[:5], None if "trunk" in name or "special" not in name else what[5], what[6])
+        return found
+
+    def export(self, *inject):
+        traced = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={CHANGES}", *inject] if inject else []
+        return run([*self.prefix, *traced, self.shunt.path, "export", *self.options, self.root])
+
+    def listed(self):
+        if (self.root / ".shunt").exists():
+            return self.shunt("ls", "-1", self.root / "out" / "sub").check().split()
+        return sorted(os.listdir(self.root / "out" / "sub"))
+
+    def assert_exported(self):
+        assert_plain(self.root)
+        found = {name: (*what[:5], self.expected[name][5] and what[5], what[6])
+                 for name, what in details(self.root).items() if name in self.expected}
+        assert found == self.expected
+        assert details(self.root).keys() == self.expected.keys()
+
+
+@pytest.fixture(params=["renamed", "copied"])
+def scene(request, shunt, area):
+    """Two ways to export: by renames, and, where a bind mount over the directory forbids them, by copies."""
+    if request.param == "renamed":
+        yield Scene(shunt, area, [], [])
+    else:
+        prefix = request.getfixturevalue("private")
+        scene = Scene(shunt, area, prefix, ["--copy"])
+        yield scene
+        scene.umount()
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("number, stride", [(signal.SIGKILL, 1), (signal.SIGINT, 3)])  # files are of several steps
+def test_export_is_stopped_at_every_step(scene, number, stride):
+    """Killed before, or interrupted within, the first, the second, the third ... call that changes anything, and run
+    again: nothing is lost, replaced or there twice."""
+    step, stopped = 0, 0
+    while True:
+        step += stride
+        scene.make()
+        result = scene.export("-e", f"inject={CHANGES}:signal={number.value}:when={step}")
+        if result.status == 0:
+            break
+        stopped += 1
+        assert result.status in (-number, 128 + number), result
+        # What a reader sees is whole at every point.
+        assert scene.listed() == ["a", "b", "c", "special", "trunk"], step
+        again = scene.export()
+        again.check()
+        assert "conflict" not in again.out, (step, again.out)
+        scene.assert_exported()
+    scene.assert_exported()
+    print(f"stopped at {stopped} steps")
+    assert stopped > 30 or number == signal.SIGINT
+
+
+def test_without_the_option_nothing_is_copied(shunt, area, private):
+    scene = Scene(shunt, area, private, [])
+    before = details(scene.root)
+    result = scene.export()
+    result.check(1)
+    assert result.err.count("\n") == 1 and "export --copy" in result.err and str(scene.root) in result.err
+    left = details(scene.root)
+    assert {name: what for name, what in left.items() if "/session/" not in name} == before
+    scene.umount()
+    scene.export().check()
+    scene.prefix = []
+    scene.assert_exported()
+
+
+def test_a_file_with_two_links_is_not_copied(shunt, area, private):
+    """Neither name can go on being the other's; all others are copied."""
+    scene = Scene(shunt, area, private, ["--copy"])
+    leaf = next(scene.root.glob(".shunt/b/n1.1/out-*/0"))
+    os.link(leaf / "a", leaf / "same")
+    result = scene.export()
+    result.check(1)
+    assert result.err.count("hard links") == 2 and (leaf / "a").stat().st_nlink == 2
+    assert scene.shunt("ls", "-1", scene.root / "out").check() == "a\nc\nsame\nsub\ntrunk\n"
+    assert (scene.root / "out" / "c").stat().st_nlink == 1
+    os.unlink(leaf / "same")
+    scene.export().check()
+    scene.assert_exported()
+    scene.umount()
+
+
+@pytest.fixture
+def small(area):
+    """A tmpfs of 4 MB, where this process sees it too."""
+    place = area / "small"
+    place.mkdir()
+    run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", place]).check()
+    yield place
+    run(["umount", "-R", "-l", place])
+
+
+def test_the_space_runs_out_under_a_copy(shunt, area, small):
+    """A leaf on another file system, and too little room where its files belong."""
+    union = Union(small / "root")
+    leaf = union.leaf("n1.1", union.mark("out", 1))
+    run(["mount", "-t", "tmpfs", "-o", "size=40m", "none", leaf]).check()
+    (leaf / "a").write_bytes(b"a" * (1 << 20))
+    (leaf / "b").write_bytes(b"b" * (8 << 20))
+    result = shunt("export", union.root)
+    result.check(1)
+    assert "export --copy" in result.err and sorted(os.listdir(leaf)) == ["a", "b"]
+    result = shunt("export", "--copy", union.root)
+    result.check(1)
+    assert "no space is left" in result.err and result.err.count("\n") == 1, result.err
+    assert sorted(os.listdir(union.root / "out")) == [".shunt-dir", "a"] and os.listdir(leaf) == ["b"]
+    run(["mount", "-o", "remount,size=40m", small]).check()
+    result = shunt("export", "--copy", union.root)
+    assert "busy" in result.err, "a leaf that is a mount cannot go"
+    run(["umount", leaf]).check()
+    shunt("export", union.root).check()
+    assert_plain(union.root)
+    assert {path.name: path.read_bytes()[:1] * path.stat().st_size for path in (union.root / "out").iterdir()} == {
+        "a": b"a" * (1 << 20), "b": b"b" * (8 << 20)}
+
+
+@pytest.fixture
+def projects(area):
+    """A file system where directories may belong to projects."""
+    image, place = area / "image", area / "xfs"
+    with open(image, "wb") as file:
+        file.truncate(400 << 20)
+    run(["mkfs.xfs", "-q", image]).check()
+    place.mkdir()
+    run(["mount", "-o", "loop", image, place]).check()
+    yield place
+    run(["umount", place]).check()
+
+
+def test_export_into_another_project(shunt, projects):
+    """A directory became a part of a project (of whatever quota) after its files had been made."""
+    union = make(projects / "root")
+    run(["chattr", "+P", "-p", "77", union.root / "out"]).check()
+    result = shunt("export", union.root)
+    result.check(1)
+    assert "export --copy" in result.err and not (union.root / "out" / "a").exists()
+    assert "of them copied" in shunt("export", "--copy", union.root).check()
+    assert_plain(union.root)
+    assert run(["lsattr", "-p", union.root / "out" / "a"]).check().split()[0] == "77"
+    assert (union.root / "out" / "sub" / "special").stat().st_blocks < 1000, "the hole was filled"
