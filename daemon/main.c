@@ -28,6 +28,7 @@
 #include "supervise.h"
 
 #define BATCH_MAX 1024          /* requests in one index transaction */
+#define BATCH_LEAST 16          /* ... also if the index has no room for more */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
 #define RETIRE_AFTER 64 /* more reader slots in use than before: those of dead processes are freed */
 
@@ -71,6 +72,8 @@ static int serve_messages(struct shuntd *shuntd)
     struct listen_request request;
     int code = 0;
     for (unsigned i = 0; i < BATCH_MAX && code == 0 && !relay_is_congested(shuntd); i++) {
+        if (i >= BATCH_LEAST && index_make_room(shuntd->index, 0) != 0)
+            break;
         if (!listen_next(shuntd->listen, &request, &shuntd->counts.malformed))
             break;
         shuntd->counts.requests++;

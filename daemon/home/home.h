@@ -128,9 +128,9 @@ enum flight_kind {
  * MESSAGE_NOT_LOADED; and the name free, or held by who asks, else the question waits. */
 enum name_op {
     NAME_LOOKUP = 1, /* MESSAGE_EXISTS, MESSAGE_ABSENT */
-    NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS */
+    NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS; -ENOSPC: the index has no room */
     NAME_HOLD,       /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
-                      * held all the same with NAME_ANYHOW */
+                      * held all the same with NAME_ANYHOW, else -ENOSPC */
     NAME_MARK,       /* by who holds it: what readers are to meet meanwhile. 0 */
     NAME_END,        /* by who holds it, no answer: what it is from now on; entry.state 0: nothing */
     NAME_OPS

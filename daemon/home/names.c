@@ -12,6 +12,8 @@
 #include "home/state.h"
 #include "shuntd.h"
 
+#define CHANGES_OF_BIRTH 4 /* of the index, until all is said of it */
+
 /* A name that somebody is at work on. */
 struct held {
     struct held *next; /* in its bucket */
@@ -136,6 +138,17 @@ static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name
     return home_looked_into(shuntd, dir, entry, q->member);
 }
 
+/* For a new name: who asks is told if not, as by a file system that is full. What is on its way to its end (entry.state)
+ * adds none. */
+static bool has_room(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
+{
+    bool adds = q->op == NAME_RESERVE || q->entry.state == 0;
+    int code = !adds || BROKEN("no-room") ? 0 : index_make_room(shuntd->index, CHANGES_OF_BIRTH);
+    if (code != 0)
+        answer->result = code;
+    return code == 0;
+}
+
 static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
                    struct name_answer *answer)
 {
@@ -152,7 +165,7 @@ static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
     struct record_entry meanwhile = *entry;
     answer->result = there ? MESSAGE_EXISTS : MESSAGE_ABSENT;
     answer->entry = *entry;
-    if (!there && !(q->flags & NAME_ANYHOW))
+    if (!there && (!(q->flags & NAME_ANYHOW) || !has_room(shuntd, q, answer)))
         return 0;
     int code = hold(shuntd, dir, q);
     meanwhile.state = q->entry.state;
@@ -176,8 +189,9 @@ static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name
         answer->result = MESSAGE_ABSENT;
         return there ? exists(shuntd, dir, q, &entry, answer) : 0;
     case NAME_RESERVE:
-        return there && !BROKEN("no-cas") ? exists(shuntd, dir, q, &entry, answer)
-                                          : reserve(shuntd, dir, q, answer);
+        if (there && !BROKEN("no-cas"))
+            return exists(shuntd, dir, q, &entry, answer);
+        return has_room(shuntd, q, answer) ? reserve(shuntd, dir, q, answer) : 0;
     default: /* MARK of a name that is not held */
         return 0;
     }

@@ -51,7 +51,7 @@ static int tell_and_end(struct shuntd *shuntd, struct flight *flight, const stru
 
 static int reserved(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
-    if (answer->result == MESSAGE_EXISTS)
+    if (answer->result != 0)
         return tell_and_end(shuntd, flight, answer);
     if (flight->place.branch != 0 && flight->lost != flight->dir->share.lost)
         return serve_restart(shuntd, flight); /* the leaf went meanwhile */
@@ -125,6 +125,8 @@ static int held_for_adoption(struct shuntd *shuntd, struct flight *flight, const
 {
     if (answer->result == MESSAGE_ABSENT)
         return adopt(shuntd, flight);
+    if (answer->result < 0)
+        return tell_and_end(shuntd, flight, answer);
     int code = serve_tell_place(shuntd, flight, &flight->before, MESSAGE_EXISTS);
     return code == 0 ? serve_release(shuntd, flight) : code;
 }

@@ -156,9 +156,20 @@ static int failed(struct shuntd *shuntd, struct load_job *load)
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
+/* As if all of them had their home here. */
+static int make_room(struct shuntd *shuntd, const struct listing *listing)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < listing->count; i++)
+        bytes += strlen(listing->names[i].name);
+    return index_make_room_for(shuntd->index, listing->count, bytes);
+}
+
 static int finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
+    if (load->result == 0 && (load->result = make_room(shuntd, &load->listing)) != 0)
+        listing_finish(&load->listing);
     if (load->result != 0)
         return failed(shuntd, load);
     struct listing listing = load->listing; /* load may be gone then */

@@ -145,9 +145,11 @@ static int both_held(struct shuntd *shuntd, struct flight *from, struct flight *
     return mark(shuntd, from, to);
 }
 
-static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *unused)
+static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
     struct flight *partner = flight->partner;
+    if (answer->result < 0)
+        return refuse(shuntd, flight->kind == FLIGHT_FROM ? flight : partner, answer->result);
     if (!partner->held)
         return serve_ask(shuntd, partner, NAME_HOLD, NAME_ANYHOW, NULL, held);
     return flight->kind == FLIGHT_FROM ? both_held(shuntd, flight, partner)

@@ -15,11 +15,29 @@
 
 #include "index/store.h"
 
+#define ROOM_STEP (1ull << 20)  /* the file grows by as much */
+#define ROOM_RESERVE 256        /* pages that are kept for what must be noted although there is no room for more */
+#define ROOM_CHANGE 4           /* pages that one change may take: a leaf, its other half, and as much above */
+#define ROOM_RECORD (24 + 16 + 10) /* bytes of a name's record without the name */
+
+/* In pages, while a transaction is under way. */
+struct room {
+    uint64_t end;     /* of what the last one used of the file */
+    uint64_t there;   /* of what the file has on disk */
+    uint64_t free;    /* within that, as far as they were counted */
+    uint64_t spent;   /* by this one, at most */
+    uint64_t prepaid; /* changes that were counted before */
+    bool counted, stuck;
+};
+
 struct index {
     MDB_env *env;
     MDB_dbi names;
     MDB_txn *txn; /* between begin and commit */
     int table;    /* a descriptor of the lock file */
+    int data;     /* ... of the data file */
+    uint64_t page, map_size;
+    struct room room;
 };
 
 static MDB_val key_value(struct record_key *key)
@@ -27,9 +45,25 @@ static MDB_val key_value(struct record_key *key)
     return (MDB_val){.mv_size = key->size, .mv_data = key->bytes};
 }
 
+static void spend(struct index *index)
+{
+    if (index->room.prepaid > 0)
+        index->room.prepaid--;
+    else
+        index->room.spent += ROOM_CHANGE;
+}
+
+/* Neighbours share their pages. */
+static void spend_in_a_row(struct index *index, unsigned before)
+{
+    if (before % 32 == 0)
+        spend(index);
+}
+
 static int put(struct index *index, struct record_key *key, const void *bytes, size_t size)
 {
     MDB_val at = key_value(key), value = {.mv_size = size, .mv_data = (void *)bytes};
+    spend(index);
     return store_error(mdb_put(index->txn, index->names, &at, &value, 0));
 }
 
@@ -42,6 +76,7 @@ static int get(struct index *index, struct record_key *key, MDB_val *value)
 static int del(struct index *index, struct record_key *key)
 {
     MDB_val at = key_value(key);
+    spend(index);
     int code = mdb_del(index->txn, index->names, &at, NULL);
     return code == MDB_NOTFOUND ? 0 : store_error(code);
 }
@@ -73,6 +108,20 @@ static int fill_reader_table(struct index *index, const char *directory)
     return -posix_fallocate(index->table, 0, stat.st_size);
 }
 
+/* To find out how much room there is, and to take it before it is needed (index_make_room). */
+static int open_data(struct index *index, const char *directory)
+{
+    char path[PATH_MAX];
+    struct stat stat;
+    if (snprintf(path, sizeof path, "%s/data.mdb", directory) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    index->data = open(path, O_RDWR | O_CLOEXEC);
+    if (index->data < 0 || fstat(index->data, &stat) != 0)
+        return -errno;
+    index->room.there = (uint64_t)stat.st_size / index->page;
+    return 0;
+}
+
 static int write_stamp(struct index *index, const struct index_stamp *stamp)
 {
     struct record_key key;
@@ -95,6 +144,7 @@ static int write_stamp(struct index *index, const struct index_stamp *stamp)
  * ENOSPC. */
 static int open_env(struct index *index, const char *directory, size_t map_size, unsigned readers)
 {
+    MDB_stat stat;
     int code = mdb_env_create(&index->env);
     if (code == 0)
         code = mdb_env_set_mapsize(index->env, map_size);
@@ -103,6 +153,11 @@ static int open_env(struct index *index, const char *directory, size_t map_size,
     if (code == 0)
         code = mdb_env_open(index->env, directory, MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT,
                             0600);
+    if (code == 0)
+        code = mdb_env_stat(index->env, &stat);
+    if (code == 0)
+        index->page = stat.ms_psize;
+    index->map_size = map_size;
     return store_error(code);
 }
 
@@ -115,10 +170,12 @@ int index_create(struct index **to, const char *directory, size_t map_size, unsi
     struct index *index = calloc(1, sizeof *index);
     if (index == NULL)
         return -ENOMEM;
-    index->table = -1;
+    index->table = index->data = -1;
     code = open_env(index, directory, map_size, readers);
     if (code == 0)
         code = fill_reader_table(index, directory);
+    if (code == 0)
+        code = open_data(index, directory);
     if (code == 0)
         code = write_stamp(index, stamp);
     if (code != 0) {
@@ -138,11 +195,16 @@ void index_destroy(struct index *index)
         mdb_env_close(index->env);
     if (index->table >= 0)
         close(index->table);
+    if (index->data >= 0)
+        close(index->data);
     free(index);
 }
 
 int index_begin(struct index *index)
 {
+    MDB_envinfo info;
+    mdb_env_info(index->env, &info);
+    index->room = (struct room){.end = info.me_last_pgno + 1, .there = index->room.there};
     return store_error(mdb_txn_begin(index->env, NULL, 0, &index->txn));
 }
 
@@ -158,6 +220,91 @@ void index_abort(struct index *index)
     if (index->txn != NULL)
         mdb_txn_abort(index->txn);
     index->txn = NULL;
+}
+
+/* One line of mdb_reader_list: process, thread, and the transaction that it looks at, if it does. */
+static int note_oldest(const char *line, void *oldest)
+{
+    size_t looks_at;
+    if (sscanf(line, "%*d %*x %zu", &looks_at) == 1 && looks_at < *(size_t *)oldest)
+        *(size_t *)oldest = looks_at;
+    return 0;
+}
+
+/* LMDB notes the pages that a transaction freed under its number, and uses them again when nobody looks at one that is
+ * as old. */
+static int count_free_in(struct index *index, MDB_txn *txn)
+{
+    size_t oldest = mdb_txn_id(txn);
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    mdb_reader_list(index->env, note_oldest, &oldest);
+    int code = mdb_cursor_open(txn, 0, &cursor);
+    if (code != 0)
+        return code;
+    while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0 && *(size_t *)key.mv_data < oldest)
+        index->room.free += *(size_t *)value.mv_data;
+    mdb_cursor_close(cursor);
+    return code;
+}
+
+static void count_free(struct index *index)
+{
+    MDB_txn *txn;
+    index->room.counted = true;
+    if (mdb_txn_begin(index->env, NULL, MDB_RDONLY, &txn) != 0)
+        return;
+    count_free_in(index, txn);
+    mdb_txn_abort(txn);
+}
+
+static bool has(const struct room *room, uint64_t pages)
+{
+    uint64_t tail = room->there > room->end ? room->there - room->end : 0;
+    return room->spent + pages + ROOM_RESERVE <= tail + room->free;
+}
+
+static void extend(struct index *index, uint64_t pages)
+{
+    struct room *room = &index->room;
+    uint64_t end = (room->end + room->spent + pages + ROOM_RESERVE) * index->page;
+    uint64_t size = (end + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, there = room->there * index->page;
+    if (size > index->map_size)
+        size = index->map_size;
+    if (size <= there || posix_fallocate(index->data, (off_t)there, (off_t)(size - there)) != 0)
+        room->stuck = true;
+    else
+        room->there = size / index->page;
+}
+
+static int make_room(struct index *index, uint64_t pages)
+{
+    struct room *room = &index->room;
+    if (!has(room, pages) && !room->stuck)
+        extend(index, pages);
+    if (!has(room, pages) && !room->counted)
+        count_free(index);
+    return has(room, pages) ? 0 : -ENOSPC;
+}
+
+int index_make_room(struct index *index, unsigned changes)
+{
+    return make_room(index, (uint64_t)changes * ROOM_CHANGE);
+}
+
+/* They stand together, so they fill pages, if only by half; half as many may be in the way. */
+int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
+{
+    uint64_t size = 3 * (names * ROOM_RECORD + bytes);
+    uint64_t pages = size / index->page + 2 * ROOM_CHANGE;
+    void *memory = malloc(size); /* what is not written yet is there */
+    free(memory);
+    int code = memory != NULL ? make_room(index, pages) : -ENOMEM;
+    if (code != 0)
+        return code;
+    index->room.spent += pages;
+    index->room.prepaid = names;
+    return 0;
 }
 
 int index_get_entry(struct index *index, struct dirid dir, const char *name, size_t length,
@@ -214,6 +361,7 @@ int index_del_dir(struct index *index, struct dirid id)
     struct record_key from;
     MDB_cursor *cursor;
     MDB_val value;
+    unsigned count = 0;
     record_key_dir(&from, id);
     int code = mdb_cursor_open(index->txn, index->names, &cursor);
     if (code != 0)
@@ -223,6 +371,7 @@ int index_del_dir(struct index *index, struct dirid id)
         code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
         if (code != 0 || !belongs(&key, &from))
             break;
+        spend_in_a_row(index, count++);
         code = mdb_cursor_del(cursor, 0);
         if (code != 0)
             break;
@@ -250,6 +399,7 @@ int index_del_names(struct index *index, struct dirid id, index_is_meant *is_mea
     struct record_key from;
     MDB_cursor *cursor;
     MDB_val value;
+    unsigned count = 0;
     record_key_from(&from, id, 1);
     MDB_val key = key_value(&from);
     int code = mdb_cursor_open(index->txn, index->names, &cursor);
@@ -257,8 +407,10 @@ int index_del_names(struct index *index, struct dirid id, index_is_meant *is_mea
         return store_error(code);
     code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
     while (code == 0 && belongs(&key, &from)) {
-        if (is_meant == NULL || is_meant(context, hash_of(&key)))
+        if (is_meant == NULL || is_meant(context, hash_of(&key))) {
+            spend_in_a_row(index, count++);
             code = mdb_cursor_del(cursor, 0);
+        }
         if (code == 0)
             code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
     }

@@ -35,6 +35,13 @@ int index_begin(struct index *);
 int index_commit(struct index *);
 void index_abort(struct index *);
 
+/* A change that finds no room in the map or on the file system is the end of the whole transaction. So ask before what
+ * adds to the index: 0, or -ENOSPC, and nothing is to be added now. Some room beyond that is kept for changes and
+ * removals that cannot be put off. Within a transaction. */
+int index_make_room(struct index *, unsigned changes);
+/* ... so many names at once of one directory, with so many bytes in all; they are put next. Also -ENOMEM. */
+int index_make_room_for(struct index *, uint64_t names, uint64_t bytes);
+
 /* get answers -ENOENT where there is none; del of what is not there is 0. */
 int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
 int index_put_entry(struct index *, struct dirid, const char *name, size_t length,

@@ -2,6 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "index/index.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "place.h"
 
 #define MAP (64u << 20)
@@ -227,6 +230,87 @@ Test(index, a_full_map)
     cr_assert_eq(index_begin(index), 0, "it goes on");
     put(index, one, "a", 1);
     cr_assert_eq(index_commit(index), 0);
+    index_destroy(index);
+}
+
+/* Puts a name of 200 bytes in a transaction of its own, if there is room. */
+static bool add(struct index *index, unsigned number)
+{
+    char name[201];
+    snprintf(name, sizeof name, "%0200u", number);
+    cr_assert_eq(index_begin(index), 0);
+    int code = index_make_room(index, 1);
+    cr_assert(code == 0 || code == -ENOSPC, "%d", code);
+    if (code == 0)
+        put(index, one, name, number + 1);
+    cr_assert_eq(index_commit(index), 0, "what was let in was not too much");
+    return code == 0;
+}
+
+static void take_away(struct index *index, unsigned number)
+{
+    char name[201];
+    snprintf(name, sizeof name, "%0200u", number);
+    cr_assert_eq(index_begin(index), 0);
+    cr_assert_eq(index_del_entry(index, one, name, 200), 0);
+    cr_assert_eq(index_commit(index), 0);
+}
+
+static unsigned fill(struct index *index)
+{
+    unsigned count = 0;
+    while (count < 100000 && add(index, count))
+        count++;
+    return count;
+}
+
+Test(index, no_room_is_told_before_it_is_needed)
+{
+    struct index *index = make_index(4 << 20);
+    unsigned count = fill(index);
+    cr_assert(count > 5000 && count < 100000, "%u", count);
+    cr_assert_eq(index_begin(index), 0);
+    cr_assert_eq(index_make_room_for(index, 10000, 2000000), -ENOSPC);
+    cr_assert_eq(index_commit(index), 0);
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < count; i += 2)
+            take_away(index, i);
+        for (unsigned i = 0; i < count; i += 2)
+            cr_assert(add(index, i), "what was given back is there: %u of %u", i, count);
+    }
+    index_destroy(index);
+}
+
+Test(index, room_for_many_names)
+{
+    struct index *index = make_index(64 << 20);
+    char name[201];
+    cr_assert_eq(index_begin(index), 0);
+    cr_assert_eq(index_make_room_for(index, 50000, 50000 * 200), 0);
+    for (unsigned i = 0; i < 50000; i++) {
+        snprintf(name, sizeof name, "%0200u", i);
+        put(index, one, name, i + 1);
+    }
+    cr_assert_eq(index_commit(index), 0);
+    struct stat stat = place_stat("data.mdb");
+    struct index_size size;
+    cr_assert_eq(index_measure(index, &size), 0);
+    cr_assert_geq((uint64_t)stat.st_blocks * 512, size.bytes_used, "more was needed than was said");
+    cr_assert_lt(stat.st_size, 48 << 20);
+    index_destroy(index);
+}
+
+/* The file cannot grow: the limit of a process stands in for a file system that is full. */
+Test(index, a_full_file_system)
+{
+    struct index *index = make_index(64 << 20);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){3 << 20, RLIM_INFINITY});
+    unsigned count = fill(index);
+    cr_assert(count > 2000 && count < 100000, "%u", count);
+    take_away(index, 0);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+    cr_assert(add(index, count), "it goes on");
     index_destroy(index);
 }
 
