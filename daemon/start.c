@@ -33,7 +33,8 @@
 #include "takeover.h"
 #include "union/placement.h"
 
-#define INDEX_SIZE (8ull << 30) /* the most it may grow to; about 200 bytes a name are used */
+#define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
+#define INDEX_LEAST (16ull << 20)
 #define INDEX_READERS 8192
 #define DISK_THREADS 4
 #define HOME_OPENS (10 * CLOCK_SECOND)
@@ -223,6 +224,7 @@ static void take_signals(struct shuntd *shuntd)
     action = (struct sigaction){.sa_handler = SIG_IGN};
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL); /* EFBIG, of the index or the log, will do */
 }
 
 static int open_root(struct shuntd *shuntd)
@@ -553,12 +555,22 @@ static int await_others(struct shuntd *shuntd)
     return text_ok(&t) ? await(shuntd, former_holder_of_any, beginning) : -ENAMETOOLONG;
 }
 
+/* The map takes no memory, but address space, of which half is for the rest. */
+static size_t index_size(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur / 2 > INDEX_SIZE)
+        return INDEX_SIZE;
+    uint64_t size = limit.rlim_cur / 2;
+    return size > INDEX_LEAST ? size / INDEX_LEAST * INDEX_LEAST : INDEX_LEAST;
+}
+
 static int open_index(struct shuntd *shuntd)
 {
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
     int code = union_root_look(&shuntd->root); /* others may have come and gone since it was opened */
     if (code == 0)
-        code = index_create(&shuntd->index, shuntd->run_dir, INDEX_SIZE, INDEX_READERS, &stamp);
+        code = index_create(&shuntd->index, shuntd->run_dir, index_size(), INDEX_READERS, &stamp);
     if (code == 0)
         code = index_begin(shuntd->index);
     for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
@@ -607,14 +619,17 @@ static int name_run_dir(struct shuntd *shuntd)
     return text_ok(&t) ? 0 : fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
 }
 
-/* A pidfd for every process that uses the road. */
-static void raise_descriptor_limit(void)
+/* What was meant for the programs of a job. A pidfd is taken for every process that uses the road. */
+static void raise_limits(void)
 {
+    static const int limits[] = {RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE};
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (getrlimit(limits[i], &limit) != 0)
+            continue;
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(limits[i], &limit);
+    }
 }
 
 int start(struct shuntd *shuntd)
@@ -625,7 +640,7 @@ int start(struct shuntd *shuntd)
                                                     enter_session};
     shuntd_init(shuntd);
     umask(022);
-    raise_descriptor_limit();
+    raise_limits();
     take_signals(shuntd);
     int code = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

@@ -45,6 +45,24 @@ int lmdb_memory_inherit(struct lmdb_memory *memory, const struct lmdb_memory *pa
     return 0;
 }
 
+/* An old size of 0 asks for a second mapping of the same file: some thread may be looking into the first. */
+int lmdb_memory_grow(struct lmdb_memory *memory, const struct lmdb_memory *old, size_t size)
+{
+    int code = lmdb_memory_init(memory);
+    if (code != 0)
+        return code;
+    void *at = (void *)SYS4(SYS_mremap, old->files[0].at, 0, size, MREMAP_MAYMOVE);
+    if (sys_is_error(at)) {
+        sys_munmap(memory->at, LMDB_ARENA);
+        return (int)(long)at;
+    }
+    memcpy(memory->files, old->files, sizeof memory->files);
+    memory->files[0].at = at;
+    memory->files[0].size = size;
+    memory->inherited = true;
+    return 0;
+}
+
 void lmdb_memory_finish(struct lmdb_memory *memory)
 {
     for (unsigned i = 0; i < LMDB_FILES; i++)

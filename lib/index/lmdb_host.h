@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LMDB_FILES 2 /* its data and its lock file */
+#define LMDB_FILES 2 /* its data and its lock file, in the order in which LMDB opens them to read */
 
 struct lmdb_file {
     int fd;
@@ -40,6 +40,9 @@ int lmdb_memory_init(struct lmdb_memory *);
  * files where the parent mapped them, and needs neither their names nor the permission to open them. 0 or
  * -ENOMEM. */
 int lmdb_memory_inherit(struct lmdb_memory *, const struct lmdb_memory *parents);
+/* Likewise, but the old one goes on being used: an arena of its own, and the first file mapped once more, at `size`. 0 or
+ * -ENOMEM. Opens nothing. */
+int lmdb_memory_grow(struct lmdb_memory *memory, const struct lmdb_memory *old, size_t size);
 /* Zeroed, 16-byte aligned; NULL when the arena is full. */
 void *lmdb_memory_take(struct lmdb_memory *, size_t size);
 /* Unmaps the arena and what LMDB mapped. */

@@ -43,6 +43,7 @@ int store_error(int code)
     case MDB_READERS_FULL:
         return -EMFILE;
     case MDB_MAP_RESIZED:
+        return -EOVERFLOW;
     case MDB_BAD_RSLOT:
         return -ESTALE;
     case MDB_CORRUPTED:

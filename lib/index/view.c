@@ -20,6 +20,10 @@
 #define SEATS 64
 #define LOCK_FILE_LEAST 256 /* LMDB's head of it, with one reader */
 
+/* Not all that the index may grow to is mapped: the address space of a process may be limited (RLIMIT_AS). */
+#define MAP_LEAST (16u << 20)
+#define MAP_GRAIN (64u << 10) /* no page is larger */
+
 struct seat {
     uint32_t taken;
     MDB_txn *txn;
@@ -196,7 +200,7 @@ static int check_stamp(struct view *view, const struct index_stamp *expected)
 }
 
 /* LMDB trusts its files: one that was cut would be a SIGBUS at the first look behind its end. */
-static int check_size(const char *directory, const char *file, uint64_t least)
+static int check_size(const char *directory, const char *file, uint64_t least, uint64_t *size)
 {
     struct statx stat;
     int dir = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -204,6 +208,7 @@ static int check_size(const char *directory, const char *file, uint64_t least)
         return dir;
     int code = sys_statx(dir, file, 0, STATX_SIZE, &stat);
     sys_close(dir);
+    *size = stat.stx_size;
     return code != 0 ? code : stat.stx_size < least ? -EBADMSG : 0;
 }
 
@@ -213,7 +218,14 @@ static int check_data(struct view *view, const char *directory)
     MDB_stat stat;
     mdb_env_info(view->env, &info);
     mdb_env_stat(view->env, &stat);
-    return check_size(directory, "data.mdb", (info.me_last_pgno + 1) * stat.ms_psize);
+    uint64_t size;
+    return check_size(directory, "data.mdb", (info.me_last_pgno + 1) * stat.ms_psize, &size);
+}
+
+static size_t map_size(uint64_t used)
+{
+    uint64_t size = 2 * used > MAP_LEAST ? 2 * used : MAP_LEAST;
+    return (size + MAP_GRAIN - 1) / MAP_GRAIN * MAP_GRAIN;
 }
 
 struct opening {
@@ -226,10 +238,14 @@ static int open_files(void *context)
 {
     const struct opening *opening = context;
     struct view *view = opening->view;
-    int code = check_size(opening->directory, "lock.mdb", LOCK_FILE_LEAST);
+    uint64_t size;
+    int code = check_size(opening->directory, "lock.mdb", LOCK_FILE_LEAST, &size);
+    if (code == 0)
+        code = check_size(opening->directory, "data.mdb", 0, &size);
     if (code != 0)
         return code;
     lmdb_enter(&view->memory);
+    mdb_env_set_mapsize(view->env, map_size(size));
     code = mdb_env_open(view->env, opening->directory, MDB_RDONLY | MDB_NOTLS, 0600);
     lmdb_leave();
     lmdb_close_files(&view->memory);
@@ -264,6 +280,8 @@ static int open_inherited(struct view *view)
 {
     int code = create_env(view);
     lmdb_enter(&view->memory);
+    if (code == 0)
+        code = store_error(mdb_env_set_mapsize(view->env, view->memory.files[0].size));
     if (code == 0)
         code = store_error(mdb_env_open(view->env, "", MDB_RDONLY | MDB_NOTLS, 0600));
     lmdb_leave();
@@ -310,6 +328,23 @@ int view_inherit(struct view **to, struct view *inherited)
     }
     *to = view;
     return 0;
+}
+
+int view_grow(struct view **to, const struct view *old)
+{
+    struct lmdb_memory memory;
+    MDB_envinfo info;
+    MDB_stat stat;
+    mdb_env_info(old->env, &info);
+    mdb_env_stat(old->env, &stat);
+    int code = lmdb_memory_grow(&memory, &old->memory, map_size((info.me_last_pgno + 1) * stat.ms_psize));
+    if (code != 0)
+        return code;
+    struct view *view = make(&memory);
+    code = open_inherited(view);
+    if (code == 0)
+        *to = view;
+    return code; /* what is mapped then is the old one's, too */
 }
 
 void view_abandon(struct view *view)

@@ -26,6 +26,9 @@ int view_open(struct view **, const char *directory, const struct index_stamp *e
  * slots of the child's own. Opens nothing: it works with other credentials, another root directory, no
  * descriptor left. The inherited view is used up in any case. 0, -ENOMEM. */
 int view_inherit(struct view **, struct view *inherited);
+/* A view of the same index that maps more of it, after -EOVERFLOW. The old one stays mapped, since a thread may be in it.
+ * Opens nothing, like view_inherit. 0, -ENOMEM. */
+int view_grow(struct view **, const struct view *old);
 /* Unmaps it; no thread may be in it. */
 void view_abandon(struct view *);
 
@@ -38,8 +41,8 @@ struct view_found {
     uint32_t gains;                 /* the road's, from before the look (names/names.h) */
 };
 
-/* One snapshot: the directory, the name in it (none is looked up if length is 0) and its branch. 0 or -errno.
- */
+/* One snapshot: the directory, the name in it (none is looked up if length is 0) and its branch. 0; -EMFILE: no reader
+ * slot is left; -EOVERFLOW: the index has outgrown what is mapped of it, see view_grow; another -errno. */
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
 
 /* As index_list; one snapshot. `each` must not block. */

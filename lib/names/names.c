@@ -300,6 +300,35 @@ int names_attach(struct names_root *root)
     return code == 0 ? 0 : fail(root, code);
 }
 
+/* The index has outgrown what this process maps of it. Who comes second finds it done. */
+static int grow(struct names_root *root, const struct view *small)
+{
+    struct view *larger;
+    uint64_t before = sys_block_signals();
+    while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
+        SYS0(SYS_sched_yield);
+    int saved = errno;
+    int code = root->view == small ? view_grow(&larger, small) : 0;
+    if (code == 0 && root->view == small)
+        __atomic_store_n(&root->view, larger, __ATOMIC_RELEASE);
+    errno = saved;
+    __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
+    sys_set_signals(before);
+    return code;
+}
+
+/* May a look that failed go better now? Else `code` says why not. */
+static bool is_worth_another(struct names_root *root, const struct view *view, int *code)
+{
+    if (*code == -EOVERFLOW)
+        *code = grow(root, view);
+    else if (*code == -EMFILE)
+        *code = retire_readers(root->road, root->deadline) == 0 ? 0 : -EMFILE;
+    else
+        return false;
+    return *code == 0;
+}
+
 int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length,
                struct view_found *found)
 {
@@ -307,8 +336,9 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     if (code != 0)
         return code;
     uint32_t gains = request_gains(root->road);
+    const struct view *view = root->view;
     code = view_find(root->view, dir, name, length, found);
-    if (code == -EMFILE && retire_readers(root->road, root->deadline) == 0)
+    if (code != 0 && is_worth_another(root, view, &code))
         code = view_find(root->view, dir, name, length, found);
     found->gains = gains;
     return code == 0 ? 0 : fail(root, code);
@@ -378,7 +408,10 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_e
         return -ESTALE;
     if (!request_is_sole_home(root->road))
         return list_remote(root, dir, from, each, context);
+    const struct view *view = root->view;
     code = view_list(root->view, dir, from, each, context);
+    if (code != 0 && is_worth_another(root, view, &code)) /* it failed before the first name */
+        code = view_list(root->view, dir, from, each, context);
     if (code >= 0 && !request_is_sole_home(root->road)) /* names may have been on their way elsewhere */
         return -ESTALE;
     return code >= 0 ? code : fail(root, code);

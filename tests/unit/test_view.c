@@ -168,6 +168,42 @@ static int each(void *context, uint64_t hash, const char *name, size_t length,
     return ++listed->count == listed->stop_after ? 17 : 0;
 }
 
+static int count_name(void *count, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    ++*(unsigned *)count;
+    return 0;
+}
+
+/* Only a part of what an index may grow to is mapped. */
+Test(view, outgrown)
+{
+    struct view *small = opened(), *larger;
+    struct view_found found;
+    struct rlimit limit;
+    unsigned count = 0;
+    cr_assert_eq(view_find(small, one, "a", 1, &found), 0);
+    cr_assert_eq(tell("many 100 1 400000 77"), 0);
+    cr_assert_eq(view_find(small, one, "a", 1, &found), -EOVERFLOW);
+    cr_assert_eq(view_list(small, one, 0, count_name, &count), -EOVERFLOW);
+    cr_assert_eq(count, 0);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}); /* it opens nothing */
+    int code = view_grow(&larger, small);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    cr_assert_eq(code, 0);
+    cr_assert_eq(view_find(larger, one, "n399999", 7, &found), 0);
+    cr_assert(found.known && found.entry.ino == 77);
+    cr_assert_eq(view_list(larger, one, 0, count_name, &count), 0);
+    cr_assert_eq(count, 400002);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(view_inherit(&small, larger) != 0 || view_find(small, one, "n1", 2, &found) != 0 || !found.known);
+    int status;
+    waitpid(child, &status, 0);
+    cr_assert_eq(status, 0);
+    view_abandon(larger);
+}
+
 Test(view, lists_in_the_order_of_hashes)
 {
     struct view *view = opened();
