@@ -104,6 +104,7 @@ static int serve_overdue(struct shuntd *shuntd)
     if (now < next)
         return 0;
     next = now + TICK;
+    listen_look(shuntd->listen);
     int code = serve_settle_client(shuntd, 0);
     return code == 0 ? rule_give_up(shuntd) : code;
 }
@@ -135,7 +136,7 @@ static int serve_batch(struct shuntd *shuntd)
 /* How long it may sleep if nothing happens: ns, 0: for ever. */
 static uint64_t sleep_limit(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || relay_waits(shuntd);
+    bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen);
     uint64_t limit = waits ? TICK : beat_interval(shuntd), times = times_wait(shuntd);
     return times != UINT64_MAX && (limit == 0 || times < limit) ? times : limit;
 }

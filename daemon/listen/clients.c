@@ -4,22 +4,27 @@
 #include "listen/clients.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define BUCKETS 1024
+#define SPARE 64 /* descriptors that are left to all others who need one, or half of a few */
 
 struct client {
     struct client *next;      /* in its bucket */
     struct client *next_dead; /* in the list of the dead */
     pid_t pid;
-    int pidfd;
+    int pidfd; /* -1: none could be spared, it is looked at now and then */
+    bool dead;
 };
 
 struct clients {
@@ -30,7 +35,9 @@ struct clients {
     bool running;
     pthread_mutex_t lock; /* of dead */
     struct client *dead;
-    struct client *buckets[BUCKETS]; /* main's thread only */
+    struct client *buckets[BUCKETS]; /* main's thread only, as what follows */
+    unsigned unfollowed;
+    int last_pidfd; /* the highest that may be kept */
 };
 
 static void note_death(struct clients *clients, struct client *client)
@@ -75,12 +82,22 @@ static int start_thread(struct clients *clients)
     return -code;
 }
 
+static int last_pidfd(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    int count = (int)limit.rlim_cur;
+    return count - 1 - (count > 2 * SPARE ? SPARE : count / 2);
+}
+
 int clients_create(struct clients **to, void (*ring)(void *), void *context)
 {
     struct clients *clients = calloc(1, sizeof *clients);
     if (clients == NULL)
         return -ENOMEM;
     clients->ring = ring;
+    clients->last_pidfd = last_pidfd();
     clients->context = context;
     clients->epoll = epoll_create1(EPOLL_CLOEXEC);
     clients->end = eventfd(0, EFD_CLOEXEC);
@@ -125,15 +142,42 @@ static struct client **bucket_of(struct clients *clients, pid_t pid)
     return &clients->buckets[(uint32_t)pid % BUCKETS];
 }
 
-/* Without a pidfd (the process is gone already, or no descriptor is left) it counts as dead only if it is. */
+static bool has_ended(pid_t pid, int pidfd)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    return pidfd >= 0 ? poll(&end, 1, 0) == 1 : kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Keeps a descriptor of it if one can be spared, else looks just now. */
 static void follow(struct clients *clients, struct client *client)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
-    client->pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
-    if (client->pidfd >= 0 && epoll_ctl(clients->epoll, EPOLL_CTL_ADD, client->pidfd, &event) == 0)
+    int pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
+    if (pidfd >= 0 && pidfd <= clients->last_pidfd &&
+        epoll_ctl(clients->epoll, EPOLL_CTL_ADD, pidfd, &event) == 0) {
+        client->pidfd = pidfd;
         return;
-    if (kill(client->pid, 0) != 0 && errno == ESRCH)
+    }
+    client->dead = has_ended(client->pid, pidfd);
+    if (client->dead)
         note_death(clients, client);
+    if (pidfd >= 0)
+        close(pidfd);
+}
+
+bool clients_are_followed(const struct clients *clients)
+{
+    return clients->unfollowed == 0;
+}
+
+void clients_look(struct clients *clients)
+{
+    for (unsigned i = 0; i < BUCKETS && clients->unfollowed > 0; i++)
+        for (struct client *client = clients->buckets[i]; client != NULL; client = client->next)
+            if (client->pidfd < 0 && !client->dead) {
+                follow(clients, client);
+                clients->unfollowed -= client->pidfd >= 0;
+            }
 }
 
 void clients_watch(struct clients *clients, pid_t pid)
@@ -146,9 +190,11 @@ void clients_watch(struct clients *clients, pid_t pid)
     if (client == NULL)
         return;
     client->pid = pid;
+    client->pidfd = -1;
     client->next = *bucket;
     *bucket = client;
     follow(clients, client);
+    clients->unfollowed += client->pidfd < 0;
 }
 
 pid_t clients_next_death(struct clients *clients)
@@ -165,6 +211,7 @@ pid_t clients_next_death(struct clients *clients)
     while (*at != client)
         at = &(*at)->next;
     *at = client->next;
+    clients->unfollowed -= client->pidfd < 0;
     client_free(client);
     return pid;
 }

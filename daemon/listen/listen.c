@@ -250,6 +250,16 @@ static void announce(struct listen *listen, pid_t client)
             listen->to_take[i / 64] |= 1ull << (i % 64);
 }
 
+bool listen_follows_all(const struct listen *listen)
+{
+    return clients_are_followed(listen->clients);
+}
+
+void listen_look(struct listen *listen)
+{
+    clients_look(listen->clients);
+}
+
 pid_t listen_next_death(struct listen *listen)
 {
     if (listen->dying == 0 && (listen->dying = clients_next_death(listen->clients)) != 0)

@@ -41,6 +41,9 @@ void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
 /* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a
  * request among them is answered -EBADMSG, so that its sender does not wait). */
 int listen_next(struct listen *, struct listen_request *, uint64_t *malformed);
+/* False: of some processes the end is noticed only by listen_look. */
+bool listen_follows_all(const struct listen *);
+void listen_look(struct listen *);
 /* The next process of this node that used the road and has ended, all of whose messages were taken: its id,
  * or 0. */
 pid_t listen_next_death(struct listen *);
