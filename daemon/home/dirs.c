@@ -161,9 +161,11 @@ int home_dir_set_path(struct home_dir *dir, const char *path)
 {
     if (dir->path != NULL && strcmp(dir->path, path) == 0)
         return 0;
-    char *copy = strdup(path);
+    size_t size = strlen(path) + 1;
+    char *copy = malloc(size); /* not libc's strdup, which would not ask the spare */
     if (copy == NULL)
         return -ENOMEM;
+    memcpy(copy, path, size);
     free(dir->path);
     dir->path = copy;
     return 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hook.h"
+#include "home/spare.h"
 #include "serve/queue.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
@@ -26,6 +27,12 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_STOP] = serve_stop,
 };
 
+/* What is to be heard in any case: how it went, and what is asked of the daemon itself. */
+static const bool is_heard[MESSAGE_TYPES] = {
+    [MESSAGE_CONFIRM] = true, [MESSAGE_WITHDRAW] = true, [MESSAGE_GONE] = true, [MESSAGE_RENAMED] = true,
+    [MESSAGE_LOOKED] = true,  [MESSAGE_STATUS] = true,   [MESSAGE_STOP] = true, [MESSAGE_RETIRE] = true,
+};
+
 int serve(struct shuntd *shuntd, struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER};
@@ -34,6 +41,10 @@ int serve(struct shuntd *shuntd, struct listen_request *request)
     if (operation == NULL) {
         shuntd->counts.malformed++;
         return 0;
+    }
+    if (!spare_is_there() && !is_heard[request->message.type] && !BROKEN("no-spare")) {
+        answer.result = -ENOMEM;
+        return serve_answer(shuntd, request, &answer);
     }
     int how = operation(shuntd, request, &answer);
     if (how == SERVE_ANSWER)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Memory that is kept for when there is no more: what was begun is ended with it, and nothing new is begun before it
+ * could be put by again. One for the process, since whoever runs out of memory (memory.c) knows nothing of shuntd. From
+ * any thread. */
+
+#include <stdbool.h>
+
+/* Is it there? Puts it by, if that is possible. */
+bool spare_is_there(void);
+/* Gives it to whoever allocates next. False: that is done already. */
+bool spare_give(void);
