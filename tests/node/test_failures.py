@@ -303,34 +303,6 @@ def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
     assert redirected_files(root) == [] and session_of(root) == {}
 
 
-MANY = r"""
-import sys
-for i in range(int(sys.argv[2])):
-    open(f"{sys.argv[1]}/name-{i}", "x").close()
-    print(i, flush=True)
-"""
-
-
-def test_a_run_directory_that_gets_full(shunt, root, area, mounts):
-    """The index cannot grow: the daemon ends, and whoever asks it is told; what was made is there."""
-    tmpfs(mounts, area / "small", "256m")
-    (root / "out").mkdir()
-    session = Session(shunt, root, area / "small", prefix=mounts.prefix)
-    session.start().check()
-    session.exec("touch", root / "out" / "first").check()
-    mounts("sh", "-c", f"dd if=/dev/zero of={area}/small/fill bs=64k; true").check()
-    result = session.exec(PYTHON, "-c", MANY, root / "out", "20000")
-    assert result.status == 1 and "Input/output error" in result.err and "cannot be used" in result.err
-    made = {f"name-{i}" for i in result.out.split()}
-    assert {path.name for path in (root / "out").iterdir()} == {".shunt-dir"}
-    mounts("rm", area / "small" / "fill").check()
-    session.stop()
-    session.start().check()
-    listed = set(session.exec("ls", root / "out").check().split())
-    assert made | {"first"} <= listed and len(listed) <= len(made) + 2
-    session.stop().check()
-
-
 # Sessions of somebody else
 
 
