@@ -69,8 +69,8 @@
 
 /* Questions (enum name_op): HOLD_ANYHOW is HOLD with NAME_ANYHOW. */
 mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, MARK };
-/* Items between daemons (RELAY.md). HELD is no part of it yet: a daemon whose process is at work on a name tells so to
- * the next home of it. */
+/* Items between daemons (RELAY.md). HELD is a NAME of RELAY_MOVE: a daemon whose process is at work on a name tells so to
+ * the next home of it (move.c: tell_held, take_held). */
 mtype = { ASK, END, HELD, REPLY };
 
 /* The file system: the inode number of a name at a place, 0: none. The path of node 3's branch is another one once it is

@@ -70,6 +70,11 @@ class Meeting:
     def go(self):
         pathlib.Path(f"{self.path}.go").touch()
 
+    def anew(self):
+        """For another one to come."""
+        pathlib.Path(f"{self.path}.go").unlink()
+        self.again()
+
 
 class Call:
     """A line of Python under way on a node, in the root's directory `out`; its answer is printed, or its errno's name."""
@@ -118,7 +123,7 @@ class Stage:
 
     def __init__(self, session, build, area):
         self.session, self.area = session, area
-        self.calls, self.daemons, self.broken = [], [], {}
+        self.calls, self.broken = [], {}
         self.parked = Meeting(area / "parked")
         self.meetings = 0
         self.out = session.root / "out"
@@ -145,7 +150,6 @@ class Stage:
         hooks = ",".join([self.parked.seen_at("request-parked"), *hooks])
         self.session.start(*NODES, placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)
         assert self.session.homes() == list(NODES)
-        self.daemons = [member["pid"] for member in self.session.members()]
 
     def meeting(self):
         self.meetings += 1
@@ -160,6 +164,11 @@ class Stage:
     def does(self, node, line):
         return self.call(node, line).answer()
 
+    def crash(self, node):
+        """Its supervisor starts another one."""
+        members = {member["node"]: member["pid"] for member in self.session.members()}
+        os.kill(members[node], signal.SIGKILL)
+
     def waits(self, call):
         """A call that has to wait for another does; or it has ended, and the test sees that it should not have."""
         wait_until(lambda: self.parked.is_reached() or call.has_ended(), f"{call.line} to wait")
@@ -169,8 +178,8 @@ class Stage:
             if not call.has_ended():
                 os.killpg(call.process.pid, signal.SIGKILL)
             call.process.communicate()
-        for daemon in self.daemons if self.broken else []:  # it may wait for ever for what nobody settles
-            self.session.kill(daemon)
+        for member in self.session.members() if self.broken else []:  # it may wait for ever for what nobody settles
+            self.session.kill(member["pid"])
 
 
 @pytest.fixture

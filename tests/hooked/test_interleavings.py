@@ -270,3 +270,55 @@ def test_who_waits_is_served_when_the_name_is_free(stage):
     stage.waits(waiting)
     held.go()
     assert (removal.answer(), waiting.answer()) == ("None", "None")
+
+
+@guarded("former-unawaited")
+def test_a_daemon_that_crashes_is_followed_when_its_processes_are_done(stage, guard):
+    """Else the home settles what they hold by what is not on disk yet."""
+    stage.begin(guard)
+    held = stage.meeting()
+    first = stage.call("b", "make('n', 'first')", held.at("create-reserved"))
+    held.reached()
+    stage.crash("b")
+    other = stage.call("c", "make('n', 'other')", SHUNT_DEADLINE="20")
+    stage.waits(other)
+    if guard:
+        other.answer()
+    held.go()
+    expect(guard, (first.answer(), other.answer()) == ("None", "EEXIST"))
+
+
+@guarded("held-untold")
+def test_what_is_held_when_a_home_crashes_is_held_at_the_next(stage, guard):
+    stage.begin(guard)
+    held = stage.meeting()
+    first = stage.call("b", "make('n', 'first')", held.at("create-reserved"))
+    held.reached()
+    stage.crash("a")
+    stage.session.homes()
+    other = stage.call("c", "make('n', 'other')", SHUNT_DEADLINE="20")
+    stage.waits(other)
+    if guard:
+        other.answer()
+    held.go()
+    expect(guard, (first.answer(), other.answer()) == ("None", "EEXIST"))
+
+
+@guarded("listed-beats")
+def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, guard):
+    """A home crashes, and the directory is listed again while a file of it goes."""
+    listed, held = stage.meeting(), stage.meeting()
+    listed.go()
+    stage.begin(guard, hooks=[listed.at("load-listed")])
+    stage.does("b", "make('n')")
+    removal = stage.call("b", "os.unlink('n')", held.at("remove-held"))
+    held.reached()
+    listed.anew()
+    stage.crash("a")
+    stage.session.homes()
+    lister = stage.call("c", "os.listdir()")
+    listed.reached()
+    held.go()
+    assert removal.answer() == "None"
+    listed.go()
+    expect(guard, lister.answer() == "[]" and stage.does("a", "os.listdir()") == "[]")
