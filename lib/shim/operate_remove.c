@@ -114,10 +114,10 @@ int hold_directory(struct target *t, const struct statx *stat)
         struct names_root *root;
         struct view_found found;
         struct dirid id;
-        int code = names_hold(t->root, &close, &t->scratch->answer, &t->hold);
+        int code = names_hold(t->root, &close, &t->scratch->answer, &t->scratch->hold);
         if (code != 0 || (code = t->scratch->answer.message.result) == 0)
             return code;
-        request_let_go(&t->hold);
+        request_let_go(&t->scratch->hold);
         if (code != MESSAGE_NOT_LOADED)
             return code;
         code = target_load(t); /* the parent; then the directory itself */

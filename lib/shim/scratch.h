@@ -17,6 +17,7 @@ struct scratch {
     char real[PATH_MAX + 8];    /* a place in a branch */
     char place[RECORD_NAME_MAX + 1];
     struct request_answer answer;
+    struct request_hold hold; /* between target_hold and how it went */
 };
 
 /* NULL: no memory. */

@@ -436,7 +436,6 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
-    t->hold.lane = 0;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -639,26 +638,26 @@ int target_ask(struct target *t, struct message *message)
 
 int target_hold(struct target *t, struct message *message)
 {
-    return ask(t, NULL, message, &t->hold);
+    return ask(t, NULL, message, &t->scratch->hold);
 }
 
 int target_hold_both(struct target *t, struct target *other, struct message *message)
 {
-    return ask(t, other, message, &t->hold);
+    return ask(t, other, message, &t->scratch->hold);
 }
 
 void target_tell(struct target *t, struct message *message)
 {
     address(t, message);
     names_tell(t->root, message);
-    request_let_go(&t->hold);
+    request_let_go(&t->scratch->hold);
 }
 
 void target_withdraw(struct target *t)
 {
     struct message withdraw = {.type = MESSAGE_WITHDRAW};
     address(t, &withdraw);
-    names_withdraw(t->root, &withdraw, &t->hold);
+    names_withdraw(t->root, &withdraw, &t->scratch->hold);
 }
 
 /* The kernel says that a directory may not be changed before it says what is in it. */

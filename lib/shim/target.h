@@ -45,7 +45,6 @@ struct target {
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
-    struct request_hold hold; /* between target_hold and how it went */
     int real_at; /* where it really is, set by target_place */
     const char *real_path;
     struct scratch *scratch;
