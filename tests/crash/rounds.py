@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Rounds of work and kills. Each has a directory of its own, in which workers of all nodes work at the same time, and
+ends with all that can be looked at compared with the oracle."""
+
+import errno
+import itertools
+import pathlib
+import random
+import signal
+import time
+from dataclasses import dataclass, field
+
+import ground
+from oracle import Failed, Oracle
+
+WORKERS = 4
+KILLS_A_ROUND = 10
+OPERATIONS_MAX = 10**6  # none comes so far
+LONGEST_LIFE = 0.03  # seconds from one kill to the next
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids):
+    until = time.monotonic() + ground.PATIENCE
+    while any(is_running(pid) for pid in pids):
+        if time.monotonic() > until:
+            raise Failed(f"{pids} were killed and do not end")
+        time.sleep(0.001)
+
+
+@dataclass
+class Figures:
+    """What was done, to be printed."""
+
+    kills: int = 0
+    rounds: int = 0
+    operations: int = 0
+    cut: int = 0  # operations that a kill came into
+    names: int = 0
+    sights: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def __str__(self):
+        return (f"{self.kills} kills, {self.rounds} rounds, {self.operations} operations, {self.cut} of them cut off, "
+                f"{self.sights} listings of {self.names} names, {time.monotonic() - self.began:.0f} s")
+
+
+class Round:
+    """A directory, and those who work in it."""
+
+    def __init__(self, place, figures, seed, number):
+        self.place, self.figures, self.seed, self.number = place, figures, seed, number
+        self.random = random.Random(f"{seed}/{number}")
+        self.top = place.root / f"round-{number}"
+        self.logs = {}
+        self.numbers = itertools.count(1)
+        self.workers = {}  # those at work: {number: (node, process)}
+        place.on(self.node(), "mkdir", "-p", self.top / "p", self.top / "q")
+        (place.area / "logs").mkdir(exist_ok=True)
+
+    def node(self):
+        return self.random.choice(self.place.nodes)
+
+    def begin(self, node=None, operations=OPERATIONS_MAX, **options):
+        number = next(self.numbers)
+        node = node or self.node()
+        log = self.logs[number] = self.place.area / "logs" / f"{self.number}.{number}"
+        words = [self.place.worker, "work", self.top, log, number, f"{self.seed}{self.number}", operations]
+        words += [] if self.place.has_flags else ["noflags"]
+        self.workers[number] = node, self.place.begin(node, *words, **options)
+        return number
+
+    def begin_all(self):
+        nodes = itertools.cycle(self.place.nodes)
+        for node in itertools.islice(nodes, max(WORKERS, len(self.place.nodes) + 1)):
+            self.begin(node)
+
+    def live(self, most=LONGEST_LIFE):
+        time.sleep(self.random.random() * most)
+
+    def kill(self, numbers):
+        """At once."""
+        processes = [self.workers.pop(number)[1] for number in numbers]
+        ground.end(*processes)
+        self.figures.kills += [process.wait() for process in processes].count(-signal.SIGKILL)
+
+    def kill_one(self):
+        """Somebody else takes his place."""
+        number = self.random.choice(sorted(self.workers))
+        node = self.workers[number][0]
+        self.kill([number])
+        self.begin(node)
+
+    def finish(self):
+        """Those that live end their last operation."""
+        for _, process in self.workers.values():
+            process.send_signal(signal.SIGTERM)
+        for number, (node, process) in self.workers.items():
+            try:
+                status = process.wait(ground.PATIENCE)
+            except ground.subprocess.TimeoutExpired:
+                raise Failed(f"worker {number} on {node} hangs: {self.logs[number].read_text().splitlines()[-1]}") from None
+            if status not in (0, -signal.SIGTERM):  # who is told before it can listen
+                raise Failed(f"worker {number} on {node} ended with status {status}")
+        self.workers = {}
+
+    def oracle(self, excused=()):
+        oracle = Oracle(self.logs, excused)
+        operations = [worker.operations for worker in oracle.workers.values()]
+        self.figures.operations += oracle.operations
+        self.figures.cut += sum(bool(of_one) and not of_one[-1].is_done for of_one in operations)
+        return oracle
+
+    def compare(self, oracle, whose, listed):
+        complaints = oracle.complaints(listed)
+        self.figures.sights += 1
+        self.figures.names += len(listed)
+        if complaints:
+            raise Failed(f"round {self.number}, seed {self.seed}: what {whose} sees of {self.top} is not what must be:\n  "
+                         + "\n  ".join(complaints[:30]))
+
+    def check_cold(self, oracle):
+        for whose, listed in self.place.sights(self.top).items():
+            self.compare(oracle, whose, listed)
+
+    def check_live(self, oracle):
+        node = self.node()
+        live = self.place.look(node, self.top)
+        self.compare(oracle, f"a program on {node}", live)
+        for whose, listed in self.place.sights(self.top).items():
+            if without_directories_links(listed) != without_directories_links(live):
+                different = set(without_directories_links(listed)) ^ set(without_directories_links(live))
+                raise Failed(f"round {self.number}: {whose} and a program on {node} differ: {sorted(map(str, different))}")
+
+    def remove(self):
+        self.place.on(self.node(), "rm", "-r", self.top)
+        for log in self.logs.values():
+            log.unlink(missing_ok=True)
+
+
+def without_directories_links(listed):
+    """A directory's count of links is the file system's own business."""
+    return sorted((path, entry.kind, entry.inode, entry.size, entry.token, entry.links if entry.kind == "f" else 0)
+                  for path, entry in listed)
+
+
+class Mode:
+    """A way to kill. A batch of rounds is looked at once more by a session that begins after it."""
+
+    rounds_a_batch = 10
+    excused = ()  # errors that workers may get; then nothing was done
+
+    def __init__(self, place, seed, say=lambda text: None):
+        self.place, self.seed, self.say = place, seed, say
+        self.figures = Figures()
+        self.standing = []  # rounds that a later session is to see: (round, oracle)
+
+    def kill_in(self, round_):
+        """Works and kills until enough is killed. True: the session is dead, too."""
+        raise NotImplementedError
+
+    def run(self, kills):
+        self.place.start()
+        while self.figures.kills < kills:
+            self.one_round()
+            if len(self.standing) == self.rounds_a_batch or self.figures.kills >= kills:
+                self.begin_anew()
+            self.say(f"{type(self).__name__.lower()}: {self.figures}")
+        self.place.stop()
+        self.place.is_clean()
+
+    def one_round(self):
+        round_ = Round(self.place, self.figures, self.seed, self.figures.rounds)
+        self.figures.rounds += 1
+        is_dead = self.kill_in(round_)
+        oracle = round_.oracle(self.excused)
+        if is_dead:
+            round_.check_cold(oracle)
+            self.place.start()
+        round_.check_live(oracle)
+        self.standing.append((round_, oracle))
+
+    def begin_anew(self):
+        """A new session sees what the old one has seen, and removes it."""
+        self.heal()
+        self.place.start()
+        for round_, oracle in self.standing:
+            round_.check_live(oracle)
+            round_.remove()
+        self.standing = []
+
+    def heal(self):
+        self.place.stop()
+        self.place.is_clean()
+
+
+class Clients(Mode):
+    """Of processes that work, one after the other, while the others go on."""
+
+    def kill_in(self, round_):
+        round_.begin_all()
+        for _ in range(KILLS_A_ROUND):
+            round_.live()
+            round_.kill_one()
+        round_.live()
+        round_.finish()
+
+
+class Everything(Mode):
+    """Of all processes and all daemons at once, with all indexes deleted."""
+
+    rounds_a_batch = 5
+    excused = (errno.EIO,)  # of those who outlive their daemon by a moment
+
+    def kill_in(self, round_):
+        round_.begin_all()
+        round_.live(4 * LONGEST_LIFE)
+        workers = [process for _, process in round_.workers.values()]
+        victims = [*workers, *self.place.daemons().values()]
+        round_.random.shuffle(victims)
+        ground.end(*victims)
+        for process in workers:
+            process.wait()
+        wait_until_gone([victim for victim in victims if isinstance(victim, int)])
+        round_.workers = {}
+        for node in self.place.nodes:
+            self.place.forget(node)
+        self.figures.kills += 1
+        return True
+
+    def heal(self):
+        """What first use has not settled, fsck finds and mends; and nothing is for a person to look at."""
+        self.place.stop()
+        self.place.fsck("--repair", statuses=(0, 1))
+        self.place.is_clean()
+
+
+MODES = {"clients": Clients, "everything": Everything}
