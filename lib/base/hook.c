@@ -77,12 +77,18 @@ static void pause_for(uint64_t ns)
     SYS2(SYS_nanosleep, &time, NULL);
 }
 
-static uint64_t time_of(const char *text, size_t length)
+static uint64_t number_of(const char *text, size_t length, size_t *at)
 {
     uint64_t number = 0;
-    size_t at = 0;
-    for (; at < length && text[at] >= '0' && text[at] <= '9'; at++)
-        number = number * 10 + (uint64_t)(text[at] - '0');
+    for (*at = 0; *at < length && text[*at] >= '0' && text[*at] <= '9'; ++*at)
+        number = number * 10 + (uint64_t)(text[*at] - '0');
+    return number;
+}
+
+static uint64_t time_of(const char *text, size_t length)
+{
+    size_t at;
+    uint64_t number = number_of(text, length, &at);
     return number * (at < length && text[at] == 'm' ? CLOCK_MILLISECOND : CLOCK_MILLISECOND / 1000);
 }
 
@@ -120,6 +126,15 @@ static void meet(const char *name, const char *path, size_t length)
     }
 }
 
+/* Only one hook of a process is its end, so that one count will do. A child goes on with its parent's. */
+static void die(const char *text, size_t length)
+{
+    static uint64_t reached;
+    size_t at;
+    if (length == 0 || __atomic_add_fetch(&reached, 1, __ATOMIC_RELAXED) == number_of(text, length, &at))
+        SYS2(SYS_kill, sys_getpid(), SIGKILL);
+}
+
 static bool begins(const char *text, size_t length, const char *word)
 {
     size_t size = strlen(word);
@@ -139,7 +154,7 @@ static void act(const char *name, const char *action, size_t length)
     else if (begins(action, length, "tell="))
         tell(value, rest);
     else if (begins(action, length, "kill"))
-        SYS2(SYS_kill, sys_getpid(), SIGKILL);
+        die(value, rest);
 }
 
 static bool matches(const char *pattern, size_t length, const char *name)

@@ -12,7 +12,7 @@
  *     random=TIME  waits up to so long
  *     meet=PATH    the first one to come makes PATH.reached, and goes on when there is PATH.go
  *     tell=PATH    makes PATH.reached
- *     kill         the process ends as by SIGKILL
+ *     kill[=N]     the process ends as by SIGKILL, when somebody comes there for the N-th time
  *
  * SHUNT_BREAK names the guards that are taken away, separated by commas: who checks the tests, breaks what
  * they test.

@@ -19,6 +19,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/hook.h"
+
 #if defined(__x86_64__)
 static inline long sys_call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -58,8 +60,19 @@ static inline long sys_call(long number, long a, long b, long c, long d, long e,
 #define SYS6(n, a, b, c, d, e, f)                                                                            \
     sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
+/* What changes names, between two points where a test may end the process: hook `step`. */
+#define SYS_CHANGE(CALL)                                                                                     \
+    ({                                                                                                       \
+        HOOK("step");                                                                                        \
+        int changed = (int)(CALL);                                                                           \
+        HOOK("step");                                                                                        \
+        changed;                                                                                             \
+    })
+
 static inline int sys_openat(int dir, const char *path, int flags, mode_t mode)
 {
+    if (flags & O_CREAT)
+        return SYS_CHANGE(SYS4(SYS_openat, dir, path, flags, mode));
     return (int)SYS4(SYS_openat, dir, path, flags, mode);
 }
 
@@ -90,27 +103,27 @@ static inline int sys_statx(int dir, const char *path, int flags, unsigned mask,
 
 static inline int sys_unlinkat(int dir, const char *path, int flags)
 {
-    return (int)SYS3(SYS_unlinkat, dir, path, flags);
+    return SYS_CHANGE(SYS3(SYS_unlinkat, dir, path, flags));
 }
 
 static inline int sys_mkdirat(int dir, const char *path, mode_t mode)
 {
-    return (int)SYS3(SYS_mkdirat, dir, path, mode);
+    return SYS_CHANGE(SYS3(SYS_mkdirat, dir, path, mode));
 }
 
 static inline int sys_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
-    return (int)SYS5(SYS_renameat2, from_dir, from, to_dir, to, flags);
+    return SYS_CHANGE(SYS5(SYS_renameat2, from_dir, from, to_dir, to, flags));
 }
 
 static inline int sys_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
-    return (int)SYS5(SYS_linkat, from_dir, from, to_dir, to, flags);
+    return SYS_CHANGE(SYS5(SYS_linkat, from_dir, from, to_dir, to, flags));
 }
 
 static inline int sys_symlinkat(const char *target, int dir, const char *path)
 {
-    return (int)SYS3(SYS_symlinkat, target, dir, path);
+    return SYS_CHANGE(SYS3(SYS_symlinkat, target, dir, path));
 }
 
 static inline ssize_t sys_readlinkat(int dir, const char *path, char *to, size_t size)
