@@ -102,7 +102,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
 void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = bucket_of(home, dir->id);
-    if (home_dir_is_loaded(dir) || dir->complete || dir->working || dir->writing || dir->flights > 0 ||
+    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->flights > 0 ||
         dir->held > 0 || dir->listed > 0 || dir->ruler != NULL || !list_empty(&dir->ended) ||
         !list_empty(&dir->unwritten))
         return;
@@ -117,9 +117,13 @@ void home_dir_release(struct home *home, struct home_dir *dir)
     dir_free(dir);
 }
 
+bool home_dir_is_busy(const struct home_dir *dir)
+{
+    return dir->working > 0 || dir->asks;
+}
+
 int home_dir_rest(struct home *home, struct home_dir *dir)
 {
-    dir->working = false;
     home_wake(home, &dir->waiting);
     list_move(&home->ready, &dir->casts);
     return home_names_rest(home, dir);

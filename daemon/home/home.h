@@ -80,10 +80,11 @@ struct home_dir {
     struct record_dir record; /* as in the index, once they use it (RECORD_LOADED) */
     uint64_t version;         /* of what its ruler decides of that (serve/rule.h) */
     bool mirrored;            /* every daemon knows its mirror: births may go there */
-    bool working;             /* something about it is under way */
+    unsigned working;         /* jobs of the disk's for it */
+    bool asks;                /* its ruler for something. Collectives, which that waits for, do not wait for this */
     unsigned flights;         /* of its names */
-    struct link waiting;      /* parked until that ends */
-    struct link casts;        /* parts of collectives (serve/cast.h) that wait for that */
+    struct link waiting;      /* parked until both end */
+    struct link casts;        /* parts of collectives (serve/cast.h) that wait for the jobs */
     struct home_share share;
     uint32_t nodes;      /* how many nodes use it, as the ruler told */
 
@@ -210,7 +211,9 @@ struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
 /* It is no more: nothing of it is known, who waits on it is served again. Its memory goes with its last
  * flight. The index is the caller's. */
 void home_dir_drop(struct home *, struct home_dir *);
-/* What was under way for this node's processes has ended. 0 or -ENOMEM. */
+/* Is something under way for this node's processes? */
+bool home_dir_is_busy(const struct home_dir *);
+/* Some of that has ended: who waits looks whether it can go on. 0 or -ENOMEM. */
 int home_dir_rest(struct home *, struct home_dir *);
 /* The next of the collectives that waited for that: its link, or NULL. */
 struct link *home_next_ready(struct home *);

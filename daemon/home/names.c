@@ -200,7 +200,7 @@ static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name
 /* Nothing stands in the way of a removal of the directory here any more. */
 int home_names_rest(struct home *home, struct home_dir *dir)
 {
-    if (dir->held > 0 || dir->working || dir->writing || !dir->tells_idle)
+    if (dir->held > 0 || home_dir_is_busy(dir) || dir->writing || !dir->tells_idle)
         return 0;
     dir->tells_idle = false;
     return say(home, NEWS_IDLE, dir->id, 0, 0);
@@ -342,7 +342,7 @@ int home_seal(struct shuntd *shuntd, struct home_dir *dir)
     int names = index_has_names(shuntd->index, dir->id);
     if (names < 0)
         return names;
-    dir->tells_idle = dir->held > 0 || dir->working || dir->writing;
+    dir->tells_idle = dir->held > 0 || home_dir_is_busy(dir) || dir->writing;
     if (dir->tells_idle)
         return MESSAGE_BUSY;
     dir->sealed = names == 0;

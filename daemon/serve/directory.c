@@ -64,6 +64,7 @@ static int finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
     struct directory_job *job = (struct directory_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     int code = 0;
+    dir->working--;
     if (job->result > 0) {
         dir->record.why = (uint32_t)job->result;
         code = home_dir_store(shuntd, dir);
@@ -93,7 +94,7 @@ int cast_sync(struct shuntd *shuntd, struct cast *cast, const struct message *me
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (dir == NULL || !(dir->record.flags & RECORD_MARKED))
         return 0;
-    if (dir->working) {
+    if (dir->working > 0) {
         cast_wait(cast, dir);
         return CAST_LATER;
     }
@@ -104,7 +105,7 @@ int cast_sync(struct shuntd *shuntd, struct cast *cast, const struct message *me
     job->cast = cast;
     job->type = message->type;
     job->all = cast_is_mine(cast);
-    dir->working = true;
+    dir->working++;
     disk_submit(shuntd->disk, &job->job);
     return CAST_WORKS;
 }

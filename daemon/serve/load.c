@@ -274,6 +274,7 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
     struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
     struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
     int code = 0;
+    dir->asks = false;
     if (answer->result == 0) {
         rule_take_answer(dir, answer);
         dir->record.flags |= RECORD_LOADED;
@@ -314,11 +315,11 @@ int serve_load(struct shuntd *shuntd, const struct listen_request *request, stru
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (home_dir_is_loaded(dir) && strcmp(dir->path, path) == 0)
         return SERVE_ANSWER;
-    if (dir != NULL && dir->working)
+    if (dir != NULL && home_dir_is_busy(dir))
         return serve_park(shuntd, &dir->waiting, request);
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir[0], path)) == NULL)
         return -ENOMEM;
-    dir->working = true;
+    dir->asks = true;
     int code = rule_ask(shuntd, message, loaded, &errand);
     return code == 0 ? SERVE_SILENT : code;
 }

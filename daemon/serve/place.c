@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/hook.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
@@ -122,6 +123,10 @@ int rule_mark(struct shuntd *shuntd, struct home_dir *dir, struct rule_question 
         rule_put_record(&answer, dir);
         return rule_answer(shuntd, question, &answer);
     }
+    if (dir->record.why == RECORD_WHY_WATCHED) { /* meanwhile; the watcher would see the marker come */
+        answer.dir[1].ino = RECORD_WHY_WATCHED;
+        return rule_answer(shuntd, question, &answer);
+    }
     struct mark_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return -ENOMEM;
@@ -210,7 +215,9 @@ static int end_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf, 
 static int finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
-    int code = end_leaf(shuntd, home_dir_find(shuntd->home, leaf->id), leaf->leaf, leaf->result);
+    struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
+    dir->working--;
+    int code = end_leaf(shuntd, dir, leaf->leaf, leaf->result);
     free(leaf);
     return code;
 }
@@ -225,6 +232,7 @@ static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t numbe
     leaf->leaf = number;
     memcpy(leaf->mirror, dir->record.mirror, sizeof leaf->mirror);
     strcpy(leaf->path, dir->path);
+    dir->working++;
     disk_submit(shuntd->disk, &leaf->job);
     return 0;
 }
@@ -236,6 +244,7 @@ static int marked(struct shuntd *shuntd, const struct errand *errand, const stru
     struct message asked;
     int why = (int)answer->dir[1].ino;
     message_decode(&asked, errand->bytes, errand->size);
+    dir->asks = false;
     if (answer->result == 0 && why == 0)
         rule_take_answer(dir, answer);
     if (answer->result == 0 && why == 0 && answer->tag == 0)
@@ -251,9 +260,14 @@ static int marked(struct shuntd *shuntd, const struct errand *errand, const stru
 static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
 {
     const struct message mark = {.type = MESSAGE_MARK, .tag = number, .dir[0] = dir->id};
-    dir->working = true;
-    int code =
-        dir->mirrored ? make_leaf(shuntd, dir, number) : rule_ask(shuntd, &mark, marked, NULL);
+    int code;
+    if (dir->mirrored) {
+        code = make_leaf(shuntd, dir, number);
+    } else {
+        dir->asks = true;
+        HOOK("mark-asked");
+        code = rule_ask(shuntd, &mark, marked, NULL);
+    }
     return code == 0 ? -EAGAIN : code;
 }
 
@@ -267,7 +281,7 @@ int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, 
         return 0;
     if (home_leaf_pick(share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, &fresh) !=
         0)
-        return dir->working ? -EAGAIN : ask_for_leaf(shuntd, dir, fresh);
+        return home_dir_is_busy(dir) ? -EAGAIN : ask_for_leaf(shuntd, dir, fresh);
     place->branch = shuntd->branch;
     place->leaf = leaf;
     return 0;

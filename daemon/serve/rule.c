@@ -394,6 +394,7 @@ static int tell_all(struct shuntd *shuntd, struct home_dir *dir, struct rule_que
         return -ENOMEM;
     *told = (struct told){.dir = dir->id, .question = question};
     dir->ruler->busy = true;
+    HOOK("all-asked");
     return cast_begin(shuntd, &question->message, NULL, is_told, told);
 }
 

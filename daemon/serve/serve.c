@@ -116,7 +116,7 @@ struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *r
     struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[which]);
     if (home_dir_is_loaded(dir))
         return dir;
-    if (dir != NULL && dir->working) {
+    if (dir != NULL && home_dir_is_busy(dir)) {
         *how = serve_park(shuntd, &dir->waiting, request);
         return NULL;
     }

@@ -65,7 +65,8 @@ class Meeting:
         wait_until(self.is_reached, self.path)
 
     def again(self):
-        pathlib.Path(f"{self.path}.reached").unlink(missing_ok=True)
+        for end in ("reached", "go"):
+            pathlib.Path(f"{self.path}.{end}").unlink(missing_ok=True)
 
     def go(self):
         pathlib.Path(f"{self.path}.go").touch()
@@ -87,6 +88,10 @@ def make(name, text="", flags=os.O_EXCL):
     os.close(fd)
 def read(name):
     return open(name).read()
+def watch():
+    sys.path.remove("")  # or the import would list this directory
+    from ctypes import CDLL
+    return CDLL(None).inotify_add_watch(CDLL(None).inotify_init(), b".", 0x100)
 try:
     print(eval(sys.argv[1]))
 except OSError as error:
@@ -129,12 +134,16 @@ class Stage:
         self.out = session.root / "out"
         self.out.mkdir()
         self.names = dict(zip("mn", self.at_home_on_a(build)))
+        self.ruler, = self.homes_of(build, "")
+
+    def homes_of(self, build, *texts):
+        command = [build / "tests" / "cluster" / "home_of", self.out, str(len(NODES)), *texts]
+        homes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        return [NODES[int(home) - 1] for home in homes]
 
     def at_home_on_a(self, build):
         texts = [f"name-{number}" for number in range(100)]
-        command = [build / "tests" / "cluster" / "home_of", self.out, str(len(NODES)), *texts]
-        homes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        return [text for text, home in zip(texts, homes) if NODES[int(home) - 1] == "a"]
+        return [text for text, home in zip(texts, self.homes_of(build, *texts)) if home == "a"]
 
     def translated(self, line):
         for plain, name in self.names.items():

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* home_of DIRECTORY MEMBERS NAME...: which of the members 1 to MEMBERS of a session, all of them homes, is home of each
- * name in the directory. A line for each name. */
+ * name in the directory; of the empty name: which rules the directory. A line for each name. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,8 @@ int main(int argc, char *argv[])
     for (uint16_t i = 0; i < count; i++)
         members[i] = (uint16_t)(i + 1);
     for (int i = 3; i < argc; i++) {
-        uint32_t shard = record_shard(dirid_of(&stat), record_hash(argv[i], strlen(argv[i])));
+        uint64_t hash = argv[i][0] != '\0' ? record_hash(argv[i], strlen(argv[i])) : 0;
+        uint32_t shard = record_shard(dirid_of(&stat), hash);
         printf("%u\n", route_rendezvous(shard, members, count));
     }
     return 0;

@@ -322,3 +322,38 @@ def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, gu
     assert removal.answer() == "None"
     listed.go()
     expect(guard, lister.answer() == "[]" and stage.does("a", "os.listdir()") == "[]")
+
+
+@pytest.mark.parametrize("whole", ["os.fsync(os.open('.', os.O_RDONLY))", "os.chmod('.', 0o750)", "os.utime('.', (1, 1))"])
+def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_ruler(stage, whole):
+    """A node asks the ruler for its first leaf while the ruler asks all nodes for something."""
+    one, other = (node for node in conftest.NODES if node != stage.ruler)
+    asking, told = stage.meeting(), stage.meeting()
+    stage.begin(hooks=[asking.at("mark-asked"), told.seen_at("all-asked")], SHUNT_DEADLINE="4")
+    assert stage.does(one, "os.listdir()") == "[]"
+    marker = stage.call(stage.ruler, "make('m')")
+    asking.reached()
+    asking.go()
+    assert marker.answer() == "None"
+    asking.again()
+    birth = stage.call(one, "make('n')")
+    asking.reached()
+    asked = stage.call(other, whole)
+    told.reached()
+    asking.go()
+    assert (birth.answer(), asked.answer()) == ("None", "None")
+    assert sorted(stage.does(other, "os.listdir()").strip("[]").split(", ")) == ["'m'", "'n'"]
+
+
+def test_a_watched_directory_gets_no_marker_that_was_asked_for_before(stage):
+    """The watcher would see it come."""
+    one, other = (node for node in conftest.NODES if node != stage.ruler)
+    asking, told = stage.meeting(), stage.meeting()
+    stage.begin(hooks=[asking.at("mark-asked"), told.seen_at("all-asked")])
+    birth = stage.call(one, "make('n')")
+    asking.reached()
+    watching = stage.call(other, "watch()")
+    told.reached()
+    asking.go()
+    assert (birth.answer(), watching.answer()) == ("None", "1")
+    assert [path.name for path in stage.out.iterdir()] == [stage.path("n").name]

@@ -322,7 +322,7 @@ Test(home, who_waits_for_what_is_under_way_is_served_when_it_ends)
 {
     struct home_dir *dir = add(one, "out");
     park(&dir->waiting, 101, 11, "x");
-    dir->working = true;
+    dir->working = 1;
     flight_end(&shuntd, begin(FLIGHT_BIRTH, dir, "a", 100));
     cr_assert_eq(next_woken(), 0);
     cr_assert_eq(home_dir_rest(shuntd.home, dir), 0);
