@@ -200,6 +200,7 @@ class Tree:
             "m": lambda: self.make_directory(a),
             "d": lambda: self.remove_directory(a),
             "s": lambda: self.get(a),
+            "f": lambda: None,
         }[operation.kind]()
 
 

@@ -242,4 +242,57 @@ class Everything(Mode):
         self.place.is_clean()
 
 
-MODES = {"clients": Clients, "everything": Everything}
+class Daemons(Mode):
+    """Of a daemon, one after the other, while work goes on. Nobody starts it again by itself yet: this program does."""
+
+    excused = (errno.EIO,)
+
+    def kill_in(self, round_):
+        round_.begin_all()
+        for _ in range(KILLS_A_ROUND // 2):
+            round_.live()
+            node = round_.node()
+            self.kill_on(round_, node)
+            self.place.start_node(node)
+        round_.live(4 * LONGEST_LIFE)
+        round_.finish()
+
+    def kill_on(self, round_, node):
+        daemon = self.place.daemons()[node]
+        ground.end(daemon)
+        wait_until_gone([daemon])
+        self.figures.kills += 1
+
+    def heal(self):
+        self.place.stop()
+        self.place.fsck("--repair", statuses=(0, 1))
+        self.place.is_clean()
+
+
+class Nodes(Daemons):
+    """Of a node: its daemon and its processes at once, and its index is gone."""
+
+    def kill_on(self, round_, node):
+        daemon = self.place.daemons()[node]
+        numbers = [number for number, (where, _) in round_.workers.items() if where == node]
+        processes = [round_.workers.pop(number)[1] for number in numbers]
+        ground.end(daemon, *processes)
+        for process in processes:
+            process.wait()
+        wait_until_gone([daemon])
+        self.place.forget(node)
+        self.figures.kills += 1
+
+    def kill_in(self, round_):
+        round_.begin_all()
+        for _ in range(KILLS_A_ROUND // 5):
+            round_.live()
+            node = round_.node()
+            self.kill_on(round_, node)
+            self.place.start_node(node)
+            round_.begin(node)
+        round_.live(4 * LONGEST_LIFE)
+        round_.finish()
+
+
+MODES = {"clients": Clients, "shuntd": Daemons, "node": Nodes, "everything": Everything}

@@ -49,11 +49,12 @@ enum operation {
     MKDIR = 'm',
     RMDIR = 'd',
     STAT = 's',
+    SYNC = 'f', /* of a directory */
 };
 
 /* What is done how often; with own files if it is the letter of an operation. */
 enum { MOVE_DIRECTORY = 'D', CONTEST = 'X', CONTEST_BY_LINK = 'L', REPLACE = 'R', REMOVE = 'U' };
-static const char deck[] = "ccccccccwwaaauuuuurrrrrnnelllmdssssDXXXLLRRRRUU";
+static const char deck[] = "ffccccccccwwaaauuuuurrrrrnnelllmdssssDXXXLLRRRRUU";
 
 static struct {
     unsigned number, contests;
@@ -177,6 +178,15 @@ static struct outcome look_at(const char *path)
     return o;
 }
 
+static struct outcome sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    struct outcome o = outcome(fd < 0 ? fd : fsync(fd));
+    if (fd >= 0)
+        close(fd);
+    return o;
+}
+
 static struct outcome carry_out(enum operation operation, const char *a, const char *b)
 {
     switch (operation) {
@@ -200,16 +210,11 @@ static struct outcome carry_out(enum operation operation, const char *a, const c
         return outcome(mkdir(a, 0755));
     case RMDIR:
         return outcome(rmdir(a));
+    case SYNC:
+        return sync_directory(a);
     default:
         return look_at(a);
     }
-}
-
-static void sync_directory(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY);
-    if (fd < 0 || fsync(fd) < 0 || close(fd) < 0)
-        give_up(path);
 }
 
 /* A line that is written in part would be one that was never written: it has no end. */
@@ -231,8 +236,6 @@ static int operate(enum operation operation, const char *a, const char *b)
     struct outcome o = carry_out(operation, a, b);
     write_down(line, snprintf(line, sizeof line, "D %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 "\n",
                               run.sequence, now(), o.error, o.size, o.links));
-    if (below(16) == 0)
-        sync_directory(a[0] == 'p' ? "p" : "q");
     return o.error;
 }
 
@@ -329,6 +332,9 @@ static void do_something(char what)
         break;
     case REMOVE:
         operate(UNLINK, fought_for(path), "-");
+        break;
+    case SYNC:
+        operate(SYNC, below(2) == 0 ? "p" : "q", "-");
         break;
     case MKDIR:
     case RMDIR:
