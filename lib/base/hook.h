@@ -12,7 +12,8 @@
  *     random=TIME  waits up to so long
  *     meet=PATH    the first one to come makes PATH.reached, and goes on when there is PATH.go
  *     tell=PATH    makes PATH.reached
- *     kill[=N]     the process ends as by SIGKILL, when somebody comes there for the N-th time
+ *     kill[=N[PATH]]   the process ends as by SIGKILL, when somebody comes there for the N-th time; but if there
+ *                  is PATH.reached, which it makes: so dies one of those who follow each other
  *
  * SHUNT_BREAK names the guards that are taken away, separated by commas: who checks the tests, breaks what
  * they test.
