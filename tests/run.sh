@@ -82,7 +82,9 @@ stage unit-asan meson_tests build-asan unit-asan
 for suite in abi same node cluster; do
     stage "$suite" pytest build "$suite" "tests/$suite"
 done
+stage crash pytest build crash tests/crash/test_crash.py
 stage hooked pytest build-hooks hooked tests/hooked
+stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
 # Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in.
 stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized"
 # Nor its calls by turns, for the same reasons; 64 sanitized daemons are too many for a small machine.

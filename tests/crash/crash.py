@@ -46,6 +46,7 @@ def main():
     try:
         mode.run(options.kills)
     except Failed as failure:
+        place.end_all()
         print(f"\n{how}: FAILED after {mode.figures}, see {area}\n{failure}")
         return 1
     print(f"\n{how}: {mode.figures}: nothing lost")

@@ -47,6 +47,7 @@ class Ground:
         self.worker = build / "tests" / "crash" / "worker"
         self.root = self.area / "root"
         self.root.mkdir()
+        self.begun = []
 
     def into(self, _node):
         """What is put before a command that is to run on a node."""
@@ -64,7 +65,13 @@ class Ground:
     def begin(self, node, *words, **options):
         """Starts a command on a node."""
         words = [*self.into(node), *map(str, words)]
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment(**self.settings(node), **options))
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment(**self.settings(node), **options))
+        self.begun.append(process)
+        return process
+
+    def end_all(self):
+        """Whoever still works, after a failure."""
+        end(*(process for process in self.begun if process.poll() is None))
 
     def on(self, node, *words):
         return must([*self.into(node), *words], **self.settings(node))

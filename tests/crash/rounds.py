@@ -35,6 +35,13 @@ def wait_until_gone(pids):
         time.sleep(0.001)
 
 
+def with_supervisors(daemons):
+    """First those who would start a daemon again."""
+    daemons = list(daemons)
+    stats = [pathlib.Path(f"/proc/{daemon}/stat").read_text() for daemon in daemons]
+    return [*(int(stat.rpartition(")")[2].split()[1]) for stat in stats), *daemons]
+
+
 @dataclass
 class Figures:
     """What was done, to be printed."""
@@ -223,8 +230,10 @@ class Everything(Mode):
         round_.begin_all()
         round_.live(4 * LONGEST_LIFE)
         workers = [process for _, process in round_.workers.values()]
-        victims = [*workers, *self.place.daemons().values()]
+        daemons = with_supervisors(self.place.daemons().values())
+        victims = [*workers, *daemons]
         round_.random.shuffle(victims)
+        victims.sort(key=lambda victim: victim not in daemons[:len(daemons) // 2])  # else they start daemons again
         ground.end(*victims)
         for process in workers:
             process.wait()
@@ -243,25 +252,28 @@ class Everything(Mode):
 
 
 class Daemons(Mode):
-    """Of a daemon, one after the other, while work goes on. Nobody starts it again by itself yet: this program does."""
+    """Of a daemon, one after the other, while work goes on: its supervisor starts it again, and nobody gets an error. It
+    gives up after eight that lived briefly, so that each round has a session of its own."""
 
-    excused = (errno.EIO,)
+    rounds_a_batch = 1
 
     def kill_in(self, round_):
         round_.begin_all()
         for _ in range(KILLS_A_ROUND // 2):
-            round_.live()
-            node = round_.node()
-            self.kill_on(round_, node)
-            self.place.start_node(node)
+            round_.live(4 * LONGEST_LIFE)
+            ground.end(self.living_daemon(round_.node()))
+            self.figures.kills += 1
         round_.live(4 * LONGEST_LIFE)
         round_.finish()
 
-    def kill_on(self, round_, node):
-        daemon = self.place.daemons()[node]
-        ground.end(daemon)
-        wait_until_gone([daemon])
-        self.figures.kills += 1
+    def living_daemon(self, node):
+        """Once it is a member again, if it was killed before."""
+        until = time.monotonic() + ground.PATIENCE
+        while not is_running(self.place.daemons().get(node, 0)):
+            if time.monotonic() > until:
+                raise Failed(f"the daemon of {node} was not started again")
+            time.sleep(0.01)
+        return self.place.daemons()[node]
 
     def heal(self):
         self.place.stop()
@@ -269,14 +281,16 @@ class Daemons(Mode):
         self.place.is_clean()
 
 
-class Nodes(Daemons):
-    """Of a node: its daemon and its processes at once, and its index is gone."""
+class Nodes(Mode):
+    """Of a node: its daemon and its processes at once, and its index is gone. Nobody but this program starts it again."""
+
+    excused = (errno.EIO,)
 
     def kill_on(self, round_, node):
         daemon = self.place.daemons()[node]
         numbers = [number for number, (where, _) in round_.workers.items() if where == node]
         processes = [round_.workers.pop(number)[1] for number in numbers]
-        ground.end(daemon, *processes)
+        ground.end(*with_supervisors([daemon]), *processes)
         for process in processes:
             process.wait()
         wait_until_gone([daemon])

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+# full.sh [DIRECTORY]: all kills of tests/crash, in DIRECTORY (default /dev/shm): of clients 1,000, of shuntd 1,000, of a
+# node 200, of everything with its indexes 200, each on 1 and on 3 nodes; and every step between two. Wants build/ and
+# build-hooks/ (tests/run.sh makes them). Prints a line of figures for each; the status is 0 if nothing was lost.
+set -u
+
+cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
+area=${1:-/dev/shm}
+failed=0
+
+kills() {
+    /usr/bin/python3 tests/crash/crash.py "$@" --area "$area" 2>/dev/null || failed=1
+}
+
+kills clients 1000 --nodes 0
+for nodes in 1 3; do
+    kills clients 500 --nodes "$nodes" --placement branch
+    kills clients 500 --nodes "$nodes" --placement auto --leaf-full 20
+    kills everything 100 --nodes "$nodes" --placement branch
+    kills everything 100 --nodes "$nodes" --placement auto --leaf-full 20
+    kills shuntd 1000 --nodes "$nodes"
+    kills node 200 --nodes "$nodes"
+done
+SHUNT_CRASH_FULL=yes SHUNT_BUILD=$PWD/build-hooks /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/crash/test_points.py ||
+    failed=1
+exit "$failed"
