@@ -204,12 +204,19 @@ class Mode:
         self.standing = []
 
     def heal(self):
+        """What first use has not settled, fsck finds and mends; and nothing is for a person to look at."""
         self.place.stop()
+        self.place.fsck("--repair", statuses=(0, 1))
         self.place.is_clean()
 
 
 class Clients(Mode):
     """Of processes that work, one after the other, while the others go on."""
+
+    def heal(self):
+        """The daemon has settled all."""
+        self.place.stop()
+        self.place.is_clean()
 
     def kill_in(self, round_):
         round_.begin_all()
@@ -244,12 +251,6 @@ class Everything(Mode):
         self.figures.kills += 1
         return True
 
-    def heal(self):
-        """What first use has not settled, fsck finds and mends; and nothing is for a person to look at."""
-        self.place.stop()
-        self.place.fsck("--repair", statuses=(0, 1))
-        self.place.is_clean()
-
 
 class Daemons(Mode):
     """Of a daemon, one after the other, while work goes on: its supervisor starts it again, and nobody gets an error. It
@@ -274,11 +275,6 @@ class Daemons(Mode):
                 raise Failed(f"the daemon of {node} was not started again")
             time.sleep(0.01)
         return self.place.daemons()[node]
-
-    def heal(self):
-        self.place.stop()
-        self.place.fsck("--repair", statuses=(0, 1))
-        self.place.is_clean()
 
 
 class Nodes(Mode):
