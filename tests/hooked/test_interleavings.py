@@ -277,6 +277,7 @@ def test_a_daemon_that_crashes_is_followed_when_its_processes_are_done(stage, gu
     """Else the home settles what they hold by what is not on disk yet."""
     stage.begin(guard)
     held = stage.meeting()
+    assert stage.does("c", "os.listdir()") == "[]"  # so that it need not ask for the directory when b is away
     first = stage.call("b", "make('n', 'first')", held.at("create-reserved"))
     held.reached()
     stage.crash("b")
