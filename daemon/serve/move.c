@@ -372,7 +372,7 @@ static int take_ruler(struct shuntd *shuntd, const struct message *part)
 static void wake_dir(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
-    if (!home_dir_is_busy(dir))
+    if (dir->working == 0)
         home_dir_rest(shuntd->home, dir); /* collectives, and removals, that found names on their way */
 }
 

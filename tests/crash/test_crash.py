@@ -34,7 +34,7 @@ def test_nothing_is_lost_with_a_daemon(served):
 
 
 def test_nothing_is_lost_with_a_node(served):
-    run("node", served(1), 4)
+    run("node", served(3), 6)
 
 
 # What may go wrong, done to a listing.
