@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "listen/former.h"
 #include "listen/listen.h"
 #include "place.h"
 #include "request/request.h"
@@ -566,4 +567,83 @@ Test(road, another_version)
     cr_assert_eq(request_attach(&again, place_path("short")), -EPERM, "a directory that others may enter");
     cr_assert_eq(chmod(place_path("short"), 0700), 0);
     cr_assert_eq(request_attach(&again, place_path("short")), -EPROTO);
+}
+
+/* A daemon that crashed. */
+
+Test(road, what_is_held_when_the_daemon_crashes_is_seen_by_the_next)
+{
+    struct request_hold hold = {0};
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, "a");
+    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), 0);
+    cr_assert_eq(former_holder(place), 0, "it lives, and knows itself");
+    kill_server();
+    cr_assert_eq(former_holder(place), getpid());
+    cr_assert_eq(former_holder_of_any(place), getpid());
+    request_let_go(&hold);
+    request_let_go(&hold);
+    cr_assert_eq(former_holder(place), 0);
+    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), -EHOSTDOWN);
+    cr_assert_eq(former_holder(place), 0, "what is not answered is not held");
+}
+
+Test(road, a_question_that_is_given_up_holds_nothing)
+{
+    struct request_hold hold = {0};
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, "slow");
+    cr_assert_eq(request_hold(road, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
+    kill_server();
+    cr_assert_eq(former_holder(place), 0);
+}
+
+Test(road, what_a_process_held_that_is_gone_is_not_waited_for)
+{
+    pid_t client = fork();
+    if (client == 0) {
+        struct request_hold hold;
+        struct request_answer answer;
+        struct message message = named(MESSAGE_LOOKUP, "a");
+        _exit(request_inherit(road) != 0 || request_hold(road, &message, &answer, SOON, &hold) != 0);
+    }
+    int status;
+    cr_assert_eq(waitpid(client, &status, 0), client);
+    cr_assert_eq(status, 0);
+    kill_server();
+    cr_assert_eq(former_holder(place), 0);
+}
+
+Test(road, a_daemon_that_crashed_is_started_again_by_who_lives)
+{
+    struct request_road *again;
+    struct road *memory = shared();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    memory->supervisor = getpid();
+    cr_assert_eq(request_supervisor(place), getpid());
+    kill_server();
+    cr_assert_eq(request_attach(&again, place), -EINPROGRESS);
+    siginfo_t end;
+    cr_assert_eq(waitid(P_PID, (id_t)child, &end, WEXITED | WNOWAIT), 0);
+    memory->supervisor = child; /* which has ended, though nobody has asked how */
+    cr_assert_eq(request_supervisor(place), 0);
+    cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
+    memory->supervisor = getpid();
+    former_abandon(place);
+    cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
+    waitpid(child, NULL, 0);
+    munmap(memory, ROAD_SIZE);
+}
+
+Test(road, a_daemon_that_ended_on_purpose_is_not_waited_for)
+{
+    struct request_road *again;
+    struct road *memory = shared();
+    memory->supervisor = getpid();
+    request_tell(road, &(struct message){.type = MESSAGE_SETTLE});
+    cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
+    cr_assert_neq(request_attach(&again, place), -EINPROGRESS);
+    munmap(memory, ROAD_SIZE);
 }
