@@ -253,3 +253,52 @@ Test(home_names, what_a_member_holds)
     ask(q, NULL);
     cr_assert_not(home_held_by(shuntd.home, 3, &q));
 }
+
+/* All begins anew. */
+
+static void list(const char *name)
+{
+    cr_assert_eq(home_list_name(&shuntd, dir, name, strlen(name), &file), 0);
+}
+
+Test(home_names, who_waits_is_sent_away_when_nobody_holds_anything_any_more)
+{
+    int result;
+    cr_assert_eq(reserve(2, 1, "a"), 0);
+    cr_assert_eq(lookup(3, "a"), -1);
+    home_let_go(shuntd.home);
+    cr_assert_eq(home_held_count(shuntd.home), 0);
+    cr_assert_eq(dir->held, 0);
+    cr_assert_eq(next(&result), 99);
+    cr_assert_eq(result, MESSAGE_ELSEWHERE);
+}
+
+Test(home_names, what_is_held_is_not_believed_as_it_was_listed)
+{
+    dir->complete = false;
+    cr_assert_eq(home_hold_for(&shuntd, dir, "held", 4, 2, 1), 0);
+    list("held");
+    list("other");
+    cr_assert_eq(state_of("held"), 0);
+    cr_assert_eq(state_of("other"), RECORD_LIVE);
+    end(2, 1, "held", NULL);
+    list("held");
+    cr_assert_eq(state_of("held"), 0, "it may have been listed before it went");
+    cr_assert(home_may_list(shuntd.home, dir, record_hash("other", 5)));
+    dir->complete = true;
+    home_list_end(dir);
+    list("held");
+    cr_assert_eq(state_of("held"), RECORD_LIVE);
+}
+
+Test(home_names, what_was_made_while_its_directory_was_listed_stays)
+{
+    struct record_entry entry;
+    const struct record_entry newer = {.type = DT_REG, .state = RECORD_LIVE, .ino = 77};
+    dir->complete = false;
+    cr_assert_eq(home_hold_for(&shuntd, dir, "a", 1, 2, 1), 0);
+    end(2, 1, "a", &newer);
+    list("a");
+    cr_assert_eq(index_get_entry(shuntd.index, out, "a", 1, &entry), 0);
+    cr_assert_eq(entry.ino, 77);
+}
