@@ -190,8 +190,10 @@ int main(int argc, char *argv[])
     int code = start_options(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;
-    if (!shuntd.options.foreground && ((ready = start_background()) < 0 || (ready = supervise(ready, &again)) < 0))
+    if (!shuntd.options.foreground && (ready = start_background()) < 0)
         return 1;
+    if (!shuntd.options.foreground)
+        ready = supervise(ready, &again);
     shuntd.supervisor = shuntd.options.foreground ? 0 : getppid();
     shuntd.options.takeover &= !again;
     crash_report_init();

@@ -132,6 +132,8 @@ int supervise(int ready, bool *again)
                 close(ready);
             return to;
         }
+        if (pid < 0)
+            log_line("no process can be started: %s", strerror(errno));
         bool serves = pid > 0 && hear(from, heard), first = run_dir[0] == '\0';
         if (serves && first) {
             strcpy(run_dir, heard);
