@@ -3,9 +3,9 @@
 
 #include "listen/former.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -83,15 +83,19 @@ pid_t former_holder(const char *run_dir)
 
 pid_t former_holder_of_any(const char *beginning)
 {
-    glob_t found;
-    char pattern[PATH_MAX + 2];
+    char path[PATH_MAX];
+    size_t above = (size_t)(strrchr(beginning, '/') - beginning) + 1, length = strlen(beginning + above);
     pid_t pid = 0;
-    snprintf(pattern, sizeof pattern, "%s*", beginning);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+    snprintf(path, sizeof path, "%.*s", (int)above, beginning);
+    DIR *directory = opendir(path);
+    if (directory == NULL)
         return 0;
-    for (size_t i = 0; i < found.gl_pathc && pid == 0; i++)
-        pid = former_holder(found.gl_pathv[i]);
-    globfree(&found);
+    for (struct dirent *one; pid == 0 && (one = readdir(directory)) != NULL;)
+        if (strncmp(one->d_name, beginning + above, length) == 0) {
+            snprintf(path, sizeof path, "%.*s%s", (int)above, beginning, one->d_name);
+            pid = former_holder(path);
+        }
+    closedir(directory);
     return pid;
 }
 

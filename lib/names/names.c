@@ -236,8 +236,11 @@ static int open_both(struct names_root *root, struct request_road **road, struct
     if (code != 0)
         return code;
     code = open_view(root, *road, view);
-    if (code != 0)
-        request_abandon(*road);
+    if (code == 0)
+        return 0;
+    if (!request_is_alive(*road)) /* and what was found is of the next one */
+        code = -EINPROGRESS;
+    request_abandon(*road);
     return code;
 }
 

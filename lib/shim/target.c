@@ -18,6 +18,7 @@
 #include "union/layout.h"
 
 #define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */
+#define FIND_AGAIN 2
 #define TRIES_MAX 1000
 #define SEEN_MAX 3
 #define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
@@ -126,6 +127,11 @@ static int find_by_place(struct scratch *scratch, int at, const char *path, uint
     return code;
 }
 
+static bool is_loaded(const struct view_found *found)
+{
+    return found->dir_known && (found->dir.flags & RECORD_LOADED);
+}
+
 /* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached
  * is passed over here: whether the directory is beneath it is seen from its place. */
 static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length,
@@ -138,7 +144,7 @@ static int find_by_identity(uint64_t device, struct dirid id, const char *name, 
         int code = names_find(root, id, name, length, found);
         if (code != 0)
             return code;
-        if (found->dir_known && (found->dir.flags & RECORD_LOADED)) {
+        if (is_loaded(found)) {
             *to = root;
             return 1;
         }
@@ -147,9 +153,9 @@ static int find_by_identity(uint64_t device, struct dirid id, const char *name, 
 }
 
 /* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked
- * up. */
-static int find_root(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
-                     const char *name, size_t length, struct names_root **root, struct view_found *found)
+ * up. 1, 0, FIND_AGAIN or -errno. */
+static int find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                          const char *name, size_t length, struct names_root **root, struct view_found *found)
 {
     if (!on_a_root_device(device) || process_is_foreign(device, id))
         return 0;
@@ -164,7 +170,17 @@ static int find_root(struct scratch *scratch, int at, const char *path, uint64_t
     if (code != 1)
         return code;
     code = names_find(*root, id, name, length, found);
-    return code == 0 ? 1 : code;
+    return code != 0 ? code : is_loaded(found) ? 1 : FIND_AGAIN;
+}
+
+/* The daemon that loaded it may have been followed by another one. */
+static int find_root(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                     const char *name, size_t length, struct names_root **root, struct view_found *found)
+{
+    int code = FIND_AGAIN;
+    for (int i = 0; code == FIND_AGAIN && i < TRIES_MAX; i++)
+        code = find_root_once(scratch, at, path, device, id, name, length, root, found);
+    return code == FIND_AGAIN ? -EIO : code;
 }
 
 uint64_t target_mount(const struct statx *stat)
@@ -557,11 +573,6 @@ bool target_place_by_root(struct target *t)
     t->real_at = AT_FDCWD;
     t->real_path = text.at;
     return text_ok(&text);
-}
-
-static bool is_loaded(const struct view_found *found)
-{
-    return found->dir_known && (found->dir.flags & RECORD_LOADED);
 }
 
 /* The index may be that of another daemon by now, or have been begun anew: then the directory is loaded again. Where the
