@@ -197,7 +197,7 @@ static int export_marked(struct export *export, const struct walk *walk)
             loosen_mirror(export, (uint16_t)i, mirror);
     int error = export_files(export, folder);
     if (error == 0 && folder->listing.unfinished)
-        error = listing_sweep(folder->fd, 0);
+        error = listing_sweep(folder->fd);
     if (error == 0)
         error = remove_mirrors(export, folder);
     if (error == 0)

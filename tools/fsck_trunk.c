@@ -66,9 +66,15 @@ static void look_at_folder(struct fsck *fsck, const struct folder *folder)
         tell_unlisted(fsck, folder->path, -EACCES);
     if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
         fsck->blind = true;
-    if (marker_read(folder->fd, &marker) < 0)
+    bool marked = marker_read(folder->fd, &marker) == 0, unfinished = listing->unfinished && !fsck->served;
+    if (!marked && !unfinished)
         return;
     bool settled = settle(fsck, folder);
+    if (unfinished)
+        fsck_tell(fsck, FSCK_REPAIRABLE, settled, "unfinished", folder->path,
+                  "a .shunt-dir, or the copy of a file, was not written to its end");
+    if (!marked)
+        return;
     tell_marker(fsck, folder, &marker, settled);
     tell_conflicts(fsck, folder, settled);
 }

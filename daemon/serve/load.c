@@ -27,7 +27,8 @@ struct load_job {
     struct disk_job job;
     struct dirid id;
     uint16_t branch;
-    uint32_t epoch; /* of the route, when names were handed out */
+    uint32_t began; /* in which epoch of the route, */
+    uint32_t epoch; /* and in which names were handed out */
     struct listing listing;
     int result;
     char path[PATH_MAX];
@@ -165,9 +166,22 @@ static int make_room(struct shuntd *shuntd, const struct listing *listing)
     return index_make_room_for(shuntd->index, listing->count, bytes);
 }
 
+/* All began anew while it was listed: who did something then has not told it yet, and what was found may be older. */
+static int again(struct shuntd *shuntd, struct load_job *load)
+{
+    struct dirid id = load->id;
+    struct rule_question *question = take_question(home_dir_find(shuntd->home, id));
+    listing_finish(&load->listing);
+    free(load);
+    int code = question != NULL ? rule_work(shuntd, question) : 0;
+    return code == 0 ? rule_rest(shuntd, id) : code;
+}
+
 static int finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
+    if (load->result == 0 && move_is_outdated(shuntd, load->began))
+        return again(shuntd, load);
     if (load->result == 0 && (load->result = make_room(shuntd, &load->listing)) != 0)
         listing_finish(&load->listing);
     if (load->result != 0)
@@ -180,9 +194,14 @@ static int finish(struct disk_job *job, struct shuntd *shuntd)
 
 static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
 {
+    if (move_is_gathering(shuntd)) { /* rule_rest_all comes back to it */
+        list_append(&dir->ruler->waiting, &question->link);
+        return 0;
+    }
     struct load_job *load = calloc(1, sizeof *load);
     if (load == NULL)
         return -ENOMEM;
+    load->began = shuntd->route.epoch;
     load->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
     dir->ruler->loading = question;
     load->id = dir->id;

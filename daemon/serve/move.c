@@ -384,7 +384,8 @@ static int all_has_come(struct shuntd *shuntd, uint16_t from)
             route->from[i] = 0;
             route->missing--;
         }
-    if (route->untold[from]) {
+    bool told = route->untold[from];
+    if (told) {
         route->untold[from] = false;
         route->untold_count--;
         route->missing--;
@@ -392,7 +393,8 @@ static int all_has_come(struct shuntd *shuntd, uint16_t from)
     route->dirty = true;
     if (route->missing == 0)
         home_dirs_each(shuntd->home, wake_dir, shuntd);
-    return take_kept(shuntd);
+    int code = take_kept(shuntd);
+    return code == 0 && told && route->untold_count == 0 ? rule_rest_all(shuntd) : code;
 }
 
 int move_take(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
@@ -437,8 +439,10 @@ static void forget(struct home_dir *dir, void *context)
     struct record_dir record = {.flags = dir->record.flags & RECORD_MARKED, .marker = dir->record.marker};
     memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
     index_del_dir(shuntd->index, dir->id);
-    if (dir->ruler != NULL)
+    if (dir->ruler != NULL) {
         dir->ruler->loaded = dir->ruler->born = dir->ruler->closed = false;
+        list_move(&dir->ruler->waiting, &dir->ruler->sealing); /* nobody will say any more that a name is free */
+    }
     bool stays = dir->flights > 0; /* else it may be gone now */
     home_dir_drop(shuntd->home, dir);
     if (stays)
@@ -504,6 +508,8 @@ static int begin_again(struct shuntd *shuntd)
         code = serve_ask_again(shuntd);
     if (code == 0)
         code = rule_ask_again(shuntd);
+    if (code == 0 && !move_is_gathering(shuntd))
+        code = rule_rest_all(shuntd);
     return code == 0 ? list_again(shuntd) : code;
 }
 

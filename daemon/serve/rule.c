@@ -206,7 +206,7 @@ static void note_waited_for(struct home_dir *dir, void *context)
     waited->count++;
 }
 
-static int rest_all(struct shuntd *shuntd)
+int rule_rest_all(struct shuntd *shuntd)
 {
     struct waited_for waited = {0};
     int code = 0;
@@ -232,7 +232,7 @@ int rule_ask_again(struct shuntd *shuntd)
         last = errand->id;
         code = send(shuntd, errand);
     }
-    return code == 0 ? rest_all(shuntd) : code;
+    return code;
 }
 
 /* Who is silent. */
@@ -276,7 +276,7 @@ static void give_up_questions(struct home_dir *dir, void *context)
 {
     struct giving_up *giving_up = context;
     struct home_ruler *ruler = dir->ruler;
-    if (ruler == NULL || !ruler->busy)
+    if (ruler == NULL || !(ruler->busy || move_is_gathering(giving_up->shuntd)))
         return;
     struct link overdue;
     list_init(&overdue);

@@ -46,8 +46,10 @@ int rule_unseal_for(struct shuntd *, struct dirid, const struct listen_request *
 int rule_drop(struct shuntd *, struct dirid);
 int rule_born(struct shuntd *, struct dirid, const char *path);
 
-/* Errands to rulers that are gone are run again, and so is what waited at this one. 0 or a fatal -errno. */
+/* Errands to rulers that are gone are run again. 0 or a fatal -errno. */
 int rule_ask_again(struct shuntd *);
+/* What waits at this ruler is looked at again. 0 or a fatal -errno. */
+int rule_rest_all(struct shuntd *);
 
 /* While a member is silent for longer than the deadline, who waits for a directory to be loaded is told so
  * (-ETIMEDOUT) and may ask again; what is under way goes on. 0 or a fatal -errno. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "union/census.h"
 #include "union/conflict.h"
 #include "union/disk.h"
@@ -16,7 +15,6 @@
 #define LISTING_LEAVES_BUFFER 32768 /* for the leaves of one mirror */
 #define LISTING_ARENA_FIRST 4096
 #define LISTING_ARENA_MAX (1 << 20)
-#define LISTING_STALE (60 * CLOCK_SECOND)
 
 struct listing_arena {
     struct listing_arena *next;
@@ -258,16 +256,7 @@ static int identify(struct reader *reader)
     return error < 0 ? error : judge_marker(reader);
 }
 
-/* A writer that lives is no slower than that. */
-static bool is_old(int dir, const char *name, uint64_t age)
-{
-    struct statx stat;
-    if (sys_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_CTIME, &stat) < 0)
-        return false;
-    return clock_files() > (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + age;
-}
-
-int listing_sweep(int directory, uint64_t age)
+int listing_sweep(int directory)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -280,8 +269,7 @@ int listing_sweep(int directory, uint64_t age)
         size_t length = strlen(one->name);
         if (more < 0)
             error = more;
-        else if (length == LAYOUT_UNFINISHED && layout_is_ours(one->name, length, false) &&
-                 (age == 0 || is_old(scan.fd, one->name, age)))
+        else if (length == LAYOUT_UNFINISHED && layout_is_ours(one->name, length, false))
             error = sys_unlinkat(scan.fd, one->name, 0);
     }
     disk_scan_finish(&scan);
@@ -303,7 +291,7 @@ static int make(struct reader *reader)
     error = conflict_settle(&scene);
     /* Behind the conflicts, which it may decide. It would keep the directory from being removed. */
     if (error == 0 && listing->unfinished && reader->flags & LISTING_SETTLE)
-        listing_sweep(reader->directory, LISTING_STALE);
+        listing_sweep(reader->directory);
     return error;
 }
 

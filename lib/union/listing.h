@@ -73,16 +73,16 @@ struct listing {
  * trunk beats a file in a branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the
  * trunk; a number follows where that is taken) and with LISTING_SETTLE also renamed to that on disk. With
  * LISTING_SETTLE a marker that was copied natively along with its directory, while the original still stands,
- * is removed, one whose directory is a restored copy is claimed (rewritten for this directory); without it
- * the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
+ * is removed, one whose directory is a restored copy is claimed (rewritten for this directory), and what was never
+ * written to its end is swept, so nobody else may be at work there: the directory's ruler, or who holds the root, is the
+ * only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
  * -errno. */
 enum { LISTING_SETTLE = 1 };
 int listing_init(struct listing *, const struct union_root *, int directory, const char *path,
                  uint16_t own_branch, unsigned flags);
 void listing_finish(struct listing *);
-/* Removes what was never written to its end, if it has not changed for `age` ns (0: whatever its age; nobody
- * else may be at work in that directory then). 0 or -errno. */
-int listing_sweep(int directory, uint64_t age);
+/* Removes what was never written to its end: nobody else may be at work in that directory. 0 or -errno. */
+int listing_sweep(int directory);
 /* The entry of that name, or NULL. */
 const struct union_name *listing_find(const struct listing *, const char *name, size_t length);
 

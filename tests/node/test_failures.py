@@ -625,6 +625,20 @@ def test_leftovers_in_the_run_directory(started):
     assert started.names("out") == ["before"]
 
 
+def test_a_marker_that_a_daemon_did_not_write_to_its_end(started):
+    """It keeps nobody from removing the directory."""
+    started.stop().check()
+    (started.root / "out" / ".shunt-dir.0123456789abcdef").write_text("shunt-dir 1\nmir")
+    assert "unfinished" in started.shunt("fsck", started.root).out
+    started.start().check()
+    started.exec("rmdir", started.root / "out").check()
+    (started.root / "out").mkdir()
+    started.stop().check()
+    (started.root / "out" / ".shunt-dir.0123456789abcdef").write_text("shunt-dir 1\nmir")
+    assert started.shunt("fsck", "--repair", started.root).status == 1
+    assert started.shunt("fsck", started.root).status == 0 and not list((started.root / "out").iterdir())
+
+
 # Names and paths that are too long
 
 

@@ -216,15 +216,6 @@ Test(listing, a_broken_marker_is_an_error, .init = scene_init, .fini = place_fin
     union_root_finish(&root);
 }
 
-Test(listing, an_unwritten_marker_is_swept_when_it_is_old, .init = scene_init, .fini = place_finish)
-{
-    place_file("r/out/.shunt-dir.0123456789abcdef", "");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
-    cr_assert_eq(listing.count, 0);
-    cr_assert(place_has("r/out/.shunt-dir.0123456789abcdef"), "its writer may live");
-    forget();
-}
-
 /* As an ordinary user: root may list everything. */
 static int list_unlisted(void)
 {
@@ -473,6 +464,18 @@ Test(owner, a_copy_has_none, .init = owner_init, .fini = place_finish)
     cr_assert_not(place_has("r/copy/.shunt-dir"));
     forget();
     assert_marker("r/out", "out");
+}
+
+Test(owner, what_was_not_written_to_its_end, .init = owner_init, .fini = place_finish)
+{
+    place_file("r/out/.shunt-dir.0123456789abcdef", "shunt-dir 1\nmir");
+    cr_assert_eq(list("out", 0, 0), 0);
+    cr_assert(listing.unfinished && place_has("r/out/.shunt-dir.0123456789abcdef"));
+    forget();
+    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_not(place_has("r/out/.shunt-dir.0123456789abcdef"), "else the directory could not be removed");
+    cr_assert(listing.marked && find("x"));
+    forget();
 }
 
 Test(owner, a_copy_of_a_directory_moved_since, .init = owner_init, .fini = place_finish)
