@@ -353,9 +353,11 @@ static void ring_for_peers(void *context)
         listen_ring(listen);
 }
 
+/* Where this daemon is reached is told once it can be joined (relay_tell_address), also if it tried to join before. */
 static int found(struct shuntd *shuntd)
 {
     struct passwd *user = getpwuid(geteuid());
+    shuntd->me.address_size = 0;
     return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me,
                          shuntd->silent, &shuntd->session);
 }
@@ -452,7 +454,7 @@ static void *open_fabric(void *context)
 static int open_fabric_meanwhile(struct shuntd *shuntd)
 {
     move_found(shuntd);
-    if (strcmp(shuntd->options.fabric, "none") == 0)
+    if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
     int code = pthread_create(&shuntd->opening, NULL, open_fabric, shuntd);
     shuntd->opens = code == 0;
