@@ -110,7 +110,7 @@ static int unsealed(struct shuntd *shuntd, void *context, const struct cast_end 
     }
     if (seal.result == MESSAGE_NOT_EMPTY || seal.result < 0)
         code = rule_result(shuntd, seal.question, seal.result);
-    else if (dir->ruler->idle)
+    else if (dir->ruler->idle || seal.epoch != shuntd->route.epoch) /* nobody says so any more where all began anew */
         code = rule_work(shuntd, seal.question);
     else /* rule_idle comes back to it */
         list_append(&dir->ruler->sealing, &seal.question->link);
