@@ -33,7 +33,7 @@ static struct road *map(const char *run_dir)
         close(fd);
     if (road == MAP_FAILED)
         return NULL;
-    if (road->magic == ROAD_MAGIC && road->version == ROAD_VERSION && road->lanes == ROAD_LANES)
+    if (road_is_known(road))
         return road;
     munmap(road, ROAD_SIZE);
     return NULL;

@@ -55,10 +55,10 @@ struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const 
 
 static int number_of(struct shuntd *shuntd, const char *branch)
 {
-    for (size_t i = 0; i < shuntd->root.branch_count; i++)
-        if (strcmp(shuntd->root.branches[i], branch) == 0)
-            return (int)i + 1;
-    int number = union_root_add(&shuntd->root, branch);
+    int number = union_root_branch(&shuntd->root, branch);
+    if (number != 0)
+        return number;
+    number = union_root_add(&shuntd->root, branch);
     int code = number < 0 ? number : index_put_branch(shuntd->index, (uint16_t)number, branch);
     return code == 0 ? number : code;
 }

@@ -93,31 +93,38 @@ static int remove_old(const char *directory)
     return 0;
 }
 
+/* A descriptor of one of its files and what fstat says, or -errno. */
+static int open_file(const char *directory, const char *name, struct stat *stat)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, stat) == 0)
+        return fd;
+    int error = -errno;
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
 /* Readers write into LMDB's table of them. On a full tmpfs a page that is not there yet would be a SIGBUS in
  * the application, so the whole table is filled from the start. The descriptor stays open as long as LMDB's
  * own: closing any descriptor of a file gives up a process's record locks on it. */
 static int fill_reader_table(struct index *index, const char *directory)
 {
-    char path[PATH_MAX];
     struct stat stat;
-    if (snprintf(path, sizeof path, "%s/lock.mdb", directory) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    index->table = open(path, O_RDWR | O_CLOEXEC);
-    if (index->table < 0 || fstat(index->table, &stat) != 0)
-        return -errno;
-    return -posix_fallocate(index->table, 0, stat.st_size);
+    index->table = open_file(directory, "lock.mdb", &stat);
+    return index->table < 0 ? index->table : -posix_fallocate(index->table, 0, stat.st_size);
 }
 
 /* To find out how much room there is, and to take it before it is needed (index_make_room). */
 static int open_data(struct index *index, const char *directory)
 {
-    char path[PATH_MAX];
     struct stat stat;
-    if (snprintf(path, sizeof path, "%s/data.mdb", directory) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    index->data = open(path, O_RDWR | O_CLOEXEC);
-    if (index->data < 0 || fstat(index->data, &stat) != 0)
-        return -errno;
+    index->data = open_file(directory, "data.mdb", &stat);
+    if (index->data < 0)
+        return index->data;
     index->room.there = (uint64_t)stat.st_size / index->page;
     return 0;
 }

@@ -120,7 +120,7 @@ static bool is_restarted(const struct road *road)
 
 static int check_road(const struct road *road)
 {
-    if (road->magic != ROAD_MAGIC || road->version != ROAD_VERSION || road->lanes != ROAD_LANES)
+    if (!road_is_known(road))
         return -EPROTO;
     if (road->pid_namespace != request_pid_namespace())
         return road_is_alive(road) ? -EXDEV : -EHOSTDOWN;
@@ -160,8 +160,7 @@ pid_t request_supervisor(const char *run_dir)
     if (check_owner(run_dir) != 0 || map_road(&mapping) != 0)
         return 0;
     struct road *road = mapping.road;
-    bool is_road = road->magic == ROAD_MAGIC && road->version == ROAD_VERSION;
-    pid_t pid = is_road && road->pid_namespace == request_pid_namespace() ? supervisor_of(road) : 0;
+    pid_t pid = road_is_known(road) && road->pid_namespace == request_pid_namespace() ? supervisor_of(road) : 0;
     sys_munmap(road, ROAD_SIZE);
     return pid;
 }

@@ -15,8 +15,8 @@
 struct request_road;
 
 /* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EINPROGRESS: it has
- * crashed, and another one is being started; -EPROTO: of another version; -EPERM: the directory is not this user's alone; -EXDEV: the daemon is in another PID
- * namespace (a container); -ENOMEM; another -errno. */
+ * crashed, and another one is being started; -EPROTO: of another version; -EPERM: the directory is not this user's
+ * alone; -EXDEV: the daemon is in another PID namespace (a container); -ENOMEM; another -errno. */
 int request_attach(struct request_road **, const char *run_dir);
 /* In a fork child, with its parent's: the same mapping, lanes of its own. 0, or -EHOSTDOWN. */
 int request_inherit(struct request_road *);

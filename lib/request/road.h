@@ -88,6 +88,12 @@ struct road {
 
 #define ROAD_SIZE (sizeof(struct road) + ROAD_LANES * sizeof(struct road_lane))
 
+/* Is it a road, and of this version? */
+static inline int road_is_known(const struct road *road)
+{
+    return road->magic == ROAD_MAGIC && road->version == ROAD_VERSION && road->lanes == ROAD_LANES;
+}
+
 /* Is the daemon there? glibc keeps the futex word of a mutex first (it is its ABI); the kernel sets
  * FUTEX_OWNER_DIED in a robust one when its owner ends, and a daemon that ends on purpose unlocks it. */
 static inline int road_is_alive(const struct road *road)

@@ -37,6 +37,8 @@ void union_root_finish(struct union_root *);
 /* Appends a branch that was made meanwhile; answers its number, or -errno. The names of others stay where
  * they are. */
 int union_root_add(struct union_root *, const char *branch);
+/* The number of a branch, 0: it is not known. */
+uint16_t union_root_branch(const struct union_root *, const char *branch);
 /* Appends all that were made meanwhile: 0 or -errno. */
 int union_root_look(struct union_root *);
 

@@ -84,12 +84,12 @@ int union_root_add(struct union_root *root, const char *branch)
     return (int)++root->branch_count;
 }
 
-static bool knows_branch(const struct union_root *root, const char *branch)
+uint16_t union_root_branch(const struct union_root *root, const char *branch)
 {
     for (size_t i = 0; i < root->branch_count; i++)
         if (strcmp(root->branches[i], branch) == 0)
-            return true;
-    return false;
+            return (uint16_t)(i + 1);
+    return 0;
 }
 
 static int read_branches(struct union_root *root, int fd)
@@ -103,7 +103,8 @@ static int read_branches(struct union_root *root, int fd)
         return more == -ENOENT ? 0 : more;
     while ((more = disk_scan_next(&scan, &one)) > 0) {
         if (layout_branch_node(one->name, strlen(one->name), &incarnation) == 0 ||
-            (one->type != DT_DIR && one->type != DT_UNKNOWN) || knows_branch(root, one->name))
+            (one->type != DT_DIR && one->type != DT_UNKNOWN) ||
+            union_root_branch(root, one->name) != 0)
             continue;
         more = union_root_add(root, one->name);
         if (more < 0)
