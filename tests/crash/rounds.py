@@ -8,23 +8,20 @@ import itertools
 import pathlib
 import random
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "node"))
+
 import ground
+from daemons import is_running, supervisor_of
 from oracle import Failed, Oracle
 
 WORKERS = 4
 KILLS_A_ROUND = 10
 OPERATIONS_MAX = 10**6  # none comes so far
 LONGEST_LIFE = 0.03  # seconds from one kill to the next
-
-
-def is_running(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def wait_until_gone(pids):
@@ -38,8 +35,7 @@ def wait_until_gone(pids):
 def with_supervisors(daemons):
     """First those who would start a daemon again."""
     daemons = list(daemons)
-    stats = [pathlib.Path(f"/proc/{daemon}/stat").read_text() for daemon in daemons]
-    return [*(int(stat.rpartition(")")[2].split()[1]) for stat in stats), *daemons]
+    return [*itertools.chain.from_iterable(map(supervisor_of, daemons)), *daemons]
 
 
 @dataclass

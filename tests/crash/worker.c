@@ -27,8 +27,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../cluster/linearizable/chance.h"
 
 #define LINE 32                 /* bytes of a line of a file */
 #define LENGTH_MAX (512 * LINE) /* of what is written at once */
@@ -81,24 +82,9 @@ static void give_up(const char *what)
     exit(2);
 }
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static unsigned below(unsigned limit)
 {
-    run.random += 0x9e3779b97f4a7c15;
-    return (unsigned)(mix(run.random) % limit);
+    return draw(&run.random, limit);
 }
 
 /* Lines `first` and on of the file of a token. */

@@ -14,12 +14,17 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from dataclasses import dataclass
 
 import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))  # of who loads this file by its path
+
+from daemons import is_running, supervisor_of
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
@@ -102,19 +107,6 @@ class Entry:
 
 TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo",
          stat.S_IFSOCK: "socket", stat.S_IFBLK: "block", stat.S_IFCHR: "character"}
-
-
-def is_running(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def supervisor_of(pid):
-    parent = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-    is_one = pathlib.Path(f"/proc/{parent}/comm").read_text() == "shuntd\n"
-    return [int(parent)] if is_one else []
 
 
 def kill_daemon(pid):

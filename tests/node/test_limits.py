@@ -200,17 +200,21 @@ def test_the_daemon_can_make_no_leaf(started):
 
 # The index
 
-MANY = r"""
-import errno, os, sys
-directory, count = sys.argv[1], int(sys.argv[2])
-os.chdir(directory)
-made = []
+# How a call went.
+OUTCOME = r"""
 def outcome(call):
     try:
         call()
         return "ok"
     except OSError as error:
         return errno.errorcode[error.errno]
+"""
+
+MANY = OUTCOME + r"""
+import errno, os, sys
+directory, count = sys.argv[1], int(sys.argv[2])
+os.chdir(directory)
+made = []
 def create(name):
     os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     made.append(name)
@@ -338,18 +342,12 @@ def test_a_daemon_without_memory(quick):
 
 # Descriptors
 
-DESCRIPTORS = r"""
+DESCRIPTORS = OUTCOME + r"""
 import errno, os, resource, sys
 os.chdir(sys.argv[1])
 os.listdir(".")
 resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
 opened = []
-def outcome(call):
-    try:
-        call()
-        return "ok"
-    except OSError as error:
-        return errno.errorcode[error.errno]
 def hold(name, flags):
     opened.append(os.open(name, flags))
 while outcome(lambda: hold("a", os.O_RDONLY)) == "ok":

@@ -29,8 +29,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "chance.h"
 
 #define DIRECTORIES 2
 #define NAMES 3 /* in each */
@@ -72,24 +73,9 @@ static struct {
     FILE *written;
 } run;
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static unsigned below(unsigned limit)
 {
-    run.random += 0x9e3779b97f4a7c15;
-    return (unsigned)(mix(run.random) % limit);
+    return draw(&run.random, limit);
 }
 
 /* All clients of a history draw its shape alike, then each goes its own way. */
