@@ -23,6 +23,7 @@
 #include "serve/rule.h"
 #include "serve/serve.h"
 #include "serve/times.h"
+#include "serve/watch.h"
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
@@ -32,12 +33,18 @@
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
 #define RETIRE_AFTER 64 /* more reader slots in use than before: those of dead processes are freed */
 
-static int serve_jobs(struct shuntd *shuntd)
+static int finish_jobs(struct shuntd *shuntd, struct disk *disk)
 {
     int code = 0;
-    for (struct disk_job *job; code == 0 && (job = disk_next_done(shuntd->disk)) != NULL;)
+    for (struct disk_job *job; code == 0 && (job = disk_next_done(disk)) != NULL;)
         code = job->finish(job, shuntd);
     return code;
+}
+
+static int serve_jobs(struct shuntd *shuntd)
+{
+    int code = finish_jobs(shuntd, shuntd->pulse);
+    return code == 0 ? finish_jobs(shuntd, shuntd->disk) : code;
 }
 
 /* A request whose process has ended meanwhile is dropped. */
@@ -115,7 +122,7 @@ static int serve_batch(struct shuntd *shuntd)
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
                                                     serve_overdue,  times_step,         move_step,
-                                                    beat_step,      serve_woken};
+                                                    beat_step,      watch_step,         serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
@@ -161,7 +168,7 @@ static void retire_readers(struct shuntd *shuntd, unsigned *limit)
 /* A home of names ends when others have taken them over; a second signal ends it at once. */
 static bool goes_on(struct shuntd *shuntd)
 {
-    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || (shuntd->stop == 1 && !move_may_leave(shuntd));
+    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->pulse) || (shuntd->stop == 1 && !move_may_leave(shuntd));
 }
 
 static int run(struct shuntd *shuntd)

@@ -25,6 +25,7 @@ struct peers;
 struct home;
 struct listen;
 struct serve_queue;
+struct watch;
 
 struct shuntd_options {
     char root[PATH_MAX];
@@ -72,7 +73,7 @@ struct shuntd {
     uint64_t keyed;           /* the session whose key it has, 0: none */
     uint8_t key[SESSION_KEY_SIZE];
     uint32_t next_seen; /* session.next when branches were looked for last */
-    uint64_t silent; /* the epoch that may be taken over from other hosts, 0: none */
+    struct session taken; /* the session of other hosts that is taken over in this very epoch; no members: none is */
     char run_dir[SESSION_RUN_MAX];
     pid_t supervisor;                /* 0: nobody starts another daemon if this one crashes */
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
@@ -96,9 +97,12 @@ struct shuntd {
     struct link lists;                /* listings that wait, since a home is gone */
     uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
+    struct disk *pulse;  /* for beats, and looks at those of others: nothing else delays them */
     bool beats;          /* one is under way (serve/beat.h) */
     uint64_t next_beat;  /* monotonic */
     int beat_failed;     /* how the last one did, 0: it did not */
+    bool cut_off;        /* the session has gone on without this daemon: it may decide nothing any more */
+    struct watch *watch; /* of others' beats (serve/watch.h) */
     volatile int stop; /* how often a signal asked for the end */
 };
 

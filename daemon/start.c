@@ -30,6 +30,7 @@
 #include "serve/move.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
+#include "serve/watch.h"
 #include "takeover.h"
 #include "union/placement.h"
 
@@ -37,6 +38,7 @@
 #define INDEX_LEAST (16ull << 20)
 #define INDEX_READERS 8192
 #define DISK_THREADS 4
+#define PULSE_THREADS 2 /* one beats, one looks at others, which may take long where one of them hangs */
 #define HOME_OPENS (10 * CLOCK_SECOND)
 #define HOME_ANSWERS (10 * CLOCK_SECOND)
 
@@ -310,17 +312,38 @@ static int refuse_takeover(const struct shuntd *shuntd, const struct session *se
     }
 }
 
-static int take_over(struct shuntd *shuntd, const struct session *session)
+/* Its members have no lease any more if none has beaten for one. */
+static int take_over(struct shuntd *shuntd, struct session *session)
 {
     const struct session_member *who;
-    uint64_t patience = shuntd->options.stale, least = 3 * session_beat_interval(session->count);
-    if (patience < least)
-        patience = least;
+    uint64_t patience = shuntd->options.stale > session->lease ? shuntd->options.stale : session->lease;
     int code = takeover_watch(shuntd->root.path, session, patience, &shuntd->stop, &who);
     if (code != TAKEOVER_FREE)
         return refuse_takeover(shuntd, session, who, code);
-    shuntd->silent = session->epoch;
+    shuntd->taken = *session;
+    *session = (struct session){0};
     return 0;
+}
+
+/* One who beat between the last look at him and the moment when he was superseded has a lease from then on, at most. What
+ * his processes still want to make in his branch is not to be, then. */
+static int outlast_taken(struct shuntd *shuntd)
+{
+    const struct timespec pause = clock_split(CLOCK_SECOND / 10);
+    const struct session_member *home = session_home(&shuntd->session);
+    const struct session *taken = &shuntd->taken;
+    uint64_t until = clock_boot() + taken->lease;
+    int code = 0;
+    if (home == NULL || home->number != shuntd->me.number) /* somebody else was first */
+        session_finish(&shuntd->taken);
+    while (taken->count > 0 && clock_boot() < until && shuntd->stop == 0)
+        nanosleep(&pause, NULL);
+    for (size_t i = 0; i < taken->count && shuntd->stop == 0 && code == 0; i++)
+        if ((code = session_fence(shuntd->root.path, taken->members[i].branch)) != 0)
+            fail(code, "the branch %s, of a node that is gone, cannot be renamed: %s", taken->members[i].branch,
+                 strerror(-code));
+    session_finish(&shuntd->taken);
+    return code != 0 || shuntd->stop == 0 ? code : fail(-EINTR, "ended before it served");
 }
 
 /* A daemon of the same user joins, under a name that nobody goes by. */
@@ -359,7 +382,7 @@ static int found(struct shuntd *shuntd)
     struct passwd *user = getpwuid(geteuid());
     shuntd->me.address_size = 0;
     return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me,
-                         shuntd->silent, &shuntd->session);
+                         shuntd->taken.epoch, shuntd->options.stale, &shuntd->session);
 }
 
 /* Others must know where to reach a daemon from the moment on that it is a member. */
@@ -600,6 +623,10 @@ static int open_rooms(struct shuntd *shuntd)
         listen_set_branch(shuntd->listen, shuntd->branch);
     if (code == 0)
         code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, ring);
+    if (code == 0)
+        code = disk_create(&shuntd->pulse, shuntd, PULSE_THREADS, ring);
+    if (code == 0)
+        code = watch_create(shuntd);
     if (code != 0)
         return fail(code, "the road in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
@@ -638,7 +665,7 @@ int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
                                                     make_run_dir, await_former,  describe_self, claim_branch,
-                                                    claim_session, await_others, open_index,   open_rooms,
+                                                    claim_session, outlast_taken, await_others, open_index,   open_rooms,
                                                     enter_session};
     shuntd_init(shuntd);
     umask(022);
@@ -669,6 +696,8 @@ void start_undo(struct shuntd *shuntd, bool failed)
         pthread_join(shuntd->opening, NULL);
     peers_destroy(shuntd->peers);
     disk_destroy(shuntd->disk);
+    disk_destroy(shuntd->pulse);
+    watch_free(shuntd);
     listen_destroy(shuntd->listen);
     cast_free(shuntd);
     rule_free(shuntd);
@@ -681,7 +710,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
         remove_run_dir(shuntd, !failed);
     else
         rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
-    if (shuntd->branch != 0)
+    if (shuntd->branch != 0 && !shuntd->cut_off) /* else it is to be fenced */
         rmdir(shuntd->branch_path); /* if nothing was redirected */
     if (shuntd->me.number != 0)
         session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);

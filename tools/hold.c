@@ -54,7 +54,7 @@ static int found(struct hold *hold, const char *what, struct session *session)
     session_self(&mine, what);
     snprintf(mine.run_dir, sizeof mine.run_dir, "/");
     snprintf(mine.branch, sizeof mine.branch, "%s.1", what);
-    int error = session_found(hold->root, user ? user->pw_name : "", &mine, 0, session);
+    int error = session_found(hold->root, user ? user->pw_name : "", &mine, 0, SESSION_STALE, session);
     hold->id = session->id;
     hold->number = mine.number;
     return error;

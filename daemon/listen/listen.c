@@ -73,6 +73,7 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root,
     listen->road->root = root;
     listen->road->daemon = getpid();
     listen->road->supervisor = supervisor;
+    listen->road->lease = ROAD_FOR_EVER;
     listen->road->pid_namespace = request_pid_namespace();
     code = lock_life(listen->road);
     __atomic_store_n(&listen->road->magic, ROAD_MAGIC, __ATOMIC_RELEASE);
@@ -310,6 +311,16 @@ void listen_set_redirected(struct listen *listen)
 void listen_set_branch(struct listen *listen, uint16_t branch)
 {
     __atomic_store_n(&listen->road->branch, branch, __ATOMIC_RELAXED);
+}
+
+void listen_set_lease(struct listen *listen, uint64_t until)
+{
+    __atomic_store_n(&listen->road->lease, until, __ATOMIC_RELEASE);
+}
+
+uint64_t listen_lease(const struct listen *listen)
+{
+    return listen->road->lease;
 }
 
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])

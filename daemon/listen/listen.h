@@ -61,5 +61,8 @@ bool listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct
 void listen_set_redirected(struct listen *);
 /* The number of this node's branch. */
 void listen_set_branch(struct listen *, uint16_t branch);
+/* Until when (clock_boot) this node is of the session; ROAD_FOR_EVER, as at first: it is alone in it. */
+void listen_set_lease(struct listen *, uint64_t until);
+uint64_t listen_lease(const struct listen *);
 /* Of which shards (a bit each) this index has all names, so that clients may take "absent" from it. */
 void listen_set_homes(struct listen *, const uint64_t homes[RECORD_SHARDS / 64]);

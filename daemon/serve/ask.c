@@ -58,7 +58,7 @@ static struct flight *asks_nobody(struct shuntd *shuntd, uint64_t behind)
     for (struct link *link = flights->next; link != flights; link = link->next) {
         struct flight *flight = LINK_OF(link, struct flight, all);
         if (flight->id > behind && flight->asking != 0 &&
-            session_find(&shuntd->session, flight->asked) == NULL)
+            !session_has(&shuntd->session, flight->asked))
             return flight;
     }
     return NULL;

@@ -10,11 +10,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "disk/disk.h"
+#include "listen/listen.h"
+#include "request/road.h"
+#include "serve/relay.h"
 
 struct beat_job {
     struct disk_job job;
     struct session session; /* which it is, no members */
     uint16_t number;
+    uint64_t began; /* clock_boot */
+    uint64_t epoch; /* that was in force behind it */
     int result;
 };
 
@@ -23,10 +28,31 @@ uint64_t beat_interval(const struct shuntd *shuntd)
     return shuntd->session.count > 1 ? session_beat_interval(shuntd->session.count) : 0;
 }
 
+/* Nobody takes a member for lost who has not seen it beat, and it has not since it was alone: this lease is over before
+ * that. */
+void beat_adopt(struct shuntd *shuntd)
+{
+    if (shuntd->session.count > 1 && listen_lease(shuntd->listen) == ROAD_FOR_EVER)
+        listen_set_lease(shuntd->listen, clock_boot() + shuntd->session.lease);
+}
+
+/* The look comes behind the beat: who publishes that this daemon is lost, does so behind the look, and then sees the
+ * beat, or comes before it, and is seen. */
 static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct beat_job *job = (struct beat_job *)base;
+    job->began = clock_boot();
     job->result = session_beat(shuntd->root.path, &job->session, job->number);
+    if (job->result == 0)
+        job->result = session_epoch(shuntd->root.path, &job->epoch);
+}
+
+static int renew(struct shuntd *shuntd, const struct beat_job *job)
+{
+    int code = job->epoch > shuntd->session.epoch ? relay_look(shuntd) : 0;
+    if (code == 0 && !shuntd->cut_off && shuntd->session.epoch >= job->epoch && shuntd->session.count > 1)
+        listen_set_lease(shuntd->listen, job->began + shuntd->session.lease);
+    return code;
 }
 
 static int finish(struct disk_job *base, struct shuntd *shuntd)
@@ -36,19 +62,23 @@ static int finish(struct disk_job *base, struct shuntd *shuntd)
         log_line("the session cannot be told that this daemon lives: %s", strerror(-job->result));
     shuntd->beat_failed = job->result;
     shuntd->beats = false;
+    int code = job->result == 0 ? renew(shuntd, job) : 0;
     free(job);
-    return 0;
+    return code;
 }
 
-int beat_step(struct shuntd *shuntd)
+/* First nobody sees a beat any more, then there is no end to the lease. */
+static void rest(struct shuntd *shuntd)
 {
-    uint64_t interval = beat_interval(shuntd), now = interval != 0 ? clock_monotonic() : 0;
-    if (interval == 0 && shuntd->next_beat != 0 && !shuntd->beats) {
-        shuntd->next_beat = 0;
-        session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number);
-    }
-    if (interval == 0 || shuntd->beats || shuntd->stop != 0 || now < shuntd->next_beat)
-        return 0;
+    if (shuntd->beats || listen_lease(shuntd->listen) == ROAD_FOR_EVER ||
+        session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)
+        return;
+    listen_set_lease(shuntd->listen, ROAD_FOR_EVER);
+    shuntd->next_beat = 0;
+}
+
+static int beat(struct shuntd *shuntd)
+{
     struct beat_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return -ENOMEM;
@@ -56,7 +86,21 @@ int beat_step(struct shuntd *shuntd)
     job->session = (struct session){.id = shuntd->session.id, .founded = shuntd->session.founded};
     job->number = shuntd->me.number;
     shuntd->beats = true;
-    shuntd->next_beat = now + interval;
-    disk_submit(shuntd->disk, &job->job);
+    disk_submit(shuntd->pulse, &job->job);
     return 0;
+}
+
+int beat_step(struct shuntd *shuntd)
+{
+    uint64_t interval = beat_interval(shuntd), now = interval != 0 ? clock_monotonic() : 0;
+    if (shuntd->cut_off) {
+        log_line("the session has gone on without this daemon, which was silent for too long");
+        return -ESTALE;
+    }
+    if (interval == 0)
+        rest(shuntd);
+    if (interval == 0 || shuntd->beats || now < shuntd->next_beat)
+        return 0;
+    shuntd->next_beat = now + interval;
+    return beat(shuntd);
 }

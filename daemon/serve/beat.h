@@ -2,12 +2,15 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* That this member lives, for who looks from another host: the time of its file is set every now and then while the
- * session has other members (session/session.h). */
+/* Beats and the lease (lib/session/SESSION.md): while the session has other members, this daemon says on the file system
+ * that it lives, and looks whether it is still a member. Each time it has, its processes may go on for as long as a
+ * lease lasts, from before the beat. Else they wait; whoever takes this node for lost waits that long, too. */
 
 #include "shuntd.h"
 
-/* To be called with each batch: beats if it is time. 0 or a fatal -errno. */
-int beat_step(struct shuntd *);
-/* ns between two beats, 0: there are none. */
+/* ns between two beats, 0: it need not beat, it is alone. */
 uint64_t beat_interval(const struct shuntd *);
+/* The session has changed: who is not alone any more has a lease to begin with. */
+void beat_adopt(struct shuntd *);
+/* Once a batch. 0, or a fatal -errno; -ESTALE: this daemon is no member any more. */
+int beat_step(struct shuntd *);

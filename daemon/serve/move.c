@@ -302,7 +302,7 @@ static int take_kept(struct shuntd *shuntd)
     list_move(&waiting, &shuntd->kept);
     for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;) {
         struct kept *kept = LINK_OF(link, struct kept, link);
-        if (kept->member == shuntd->me.number || session_find(&shuntd->session, kept->member) != NULL)
+        if (kept->member == shuntd->me.number || session_has(&shuntd->session, kept->member))
             code = relay_kept(shuntd, kept->member, &kept->item);
         free(kept);
     }
@@ -427,7 +427,7 @@ bool move_has_lost(const struct shuntd *shuntd)
 {
     const struct route *route = &shuntd->route;
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (route->home[i] != 0 && session_find(&shuntd->session, route->home[i]) == NULL)
+        if (route->home[i] != 0 && !session_has(&shuntd->session, route->home[i]))
             return true;
     return false;
 }
@@ -461,7 +461,8 @@ static void forget_all(struct shuntd *shuntd)
         route->home[i] = 0;
 }
 
-/* Who joined later than the home died holds nothing, and says so, too; but nobody else tells him. */
+/* Who joined later than the home died holds nothing, and says so, too; but nobody else tells him. Who is lost says
+ * nothing: until he is dropped, his processes may be at work. */
 static void await_all(struct shuntd *shuntd)
 {
     const struct session_member *me = session_find(&shuntd->session, shuntd->me.number);
@@ -513,9 +514,13 @@ static int begin_again(struct shuntd *shuntd)
     return code == 0 ? list_again(shuntd) : code;
 }
 
-int move_gone(struct shuntd *shuntd, uint16_t member)
+int move_gone(struct shuntd *shuntd)
 {
-    return shuntd->route.untold[member] ? all_has_come(shuntd, member) : 0;
+    int code = 0;
+    for (uint32_t member = 1; member < shuntd->session.next && code == 0; member++)
+        if (shuntd->route.untold[member] && session_find(&shuntd->session, (uint16_t)member) == NULL)
+            code = all_has_come(shuntd, (uint16_t)member);
+    return code;
 }
 
 int move_adopt(struct shuntd *shuntd)
@@ -619,6 +624,12 @@ static void begin_anew(struct session *session)
     }
 }
 
+int move_lose(struct shuntd *shuntd)
+{
+    begin_anew(&shuntd->session);
+    return publish(shuntd, true);
+}
+
 static int check(struct shuntd *shuntd)
 {
     const struct message moved_on = {.type = MESSAGE_IDLE, .tag = shuntd->route.epoch};
@@ -710,11 +721,21 @@ static bool is_alone(const struct shuntd *shuntd)
     return shuntd->session.count < 2 || shuntd->me.address_size == 0;
 }
 
+static bool has_lost_members(const struct shuntd *shuntd)
+{
+    for (size_t i = 0; i < shuntd->session.count; i++)
+        if (shuntd->session.members[i].home == SESSION_LOST)
+            return true;
+    return false;
+}
+
 bool move_may_leave(struct shuntd *shuntd)
 {
     struct session_member *me = session_find(&shuntd->session, shuntd->me.number);
     if (me == NULL || is_alone(shuntd))
         return true;
+    if (has_lost_members(shuntd)) /* somebody is to fence them */
+        return false;
     if (me->home == SESSION_GUEST || me->home == SESSION_GONE)
         return flight_count(shuntd->home) == 0 && !cast_is_under_way(shuntd) && !peers_wait(shuntd->peers);
     if (me->home == SESSION_HOME) {

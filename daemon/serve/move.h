@@ -47,8 +47,10 @@ static inline bool move_is_outdated(const struct shuntd *shuntd, uint32_t epoch)
 {
     return epoch < shuntd->route.anew;
 }
-/* That one is no member any more: nothing is waited for from it. 0 or a fatal -errno. */
-int move_gone(struct shuntd *, uint16_t member);
+/* From those that are no members any more nothing is waited for. 0 or a fatal -errno. */
+int move_gone(struct shuntd *);
+/* Some members have been set to SESSION_LOST: publishes that, and all begins anew. 0 or a fatal -errno. */
+int move_lose(struct shuntd *);
 /* Is there a shard whose home is gone? Until the homes are others, nothing can be said of all names of a directory. */
 bool move_has_lost(const struct shuntd *);
 /* An item about such a shard: it is taken again then. 0 or -ENOMEM. */

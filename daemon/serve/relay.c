@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "serve/beat.h"
 #include "serve/cast.h"
 #include "serve/move.h"
 #include "serve/route.h"
@@ -53,9 +54,13 @@ struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const 
     return message;
 }
 
+/* Who speaks of a branch may not know yet that it was fenced. */
 static int number_of(struct shuntd *shuntd, const char *branch)
 {
+    char fenced[LAYOUT_BRANCH_MAX];
     int number = union_root_branch(&shuntd->root, branch);
+    if (number == 0 && session_fenced_name(branch, fenced))
+        number = union_root_branch(&shuntd->root, fenced);
     if (number != 0)
         return number;
     number = union_root_add(&shuntd->root, branch);
@@ -297,6 +302,11 @@ static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_
     }
 }
 
+int relay_greet(struct shuntd *shuntd, uint16_t member)
+{
+    return say(shuntd, member, RELAY_HELLO);
+}
+
 int relay_kept(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     return take_item(shuntd, member, item);
@@ -365,9 +375,28 @@ static int add_member(struct shuntd *shuntd, const struct session_member *member
     if (member->number == shuntd->me.number || member->address_size == 0)
         return 0;
     int code = add_branch(shuntd, member);
-    return code == 0 ? peers_add(shuntd->peers, member->number, member->since, member->address,
+    return code == 0 && member->home != SESSION_LOST ? peers_add(shuntd->peers, member->number, member->since, member->address,
                                  member->address_size)
                      : code;
+}
+
+/* Those of members that were lost have another name now; their numbers stay. */
+static int follow_fences(struct shuntd *shuntd)
+{
+    char fenced[LAYOUT_BRANCH_MAX];
+    int code = 0;
+    for (uint32_t member = 1; member < shuntd->session.next && code == 0; member++) {
+        uint16_t number = shuntd->branch_of[member];
+        if (number == 0 || session_find(&shuntd->session, (uint16_t)member) != NULL)
+            continue;
+        shuntd->branch_of[member] = 0;
+        const char *branch = shuntd->root.branches[number - 1];
+        if (!session_is_fenced(shuntd->root.path, branch) || !session_fenced_name(branch, fenced))
+            continue;
+        union_root_rename(&shuntd->root, number, fenced);
+        code = index_put_branch(shuntd->index, number, fenced);
+    }
+    return code;
 }
 
 static int remove_members(struct shuntd *shuntd)
@@ -375,11 +404,9 @@ static int remove_members(struct shuntd *shuntd)
     int code = 0;
     for (uint32_t number = 1; number < shuntd->session.next && code == 0; number++) {
         uint16_t member = (uint16_t)number;
-        if (!peers_knows(shuntd->peers, member) || session_find(&shuntd->session, member) != NULL)
+        if (!peers_knows(shuntd->peers, member) || session_has(&shuntd->session, member))
             continue;
         code = cast_gone(shuntd, member);
-        if (code == 0)
-            code = move_gone(shuntd, member);
         if (code == 0)
             code = serve_settle_member(shuntd, member);
         peers_remove(shuntd->peers, member);
@@ -415,13 +442,20 @@ int relay_adopt(struct shuntd *shuntd)
         code = add_member(shuntd, &session->members[i]);
     if (code == 0)
         code = move_adopt(shuntd);
-    return code == 0 ? remove_members(shuntd) : code;
+    if (code == 0)
+        code = remove_members(shuntd);
+    if (code == 0)
+        code = follow_fences(shuntd);
+    beat_adopt(shuntd);
+    shuntd->cut_off |= shuntd->me.number != 0 && !session_has(session, shuntd->me.number);
+    return code == 0 ? move_gone(shuntd) : code;
 }
 
 static int look(struct shuntd *shuntd, bool anyhow)
 {
     struct session session;
     int code = session_read(shuntd->root.path, &session);
+    shuntd->cut_off |= code == 0 && session.id != shuntd->session.id;
     if (code != 0 || session.id != shuntd->session.id ||
         (session.epoch <= shuntd->session.epoch && !anyhow)) {
         if (code != 0) /* the file system may be back with the next frame */

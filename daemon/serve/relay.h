@@ -43,6 +43,8 @@ int relay_questions(struct shuntd *);
 /* Is so much on its way to any of them that no message is to be taken until some of it has arrived? */
 bool relay_is_congested(const struct shuntd *);
 /* Does anything here wait for another daemon? */
+/* Something for a member to acknowledge. 0 or -ENOMEM. */
+int relay_greet(struct shuntd *, uint16_t member);
 bool relay_waits(const struct shuntd *);
 
 /* Says to a home that this daemon has joined, and waits for its word, at most `deadline` ns. 0 or -ETIMEDOUT or

@@ -185,7 +185,7 @@ static struct errand *asks_nobody(struct shuntd *shuntd, uint64_t behind)
 {
     for (struct link *link = shuntd->errands.next; link != &shuntd->errands; link = link->next) {
         struct errand *errand = LINK_OF(link, struct errand, link);
-        if (errand->id > behind && session_find(&shuntd->session, errand->member) == NULL)
+        if (errand->id > behind && !session_has(&shuntd->session, errand->member))
             return errand;
     }
     return NULL;

@@ -23,6 +23,12 @@ static inline uint64_t clock_monotonic(void)
     return clock_of(CLOCK_MONOTONIC);
 }
 
+/* For leases: it goes on while the machine is suspended. */
+static inline uint64_t clock_boot(void)
+{
+    return clock_of(CLOCK_BOOTTIME);
+}
+
 /* The clock that file systems stamp inodes with (current_time() in the kernel reads the coarse one). */
 static inline uint64_t clock_files(void)
 {

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -169,6 +170,8 @@ static const char *reason(int code)
         return "its daemon on this node has crashed and was not started again in time: see its log";
     case -ETIMEDOUT:
         return "its daemon did not answer in time (SHUNT_DEADLINE); `shunt status` says if another node is silent";
+    case -ENOLINK:
+        return "its daemon cannot reach the session on the file system, and other nodes may have gone on without this one";
     case -ENOMEM:
         return "there is no memory to map its index";
     default:
@@ -303,6 +306,22 @@ int names_attach(struct names_root *root)
     return code == 0 ? 0 : fail(root, code);
 }
 
+/* What was read holds if this node was still of the session then: 0. Else that is waited for: -EAGAIN, look again;
+ * -EHOSTDOWN, the daemon has ended; or -ENOLINK. */
+static int check_lease(const struct names_root *root, const struct request_road *road)
+{
+    const struct timespec pause = clock_split(RESTART_LOOK);
+    if (__builtin_expect(request_has_lease(road), 1) || BROKEN("no-lease"))
+        return 0;
+    uint64_t began = clock_monotonic();
+    while (request_is_alive(road) && clock_monotonic() - began < root->deadline) {
+        SYS2(SYS_nanosleep, &pause, NULL);
+        if (request_has_lease(road))
+            return -EAGAIN;
+    }
+    return request_is_alive(road) ? -ENOLINK : -EHOSTDOWN;
+}
+
 /* The index has outgrown what this process maps of it. Who comes second finds it done. */
 static int grow(struct names_root *root, const struct view *small)
 {
@@ -332,18 +351,28 @@ static bool is_worth_another(struct names_root *root, const struct view *view, i
     return *code == 0;
 }
 
+static int find(struct names_root *root, struct dirid dir, const char *name, size_t length,
+                struct view_found *found)
+{
+    const struct request_road *road = root->road;
+    uint32_t gains = request_gains(road);
+    const struct view *view = root->view;
+    int code = view_find(root->view, dir, name, length, found);
+    if (code != 0 && is_worth_another(root, view, &code))
+        code = view_find(root->view, dir, name, length, found);
+    found->gains = gains;
+    return code == 0 ? check_lease(root, road) : code;
+}
+
 int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length,
                struct view_found *found)
 {
     int code = names_attach(root);
     if (code != 0)
         return code;
-    uint32_t gains = request_gains(root->road);
-    const struct view *view = root->view;
-    code = view_find(root->view, dir, name, length, found);
-    if (code != 0 && is_worth_another(root, view, &code))
-        code = view_find(root->view, dir, name, length, found);
-    found->gains = gains;
+    do
+        code = find(root, dir, name, length, found);
+    while (code == -EAGAIN || (code == -EHOSTDOWN && attach_patiently(root) == 0));
     return code == 0 ? 0 : fail(root, code);
 }
 
@@ -411,13 +440,32 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_e
         return -ESTALE;
     if (!request_is_sole_home(root->road))
         return list_remote(root, dir, from, each, context);
+    const struct request_road *road = root->road;
     const struct view *view = root->view;
     code = view_list(root->view, dir, from, each, context);
     if (code != 0 && is_worth_another(root, view, &code)) /* it failed before the first name */
         code = view_list(root->view, dir, from, each, context);
-    if (code >= 0 && !request_is_sole_home(root->road)) /* names may have been on their way elsewhere */
-        return -ESTALE;
+    if (code >= 0 && (!request_is_sole_home(road) || check_lease(root, road) != 0))
+        return -ESTALE; /* names may have been on their way elsewhere */
     return code >= 0 ? code : fail(root, code);
+}
+
+/* Nobody may go by an answer without a lease. If it comes back, nobody went on without this node, and the answer is as
+ * good as it was; who was given leave to change something has no other choice than to wait for that. */
+static int ask_once(struct names_root *root, const struct message *message, struct request_answer *answer,
+                    struct request_hold *hold)
+{
+    struct request_road *road = root->road;
+    int code = hold == NULL ? request_ask(road, message, answer, root->deadline)
+                            : request_hold(road, message, answer, root->deadline, hold);
+    if (code != 0)
+        return code;
+    do
+        code = check_lease(root, road);
+    while (code == -EAGAIN || (code == -ENOLINK && hold != NULL));
+    if (code != 0 && hold != NULL)
+        request_let_go(hold);
+    return code;
 }
 
 /* What a daemon that crashed has not answered is asked its successor. */
@@ -428,8 +476,7 @@ static int ask(struct names_root *root, const struct message *message, struct re
     if (code != 0)
         return code;
     do
-        code = hold == NULL ? request_ask(root->road, message, answer, root->deadline)
-                            : request_hold(root->road, message, answer, root->deadline, hold);
+        code = ask_once(root, message, answer, hold);
     while (code == -EHOSTDOWN && attach_patiently(root) == 0);
     return code == 0 ? 0 : fail(root, code);
 }

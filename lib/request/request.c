@@ -194,6 +194,12 @@ int request_is_alive(const struct request_road *mine)
     return road_is_alive(mine->road);
 }
 
+int request_has_lease(const struct request_road *mine)
+{
+    uint64_t lease = __atomic_load_n(&mine->road->lease, __ATOMIC_ACQUIRE);
+    return lease == ROAD_FOR_EVER || clock_boot() < lease;
+}
+
 int request_has_redirected(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->redirected, __ATOMIC_RELAXED) != 0;

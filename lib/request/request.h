@@ -33,6 +33,8 @@ pid_t request_supervisor(const char *run_dir);
 uint64_t request_session(const struct request_road *);
 struct dirid request_root(const struct request_road *);
 int request_is_alive(const struct request_road *);
+/* Did what was read before this call hold when it was read? */
+int request_has_lease(const struct request_road *);
 /* May a directory have times that its trunk does not show? */
 int request_has_redirected(const struct request_road *);
 /* Are all names that fall into this shard in the index of this node? Ask behind a lookup that found none. */

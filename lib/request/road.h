@@ -20,6 +20,9 @@
  * looks at anything, waits until no lane of the old road is `holding`, but for those of processes that are gone: from
  * then on what they did is on disk.
  *
+ * Nor may a process go by what it was told for longer than the daemon's lease: then other nodes may have gone on without
+ * this one. It looks at the clock after it has read what it goes by, and before it changes anything.
+ *
  * Everything a side reads from the other's memory is copied before it is checked. */
 
 #include <linux/futex.h>
@@ -29,10 +32,11 @@
 #include "wire/message.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 4
+#define ROAD_VERSION 5
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 
+#define ROAD_FOR_EVER UINT64_MAX
 #define ROAD_DECIDED UINT32_MAX /* no request has that tag */
 
 /* What the daemon is to be woken for. */
@@ -75,6 +79,7 @@ struct road {
     uint16_t branch;        /* this node's, as its index numbers it */
     uint32_t sole;          /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
+    uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
     pthread_mutex_t life; /* robust, shared, held by the daemon */

@@ -35,14 +35,25 @@ uint64_t session_beat_interval(size_t members)
     return all > SESSION_BEAT ? all : SESSION_BEAT;
 }
 
-void session_beat_end(const char *root, const struct session *session, uint16_t number)
+int session_beat_end(const char *root, const struct session *session, uint16_t number)
 {
     char name[STORE_NAME_MAX];
     int directory = open_beat(root, session, number, name);
     if (directory < 0)
-        return;
-    sys_unlinkat(directory, name, 0);
+        return directory;
+    int error = sys_unlinkat(directory, name, 0);
     sys_close(directory);
+    return error == -ENOENT ? 0 : error;
+}
+
+int session_epoch(const char *root, uint64_t *epoch)
+{
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    int error = store_highest(directory, epoch);
+    sys_close(directory);
+    return error;
 }
 
 void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t began, uint64_t ended)

@@ -35,6 +35,21 @@ static int last_incarnation(int branches, const char *node, uint32_t *last)
     return more;
 }
 
+/* The branch of a member may be gone, since it was empty; it is his still, until it is fenced. */
+static void last_member(const char *root, const char *node, uint32_t *last)
+{
+    struct session session;
+    uint32_t incarnation;
+    if (session_read(root, &session) == 0)
+        for (size_t i = 0; i < session.count; i++) {
+            const char *branch = session.members[i].branch;
+            size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
+            if (length == strlen(node) && !memcmp(branch, node, length) && incarnation > *last)
+                *last = incarnation;
+        }
+    session_finish(&session);
+}
+
 static int make_branch(int branches, const char *name)
 {
     int error = disk_make_private(branches, name);
@@ -49,21 +64,30 @@ static int make_branch(int branches, const char *name)
     return error;
 }
 
-static int claim_branch(int branches, const char *node, char branch[LAYOUT_BRANCH_MAX])
+static void add_name(struct text *t, const char *node, size_t length, uint32_t incarnation)
 {
-    uint32_t incarnation;
-    int error = last_incarnation(branches, node, &incarnation);
+    text_bytes(t, node, length);
+    text_add(t, ".");
+    text_number(t, incarnation, 10);
+}
+
+/* Even incarnations are branches that were fenced. */
+static int claim_branch(const char *root, int branches, const char *node, char branch[LAYOUT_BRANCH_MAX])
+{
+    uint32_t last;
+    int error = last_incarnation(branches, node, &last);
     if (error < 0)
         return error;
+    last_member(root, node, &last);
+    uint64_t incarnation = (last + 1ull) | 1;
     do {
-        if (incarnation++ == UINT32_MAX)
+        if (incarnation >= UINT32_MAX)
             return -EOVERFLOW;
         struct text t;
         text_init(&t, branch, LAYOUT_BRANCH_MAX);
-        text_add(&t, node);
-        text_add(&t, ".");
-        text_number(&t, incarnation, 10);
+        add_name(&t, node, strlen(node), (uint32_t)incarnation);
         error = make_branch(branches, branch);
+        incarnation += 2;
     } while (error == -EEXIST);
     return error;
 }
@@ -75,9 +99,51 @@ int session_claim_branch(const char *root, const char *node, char branch[LAYOUT_
     int branches = open_branches(root);
     if (branches < 0)
         return branches;
-    int error = claim_branch(branches, node, branch);
+    int error = claim_branch(root, branches, node, branch);
     sys_close(branches);
     return error;
+}
+
+bool session_fenced_name(const char *branch, char fenced[LAYOUT_BRANCH_MAX])
+{
+    uint32_t incarnation;
+    struct text t;
+    size_t node = layout_branch_node(branch, strlen(branch), &incarnation);
+    if (node == 0 || incarnation % 2 == 0 || incarnation == UINT32_MAX)
+        return false;
+    text_init(&t, fenced, LAYOUT_BRANCH_MAX);
+    add_name(&t, branch, node, incarnation + 1);
+    return text_ok(&t);
+}
+
+static int is_there(int branches, const char *branch)
+{
+    struct statx stat;
+    return sys_statx(branches, branch, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_TYPE, &stat);
+}
+
+int session_fence(const char *root, const char *branch)
+{
+    char fenced[LAYOUT_BRANCH_MAX];
+    if (!session_fenced_name(branch, fenced))
+        return -EINVAL;
+    int branches = open_branches(root);
+    if (branches < 0)
+        return branches;
+    int error = sys_renameat2(branches, branch, branches, fenced, 0);
+    sys_close(branches);
+    return error == -ENOENT ? 0 : error;
+}
+
+bool session_is_fenced(const char *root, const char *branch)
+{
+    char fenced[LAYOUT_BRANCH_MAX];
+    int branches = session_fenced_name(branch, fenced) ? open_branches(root) : -EINVAL;
+    if (branches < 0)
+        return false;
+    bool is = is_there(branches, fenced) == 0;
+    sys_close(branches);
+    return is;
 }
 
 void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino,

@@ -8,7 +8,7 @@
 
 #include "union/lines.h"
 
-#define EPOCH_HEAD "shunt-session 3"
+#define EPOCH_HEAD "shunt-session 4"
 /* More than the longest texts that can be made. */
 #define HEAD_TEXT_MAX 512
 #define MEMBER_TEXT_MAX (2 * SESSION_RUN_MAX + 2 * SESSION_ADDRESS_MAX + 512)
@@ -16,9 +16,9 @@
 #define MEMBER_TEXT_MIN 80
 
 /* The lines after the head, and those of a member, in this order. */
-enum head_line { ID, EPOCH, FOUNDED, UID, USER, MOVED, ROOT, PROBE, SYSTEM, SINCE, NEXT, MEMBERS, HEAD_LINES };
-static const char *const head_keys[HEAD_LINES] = {"id",    "epoch",  "founded", "uid",  "user",   "moved", "root",
-                                                  "probe", "system", "since",   "next", "members"};
+enum head_line { ID, EPOCH, FOUNDED, UID, USER, MOVED, ROOT, PROBE, SYSTEM, SINCE, LEASE, NEXT, MEMBERS, HEAD_LINES };
+static const char *const head_keys[HEAD_LINES] = {"id",    "epoch",  "founded", "uid",   "user", "moved",  "root",
+                                                  "probe", "system", "since",   "lease", "next", "members"};
 enum member_line {
     NUMBER,
     NODE,
@@ -63,6 +63,7 @@ static bool parse_head(struct lines *lines, struct session *session, uint64_t *m
         !lines_dirid(values[ROOT], &session->root) || !lines_dirid(values[PROBE], &session->probe) ||
         !lines_number(values[SYSTEM], 16, &session->system) ||
         !lines_number(values[SINCE], 10, &session->since) ||
+        !lines_number(values[LEASE], 10, &session->lease) ||
         !number_upto(values[NEXT], UINT16_MAX + 1, &next) ||
         !number_upto(values[MEMBERS], SESSION_MEMBERS_MAX, members))
         return false;
@@ -101,7 +102,7 @@ static bool parse_address(struct lines_value value, struct session_member *membe
     return true;
 }
 
-static const char *const parts[SESSION_PARTS] = {"no", "yes", "coming", "leaving", "going", "gone"};
+static const char *const parts[SESSION_PARTS] = {"no", "yes", "coming", "leaving", "going", "gone", "lost"};
 
 const char *session_part_word(uint8_t part)
 {
@@ -187,6 +188,7 @@ static void add_head(struct text *t, const struct session *session)
     lines_add_dirid(t, head_keys[PROBE], session->probe);
     lines_add_number(t, head_keys[SYSTEM], session->system, 16);
     lines_add_number(t, head_keys[SINCE], session->since, 10);
+    lines_add_number(t, head_keys[LEASE], session->lease, 10);
     lines_add_number(t, head_keys[NEXT], session->next, 10);
     lines_add_number(t, head_keys[MEMBERS], session->count, 10);
 }

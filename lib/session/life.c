@@ -119,7 +119,8 @@ const struct session_member *session_living(const struct session *session)
 const struct session_member *session_home(const struct session *session)
 {
     for (size_t i = 0; i < session->count; i++)
-        if (session->members[i].home != SESSION_GUEST && session->members[i].home != SESSION_GONE)
+        if (session->members[i].home != SESSION_GUEST && session->members[i].home != SESSION_GONE &&
+            session->members[i].home != SESSION_LOST)
             return &session->members[i];
     return NULL;
 }

@@ -40,6 +40,12 @@ struct session_member *session_find(const struct session *session, uint16_t numb
     return NULL;
 }
 
+bool session_has(const struct session *session, uint16_t number)
+{
+    const struct session_member *member = session_find(session, number);
+    return member != NULL && member->home != SESSION_LOST;
+}
+
 struct session_member *session_find_node(const struct session *session, const char *node)
 {
     for (size_t i = 0; i < session->count; i++)
@@ -56,8 +62,10 @@ struct change {
     const char *user;
     struct session_member *mine;
     uint64_t silent;
+    uint64_t lease;
     uint64_t id;
     uint16_t number;
+    bool drops; /* a lost one */
     struct session attempt; /* a founder's: which files are its own; without members */
 };
 
@@ -98,6 +106,13 @@ static void abandon(struct change *change, int directory)
     change->attempt.id = 0;
 }
 
+/* Beats are rarer where many beat. Who has looked at an older epoch may go by its lease still: it never shrinks. */
+static uint64_t longest_lease(uint64_t lease, size_t members)
+{
+    uint64_t least = SESSION_LEASE_BEATS * session_beat_interval(members);
+    return lease > least ? lease : least;
+}
+
 static int next_founded(struct change *change, int directory, struct session *session)
 {
     uint64_t epoch = session->epoch + 1;
@@ -107,6 +122,7 @@ static int next_founded(struct change *change, int directory, struct session *se
                            .moved = epoch,
                            .uid = (uid_t)SYS0(SYS_geteuid),
                            .since = change->mine->since,
+                           .lease = longest_lease(change->lease, 1),
                            .next = 2,
                            .count = 1,
                            .room = session->room,
@@ -189,10 +205,14 @@ static int answer(int error, struct session *session)
 }
 
 int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
-                  struct session *session)
+                  uint64_t lease, struct session *session)
 {
-    struct change change = {
-        .step = step_found, .user = user, .mine = mine, .silent = silent, .id = random_id()};
+    struct change change = {.step = step_found,
+                            .user = user,
+                            .mine = mine,
+                            .silent = silent,
+                            .lease = lease,
+                            .id = random_id()};
     *session = (struct session){0};
     if (check_own(mine, user) < 0)
         return -EINVAL;
@@ -236,6 +256,8 @@ static int step_join(struct change *change, int directory, struct session *sessi
     struct session_member *namesake = session_find_node(session, change->mine->node);
     if (namesake && session_lives(namesake) != 0)
         return -EBUSY;
+    if (namesake && namesake->home == SESSION_LOST)
+        return -EINPROGRESS;
     if (namesake)
         remove_member(session, namesake);
     if (session->count == SESSION_MEMBERS_MAX)
@@ -245,6 +267,7 @@ static int step_join(struct change *change, int directory, struct session *sessi
     session->epoch++;
     session->members[session->count] = *change->mine;
     session->members[session->count++].number = (uint16_t)session->next++;
+    session->lease = longest_lease(session->lease, session->count);
     return 1;
 }
 
@@ -265,7 +288,7 @@ int session_join(const char *root, struct session_member *mine, struct session *
 static int step_leave(struct change *change, int directory, struct session *session)
 {
     struct session_member *member = session->id == change->id ? session_find(session, change->number) : NULL;
-    if (!member)
+    if (!member || (member->home == SESSION_LOST) != change->drops)
         return 0;
     change->attempt = *session;
     remove_member(session, member);
@@ -284,9 +307,9 @@ static void leave_nothing(const struct change *change, int directory)
     }
 }
 
-int session_leave(const char *root, uint64_t id, uint16_t number)
+static int take_out(const char *root, uint64_t id, uint16_t number, bool drops)
 {
-    struct change change = {.step = step_leave, .id = id, .number = number};
+    struct change change = {.step = step_leave, .id = id, .number = number, .drops = drops};
     struct session session;
     int directory = store_open(root);
     if (directory < 0)
@@ -297,6 +320,16 @@ int session_leave(const char *root, uint64_t id, uint16_t number)
     session_finish(&session);
     sys_close(directory);
     return error;
+}
+
+int session_leave(const char *root, uint64_t id, uint16_t number)
+{
+    return take_out(root, id, number, false);
+}
+
+int session_drop(const char *root, uint64_t id, uint16_t number)
+{
+    return take_out(root, id, number, true);
 }
 
 static int take_revised(const struct session *from, struct session *to)

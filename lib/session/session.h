@@ -30,6 +30,7 @@
 #define SESSION_KEY_SIZE 32
 #define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats at most, if there is another one */
 #define SESSION_STALE (30 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
+#define SESSION_LEASE_BEATS 3 /* a lease is not shorter than so many of them */
 
 struct session_member {
     uint16_t number;                /* from 1, never given twice within a session; 0: none yet */
@@ -55,9 +56,10 @@ enum session_part {
     SESSION_LEAVING,   /* yes, and it wants to end */
     SESSION_GOING,     /* it is about to hand them over */
     SESSION_GONE,      /* it has, and ends */
+    SESSION_LOST,      /* it is silent: it is no member any more once its lease is over and its branch fenced */
     SESSION_PARTS
 };
-/* Its word: no, yes, coming, leaving, going, gone. */
+/* Its word: no, yes, coming, leaving, going, gone, lost. */
 const char *session_part_word(uint8_t part);
 
 struct session {
@@ -71,6 +73,7 @@ struct session {
     uint64_t moved;                 /* the epoch in which homes began to change last */
     uint64_t system;                /* statfs.f_type there */
     uint64_t since;                 /* ns since 1970 */
+    uint64_t lease;                 /* ns for which a member may go on behind a beat; never less than it was */
     uint32_t next;                  /* the number of the next member */
     size_t count;                   /* 0: it has ended */
     size_t room;                    /* for how many there is memory */
@@ -96,6 +99,8 @@ int session_read(const char *root, struct session *);
 /* The member of that number or of that node, or NULL. */
 struct session_member *session_find(const struct session *, uint16_t number);
 struct session_member *session_find_node(const struct session *, const char *node);
+/* Is it a member, and not lost? */
+bool session_has(const struct session *, uint16_t number);
 /* The first member that is home of names, or NULL. */
 const struct session_member *session_home(const struct session *);
 /* Does its process still live? 1 yes, 0 no, -EREMOTE: it is on another host, which cannot be told from here.
@@ -113,22 +118,25 @@ void session_self(struct session_member *, const char *node);
 /* The start time of a process, in session_member.started's unit; 0 if it cannot be told. */
 uint64_t session_process_started(pid_t pid);
 
-/* Founds a session of one member, its home: 0, and mine->number is set. A session that nobody lives of is
+/* Founds a session of one member, its home, with that lease at least: 0, and mine->number is set. A session that nobody lives of is
  * superseded, one with members on other hosts only if it is in the epoch `silent` (0: no), whose members on
  * other hosts were seen not to beat for SESSION_STALE. -EBUSY: somebody of it lives, and *session says who.
  * -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no node, no
  * run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has
  * changed. */
 int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
-                  struct session *);
+                  uint64_t lease, struct session *);
 /* Adds a member: 0, and mine->number is set. A dead member of the same node, on this host, gives way to it.
+ * -EINPROGRESS: it is lost, and its branch not fenced yet: try again;
  * -ENOENT: there is no session that lives, found one; -EACCES: it is another user's; -EBUSY: the name of the
  * node is taken; -EXDEV: the probe shows that this is another file system; -EUSERS: no more members;
  * -EOVERFLOW: no more numbers; -EINVAL as above. *session says what is in force if it was read. */
 int session_join(const char *root, struct session_member *mine, struct session *);
-/* Takes a member out of that session, if it is in it. The last one ends the session and takes its key, probe
- * and beats away. 0 or -errno. */
+/* Takes a member out of that session, if it is in it and not lost. The last one ends the session and takes its key,
+ * probe and beats away. 0 or -errno. */
 int session_leave(const char *root, uint64_t id, uint16_t number);
+/* The same with one that is lost, once its branch is fenced. */
+int session_drop(const char *root, uint64_t id, uint16_t number);
 /* Publishes the next epoch with `moved`, `home` and the addresses of the members as they are in `session`, which is in
  * it then. -ESTALE: another epoch is in force; -EINVAL: no home would be left. Either way session stays as it
  * is. */
@@ -144,8 +152,10 @@ uint64_t session_beat_interval(size_t members);
 /* Says that the member lives: to be called at this interval while the session has more than one member, and
  * not else, so that a daemon that is alone may sleep. */
 int session_beat(const char *root, const struct session *, uint16_t number);
-/* No more: it is alone now. */
-void session_beat_end(const char *root, const struct session *, uint16_t number);
+/* No more: it is alone now. 0 or -errno: others may see it still. */
+int session_beat_end(const char *root, const struct session *, uint16_t number);
+/* The last epoch. 0 or -errno. */
+int session_epoch(const char *root, uint64_t *epoch);
 
 /* What an observer knows of one member's beats. Zero at first. */
 struct session_pulse {
@@ -169,8 +179,15 @@ void session_pulse_count(struct session_pulse *, uint64_t beat, uint64_t began, 
  * (-EROFS, -ENOSPC, -EACCES ...). */
 int session_prepare_root(const char *root, bool *restamped);
 
-/* Claims the next incarnation of a node's branch by exclusive mkdir: `branch` becomes NODE.N. 0 or -errno. */
+/* Claims the next incarnation of a node's branch by exclusive mkdir: `branch` becomes NODE.N, N odd. 0 or -errno. */
 int session_claim_branch(const char *root, const char *node, char branch[LAYOUT_BRANCH_MAX]);
+/* What a branch is called once it is fenced, NODE.N+1: nobody claims that. Pure. False: it is none that was claimed. */
+bool session_fenced_name(const char *branch, char fenced[LAYOUT_BRANCH_MAX]);
+/* Renames the branch of a lost member so: what its node still wanted to make there by its path cannot be made. 0, also
+ * if that was done before, or there is no such branch; or -errno. */
+int session_fence(const char *root, const char *branch);
+/* Was it? */
+bool session_is_fenced(const char *root, const char *branch);
 
 /* Where the node-local files of (this user, this root, this node) are: BASE/shunt-UID/DEVICE-INO-NODE. Pure.
  * `base` is /dev/shm unless configured. */

@@ -82,7 +82,7 @@ static int open_new(struct target *t, int flags, mode_t mode)
         target_withdraw(t);
     else
         birth_confirm(t, &stat);
-    return fd;
+    return target_has_moved(t, fd) ? BIRTH_AGAIN : fd;
 }
 
 static int open_once(struct target *t, int flags, mode_t mode)

@@ -34,11 +34,11 @@ static int unlink_held(struct target *t)
     HOOK("remove-held");
     code = sys_unlinkat(t->real_at, t->real_path, 0);
     HOOK("remove-done");
-    if (code == 0 || code == -ENOENT)
+    if (code == 0 || (code == -ENOENT && (!target_was_away(t) || BROKEN("missing-is-gone"))))
         target_tell(t, &gone);
     else
         target_withdraw(t);
-    return code;
+    return target_has_moved(t, code) ? BIRTH_AGAIN : code;
 }
 
 /* What was found there and is unknown all the same, was removed meanwhile, and the next one that is found is another. */
@@ -69,10 +69,9 @@ static int unlink_known(struct target *t)
             code = -EROFS;
         if (code == 0)
             code = unlink_held(t);
-        if (code != MESSAGE_ABSENT)
-            return code;
-        code = target_look(t);
-    } while (code == 0);
+        if (code == MESSAGE_ABSENT && (code = target_look(t)) == 0)
+            code = BIRTH_AGAIN;
+    } while (code == BIRTH_AGAIN);
     return code;
 }
 
@@ -208,11 +207,14 @@ static int promote_held(struct target *t)
 
 static int promote_away(struct target *t)
 {
-    int code = hold_name(t, MESSAGE_PROMOTE);
-    if (code == 0)
-        code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (target_withdraw(t), 0);
-    else if (code == MESSAGE_ABSENT)
-        code = -ENOENT;
+    int code;
+    do {
+        code = hold_name(t, MESSAGE_PROMOTE);
+        if (code == 0)
+            code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (target_withdraw(t), 0);
+        else if (code == MESSAGE_ABSENT)
+            code = -ENOENT;
+    } while (target_has_moved(t, code));
     int looked = target_look(t);
     return code != 0 ? code : looked;
 }

@@ -122,6 +122,14 @@ static void tell_renamed(struct target *from, struct target *to, int result, str
     target_tell(from, &renamed);
 }
 
+/* What was to be renamed, or replaced, was not there: if it is elsewhere now, BIRTH_AGAIN. */
+static int missed(struct target *from, struct target *to, int code)
+{
+    bool moved = from != NULL && target_has_moved(from, code);
+    moved |= to != NULL && target_has_moved(to, code);
+    return moved ? BIRTH_AGAIN : code;
+}
+
 /* Both names are held: one rename of the file system. */
 static int rename_held(struct target *from, struct target *to, unsigned flags, struct dirid gone)
 {
@@ -135,8 +143,9 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     HOOK("rename-done");
+    bool away = target_was_away(from) || target_was_away(to);
     tell_renamed(from, to, code, gone);
-    return code;
+    return away ? missed(from, to, code) : code;
 }
 
 static int load_both(struct target *from, struct target *to)
@@ -230,7 +239,7 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         target_tell(from, &gone);
     else
         target_withdraw(from);
-    return code;
+    return missed(from, NULL, code);
 }
 
 /* The name that is to come, or to be replaced, is held at real_at/real_path. */
@@ -288,7 +297,7 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
         confirm_there(to);
     else
         target_withdraw(to);
-    return code;
+    return missed(NULL, to, code);
 }
 
 /* What the kernel says of two paths before it looks at any of them. */
@@ -337,16 +346,14 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
         code = -EEXIST;
     if (code == -ENAMETOOLONG && from->hot && !from->target.found.known)
         code = -ENOENT;
-    if (code != 0)
-        ; /* and nothing is done */
-    else if (!from->hot)
-        code = HOLD_UNDISTURBED(rename_in(from, &to->target, flags));
-    else if (!to->hot)
-        code = HOLD_UNDISTURBED(rename_out(&from->target, to, flags));
-    else if (from->target.root != to->target.root)
+    if (code == 0 && from->hot && to->hot && from->target.root != to->target.root)
         code = -EXDEV;
-    else
-        code = HOLD_UNDISTURBED(rename_once(&from->target, &to->target, flags));
+    if (code == 0)
+        do
+            code = HOLD_UNDISTURBED(!from->hot ? rename_in(from, &to->target, flags)
+                                    : !to->hot ? rename_out(&from->target, to, flags)
+                                               : rename_once(&from->target, &to->target, flags));
+        while (code == BIRTH_AGAIN);
     done(from);
     done(to);
     return code;

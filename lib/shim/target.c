@@ -727,6 +727,18 @@ bool target_again(struct target *t, long result)
     return t->found.entry.state == RECORD_LIVE && vanished(t);
 }
 
+bool target_was_away(const struct target *t)
+{
+    return t->real_at == AT_FDCWD && t->real_path == t->scratch->real;
+}
+
+bool target_has_moved(struct target *t, long result)
+{
+    if (result != -ENOENT || !target_was_away(t))
+        return false;
+    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && target_look(t) == 0;
+}
+
 void target_forget(struct target *t)
 {
     bool busy;

@@ -83,6 +83,11 @@ static inline bool target_is_away(const struct target *t)
 /* An operation on a file that exists ended with `result`. True: what was known is out of date, try it again
  * (at a new target_place). A file that turned up in the trunk is adopted. */
 bool target_again(struct target *, long result);
+/* Was real_path in a branch? */
+bool target_was_away(const struct target *);
+/* The same as target_again of what was to be changed at real_path, and was held: if the node whose branch that is was
+ * lost, the branch has another name now. Where nothing was there, and that is all that is known, a few times. */
+bool target_has_moved(struct target *, long result);
 
 /* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it
  * there just before, the home knows it by now: it is to forget it. */

@@ -24,7 +24,8 @@ struct union_root {
     struct dirid id;
     uint64_t device; /* as st_dev has it */
     size_t branch_count;
-    char (*branches)[LAYOUT_BRANCH_MAX]; /* names, sorted; number N of a union_name is branches[N - 1] */
+    const char **branches; /* names, sorted when it was opened; number N of a union_name is branches[N - 1] */
+    char (*names)[2][LAYOUT_BRANCH_MAX]; /* of each, and what it was renamed to */
     struct census *census;               /* where the root's directories stand, if that was ever asked */
 };
 
@@ -37,6 +38,8 @@ void union_root_finish(struct union_root *);
 /* Appends a branch that was made meanwhile; answers its number, or -errno. The names of others stay where
  * they are. */
 int union_root_add(struct union_root *, const char *branch);
+/* A branch has been renamed, which it is once: its number stays. Threads may read names meanwhile. */
+void union_root_rename(struct union_root *, uint16_t number, const char *branch);
 /* The number of a branch, 0: it is not known. */
 uint16_t union_root_branch(const struct union_root *, const char *branch);
 /* Appends all that were made meanwhile: 0 or -errno. */

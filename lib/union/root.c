@@ -64,7 +64,17 @@ static int find_upwards(char path[PATH_MAX])
 
 static int compare_branches(const void *a, const void *b)
 {
-    return strcmp(a, b);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Room for all at once (of which no page is touched before it is used): threads read names while one is added. */
+static int make_room(struct union_root *root)
+{
+    if (root->names == NULL)
+        root->names = malloc(BRANCHES_MAX * sizeof *root->names);
+    if (root->branches == NULL)
+        root->branches = malloc(BRANCHES_MAX * sizeof *root->branches);
+    return root->names != NULL && root->branches != NULL ? 0 : -ENOMEM;
 }
 
 int union_root_add(struct union_root *root, const char *branch)
@@ -72,16 +82,26 @@ int union_root_add(struct union_root *root, const char *branch)
     if (root->branch_count == BRANCHES_MAX)
         return -EOVERFLOW;
     size_t count = root->branch_count;
-    /* Room for all at once (of which no page is touched before it is used): threads read names while one is
-     * added. */
-    if (root->branches == NULL && (root->branches = malloc(BRANCHES_MAX * sizeof *root->branches)) == NULL)
+    if (make_room(root) != 0)
         return -ENOMEM;
     struct text t;
-    text_init(&t, root->branches[count], LAYOUT_BRANCH_MAX);
+    text_init(&t, root->names[count][0], LAYOUT_BRANCH_MAX);
     text_add(&t, branch);
     if (!text_ok(&t))
         return -ENAMETOOLONG;
+    root->branches[count] = root->names[count][0];
     return (int)++root->branch_count;
+}
+
+void union_root_rename(struct union_root *root, uint16_t number, const char *branch)
+{
+    /* The slot that the name stands in, which its number is not where the names were sorted. */
+    const char *name = root->branches[number - 1];
+    char(*slot)[LAYOUT_BRANCH_MAX] = root->names[(size_t)(name - root->names[0][0]) / sizeof *root->names];
+    struct text t;
+    text_init(&t, slot[1], LAYOUT_BRANCH_MAX);
+    text_add(&t, branch);
+    __atomic_store_n(&root->branches[number - 1], slot[1], __ATOMIC_RELEASE);
 }
 
 uint16_t union_root_branch(const struct union_root *root, const char *branch)
@@ -173,7 +193,9 @@ void union_root_finish(struct union_root *root)
 {
     census_destroy(root->census);
     free(root->branches);
+    free(root->names);
     root->census = NULL;
     root->branches = NULL;
+    root->names = NULL;
     root->branch_count = 0;
 }

@@ -330,11 +330,14 @@ def test_a_takeover(session):
     words = words.replace("members 1", "members 2").replace("next 2", "next 3") + member.replace("member 1", "member 2")
     (directory / "epoch.2").write_text(words.replace("epoch 1", "epoch 2"))
     one_sentence(session.start(), "login7", "--takeover")
+    kept = session.root / ".shunt" / "b" / "n1.1" / "kept"
+    kept.mkdir(parents=True)
     for number in (1, 2):
         (directory / f"beat.1-0000000000000abc.{number}").touch()
     began = time.monotonic()
     session.start("--takeover", SHUNT_STALE="1").check()
-    assert time.monotonic() - began >= 6
+    assert time.monotonic() - began >= 12, "silent for a lease, and then none of them has one any more"
+    assert not kept.exists() and (session.root / ".shunt" / "b" / "n1.2" / "kept").exists(), "fenced"
     assert session_of(session.root)["epoch"] == "3" and session_of(session.root)["node"] == "n1"
     assert sorted(path.name.partition("-")[0] for path in directory.iterdir()) == ["epoch.2", "epoch.3", "key.3", "probe.3"]
 
@@ -413,7 +416,7 @@ if IS_SUPERUSER:
 
 def test_an_epoch_that_is_none(session):
     Union(session.root)
-    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 3\nid 12")
+    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 4\nid 12")
     one_sentence(session.start(), session.root)
     assert is_untouched(session.root / "out")
     (session.root / ".shunt" / "session" / "epoch.1").unlink()

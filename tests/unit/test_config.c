@@ -21,7 +21,7 @@ Test(config, an_empty_environment)
         cr_assert_str_eq(config.run_base, "/dev/shm");
         cr_assert_eq(config.placement, CONFIG_AUTO);
         cr_assert_eq(config.leaf_full, 0);
-        cr_assert_eq(config.deadline, 30 * CLOCK_SECOND);
+        cr_assert_eq(config.deadline, 90 * CLOCK_SECOND);
         cr_assert_eq(config.stale, 30 * CLOCK_SECOND);
     }
 }
@@ -71,7 +71,7 @@ static void check_bad(char *setting, const char *bad)
     cr_assert_str_eq(config.bad, bad);
     cr_assert_eq(config.placement, CONFIG_AUTO);
     cr_assert_eq(config.leaf_full, 0);
-    cr_assert_eq(config.deadline, 30 * CLOCK_SECOND);
+    cr_assert_eq(config.deadline, 90 * CLOCK_SECOND);
     cr_assert_eq(config.stale, 30 * CLOCK_SECOND);
 }
 

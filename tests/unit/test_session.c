@@ -58,6 +58,7 @@ static struct session some_session(struct session_member *members, size_t count)
                             .probe = {99, 0},
                             .system = 0xef53,
                             .since = 1714566896123456789,
+                            .lease = SESSION_STALE,
                             .next = (uint32_t)count + 1,
                             .count = count,
                             .room = count,
@@ -80,6 +81,7 @@ static void assert_equal(const struct session *a, const struct session *b)
 {
     cr_assert(a->id == b->id && a->epoch == b->epoch && a->founded == b->founded && a->uid == b->uid);
     cr_assert(a->since == b->since && a->next == b->next && a->system == b->system && a->count == b->count);
+    cr_assert_eq(a->lease, b->lease);
     cr_assert(dirid_equal(a->root, b->root) && dirid_equal(a->probe, b->probe));
     cr_assert_str_eq(a->user, b->user);
     for (size_t i = 0; i < a->count; i++)
@@ -146,8 +148,8 @@ Test(epoch, hostile_text)
 }
 
 static const char good[] =
-    "shunt-session 3\nid 1\nepoch 3\nfounded 2\nuid 3\nuser u\nmoved 2\nroot 1 2\nprobe 3 4\nsystem ef53\n"
-    "since 4\nnext 9\nmembers 1\nmember 8\nnode n\nbranch n.1\nhost h\nboot b\npid 1\nstarted 2\n"
+    "shunt-session 4\nid 1\nepoch 3\nfounded 2\nuid 3\nuser u\nmoved 2\nroot 1 2\nprobe 3 4\nsystem ef53\n"
+    "since 4\nlease 5\nnext 9\nmembers 1\nmember 8\nnode n\nbranch n.1\nhost h\nboot b\npid 1\nstarted 2\n"
     "since 5\nrun /r\naddress 00ff\nhome yes\n";
 
 Test(epoch, refuses_what_is_none)
@@ -157,7 +159,7 @@ Test(epoch, refuses_what_is_none)
     cr_assert_eq(session_parse(&session, good, sizeof good - 1), 0);
     for (size_t cut = 0; cut < sizeof good - 1; cut++)
         cr_assert_eq(session_parse(&session, good, cut), -EBADMSG, "%zu", cut);
-    const char *const swaps[][2] = {{"session 3", "session 2"},
+    const char *const swaps[][2] = {{"session 4", "session 3"},
                                     {"moved 2", "moved 4"},
                                     {"moved 2\n", ""},
                                     {"pid 1", "pid 0"},
@@ -172,6 +174,7 @@ Test(epoch, refuses_what_is_none)
                                     {"id 1", "id 0"},
                                     {"founded 2", "founded 4"},
                                     {"founded 2", "founded 0"},
+                                    {"lease 5\n", ""},
                                     {"members 1", "members 0"},
                                     {"members 1", "members 2"},
                                     {"members 1", "members 4097"},
@@ -440,16 +443,44 @@ Test(claim, branches, .init = prepared_init, .fini = place_finish)
     cr_assert_str_eq(branch, "n1.1");
     cr_assert_eq(mode("r/.shunt/b/n1.1"), 0755);
     cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), 0);
-    cr_assert_str_eq(branch, "n1.2");
+    cr_assert_str_eq(branch, "n1.3", "even ones are of branches that were fenced");
     cr_assert_eq(session_claim_branch(place_path("r"), "n1.x", branch), 0);
     cr_assert_str_eq(branch, "n1.x.1");
-    place_directory("r/.shunt/b/n1.41");
+    place_directory("r/.shunt/b/n1.42");
     cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), 0);
-    cr_assert_str_eq(branch, "n1.42");
+    cr_assert_str_eq(branch, "n1.43");
+    place_directory("r/.shunt/b/n1.4294967293");
+    cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), -EOVERFLOW, "it could not be fenced");
     place_directory("r/.shunt/b/n1.4294967295");
     cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), -EOVERFLOW);
     cr_assert_eq(session_claim_branch(place_path("r"), "../x", branch), -EINVAL);
     cr_assert_eq(session_claim_branch(place_path("r/.shunt"), "n1", branch), -ENOENT);
+}
+
+Test(claim, what_is_fenced_cannot_be_reached_by_its_path, .init = prepared_init, .fini = place_finish)
+{
+    char branch[LAYOUT_BRANCH_MAX], fenced[LAYOUT_BRANCH_MAX];
+    cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), 0);
+    place_file("r/.shunt/b/n1.1/f", "kept");
+    cr_assert_not(session_is_fenced(place_path("r"), branch));
+    cr_assert_eq(session_fence(place_path("r"), branch), 0);
+    cr_assert(session_is_fenced(place_path("r"), branch));
+    cr_assert_not(place_has("r/.shunt/b/n1.1"));
+    cr_assert(place_has("r/.shunt/b/n1.2/f"));
+    cr_assert(session_fenced_name(branch, fenced));
+    cr_assert_str_eq(fenced, "n1.2");
+    cr_assert_eq(session_fence(place_path("r"), branch), 0, "once more");
+    cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), 0);
+    cr_assert_str_eq(branch, "n1.3");
+    place_directory("r/.shunt/b/n1.4");
+    place_file("r/.shunt/b/n1.4/in-the-way", "");
+    cr_assert_eq(session_fence(place_path("r"), branch), -ENOTEMPTY);
+    cr_assert_eq(session_fence(place_path("r"), "n2.1"), 0, "there is none");
+    cr_assert_not(session_is_fenced(place_path("r"), "n2.1"));
+    cr_assert_eq(session_fence(place_path("r"), "n1.2"), -EINVAL, "nobody's");
+    cr_assert_not(session_fenced_name("n1", fenced));
+    cr_assert_not(session_fenced_name("n1.4294967295", fenced));
+    cr_assert_not(session_is_fenced(place_path("none"), "n1.1"));
 }
 
 /* Sessions on disk. */
@@ -473,7 +504,7 @@ static const char *root_path(void)
 
 static int found_as(struct session_member *mine, struct session *session)
 {
-    return session_found(root_path(), "alice", mine, 0, session);
+    return session_found(root_path(), "alice", mine, 0, SESSION_STALE, session);
 }
 
 static void must_found(struct session_member *mine, struct session *session)
@@ -570,11 +601,11 @@ Test(found, what_could_not_be_read_back_is_refused)
     mine.run_dir[0] = '\0';
     cr_assert_eq(found_as(&mine, &session), -EINVAL);
     mine = named_member("n1");
-    cr_assert_eq(session_found(root_path(), "a b", &mine, 0, &session), -EINVAL);
-    cr_assert_eq(session_found(root_path(), "a-name-of-more-than-thirty-two-bytes", &mine, 0, &session),
+    cr_assert_eq(session_found(root_path(), "a b", &mine, 0, SESSION_STALE, &session), -EINVAL);
+    cr_assert_eq(session_found(root_path(), "a-name-of-more-than-thirty-two-bytes", &mine, 0, SESSION_STALE, &session),
                  -EINVAL);
     cr_assert_str_eq(files(), "");
-    cr_assert_eq(session_found(place_path("none"), "a", &mine, 0, &session), -ENOENT);
+    cr_assert_eq(session_found(place_path("none"), "a", &mine, 0, SESSION_STALE, &session), -ENOENT);
 }
 
 Test(found, the_dead_are_superseded)
@@ -602,9 +633,9 @@ Test(found, the_distant_are_not_unless_they_were_silent)
     cr_assert_eq(found_as(&mine, &session), -EBUSY);
     assert_same_member(&session.members[0], &distant);
     session_finish(&session);
-    cr_assert_eq(session_found(root_path(), "alice", &mine, 2, &session), -EBUSY, "of another epoch");
+    cr_assert_eq(session_found(root_path(), "alice", &mine, 2, SESSION_STALE, &session), -EBUSY, "of another epoch");
     session_finish(&session);
-    cr_assert_eq(session_found(root_path(), "alice", &mine, 1, &session), 0);
+    cr_assert_eq(session_found(root_path(), "alice", &mine, 1, SESSION_STALE, &session), 0);
     cr_assert_eq(session.epoch, 2);
     session_finish(&session);
 }
@@ -615,7 +646,7 @@ Test(found, who_lives_here_is_never_silent)
     struct session session;
     must_found(&here, &session);
     session_finish(&session);
-    cr_assert_eq(session_found(root_path(), "alice", &mine, 1, &session), -EBUSY);
+    cr_assert_eq(session_found(root_path(), "alice", &mine, 1, SESSION_STALE, &session), -EBUSY);
     session_finish(&session);
 }
 
@@ -623,7 +654,7 @@ Test(found, what_is_no_epoch_stops_everybody)
 {
     struct session_member mine = named_member("n1");
     struct session session;
-    place_file("r/.shunt/session/epoch.3", "shunt-session 3\nid 12");
+    place_file("r/.shunt/session/epoch.3", "shunt-session 4\nid 12");
     cr_assert_eq(found_as(&mine, &session), -EBADMSG);
     cr_assert_eq(session_read(root_path(), &session), -EBADMSG);
     cr_assert_eq(session_join(root_path(), &mine, &session), -EBADMSG);
@@ -650,7 +681,7 @@ Test(found, a_copied_session_is_none)
     cr_assert_eq(session_read(place_path("copy"), &copy), -ENOENT);
     cr_assert_eq(session_join(place_path("copy"), &other, &copy), -ENOENT);
     cr_assert_eq(session_leave(place_path("copy"), session.id, mine.number), 0);
-    cr_assert_eq(session_found(place_path("copy"), "bob", &other, 0, &copy), 0);
+    cr_assert_eq(session_found(place_path("copy"), "bob", &other, 0, SESSION_STALE, &copy), 0);
     cr_assert(copy.epoch == 1 && copy.id != session.id);
     cr_assert_eq(place_count("copy/.shunt/session"), 3, "nothing of the first is left");
     session_finish(&copy);
@@ -731,6 +762,54 @@ Test(join, the_dead_give_their_name_away)
     mine = named_member("n3");
     strcpy(mine.branch, "n3.2");
     cr_assert_eq(session_join(root_path(), &mine, &session), -EBUSY, "who knows");
+    session_finish(&session);
+}
+
+/* Of one that was silent, and may be at work still. */
+Test(join, who_is_lost_gives_nothing_away_before_he_is_dropped)
+{
+    struct session_member first = named_member("n1"), lost = named_member("n2"), mine;
+    struct session session = {0};
+    must_found(&first, &session);
+    session_finish(&session);
+    lost.started++;
+    cr_assert_eq(session_join(root_path(), &lost, &session), 0);
+    uint64_t id = session.id;
+    session.members[1].home = SESSION_LOST;
+    cr_assert_eq(session_revise(root_path(), &session), 0);
+    mine = named_member("n2");
+    strcpy(mine.branch, "n2.3");
+    session_finish(&session);
+    cr_assert_eq(session_join(root_path(), &mine, &session), -EINPROGRESS);
+    session_finish(&session);
+    cr_assert_eq(session_leave(root_path(), id, lost.number), 0);
+    cr_assert_eq(session_drop(root_path(), id, first.number), 0);
+    session = in_force();
+    cr_assert_eq(session.count, 2, "he does not leave by himself, nor is another dropped");
+    session_finish(&session);
+    cr_assert_eq(session_drop(root_path(), id, lost.number), 0);
+    cr_assert_eq(session_join(root_path(), &mine, &session), 0);
+    cr_assert_eq(mine.number, 3);
+    session_finish(&session);
+}
+
+Test(join, a_lease_grows_with_the_members_and_stays)
+{
+    struct session_member first = named_member("n1"), second;
+    struct session session = {0};
+    cr_assert_eq(session_found(root_path(), "alice", &first, 0, CLOCK_SECOND, &session), 0);
+    cr_assert_eq(session.lease, SESSION_LEASE_BEATS * SESSION_BEAT);
+    session.count = 1;
+    session_finish(&session);
+    must_join("n2", &second, &session);
+    cr_assert_eq(session.lease, SESSION_LEASE_BEATS * SESSION_BEAT);
+    session.lease = 100 * CLOCK_SECOND;
+    put_epoch(&session);
+    uint64_t id = session.id;
+    session_finish(&session);
+    cr_assert_eq(session_leave(root_path(), id, second.number), 0);
+    session = in_force();
+    cr_assert_eq(session.lease, 100 * CLOCK_SECOND);
     session_finish(&session);
 }
 
@@ -1037,7 +1116,7 @@ Test(store, leftovers_are_passed_over_and_swept)
 {
     struct session_member mine = named_member("n1");
     struct session session;
-    place_file("r/.shunt/session/.epoch-0123456789abcdef", "shunt-session 3\nid");
+    place_file("r/.shunt/session/.epoch-0123456789abcdef", "shunt-session 4\nid");
     place_file("r/.shunt/session/epoch.", "x");
     place_file("r/.shunt/session/epoch.01", "x");
     place_file("r/.shunt/session/epoch.1x", "x");

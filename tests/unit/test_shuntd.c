@@ -431,5 +431,5 @@ Test(shuntd, after_a_crash_the_next_one_reads_the_disk)
     cr_assert_str_eq(seen.branch, "n1.1");
     cr_assert_not(found("b").known, "it was never made");
     cr_assert_eq(ask(reserve("b")), 0);
-    cr_assert_eq(strncmp(answer.message.name[0], "n1.2/", 5), 0, "a new incarnation");
+    cr_assert_eq(strncmp(answer.message.name[0], "n1.3/", 5), 0, "a new incarnation");
 }

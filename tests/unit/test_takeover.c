@@ -33,7 +33,7 @@ static void init(void)
     cr_assert_eq(session_prepare_root(place_path("r"), &restamped), 0);
     make_distant(&first, "n1");
     make_distant(&second, "n2");
-    cr_assert_eq(session_found(place_path("r"), "alice", &first, 0, &session), 0);
+    cr_assert_eq(session_found(place_path("r"), "alice", &first, 0, SESSION_STALE, &session), 0);
     session_finish(&session);
     cr_assert_eq(session_join(place_path("r"), &second, &session), 0);
     cr_assert_eq(session_beat(place_path("r"), &session, 1), 0);
@@ -63,7 +63,7 @@ Test(takeover, of_the_silent)
     session_self(&mine, "n3");
     strcpy(mine.branch, "n3.1");
     strcpy(mine.run_dir, "/nowhere");
-    cr_assert_eq(session_found(place_path("r"), "alice", &mine, session.epoch, &theirs), 0);
+    cr_assert_eq(session_found(place_path("r"), "alice", &mine, session.epoch, SESSION_STALE, &theirs), 0);
     session_finish(&theirs);
 }
 

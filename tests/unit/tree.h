@@ -74,7 +74,7 @@ static inline struct session_member tree_member(pid_t pid)
 static inline uint64_t tree_found(const char *root, struct session_member *member)
 {
     struct session session;
-    cr_assert_eq(session_found(root, "alice", member, 0, &session), 0);
+    cr_assert_eq(session_found(root, "alice", member, 0, SESSION_STALE, &session), 0);
     uint64_t id = session.id;
     session_finish(&session);
     return id;

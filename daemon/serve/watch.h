@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Members that vanish. Each daemon watches the beats of the next member, and of those behind it for as long as the ones
+ * before them are silent. One whose beat has stood still for longer than a lease, and who does not hear on the fabric
+ * either, is lost: this daemon says so in the next epoch, if it reaches at least half of the members, and all begins anew
+ * (move.h). Nobody answers before the lost one is dropped, which its watcher does when the lease is over and its branch
+ * fenced: under its next incarnation's name, so that nothing which that node still wanted to make there can be made. */
+
+#include "shuntd.h"
+
+int watch_create(struct shuntd *);
+void watch_free(struct shuntd *);
+/* Once a batch. 0 or a fatal -errno. */
+int watch_step(struct shuntd *);

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""A node that vanishes, or stands still, between the steps of an operation; and what the lease and the fence are for."""
+
+import os
+import shutil
+import signal
+
+import conftest
+import pytest
+from test_interleavings import expect, guarded
+
+LEASE = "6"  # as short as it may be
+
+
+@pytest.fixture
+def stage(stage):
+    stage.session.settings["SHUNT_STALE"] = LEASE
+    return stage
+
+
+def member(stage, node):
+    return next((member for member in stage.session.members() if member["node"] == node), None)
+
+
+def vanish(stage, node):
+    gone = member(stage, node)
+    stage.session.kill(gone["pid"])
+    shutil.rmtree(gone["run_dir"])
+
+
+def dropped(stage, node):
+    conftest.wait_until(lambda: member(stage, node) is None, f"{node} to be dropped")
+
+
+@guarded("missing-is-gone")
+def test_a_file_of_a_lost_node_is_found_under_its_branchs_new_name(stage, guard):
+    """Who was told where it is, and perhaps holds its name, finds nothing there; it is not gone."""
+    stage.begin(guard)
+    stage.does("c", "[make(name, name) for name in ('removed', 'renamed', 'replaced', 'written', 'linked')][0]")
+    stage.does("b", "make('other', 'other')")
+    under_way = {"remove-held": "os.unlink('removed')", "rename-held": "os.rename('renamed', 'new')",
+                 "rename-held:": "os.rename('other', 'replaced')", "looked-up": "open('written', 'a').write('more')",
+                 "link-reserved": "os.link('linked', 'link')"}
+    calls = []
+    for hook, line in under_way.items():
+        held = stage.meeting()
+        calls.append((held, stage.call("a", line, held.at(hook.strip(":")))))
+        held.reached()
+    vanish(stage, "c")
+    dropped(stage, "c")
+    for held, _ in calls:
+        held.go()
+    answers = [call.answer() for _, call in calls]
+    expect(guard, answers == ["None", "None", "None", "4", "None"])
+    if guard is None:
+        seen = stage.does("b", "{name: read(name) for name in sorted(os.listdir())}")
+        assert eval(seen) == {"link": "linked", "linked": "linked", "new": "renamed", "replaced": "other",
+                              "written": "writtenmore"}
+
+
+@guarded("unfenced")
+def test_a_lost_node_makes_nothing_any_more(stage, guard):
+    """It had leave to make a file, and goes on when another node has made one of that name."""
+    stage.begin(guard)
+    reserved = stage.meeting()
+    late = stage.call("c", "make('n', 'late')", reserved.at("create-reserved"))
+    reserved.reached()
+    daemon = member(stage, "c")["pid"]
+    os.kill(daemon, signal.SIGSTOP)
+    dropped(stage, "c")
+    assert stage.does("a", "make('n', 'first')") == "None"
+    reserved.go()
+    if guard is not None:  # nobody keeps it from making one
+        conftest.wait_until(lambda: len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 2, "two")
+    os.kill(daemon, signal.SIGCONT)
+    if guard is None:
+        assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
+        assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
+
+
+READER = """
+import os, sys, time
+names = sys.argv[1:]
+print("ready", flush=True)
+while os.path.exists("../go"):
+    before = time.time()
+    if not all(os.path.exists("out/" + name) for name in names): last = before
+    time.sleep(0.002)
+print(last)
+"""
+
+
+def read_on(stage, build, node):
+    """Names that a node's daemon itself knows to be absent, and a process there which says when it last began to look and
+    missed one."""
+    texts = [f"file-{number}" for number in range(60)]
+    names = [text for text, home in zip(texts, stage.homes_of(build, *texts)) if home == node]
+    assert stage.does(node, "os.listdir()") == "[]"
+    (stage.area / "go").touch()
+    reader = stage.session.begin("exec", node, "--", "env", *[f"{name}={value}" for name, value in stage.broken.items()],
+                                 "/usr/bin/python3", "-c", READER, *names, stdout=-1, text=True)
+    assert reader.stdout.readline() == "ready\n"
+    return names, reader
+
+
+def made_elsewhere(stage, names):
+    """When another node had made them all."""
+    assert stage.does("a", f"[make(name) for name in {names}][0]") == "None"
+    made = conftest.time.time()
+    conftest.time.sleep(0.2)
+    return made
+
+
+def last_missed(stage, reader):
+    (stage.area / "go").unlink()
+    return float(reader.communicate(timeout=60)[0])
+
+
+@guarded("no-lease")
+def test_a_node_that_stands_still_knows_nothing(stage, build, guard):
+    """Its daemon says nothing for so long that it is lost, while its processes read what it knew."""
+    stage.begin(guard)
+    names, reader = read_on(stage, build, "c")
+    daemon = member(stage, "c")["pid"]
+    os.kill(daemon, signal.SIGSTOP)
+    dropped(stage, "c")
+    made = made_elsewhere(stage, names)
+    os.kill(daemon, signal.SIGCONT)
+    expect(guard, last_missed(stage, reader) < made)
+
+
+@guarded("lease-unawaited")
+def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build, guard):
+    """It beats once more when the others have seen enough, and stands still again: it may go on for a lease."""
+    lost = stage.meeting()
+    stage.begin(guard, hooks=[lost.at("member-lost")])
+    names, reader = read_on(stage, build, "c")
+    daemon = member(stage, "c")["pid"]
+    beat, = (stage.session.root / ".shunt" / "session").glob("beat.*.3")
+    os.kill(daemon, signal.SIGSTOP)
+    lost.reached()
+    before = beat.stat().st_mtime_ns
+    os.kill(daemon, signal.SIGCONT)
+    conftest.wait_until(lambda: beat.stat().st_mtime_ns != before, "a beat")
+    conftest.time.sleep(0.1)  # it looks behind the beat
+    os.kill(daemon, signal.SIGSTOP)
+    lost.go()
+    made = made_elsewhere(stage, names)
+    os.kill(daemon, signal.SIGCONT)
+    expect(guard, last_missed(stage, reader) < made)
