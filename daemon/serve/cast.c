@@ -273,8 +273,9 @@ static size_t list_members(const struct shuntd *shuntd, const uint32_t *expected
     size_t count = 0;
     for (size_t i = 0; i < shuntd->session.count; i++) {
         uint16_t member = shuntd->session.members[i].number;
-        if (member != shuntd->me.number && peers_knows(shuntd->peers, member) &&
-            shuntd->session.members[i].home != SESSION_GONE)
+        uint8_t part = shuntd->session.members[i].home;
+        if (member != shuntd->me.number && peers_knows(shuntd->peers, member) && part != SESSION_GONE &&
+            part != SESSION_LOST)
             stops[count++] =
                 (struct stop){.member = member, .expected = expected != NULL ? expected[member] : 0};
     }

@@ -24,6 +24,8 @@ for nodes in 1 3; do
     kills shuntd 1000 --nodes "$nodes"
     kills node 200 --nodes "$nodes"
 done
+kills vanished 100 --nodes 3
+kills silent 100 --nodes 3
 SHUNT_CRASH_FULL=yes SHUNT_BUILD=$PWD/build-hooks /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/crash/test_points.py ||
     failed=1
 SHUNT_HISTORIES=20000 SHUNT_BUILD=$PWD/build /usr/bin/python3 -m pytest -q -s -p no:cacheprovider \

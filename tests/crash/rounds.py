@@ -5,6 +5,7 @@ ends with all that can be looked at compared with the oracle."""
 
 import errno
 import itertools
+import os
 import pathlib
 import random
 import signal
@@ -158,6 +159,7 @@ class Mode:
     """A way to kill. A batch of rounds is looked at once more by a session that begins after it."""
 
     rounds_a_batch = 10
+    settings = {}  # of the session
     excused = ()  # errors that workers may get; then nothing was done
 
     def __init__(self, place, seed, say=lambda text: None):
@@ -170,6 +172,7 @@ class Mode:
         raise NotImplementedError
 
     def run(self, kills):
+        self.place.common.update(self.settings)
         self.place.start()
         while self.figures.kills < kills:
             self.one_round()
@@ -178,6 +181,15 @@ class Mode:
             self.say(f"{type(self).__name__.lower()}: {self.figures}")
         self.place.stop()
         self.place.is_clean()
+
+    def living_daemon(self, node):
+        """Once it is a member again, if it was killed before."""
+        until = time.monotonic() + ground.PATIENCE
+        while not is_running(self.place.daemons().get(node, 0)):
+            if time.monotonic() > until:
+                raise Failed(f"the daemon of {node} was not started again")
+            time.sleep(0.01)
+        return self.place.daemons()[node]
 
     def one_round(self):
         round_ = Round(self.place, self.figures, self.seed, self.figures.rounds)
@@ -263,15 +275,6 @@ class Daemons(Mode):
         round_.live(4 * LONGEST_LIFE)
         round_.finish()
 
-    def living_daemon(self, node):
-        """Once it is a member again, if it was killed before."""
-        until = time.monotonic() + ground.PATIENCE
-        while not is_running(self.place.daemons().get(node, 0)):
-            if time.monotonic() > until:
-                raise Failed(f"the daemon of {node} was not started again")
-            time.sleep(0.01)
-        return self.place.daemons()[node]
-
 
 class Nodes(Mode):
     """Of a node: its daemon and its processes at once, and its index is gone. Nobody but this program starts it again."""
@@ -301,4 +304,53 @@ class Nodes(Mode):
         round_.finish()
 
 
-MODES = {"clients": Clients, "shuntd": Daemons, "node": Nodes, "everything": Everything}
+class Vanished(Nodes):
+    """The same, and it stays away until the others have gone on without it; none of them gets an error."""
+
+    rounds_a_batch = 3
+    settings = {"SHUNT_STALE": "6"}  # the shortest
+    excused = ()
+
+    def dropped(self, daemon):
+        """Its process number is no member's any more."""
+        until = time.monotonic() + ground.PATIENCE
+        while daemon in self.place.daemons().values():
+            if time.monotonic() > until:
+                raise Failed(f"daemon {daemon} is silent, and the others do not go on")
+            time.sleep(0.1)
+
+    def kill_in(self, round_):
+        round_.begin_all()
+        round_.live(4 * LONGEST_LIFE)
+        node = round_.node()
+        daemon = self.place.daemons()[node]
+        self.kill_on(round_, node)
+        self.dropped(daemon)
+        round_.live(4 * LONGEST_LIFE)
+        self.place.start_node(node)
+        round_.begin(node)
+        round_.live(4 * LONGEST_LIFE)
+        round_.finish()
+
+
+class Silent(Vanished):
+    """Of nobody: a daemon stands still until the others have gone on without its node, and then goes on. Its processes wait
+    when they have nothing to go by any more."""
+
+    def kill_in(self, round_):
+        round_.begin_all()
+        round_.live(4 * LONGEST_LIFE)
+        node = round_.node()
+        daemon = self.place.daemons()[node]
+        os.kill(daemon, signal.SIGSTOP)
+        self.dropped(daemon)
+        round_.live(4 * LONGEST_LIFE)
+        os.kill(daemon, signal.SIGCONT)
+        self.figures.kills += 1
+        self.living_daemon(node)
+        round_.live(4 * LONGEST_LIFE)
+        round_.finish()
+
+
+MODES = {"clients": Clients, "shuntd": Daemons, "node": Nodes, "vanished": Vanished, "silent": Silent,
+         "everything": Everything}

@@ -37,6 +37,11 @@ def test_nothing_is_lost_with_a_node(served):
     run("node", served(3), 6)
 
 
+@pytest.mark.parametrize("mode", ["vanished", "silent"])
+def test_nothing_is_lost_with_a_node_that_is_away_for_long(served, mode):
+    run(mode, served(3), 1)
+
+
 # What may go wrong, done to a listing.
 
 
