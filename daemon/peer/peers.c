@@ -58,6 +58,7 @@ struct peers {
     struct peer *from;
     uint32_t at;
     bool doubtful;   /* frames are not acknowledged */
+    bool hastens;    /* peers_hasten */
     bool looked;     /* at the session, because of this frame */
     uint8_t *sealed; /* FRAME_MAX */
 };
@@ -289,10 +290,15 @@ static void acknowledge(struct peers *peers, struct peer *peer)
     peer->is_to_hear = false;
 }
 
-static bool is_overdue(const struct peer *peer, uint64_t now)
+void peers_hasten(struct peers *peers, bool hastens)
+{
+    peers->hastens = hastens;
+}
+
+static bool is_overdue(const struct peers *peers, const struct peer *peer, uint64_t now)
 {
     return peer->is_to_hear || peer->received - peer->acknowledged >= UNACKNOWLEDGED ||
-           (peer->waits_since != 0 && now - peer->waits_since >= ACKNOWLEDGE_AFTER);
+           (peer->waits_since != 0 && (peers->hastens || now - peer->waits_since >= ACKNOWLEDGE_AFTER));
 }
 
 void peers_flush(struct peers *peers)
@@ -303,7 +309,7 @@ void peers_flush(struct peers *peers)
         if (peer->items.size > 0 && close_frame(peer) != 0)
             continue; /* no memory: with the next batch */
         send_outgoing(peers, peer, now);
-        if (is_overdue(peer, now))
+        if (is_overdue(peers, peer, now))
             acknowledge(peers, peer);
     }
     if (peers->count > 0)

@@ -54,6 +54,9 @@ bool peers_is_congested(const struct peers *, uint16_t member);
 bool peers_is_idle(const struct peers *, uint16_t member);
 /* At the end of a batch: what was put goes out, what came is acknowledged, what is overdue goes out again. */
 void peers_flush(struct peers *);
+/* Somebody waits until all is acknowledged, or no longer: what comes is acknowledged without waiting for
+ * company. */
+void peers_hasten(struct peers *, bool hastens);
 /* Does anything wait for time to pass (an acknowledgement)? */
 bool peers_wait(const struct peers *);
 

@@ -130,6 +130,17 @@ Test(peers, what_is_acknowledged_is_forgotten)
     cr_assert_not(peers_wait(ends[1]));
 }
 
+Test(peers, what_somebody_waits_for_is_acknowledged_at_once)
+{
+    for (uint32_t number = 1; number <= 2; number++) { /* the first one is, anyhow, by who was just introduced */
+        put(0, 2, number);
+        cr_assert_eq(take(1, number, 1, PATIENCE), 1);
+    }
+    peers_hasten(ends[1], true);
+    peers_flush(ends[1]);
+    cr_assert_not(peers_wait(ends[1]));
+}
+
 Test(peers, who_is_no_member_is_not_reached)
 {
     const struct frame_item item = {.kind = 1};
