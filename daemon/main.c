@@ -180,7 +180,7 @@ static int run(struct shuntd *shuntd)
         code = serve_batch(shuntd);
         retire_readers(shuntd, &reader_limit);
         listen_heed(shuntd->listen, is_awaited(shuntd));
-        if (code == 0 && goes_on(shuntd))
+        if (code == 0 && goes_on(shuntd) && !move_is_due(shuntd))
             listen_wait(shuntd->listen, rings, sleep_limit(shuntd));
     }
     if (code == 0)

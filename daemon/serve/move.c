@@ -693,6 +693,12 @@ bool move_is_under_way(const struct shuntd *shuntd)
            !list_empty(&shuntd->checks) || first_home(&shuntd->session) == 0 || is_moving(&shuntd->session);
 }
 
+bool move_is_due(const struct shuntd *shuntd)
+{
+    return shuntd->moved && shuntd->me.address_size > 0 && shuntd->session.count > 1 &&
+           first_home(&shuntd->session) == shuntd->me.number;
+}
+
 /* What processes of this node may take from the index: "absent" of names in these shards. */
 
 void move_publish_losses(struct shuntd *shuntd)

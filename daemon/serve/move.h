@@ -32,6 +32,8 @@ void move_publish_losses(struct shuntd *);
 /* After the commit: processes of this node may rely on what has arrived. */
 void move_publish(struct shuntd *);
 bool move_is_under_way(const struct shuntd *);
+/* Is there something to do for move_step now, without any news? */
+bool move_is_due(const struct shuntd *);
 /* Is this shard's content still on its way here? */
 static inline bool move_is_awaited(const struct shuntd *shuntd, uint32_t shard)
 {
