@@ -31,13 +31,14 @@ struct mark_job {
     uint32_t epoch; /* of the route, when all were told */
 };
 
-static int mark(int trunk, struct mark_job *job)
+static int mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
 {
     if (getrandom(&job->marker.id, sizeof job->marker.id, 0) != sizeof job->marker.id)
         return -EIO;
     job->marker.id &= (1ull << 48) - 1;
     job->marker.id |= job->marker.id == 0;
     job->marker.directory = job->id;
+    job->marker.root = shuntd->root.id;
     marker_name(&job->marker);
     return marker_write(trunk, &job->marker);
 }
@@ -59,7 +60,7 @@ static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
-    job->result = trunk < 0 ? trunk : marker_refused(mark(trunk, job));
+    job->result = trunk < 0 ? trunk : marker_refused(mark(shuntd, trunk, job));
     if (job->result == 0 && job->own) {
         job->result = make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
         if (job->result != 0)

@@ -3,6 +3,7 @@
 #include "union/census.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -11,17 +12,24 @@
 #define CENSUS_BUFFER 32768
 #define CENSUS_NO_PARENT UINT32_MAX
 
-/* Every directory is a place: an inode number, a name and the place above. In the order of the walk, which
- * reads them from the front while it appends at the end. */
+/* Every directory is a place: a name and the place above. In the order of the walk, which reads them from the
+ * front while it appends at the end. */
 struct place {
-    uint64_t ino;
     uint32_t parent;
     uint32_t name; /* offset in names */
+};
+
+/* A directory with a marker. */
+struct mark {
+    uint64_t id;
+    uint32_t place;
 };
 
 struct walk {
     struct place *places;
     size_t count, room;
+    struct mark *marks;
+    size_t mark_count, mark_room;
     char *names;
     size_t names_length, names_room;
     uint64_t began, took; /* ns */
@@ -31,11 +39,15 @@ struct walk {
  * first. */
 struct census {
     struct walk *walk;
+    pthread_mutex_t claims;
 };
 
 struct census *census_create(void)
 {
-    return calloc(1, sizeof(struct census));
+    struct census *census = calloc(1, sizeof *census);
+    if (census)
+        pthread_mutex_init(&census->claims, NULL);
+    return census;
 }
 
 static void walk_destroy(struct walk *walk)
@@ -43,6 +55,7 @@ static void walk_destroy(struct walk *walk)
     if (!walk)
         return;
     free(walk->places);
+    free(walk->marks);
     free(walk->names);
     free(walk);
 }
@@ -52,7 +65,23 @@ void census_destroy(struct census *census)
     if (!census)
         return;
     walk_destroy(census->walk);
+    pthread_mutex_destroy(&census->claims);
     free(census);
+}
+
+bool census_has_walked(const struct census *census)
+{
+    return __atomic_load_n(&census->walk, __ATOMIC_ACQUIRE) != NULL;
+}
+
+void census_lock(struct census *census)
+{
+    pthread_mutex_lock(&census->claims);
+}
+
+void census_unlock(struct census *census)
+{
+    pthread_mutex_unlock(&census->claims);
 }
 
 static bool make_room(struct walk *walk, size_t name_size)
@@ -76,14 +105,32 @@ static bool make_room(struct walk *walk, size_t name_size)
     return true;
 }
 
-static bool walk_add(struct walk *walk, uint64_t ino, uint32_t parent, const char *name)
+static bool walk_add(struct walk *walk, uint32_t parent, const char *name)
 {
     size_t size = strlen(name) + 1;
     if (walk->count == CENSUS_MAX || walk->names_length > UINT32_MAX - size || !make_room(walk, size))
         return false;
-    walk->places[walk->count++] = (struct place){ino, parent, (uint32_t)walk->names_length};
+    walk->places[walk->count++] = (struct place){parent, (uint32_t)walk->names_length};
     memcpy(walk->names + walk->names_length, name, size);
     walk->names_length += size;
+    return true;
+}
+
+/* What is no marker names no mirrors. */
+static bool walk_mark(struct walk *walk, int directory, size_t index)
+{
+    struct marker marker;
+    if (marker_read(directory, &marker) < 0)
+        return true;
+    if (walk->mark_count == walk->mark_room) {
+        size_t room = walk->mark_room ? 2 * walk->mark_room : 64;
+        void *more = realloc(walk->marks, room * sizeof *walk->marks);
+        if (!more)
+            return false;
+        walk->marks = more;
+        walk->mark_room = room;
+    }
+    walk->marks[walk->mark_count++] = (struct mark){marker.id, (uint32_t)index};
     return true;
 }
 
@@ -119,13 +166,18 @@ static void walk_visit(struct walk *walk, const struct union_root *root, int roo
     const char *at = place_path(walk, index, path);
     struct disk_scan scan;
     const struct disk_name *one;
+    bool marked = false;
     if (!at || disk_scan_init(&scan, root_fd, at, buffer, CENSUS_BUFFER) < 0)
         return;
     if (on_device(scan.fd, root->device))
-        while (disk_scan_next(&scan, &one) > 0)
-            if ((one->type == DT_DIR || one->type == DT_UNKNOWN) &&
-                !layout_is_ours(one->name, strlen(one->name), index == 0))
-                walk_add(walk, one->ino, (uint32_t)index, one->name);
+        while (disk_scan_next(&scan, &one) > 0) {
+            bool ours = layout_is_ours(one->name, strlen(one->name), index == 0);
+            marked |= ours && !strcmp(one->name, LAYOUT_MARKER);
+            if ((one->type == DT_DIR || one->type == DT_UNKNOWN) && !ours)
+                walk_add(walk, (uint32_t)index, one->name);
+        }
+    if (marked)
+        walk_mark(walk, scan.fd, index);
     disk_scan_finish(&scan);
 }
 
@@ -135,7 +187,7 @@ static struct walk *walk_create(const struct union_root *root, int root_fd)
     void *buffer = malloc(CENSUS_BUFFER);
     if (walk)
         walk->began = clock_monotonic();
-    if (walk && buffer && walk_add(walk, root->id.ino, CENSUS_NO_PARENT, ""))
+    if (walk && buffer && walk_add(walk, CENSUS_NO_PARENT, ""))
         for (size_t i = 0; i < walk->count; i++)
             walk_visit(walk, root, root_fd, i, buffer);
     free(buffer);
@@ -144,28 +196,35 @@ static struct walk *walk_create(const struct union_root *root, int root_fd)
     return walk;
 }
 
-bool census_is_owner(int root, const char *path, const struct marker *marker)
+/* Was it written in another root, of which this one is a copy? */
+static bool came_along(const struct union_root *root, const struct marker *marker)
 {
-    int fd = sys_openat(root, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return marker->root.ino != 0 && !dirid_equal(marker->root, root->id);
+}
+
+static bool is_owner(const struct union_root *root, int root_fd, const char *path, uint64_t id)
+{
+    int fd = sys_openat(root_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
     struct statx stat;
-    struct marker there;
+    struct marker marker;
     bool owner = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 &&
-                 dirid_equal(dirid_of(&stat), marker->directory) && marker_read(fd, &there) == 0 &&
-                 there.id == marker->id;
+                 marker_read(fd, &marker) == 0 && marker.id == id &&
+                 (dirid_equal(dirid_of(&stat), marker.directory) ||
+                  (came_along(root, &marker) && !strcmp(marker.path, path)));
     sys_close(fd);
     return owner;
 }
 
-static bool walk_holds(const struct walk *walk, int root_fd, const struct marker *marker)
+static bool walk_holds(const struct walk *walk, const struct union_root *root, int root_fd, uint64_t id)
 {
-    for (size_t i = 0; i < walk->count; i++) {
-        if (walk->places[i].ino != marker->directory.ino)
+    for (size_t i = 0; i < walk->mark_count; i++) {
+        if (walk->marks[i].id != id)
             continue;
         char path[PATH_MAX];
-        const char *at = place_path(walk, i, path);
-        if (at && census_is_owner(root_fd, at, marker))
+        const char *at = place_path(walk, walk->marks[i].place, path);
+        if (at && is_owner(root, root_fd, at, id))
             return true;
     }
     return false;
@@ -179,26 +238,29 @@ static bool walk_is_old(const struct walk *walk)
     return clock_monotonic() - walk->began > (lasts > CLOCK_SECOND ? lasts : CLOCK_SECOND);
 }
 
-static bool ask(struct census *census, const struct union_root *root, int root_fd,
-                const struct marker *marker)
+static bool ask(struct census *census, const struct union_root *root, int root_fd, uint64_t id)
 {
     struct walk *walk = __atomic_exchange_n(&census->walk, NULL, __ATOMIC_ACQ_REL);
-    bool holds = walk && walk_holds(walk, root_fd, marker);
+    bool holds = walk && walk_holds(walk, root, root_fd, id);
     if (!holds && (!walk || walk_is_old(walk))) {
         walk_destroy(walk);
         walk = walk_create(root, root_fd);
-        holds = walk && walk_holds(walk, root_fd, marker);
+        holds = walk && walk_holds(walk, root, root_fd, id);
     }
     walk_destroy(__atomic_exchange_n(&census->walk, walk, __ATOMIC_ACQ_REL));
     return holds;
 }
 
-bool census_holds_owner(const struct union_root *root, const struct marker *marker)
+bool census_holds_owner(const struct union_root *root, const struct marker *marker, const char *path)
 {
+    bool is_there = !strcmp(marker->path, path); /* this very directory is where it says */
+    if (is_there && came_along(root, marker))
+        return false;
     int fd = sys_openat(AT_FDCWD, root->path, DISK_DIRECTORY, 0);
     if (fd < 0)
         return false;
-    bool holds = census_is_owner(fd, marker->path, marker) || ask(root->census, root, fd, marker);
+    bool holds = (!is_there && is_owner(root, fd, marker->path, marker->id)) ||
+                 ask(root->census, root, fd, marker->id);
     sys_close(fd);
     return holds;
 }

@@ -2,12 +2,14 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Where in the trunk does a directory of this identity stand? Asked of a marker that was found in another
- * directory than it was written for, when the one it was written for is not where the marker says.
+/* Whose are the mirrors that a marker names? Asked of a marker that was found in another directory than it
+ * was written for. Their owner is the directory that has a marker of this id which was written for itself.
  *
- * The first question walks the root's directories once (not `.shunt`, no symbolic links, no other devices, at
- * most CENSUS_MAX of them) and remembers their inode numbers and names; a restored tree asks for every
- * directory it has. Thread-safe. */
+ * It is looked for where the marker says that it was. If it is not there, it may have been moved: then the
+ * root's directories are walked (not `.shunt`, no symbolic links, no other devices, at most CENSUS_MAX of
+ * them), and where there are markers is remembered, since a restored tree asks for every directory it has.
+ * Not so in a copy of a whole root, where no marker was written for the directory that it is in: there
+ * whatever stands where its marker says is the owner. Thread-safe. */
 
 #include <stdbool.h>
 
@@ -20,8 +22,11 @@ struct census;
 /* NULL: no memory. */
 struct census *census_create(void);
 void census_destroy(struct census *);
+/* Was the root walked? */
+bool census_has_walked(const struct census *);
 
-/* Does the directory that this marker was written for stand under the root, with a marker of the same id? */
-bool census_holds_owner(const struct union_root *, const struct marker *);
-/* The same, of one place only; `path` is relative to `root`. */
-bool census_is_owner(int root, const char *path, const struct marker *);
+/* Is there an owner? `path` is where the marker was found. */
+bool census_holds_owner(const struct union_root *, const struct marker *, const char *path);
+/* Between the two nobody else of this process becomes an owner. */
+void census_lock(struct census *);
+void census_unlock(struct census *);

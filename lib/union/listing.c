@@ -204,41 +204,55 @@ static int read_all(struct reader *reader)
     return error;
 }
 
-/* The marker was written for another directory. While that one stands, this is a native copy of it, and its
- * mirrors are the other's; else this is what became of it, and nothing must be hidden. */
-static void judge_foreign(struct reader *reader, struct marker *marker)
-{
-    struct listing *listing = reader->listing;
-    bool settle = reader->flags & LISTING_SETTLE;
-    if (census_holds_owner(reader->root, marker)) {
-        if (settle)
-            sys_unlinkat(reader->directory, LAYOUT_MARKER, 0);
-        listing->marked = false;
-        return;
-    }
-    marker->directory = listing->id;
-}
-
 /* A marker that cannot be rewritten is judged again next time, with the same result. */
-static int judge_marker(struct reader *reader)
+static int claim(struct reader *reader)
 {
-    struct listing *listing = reader->listing;
-    struct marker *marker = &listing->marker;
-    bool same_path = !strcmp(marker->path, reader->path);
-    bool same = dirid_equal(marker->directory, listing->id);
-    listing->marked = true;
-    if (!same)
-        judge_foreign(reader, marker);
-    if (!listing->marked || (same && same_path))
-        return 0;
+    struct marker *marker = &reader->listing->marker;
     struct text t;
     text_init(&t, marker->path, sizeof marker->path);
     text_add(&t, reader->path);
     if (!text_ok(&t))
         return -ENAMETOOLONG;
+    marker->directory = reader->listing->id;
+    marker->root = reader->root->id;
     if (reader->flags & LISTING_SETTLE)
         marker_replace(reader->directory, marker);
     return 0;
+}
+
+/* The marker was written for another directory. While that one stands, or another copy of it was taken for
+ * what became of it, this is a native copy, and its mirrors are the other's; else this is what became of it,
+ * and nothing must be hidden. */
+static int judge_foreign(struct reader *reader)
+{
+    struct listing *listing = reader->listing;
+    if (!census_holds_owner(reader->root, &listing->marker, reader->path))
+        return claim(reader);
+    if (reader->flags & LISTING_SETTLE)
+        sys_unlinkat(reader->directory, LAYOUT_MARKER, 0);
+    listing->marked = false;
+    return 0;
+}
+
+static bool is_up_to_date(const struct reader *reader, const struct marker *marker)
+{
+    bool same_root = marker->root.ino == 0 || dirid_equal(marker->root, reader->root->id);
+    return same_root && !strcmp(marker->path, reader->path);
+}
+
+/* Of several copies that are judged at the same time one is the first. */
+static int judge_marker(struct reader *reader)
+{
+    struct listing *listing = reader->listing;
+    listing->marked = true;
+    if (dirid_equal(listing->marker.directory, listing->id))
+        return is_up_to_date(reader, &listing->marker) ? 0 : claim(reader);
+    if (reader->flags & LISTING_SETTLE)
+        census_lock(reader->root->census);
+    int error = judge_foreign(reader);
+    if (reader->flags & LISTING_SETTLE)
+        census_unlock(reader->root->census);
+    return error;
 }
 
 static int identify(struct reader *reader)

@@ -62,13 +62,15 @@ static bool path_stays_below(const char *path)
 int marker_parse(struct marker *marker, const char *text, size_t length)
 {
     struct lines lines = {text, length};
-    struct lines_value mirror, directory, path;
+    struct lines_value mirror, directory, path, root;
     if (!lines_expect(&lines, MARKER_HEAD) || !lines_take(&lines, "mirror", &mirror) ||
         !lines_take(&lines, "directory", &directory) || !lines_take(&lines, "path", &path))
         return -EBADMSG;
     if (!parse_mirror(marker, mirror) || !lines_dirid(directory, &marker->directory) ||
         !lines_path(path, marker->path, sizeof marker->path) || !path_stays_below(marker->path))
         return -EBADMSG;
+    if (!lines_take(&lines, "root", &root) || !lines_dirid(root, &marker->root))
+        marker->root = (struct dirid){0};
     return 0;
 }
 
@@ -80,6 +82,8 @@ int marker_format(const struct marker *marker, char *to, size_t size)
     lines_add(&t, "mirror", marker->mirror);
     lines_add_dirid(&t, "directory", marker->directory);
     lines_add_path(&t, "path", marker->path);
+    if (marker->root.ino != 0)
+        lines_add_dirid(&t, "root", marker->root);
     text_add(&t, marker_words);
     return text_ok(&t) ? (int)t.length : -ENAMETOOLONG;
 }

@@ -8,12 +8,14 @@
  *     mirror out-5f3a9c01d2e4
  *     directory 1234 1700000000000000000
  *     path out
+ *     root 1200 1690000000000000000
  *
  *     This directory is managed by shunt ... (words for a person, ignored)
  *
  * Its id (the 12 hexadecimal digits) names the mirrors. It travels with a native rename of the directory; a
  * native copy carries it too, which is why it also says which directory it was written for (inode number and
- * birth time), and where that was (a newline in the path stands as \n, a backslash as \\). */
+ * birth time), where that was (a newline in the path stands as \n, a backslash as \\), and in which root.
+ * That line came later: without it the marker is one of this root. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +30,7 @@ struct marker {
     char mirror[RECORD_MIRROR_MAX]; /* LABEL-ID */
     struct dirid directory;         /* whom it was written for */
     char path[PATH_MAX];            /* where that was, relative to the root; "." is the root */
+    struct dirid root;              /* ... the root's own; zero: it does not say */
 };
 
 /* Pure. 0, or -EBADMSG: not a marker of this format. */

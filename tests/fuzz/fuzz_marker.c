@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int length = marker_format(&marker, text, sizeof text);
     fuzz_must(length > 0 && marker_parse(&again, text, (size_t)length) == 0);
     fuzz_must(again.id == marker.id && dirid_equal(again.directory, marker.directory));
+    fuzz_must(marker.root.ino == 0 || dirid_equal(again.root, marker.root));
     fuzz_must(strcmp(again.mirror, marker.mirror) == 0 && strcmp(again.path, marker.path) == 0);
     return 0;
 }

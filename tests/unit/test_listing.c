@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "place.h"
+#include "union/census.h"
 
 #define OUT "out-5f3a9c01d2e4"
 
@@ -25,13 +26,20 @@ static void scene_init(void)
     place_directory("r/out");
 }
 
-static void mark(const char *path, struct dirid id, const char *said)
+static void mark_by_id(const char *path, uint64_t number, struct dirid id, const char *said)
 {
-    struct marker marker = {.id = 0x5f3a9c01d2e4, .mirror = OUT, .directory = id};
+    struct marker marker = {.id = number, .directory = id};
+    strcpy(marker.path, "out");
+    marker_name(&marker);
     strcpy(marker.path, said);
     int fd = place_open(path);
     cr_assert_eq(marker_write(fd, &marker), 0);
     close(fd);
+}
+
+static void mark(const char *path, struct dirid id, const char *said)
+{
+    mark_by_id(path, 0x5f3a9c01d2e4, id, said);
 }
 
 static struct union_root root;
@@ -510,6 +518,59 @@ Test(owner, a_restored_directory_claims_its_mirrors, .init = owner_init, .fini =
     forget();
 }
 
+Test(owner, of_two_copies_of_what_is_gone_the_first_becomes_it, .init = owner_init, .fini = place_finish)
+{
+    cr_assert_eq(union_root_init(&root, place_path("r"), 0), 0);
+    place_directory("r/one");
+    place_directory("r/two");
+    copy_marker("r/out", "r/one");
+    copy_marker("r/out", "r/two");
+    cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
+    const char *const copies[] = {"two", "one", "two"};
+    for (int i = 0; i < 3; i++) { /* all within the time in which no second walk is made */
+        int fd = place_open(place_path("r/%s", copies[i]) + strlen(place) + 1);
+        cr_assert_eq(listing_init(&listing, &root, fd, copies[i], 0, LISTING_SETTLE), 0);
+        cr_assert_eq(listing.marked, i != 1);
+        cr_assert_eq(find("x") != NULL, i != 1);
+        listing_finish(&listing);
+        close(fd);
+    }
+    assert_marker("r/two", "two");
+    cr_assert_not(place_has("r/one/.shunt-dir"));
+    union_root_finish(&root);
+}
+
+static void copy_from_another_root(const char *to, const char *said)
+{
+    struct marker marker = {.id = 77, .directory = {1000000000u, 5}, .root = {1000000001u, 6}};
+    strcpy(marker.path, said);
+    marker_name(&marker);
+    int fd = place_open(to);
+    cr_assert_eq(marker_write(fd, &marker), 0);
+    close(fd);
+}
+
+/* What stands where its marker says needs no look at others. */
+Test(owner, a_copy_of_a_whole_root_is_not_walked, .init = owner_init, .fini = place_finish)
+{
+    cr_assert_eq(union_root_init(&root, place_path("r"), 0), 0);
+    place_directory("r/new");
+    place_directory("r/other");
+    copy_from_another_root("r/new", "new");
+    copy_from_another_root("r/other", "new");
+    for (int i = 0; i < 2; i++) {
+        const char *path = i == 0 ? "other" : "new";
+        int fd = place_open(place_path("r/%s", path) + strlen(place) + 1);
+        cr_assert_eq(listing_init(&listing, &root, fd, path, 0, LISTING_SETTLE), 0);
+        cr_assert_eq(listing.marked, i == 1, "the other is a copy within the copy");
+        listing_finish(&listing);
+        close(fd);
+    }
+    cr_assert_not(census_has_walked(root.census));
+    assert_marker("r/new", "new");
+    union_root_finish(&root);
+}
+
 Test(owner, the_same_directory_with_another_marker_is_not_it, .init = owner_init, .fini = place_finish)
 {
     struct marker marker = {.id = 42, .directory = id_of("r/out"), .path = "out"};
@@ -532,7 +593,7 @@ Test(owner, a_restored_tree_asks_for_each_directory, .init = owner_init, .fini =
         char path[32];
         snprintf(path, sizeof path, "r/tree%d", i);
         place_directory(path);
-        mark(path, (struct dirid){1000000000u + (unsigned)i, 5}, path + 2);
+        mark_by_id(path, 1 + (unsigned)i, (struct dirid){1000000000u + (unsigned)i, 5}, path + 2);
         int fd = place_open(path);
         cr_assert_eq(listing_init(&listing, &root, fd, path + 2, 0, LISTING_SETTLE), 0);
         cr_assert(listing.marked);

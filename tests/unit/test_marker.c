@@ -6,7 +6,8 @@
 
 static struct marker some_marker(const char *path)
 {
-    struct marker marker = {.id = 0x5f3a9c01d2e4, .directory = {1234, 1700000000000000000}};
+    struct marker marker = {
+        .id = 0x5f3a9c01d2e4, .directory = {1234, 1700000000000000000}, .root = {1200, 1690000000000000000}};
     snprintf(marker.path, sizeof marker.path, "%s", path);
     marker_name(&marker);
     return marker;
@@ -18,6 +19,7 @@ static void assert_equal(const struct marker *a, const struct marker *b)
     cr_assert_str_eq(a->mirror, b->mirror);
     cr_assert_str_eq(a->path, b->path);
     cr_assert(dirid_equal(a->directory, b->directory));
+    cr_assert(dirid_equal(a->root, b->root));
 }
 
 Test(marker, names_its_mirror)
@@ -45,6 +47,18 @@ Test(marker, survives)
         cr_assert_gt(length, 0);
         cr_assert_eq(marker_parse(&back, text, (size_t)length), 0, "%s", text);
         assert_equal(&marker, &back);
+    }
+}
+
+Test(marker, need_not_say_its_root)
+{
+    struct marker marker;
+    for (int i = 0; i < 2; i++) {
+        const char *text = i == 0 ? "shunt-dir 1\nmirror out-5f3a9c01d2e4\ndirectory 1 2\npath out\n\nwords\n"
+                                  : "shunt-dir 1\nmirror out-5f3a9c01d2e4\ndirectory 1 2\npath out\nroot x\n";
+        memset(&marker, 1, sizeof marker);
+        cr_assert_eq(marker_parse(&marker, text, strlen(text)), 0);
+        cr_assert(dirid_equal(marker.root, (struct dirid){0}));
     }
 }
 
