@@ -9,10 +9,6 @@ exec </dev/null
 results=$(mktemp -d "${TMPDIR:-/tmp}/shunt-results.XXXXXX")
 trap 'rm -rf "$results"' EXIT
 
-# The distribution's Python is the one that has the distribution's pytest.
-python=/usr/bin/python3
-"$python" -m pytest --version >/dev/null 2>&1 || python=python3
-
 # stage NAME COMMAND...: runs one part; its status and its JUnit file, if it writes one, are what is counted.
 stage() {
     local name=$1 began=$SECONDS status
@@ -56,7 +52,7 @@ meson_tests() {
 pytest() {
     local directory=$1 name=$2
     shift 2
-    SHUNT_BUILD=$PWD/$directory "$python" -m pytest -q -p no:cacheprovider --durations=5 \
+    SHUNT_BUILD=$PWD/$directory "$python" -m pytest -q -p no:cacheprovider "${at_once[@]}" --durations=5 \
         --junit-xml="$results/$name.xml" "$@"
 }
 
@@ -71,6 +67,15 @@ summary() {
 }
 
 stage packages bash tests/packages.sh build test
+
+# The distribution's Python is the one that has the distribution's pytest.
+python=/usr/bin/python3
+"$python" -m pytest --version >/dev/null 2>&1 || python=python3
+
+# Most tests of pytest's wait for other processes most of the time, so several run at once, each in places of its own.
+at_once=()
+"$python" -c 'import xdist' 2>/dev/null && at_once=(-n $((2 * $(nproc))) --dist loadgroup)
+
 if ! stage build build build; then
     summary
     exit 1

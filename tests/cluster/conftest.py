@@ -118,6 +118,10 @@ class Session:
         return place.split("/.shunt/b/")[1].split("/")[0].rsplit(".", 1)[0] if "/.shunt/b/" in place else None
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "xdist_group(name): share something that is made once")
+
+
 @pytest.fixture(scope="session")
 def build():
     return pathlib.Path(os.environ.get("SHUNT_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve()

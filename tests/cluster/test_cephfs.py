@@ -7,7 +7,9 @@ import pytest
 
 FILES = 200
 
-pytestmark = pytest.mark.skipif(cephfs.what_is_missing() is not None, reason=str(cephfs.what_is_missing()))
+# One file system for all of them, also where tests are shared out among several processes.
+pytestmark = [pytest.mark.skipif(cephfs.what_is_missing() is not None, reason=str(cephfs.what_is_missing())),
+              pytest.mark.xdist_group("cephfs")]
 
 
 @pytest.fixture(scope="module")

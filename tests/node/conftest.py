@@ -32,8 +32,10 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 FOREIGN_ENVIRONMENT = re.compile(
     r"^(SHUNT_|LD_PRELOAD$|GIT_|MAKE|MFLAGS$|LS_COLORS$|BLOCK_SIZE$|DU_BLOCK_SIZE$|PYTEST_)")
 
-# A job in the background is started with SIGINT ignored, and would give that on to every program of the tests.
+# A job in the background is started with SIGINT ignored, one of nohup's with SIGHUP, and would give that on to every
+# program of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def environment(**settings):
@@ -257,6 +259,16 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "unsanitized: runs what cannot bear a preloaded ASan library: gcc 12 crashes; other "
                             "allocators, emptied environments, small stacks")
     config.addinivalue_line("markers", "large: works on a source tree of more than 10,000 files")
+    config.addinivalue_line("markers", "xdist_group(name): share something that is made once")
+
+
+def pytest_collection_modifyitems(items):
+    """Where tests are shared out among several processes: those that need the source tree follow each other in one of them,
+    from the beginning, since they last."""
+    for item in items:
+        if item.get_closest_marker("large"):
+            item.add_marker(pytest.mark.xdist_group("source"))
+    items.sort(key=lambda item: item.get_closest_marker("large") is None)
 
 
 @pytest.fixture(scope="session")
