@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,8 @@ struct home;
 struct listen;
 struct serve_queue;
 struct watch;
+
+#define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
 
 struct shuntd_options {
     char root[PATH_MAX];

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "listen/former.h"
+#include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
 
@@ -32,12 +33,21 @@ static void pass_on(int number)
         kill(daemon_pid, number);
 }
 
+/* The daemon was told to end by others than its supervisor, and says so. */
+static void note_end(int number)
+{
+    ending = 1;
+}
+
 static void handle(void (*handler)(int))
 {
+    const bool none = handler == SIG_DFL;
     struct sigaction action = {.sa_handler = handler};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    action.sa_handler = handler == SIG_DFL ? SIG_DFL : SIG_IGN;
+    action.sa_handler = none ? SIG_DFL : note_end;
+    sigaction(SHUNTD_NO_MORE, &action, NULL);
+    action.sa_handler = none ? SIG_DFL : SIG_IGN;
     sigaction(SIGHUP, &action, NULL);
 }
 

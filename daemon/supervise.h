@@ -3,7 +3,8 @@
 #pragma once
 
 /* The supervisor: the daemon's parent, which starts it again when it crashes. It holds nothing and knows nothing of the
- * root, so that nothing can bring it down with the daemon. SIGTERM and SIGINT it passes on. */
+ * root, so that nothing can bring it down with the daemon. SIGTERM and SIGINT it passes on; after those, and after
+ * SHUNTD_NO_MORE, which the daemon sends that ends by itself, it starts nobody again. */
 
 #include <stdbool.h>
 

@@ -277,13 +277,22 @@ static int ask_a_member(const struct session *session)
     return code;
 }
 
-/* How many are left of a session: 0 also when there is another one. */
+/* It was to end, and crashed before it had left the session; nobody starts it again. */
+static bool has_crashed(const struct session_member *member)
+{
+    return session_lives(member) == 0 && request_supervisor(member->run_dir) == 0;
+}
+
+/* How many are left of a session: 0 also when there is another one. What the dead left is taken away. */
 static size_t members_left(const char *root, uint64_t id)
 {
     struct session now;
-    size_t count = session_read(root, &now) == 0 && now.id == id ? now.count : 0;
+    size_t count = session_read(root, &now) == 0 && now.id == id ? now.count : 0, left = count;
+    for (size_t i = 0; i < count; i++)
+        if (has_crashed(&now.members[i]) && session_leave(root, id, now.members[i].number) == 0)
+            left--;
     session_finish(&now);
-    return count;
+    return left;
 }
 
 static int wait_until_all_left(const char *root, const struct session *session)

@@ -7,6 +7,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,8 @@ int cast_stop(struct shuntd *shuntd, struct cast *cast, const struct message *me
 {
     if (shuntd->stop == 0)
         shuntd->stop = 1;
+    if (shuntd->supervisor != 0) /* else, should this daemon crash now, another one would serve */
+        kill(shuntd->supervisor, SHUNTD_NO_MORE);
     return 0;
 }
 

@@ -3,9 +3,11 @@
 """Kills at every named point (lib/base/hook.h), for a build with the option `hooks`. `step` is before and after each
 change of names, so that its N-th time, for all N, is every point between two steps."""
 
+import itertools
 import os
 import pathlib
 import re
+import shutil
 
 import pytest
 import rounds
@@ -107,3 +109,23 @@ def test_a_daemon_is_killed_between_two_steps(served, time):
     round_.live(8 * rounds.LONGEST_LIFE)
     round_.finish()
     finish(place, round_)
+
+
+def test_a_daemon_is_killed_at_its_end(served):
+    """At each step of it; then nobody serves. (The first ones are those of the start, which fails.)"""
+    place, steps = served(1), 0
+    for time in itertools.count(1):
+        died = place.area / f"died-{time}"
+        starts = place.begin_start("n1", SHUNT_HOOKS=f"step:kill={time}{died}").wait(60) == 0
+        if starts:
+            place.stop()
+            place.fsck("--repair", statuses=(0, 1))
+            place.is_clean()
+            if not pathlib.Path(f"{died}.reached").exists():
+                break
+            steps += 1
+        place.forget("n1")
+        shutil.rmtree(place.root)
+        place.root.mkdir()
+    print(f"{steps} steps")
+    assert steps >= 5
