@@ -293,6 +293,27 @@ def test_something_else_was_made_of_the_name_of_a_file(cold, what):
     assert cold.exec("cat", cold.root / "out" / "a.shunt-conflict-n1").check() == "1\n"
 
 
+LEFTOVERS = ["out/.shunt-dir.0123456789abcdef", "other/.shunt-dir.00000000000000ff", ".shunt/session/.epoch-0123456789abcdef",
+             ".shunt/session/.probe-0123456789abcdef", ".shunt/b/n1.1/{out}/.new-12-9/", ".shunt/b/n7.3/", ".shunt/b/n1.1/{out}/7/"]
+
+
+def test_leftovers_of_all_kinds(cold):
+    """Of what was being written when all was killed: a marker or a copy, an epoch, a probe, leaves, a branch."""
+    mirror, = (path.name for path in cold.root.glob(".shunt/b/n1.1/out-*"))
+    for path in LEFTOVERS:
+        left = cold.root / path.format(out=mirror)
+        left.mkdir() if path.endswith("/") else left.write_text("half a li")
+    assert kinds(fsck(cold, status=1)) == {"unfinished", "unfinished-leaf"}
+    cold.start().check()
+    use(cold, "out")
+    assert not (cold.root / LEFTOVERS[0]).exists() and (cold.root / LEFTOVERS[1]).exists(), "it is settled on first use"
+    cold.stop().check()
+    assert kinds(fsck(cold, "--repair", status=1)) == {"unfinished", "unfinished-leaf"}
+    fsck(cold)
+    shows(cold, ALL, "out", "other")
+    is_left_plainly(cold, ALL)
+
+
 # What is settled on first use is settled there alone: other directories, of which there may be millions, are not looked at.
 
 ELSEWHERE = 20
