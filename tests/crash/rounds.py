@@ -281,11 +281,15 @@ class Nodes(Mode):
 
     excused = (errno.EIO,)
 
+    @staticmethod
+    def in_order(daemons, workers):
+        return [*daemons, *workers]
+
     def kill_on(self, round_, node):
         daemon = self.place.daemons()[node]
         numbers = [number for number, (where, _) in round_.workers.items() if where == node]
         processes = [round_.workers.pop(number)[1] for number in numbers]
-        ground.end(*with_supervisors([daemon]), *processes)
+        ground.end(*self.in_order(with_supervisors([daemon]), processes))
         for process in processes:
             process.wait()
         wait_until_gone([daemon])
@@ -305,11 +309,16 @@ class Nodes(Mode):
 
 
 class Vanished(Nodes):
-    """The same, and it stays away until the others have gone on without it; none of them gets an error."""
+    """The same, and it stays away until the others have gone on without it; none of them gets an error, nor do its own
+    processes, since they do not outlive their daemon by a moment."""
 
     rounds_a_batch = 3
     settings = {"SHUNT_STALE": "6"}  # the shortest
     excused = ()
+
+    @staticmethod
+    def in_order(daemons, workers):
+        return [*workers, *daemons]
 
     def dropped(self, daemon):
         """Its process number is no member's any more."""
