@@ -16,7 +16,7 @@
 #include "home/home.h"
 #include "listen/listen.h"
 #include "serve/beat.h"
-#include "serve/move.h"
+#include "serve/homes.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/route.h"
@@ -121,7 +121,7 @@ static int serve_batch(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
-                                                    serve_overdue,  times_step,         move_step,
+                                                    serve_overdue,  times_step,         homes_step,
                                                     beat_step,      watch_step,         serve_woken};
     int code = index_begin(shuntd->index);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -133,7 +133,7 @@ static int serve_batch(struct shuntd *shuntd)
     code = index_commit(shuntd->index);
     shuntd->counts.batches++;
     if (code == 0) {
-        move_publish(shuntd);
+        homes_publish(shuntd);
         serve_flush(shuntd);
     }
     peers_flush(shuntd->peers);
@@ -168,7 +168,7 @@ static void retire_readers(struct shuntd *shuntd, unsigned *limit)
 /* A home of names ends when others have taken them over; a second signal ends it at once. */
 static bool goes_on(struct shuntd *shuntd)
 {
-    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->pulse) || (shuntd->stop == 1 && !move_may_leave(shuntd));
+    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->pulse) || (shuntd->stop == 1 && !homes_may_leave(shuntd));
 }
 
 static int run(struct shuntd *shuntd)
@@ -180,7 +180,7 @@ static int run(struct shuntd *shuntd)
         code = serve_batch(shuntd);
         retire_readers(shuntd, &reader_limit);
         listen_heed(shuntd->listen, is_awaited(shuntd));
-        if (code == 0 && goes_on(shuntd) && !move_is_due(shuntd))
+        if (code == 0 && goes_on(shuntd) && !homes_are_due(shuntd))
             listen_wait(shuntd->listen, rings, sleep_limit(shuntd));
     }
     if (code == 0)

@@ -43,7 +43,7 @@ struct shuntd_options {
     bool foreground;
 };
 
-/* Which member of the session is home of which shard (serve/route.h, serve/move.h). */
+/* Which member of the session is home of which shard (serve/route.h, serve/homes.h). */
 struct route {
     uint16_t home[RECORD_SHARDS];
     uint16_t from[RECORD_SHARDS]; /* of those that are here: from whom their content is still to come; 0: it is here */

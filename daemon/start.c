@@ -27,6 +27,7 @@
 #include "listen/listen.h"
 #include "serve/queue.h"
 #include "serve/cast.h"
+#include "serve/homes.h"
 #include "serve/move.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
@@ -476,7 +477,7 @@ static void *open_fabric(void *context)
 /* It takes a while, and nobody needs it yet: see relay_tell_address. */
 static int open_fabric_meanwhile(struct shuntd *shuntd)
 {
-    move_found(shuntd);
+    homes_found(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
     int code = pthread_create(&shuntd->opening, NULL, open_fabric, shuntd);

@@ -420,7 +420,7 @@ inline begin_again(n, x) /* begin_again, serve_ask_again: what was asked of the 
     fi
 }
 
-inline move_adopt(n) /* move_adopt */
+inline homes_adopt(n) /* homes_adopt */
 {
     adopted[n] = true;
     complete[n] = false;
@@ -500,7 +500,7 @@ end:
         :: atomic { WAITS(me, 2, B) -> look_again(me, 2, B) }
         :: atomic { WAITS(me, 3, B) -> look_again(me, 3, B) }
         :: atomic { me != 3 && published && !adopted[me] ->
-               move_adopt(me); it_state = 0; it_place = 0; it_ino = 0 }
+               homes_adopt(me); it_state = 0; it_place = 0; it_ino = 0 }
         :: atomic { me == 3 && published && !adopted[3] -> adopted[3] = true }
         od
     } unless { me == 3 && dead }

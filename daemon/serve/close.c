@@ -18,7 +18,7 @@
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "serve/cast.h"
-#include "serve/move.h"
+#include "serve/anew.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
@@ -104,7 +104,7 @@ static int unsealed(struct shuntd *shuntd, void *context, const struct cast_end 
     int code = 0;
     free(context);
     dir->ruler->busy = false;
-    if (move_has_lost(shuntd)) { /* rule_ask_again comes back to it */
+    if (anew_is_due(shuntd)) { /* rule_ask_again comes back to it */
         list_append(&dir->ruler->waiting, &seal.question->link);
         return 0;
     }
@@ -149,7 +149,7 @@ static int sealed(struct shuntd *shuntd, void *context, const struct cast_end *e
     bool moved = seal->epoch != shuntd->route.epoch; /* names may have been nowhere while all were asked */
     dir->ruler->idle |= moved;
     seal->result = end->lost ? MESSAGE_BUSY : end->result;
-    if (seal->result != 0 || moved || move_has_lost(shuntd))
+    if (seal->result != 0 || moved || anew_is_due(shuntd))
         return cast_begin(shuntd, &unseal, NULL, unsealed, seal);
     if (!(dir->record.flags & RECORD_MARKED))
         return closed(shuntd, seal, end);

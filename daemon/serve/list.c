@@ -10,7 +10,7 @@
 
 #include "request/request.h"
 #include "serve/cast.h"
-#include "serve/move.h"
+#include "serve/anew.h"
 #include "serve/serve.h"
 #include "wire/page.h"
 
@@ -68,7 +68,7 @@ static int gathered(struct shuntd *shuntd, void *context, const struct cast_end 
                                                         : 0,
                              .text = end->page,
                              .text_length = (uint16_t)end->used};
-    if (end->lost || move_has_lost(shuntd)) {
+    if (end->lost || anew_is_due(shuntd)) {
         list_append(&shuntd->lists, &asked->link);
         return 0;
     }

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "serve/cast.h"
+#include "serve/anew.h"
 #include "serve/move.h"
 #include "serve/relay.h"
 #include "serve/route.h"
@@ -100,14 +101,14 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     struct load_job *load = context;
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
     struct rule_question *question = take_question(dir);
-    bool lost = end->lost || move_has_lost(shuntd) || load->epoch != shuntd->route.epoch;
+    bool lost = end->lost || anew_is_due(shuntd) || load->epoch != shuntd->route.epoch;
     dir->ruler->loaded = end->result == 0 && !lost;
     if (dir->ruler->loaded)
         dir->ruler->born = false; /* it need not be empty any more */
     shuntd->counts.loads++;
     struct dirid id = load->id;
     free(load);
-    if (move_has_lost(shuntd)) { /* rule_ask_again comes back to it */
+    if (anew_is_due(shuntd)) { /* rule_ask_again comes back to it */
         if (question != NULL)
             list_append(&dir->ruler->waiting, &question->link);
         return 0;

@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "serve/anew.h"
 #include "serve/beat.h"
 #include "serve/cast.h"
+#include "serve/homes.h"
 #include "serve/move.h"
 #include "serve/route.h"
 #include "serve/rule.h"
@@ -127,7 +129,7 @@ bool relay_is_congested(const struct shuntd *shuntd)
 bool relay_waits(const struct shuntd *shuntd)
 {
     return flight_count(shuntd->home) > 0 || cast_is_under_way(shuntd) || peers_wait(shuntd->peers) ||
-           move_is_under_way(shuntd);
+           homes_are_moving(shuntd);
 }
 
 /* Coming in. */
@@ -453,14 +455,14 @@ int relay_adopt(struct shuntd *shuntd)
     for (size_t i = 0; i < session->count && code == 0; i++)
         code = add_member(shuntd, &session->members[i]);
     if (code == 0)
-        code = move_adopt(shuntd);
+        code = homes_adopt(shuntd);
     if (code == 0)
         code = remove_members(shuntd);
     if (code == 0)
         code = follow_fences(shuntd);
     beat_adopt(shuntd);
     shuntd->cut_off |= shuntd->me.number != 0 && !session_has(session, shuntd->me.number);
-    return code == 0 ? move_gone(shuntd) : code;
+    return code == 0 ? anew_gone(shuntd) : code;
 }
 
 static int look(struct shuntd *shuntd, bool anyhow)

@@ -13,7 +13,7 @@
 #include "disk/disk.h"
 #include "peer/peers.h"
 #include "serve/beat.h"
-#include "serve/move.h"
+#include "serve/homes.h"
 #include "serve/relay.h"
 
 #define AT_ONCE 64                      /* members that are looked at together */
@@ -149,7 +149,7 @@ static int lose(struct shuntd *shuntd, const struct session_member *const charge
             member->home = SESSION_LOST;
         }
     HOOK("member-lost");
-    return move_lose(shuntd);
+    return homes_lose(shuntd);
 }
 
 static int decide(struct shuntd *shuntd)

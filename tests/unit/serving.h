@@ -14,6 +14,7 @@
 #include "home/home.h"
 #include "place.h"
 #include "serve/cast.h"
+#include "serve/homes.h"
 #include "serve/move.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
@@ -74,7 +75,7 @@ static inline void serving_init(void)
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
     shuntd_init(&shuntd);
-    move_found(&shuntd);
+    homes_found(&shuntd);
     shuntd.options.placement = CONFIG_BRANCH;
     shuntd.options.leaf_full = 1000;
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What members are to the names (enum session_part), and how that changes. Pure. */
+
+#include "session/session.h"
+
+/* Is it home from now on? */
+bool parts_is_home(uint8_t part);
+/* The homes from now on, and those of before: how many, at most SESSION_MEMBERS_MAX. */
+size_t parts_now(const struct session *, uint16_t *to);
+size_t parts_before(const struct session *, uint16_t *to);
+/* Are they not the same? */
+bool parts_are_moving(const struct session *);
+/* Who sees a change through, the first of those who were homes; where none is left, of those who are to be; 0: nobody. */
+uint16_t parts_first(const struct session *);
+/* Has a home died? Then none of those that are to be homes was one before. */
+bool parts_begin_anew(const struct session *);
+
+/* Who can be reached comes, who wants to end goes. False: nothing changes. */
+bool parts_change(struct session *);
+/* A home has died: nobody hands anything over. */
+void parts_set_anew(struct session *);
+/* All have done their part. */
+void parts_finish(struct session *);
