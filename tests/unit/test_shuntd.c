@@ -371,8 +371,8 @@ Test(shuntd, the_trunk_is_given_its_times_when_it_is_quiet)
 {
     struct stat stat;
     born("a");
-    uint64_t last = clock_files();
-    while (clock_files() == last)
+    uint64_t last = clock_of(CLOCK_REALTIME); /* the trunk's may be a fine one */
+    while (clock_files() <= last)
         usleep(1000);
     born("b");
     uint64_t changed = found("").dir.changed, begun = clock_monotonic();
@@ -406,8 +406,8 @@ Test(shuntd, at_the_end_times_are_written_and_files_stay)
 {
     struct stat stat;
     born("a");
-    uint64_t last = clock_files();
-    while (clock_files() == last)
+    uint64_t last = clock_of(CLOCK_REALTIME); /* the trunk's may be a fine one */
+    while (clock_files() <= last)
         usleep(1000);
     born("b");
     uint64_t changed = found("").dir.changed;
