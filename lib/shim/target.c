@@ -78,6 +78,25 @@ static bool on_a_root_device(uint64_t device)
     return false;
 }
 
+static bool tells_births(uint64_t device)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (process.roots[i].device == device && process.roots[i].id.birth != 0)
+            return true;
+    return false;
+}
+
+/* Who somebody is never changes, and the kernel knows it from having found him. To have it ask the file system again
+ * would be one more message for each call on those that keep attributes elsewhere (FUSE, NFS). But a time of birth it
+ * may not have been told yet. */
+static int identify(int at, const char *path, int flags, struct statx *stat)
+{
+    int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, IDENTITY, stat);
+    return code == 0 && !(stat->stx_mask & STATX_BTIME) && tells_births(names_device(stat))
+               ? sys_statx(at, path, flags, IDENTITY, stat)
+               : code;
+}
+
 /* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
 static int load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
 {
@@ -333,7 +352,7 @@ static int find_parent(struct target *t, const struct target *first, int at, con
         return find_in_parent_of(t, first);
     if (target_parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
-    int code = sys_statx(at, text, 0, IDENTITY, &stat);
+    int code = identify(at, text, 0, &stat);
     if (code != 0) /* the native call meets the same error */
         return code == -ENOENT && parts.parent_length > 0 ? missing_parent(at, text) : TARGET_COLD;
     if (parts.last == PATH_DOTS)
@@ -557,7 +576,7 @@ static bool parent_by_root(struct target *t, struct text *text)
     text_add(text, t->root->path);
     text_add(text, "/");
     text_add(text, code == 1 ? relative : ".");
-    return code == 1 && text_ok(text) && sys_statx(AT_FDCWD, text->at, 0, IDENTITY, &stat) == 0 &&
+    return code == 1 && text_ok(text) && identify(AT_FDCWD, text->at, 0, &stat) == 0 &&
            dirid_equal(dirid_of(&stat), t->dir);
 }
 
@@ -755,7 +774,7 @@ int target_directory(int at, const char *path, int flags, struct names_root **ro
                      struct view_found *found)
 {
     struct statx stat;
-    if (!process_has_roots() || sys_statx(at, path, flags, IDENTITY, &stat) != 0 ||
+    if (!process_has_roots() || identify(at, path, flags, &stat) != 0 ||
         (stat.stx_mode & S_IFMT) != S_IFDIR || !on_a_root_device(names_device(&stat)))
         return 0;
     struct scratch *scratch = scratch_take();
