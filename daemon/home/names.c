@@ -169,7 +169,9 @@ static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
         return 0;
     int code = hold(shuntd, dir, q);
     meanwhile.state = q->entry.state;
-    return code == 0 && there && q->entry.state != 0 ? put(shuntd, q, &meanwhile) : code;
+    if (code == 0 && there && q->entry.state != 0)
+        code = put(shuntd, q, &meanwhile);
+    return code == 0 ? home_looked_into(shuntd, dir, entry, q->member) : code;
 }
 
 /* Of a name that nobody holds. */

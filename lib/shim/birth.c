@@ -35,7 +35,7 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
     }
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
-    code = target_look(t);
+    code = t->unasked ? target_learn(t, code) : target_look(t);
     return code == 0 ? BIRTH_AGAIN : code;
 }
 

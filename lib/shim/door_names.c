@@ -14,11 +14,13 @@
 #include "shim/door.h"
 #include "shim/shown.h"
 
+#define MAKES (TARGET_MAKES | TARGET_ASKS) /* or removes, by asking the home of the name */
+
 /* remove is unlink, and rmdir if that said EISDIR; the last two follow no link at the end. */
 DOOR int unlink(const char *path)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(unlink)(path), operate_unlink(&t));
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(unlink)(path), operate_unlink(&t));
 }
 
 /* `.` and `..` the kernel refuses to remove before it asks what they are. */
@@ -68,7 +70,7 @@ DOOR int unlinkat(int at, const char *path, int flags)
         process_has_roots();
         return REAL(unlinkat)(at, path, flags);
     }
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
+    return (int)DOOR_PATH(at, path, MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
 }
 
 DOOR int remove(const char *path)
@@ -76,7 +78,7 @@ DOOR int remove(const char *path)
     DOOR_LAUNDER(path);
     struct target t;
     int saved = errno;
-    int how = target_find(&t, AT_FDCWD, path, TARGET_MAKES);
+    int how = target_find(&t, AT_FDCWD, path, MAKES);
     if (how != TARGET_HOT && how != TARGET_ROOT)
         return how < 0 ? (int)door_answer(how) : REAL(remove)(path);
     if (how == TARGET_HOT)
@@ -222,7 +224,7 @@ DOOR int symlink(const char *text, const char *path)
     DOOR_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return REAL(symlink)(text, path); /* the kernel looks at the text first */
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(symlink)(text, path),
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path),
                           operate_make(&t, S_IFLNK, 0, text));
 }
 
@@ -232,7 +234,7 @@ DOOR int symlinkat(const char *text, int at, const char *path)
     DOOR_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return REAL(symlinkat)(text, at, path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(symlinkat)(text, at, path),
+    return (int)DOOR_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path),
                           operate_make(&t, S_IFLNK, 0, text));
 }
 
@@ -278,28 +280,28 @@ DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t siz
 DOOR int mkdir(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(mkdir)(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode),
                           operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkdirat(int at, const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(mkdirat)(at, path, mode),
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode),
                           operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkfifo(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(mkfifo)(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode),
                           operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkfifoat(int at, const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(mkfifoat)(at, path, mode),
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode),
                           operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
@@ -319,27 +321,27 @@ static long make_node(struct target *t, mode_t mode, dev_t device)
 DOOR int mknod(const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(mknod)(path, mode, device),
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mknod)(path, mode, device),
                           make_node(&t, mode, device));
 }
 
 DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(mknodat)(at, path, mode, device),
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mknodat)(at, path, mode, device),
                           make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(__xmknod)(version, path, mode, device),
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(__xmknod)(version, path, mode, device),
                           make_node(&t, mode, *device));
 }
 
 int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(at, path, TARGET_MAKES, REAL(__xmknodat)(version, at, path, mode, device),
+    return (int)DOOR_PATH(at, path, MAKES, REAL(__xmknodat)(version, at, path, mode, device),
                           make_node(&t, mode, *device));
 }

@@ -98,6 +98,18 @@ static int open_once(struct target *t, int flags, mode_t mode)
     return HOLD_UNDISTURBED(open_new(t, flags, mode));
 }
 
+/* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
+ * the call to another name. BIRTH_AGAIN, or what the native call answers where that is not ours. */
+static int follow(struct target *t, int flags, mode_t mode)
+{
+    const int at = t->at;
+    const char *path = t->path;
+    if (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || (flags & (O_EXCL | O_NOFOLLOW)))
+        return BIRTH_AGAIN;
+    int how = target_find_anew(t, TARGET_MAKES | TARGET_FOLLOW);
+    return how == TARGET_HOT ? BIRTH_AGAIN : how < 0 ? how : sys_openat(at, path, flags, mode);
+}
+
 int operate_open(struct target *t, int flags, mode_t mode)
 {
     int fd;
@@ -112,7 +124,7 @@ int operate_open(struct target *t, int flags, mode_t mode)
     else
         do
             fd = open_once(t, flags, mode);
-        while (fd == BIRTH_AGAIN);
+        while (fd == BIRTH_AGAIN && (fd = follow(t, flags, mode)) == BIRTH_AGAIN);
     target_done(t);
     return fd;
 }

@@ -64,7 +64,7 @@ static int unlink_known(struct target *t)
     if (BROKEN("unlink-unheld") && !t->found.known)
         return sys_unlinkat(t->at, t->path, 0);
     do {
-        code = hold_know(t);
+        code = t->unasked ? 0 : hold_know(t);
         if (code == -ENOENT && target_parent_is_read_only(t))
             code = -EROFS;
         if (code == 0)

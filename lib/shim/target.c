@@ -244,6 +244,7 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->length = parts->length;
     t->parent_length = parts->parent_length;
     t->slash = parts->slash;
+    t->unasked = false;
 }
 
 /* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
@@ -292,15 +293,10 @@ static bool take_place(struct view_found *found, const char *place, size_t lengt
     return true;
 }
 
-/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
-static int look_far(struct target *t)
+int target_learn(struct target *t, int result)
 {
-    struct message lookup = {.type = MESSAGE_LOOKUP};
-    int code = target_ask(t, &lookup);
-    if (code < 0)
-        return code;
     const struct message *answer = &t->scratch->answer.message;
-    t->found.known = code == MESSAGE_EXISTS;
+    t->found.known = result == MESSAGE_EXISTS;
     t->found.entry = answer->entry[0];
     return t->found.known && t->found.entry.branch != 0 &&
                    !take_place(&t->found, answer->name[0], answer->name_length[0])
@@ -308,15 +304,26 @@ static int look_far(struct target *t)
                : 0;
 }
 
+/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
+static int look_far(struct target *t)
+{
+    struct message lookup = {.type = MESSAGE_LOOKUP};
+    int code = target_ask(t, &lookup);
+    return code < 0 ? code : target_learn(t, code);
+}
+
+static bool is_elsewhere(const struct target *t)
+{
+    return t->found.dir_known && !t->found.known && t->length > 0 &&
+           !names_has_all(t->root, t->dir, t->name, t->length, &t->found);
+}
+
 /* What the index cannot say of the name. */
 static int look_further(struct target *t)
 {
     if (t->found.known && t->found.entry.branch != 0)
         names_looked(t->root, t->dir, &t->found.entry);
-    return t->found.dir_known && !t->found.known && t->length > 0 &&
-                   !names_has_all(t->root, t->dir, t->name, t->length, &t->found)
-               ? look_far(t)
-               : 0;
+    return is_elsewhere(t) ? look_far(t) : 0;
 }
 
 static bool is_same_parent(const struct target *t, const struct target *first)
@@ -339,7 +346,8 @@ static int find_in_parent_of(struct target *t, const struct target *first)
 }
 
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, const struct target *first, int at, const char *path, char *text)
+static int find_parent(struct target *t, const struct target *first, int at, const char *path, bool asks,
+                       char *text)
 {
     struct path_parts parts;
     struct statx stat;
@@ -364,7 +372,8 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     t->parent = code == 1 ? TARGET_PARENT_OURS : code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
         return code;
-    code = look_further(t);
+    t->unasked = asks && !t->slash && is_elsewhere(t);
+    code = t->unasked ? 0 : look_further(t);
     return code == 0 ? TARGET_HOT : code;
 }
 
@@ -429,7 +438,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
 static int resolve(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
-    int how = find_parent(t, first, at, path, parent);
+    int how = find_parent(t, first, at, path, want & TARGET_ASKS, parent);
     for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
             return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
@@ -443,7 +452,7 @@ static int resolve(struct target *t, const struct target *first, int at, const c
         plain[plain_length] = '\0';
         if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, NULL, t->at, link, parent);
+        how = find_parent(t, NULL, t->at, link, false, parent);
         t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's words */
     }
     return how;
@@ -509,6 +518,16 @@ int target_find_alias(struct target *t, int at, const char *path, unsigned want)
     if (process.count == 0 || path == NULL || (path[0] == '/' && process_is_dead_end(path)))
         return TARGET_COLD;
     return target_find(t, at, path, want | TARGET_ALIAS);
+}
+
+int target_find_anew(struct target *t, unsigned want)
+{
+    struct target before = *t;
+    int how = target_find(t, before.at, before.path, want);
+    target_done(&before);
+    if (how != TARGET_HOT)
+        t->scratch = NULL;
+    return how;
 }
 
 void target_done(struct target *t)
@@ -598,6 +617,7 @@ bool target_place_by_root(struct target *t)
  * words do not lead to it any more, nothing is known of the name. */
 int target_look(struct target *t)
 {
+    t->unasked = false;
     int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
     for (int i = 0; code == 0 && loaded == 0 && !is_loaded(&t->found) && i < TRIES_MAX; i++)
         if ((loaded = target_load(t)) == 0)

@@ -27,6 +27,7 @@ enum target_want {
     TARGET_MAKES =
         2, /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
     TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
+    TARGET_ASKS = 8,  /* the operation asks the home of the name anyway: one elsewhere is not asked before */
 };
 
 /* What is known of the parent that the caller's words name. */
@@ -42,6 +43,7 @@ struct target {
     size_t length;
     size_t parent_length;
     bool slash;     /* a slash follows: it must be a directory */
+    bool unasked;   /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
@@ -59,6 +61,8 @@ int target_find_second(struct target *, const struct target *first, int at, cons
 /* After a native call has said ENOENT, the same with TARGET_ALIAS, but for absolute paths that were seen to
  * lead nowhere (process.h): the only thing that a failed search outside all roots pays for. */
 int target_find_alias(struct target *, int at, const char *path, unsigned want);
+/* The same words again. After anything but TARGET_HOT there is nothing to give back. */
+int target_find_anew(struct target *, unsigned want);
 void target_done(struct target *);
 
 /* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a
@@ -74,6 +78,8 @@ bool target_place_by_root(struct target *);
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
 int target_look(struct target *);
+/* The same for what its home has just said of it: MESSAGE_EXISTS (and where, in scratch->answer) or MESSAGE_ABSENT. */
+int target_learn(struct target *, int result);
 /* Is it known, and in a branch? */
 static inline bool target_is_away(const struct target *t)
 {

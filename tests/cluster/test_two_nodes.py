@@ -5,6 +5,7 @@
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -50,6 +51,29 @@ def test_a_rename_is_seen(pair, one, other):
     pair.sh(one, "echo new >out/file; mv out/file out/moved")
     assert pair.sh(other, "cat out/moved; ls out") == "new\nmoved\n"
     assert len(list(pair.root.glob(".shunt/b/*/*/*/*"))) == 1, "one place"
+
+
+def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
+    """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done."""
+    for call in ("open(f'out/{i}', 'x').close()", "os.unlink(f'out/{i}')"):
+        before = pair.status("--all")["all"]["asked"]
+        pair.on("a", sys.executable, "-c", f"import os\nfor i in range(400): {call}", cwd=pair.root).check()
+        assert 300 < pair.status("--all")["all"]["asked"] - before < 500, call
+
+
+@BOTH_WAYS
+def test_what_is_opened_to_be_made_is_looked_for_behind_links(pair, one, other):
+    """Whatever the home of a link is."""
+    numbers = "$(seq 16)"
+    pair.sh(one, f"cd out; for i in {numbers}; do ln -s file$i link$i; ln -s ../../beside$i out$i; echo $i >file$i; done")
+    pair.sh(other, f"cd out; for i in {numbers}; do echo more >>link$i; echo beside >out$i; done")
+    pair.sh(other, f"set -C; for i in {numbers}; do (: >out/file$i) 2>/dev/null && exit 1; done; true")
+    assert pair.sh(one, f"cd out; for i in {numbers}; do [ -L link$i ] && [ -L out$i ] && cat file$i; done") == "".join(
+        f"{i}\nmore\n" for i in range(1, 17))
+    assert all((pair.root.parent / f"beside{i}").read_text() == "beside\n" for i in range(1, 17))
+    pair.sh(one, f"cd out; for i in {numbers}; do ln -s new$i to$i; done")
+    pair.sh(other, f"cd out; for i in {numbers}; do echo new >to$i; done")
+    assert pair.sh(one, f"cd out; for i in {numbers}; do [ -L to$i ] && cat new$i; done") == "new\n" * 16
 
 
 @BOTH_WAYS
