@@ -18,6 +18,8 @@
 #define BATCH 32 /* completions that are looked at under one lock */
 #define PAUSE_FIRST CLOCK_MILLISECOND
 #define PAUSE_LONGEST (500 * CLOCK_MILLISECOND)
+#define PATIENCE_FIRST CLOCK_MILLISECOND
+#define PATIENCE_LONGEST (20 * CLOCK_MILLISECOND)
 #define WAKE_AGAIN (20 * CLOCK_MILLISECOND)
 
 /* What libfabric is at work on; it gives the address of `context` back. */
@@ -68,6 +70,7 @@ struct fabric {
     bool ring_due; /* the thread is to ring */
     unsigned wakes, awoke; /* how often the thread was woken, and what of that it has noticed */
     struct link received, unposted, flying, connecting;
+    uint64_t patience; /* how long the thread waits until it looks whether one of `flying` has ended */
     struct fabric_counts counts;
     struct incoming *buffers;
     unsigned peer_count; /* slots that were ever used */
@@ -79,7 +82,7 @@ struct fabric {
 static void wake_thread(struct fabric *fabric)
 {
     fabric->wakes++;
-    fi_cq_signal(fabric->provider.completions);
+    fi_cq_signal(fabric->provider.received);
 }
 
 /* --- what is sent --- */
@@ -181,7 +184,9 @@ static void connect_again(struct fabric *fabric)
 /* How long the thread may sleep: milliseconds, or -1 for as long as nothing happens. */
 static int sleep_limit(struct fabric *fabric)
 {
-    uint64_t first = UINT64_MAX, now = list_empty(&fabric->connecting) ? 0 : clock_monotonic();
+    bool is_idle = list_empty(&fabric->connecting) && list_empty(&fabric->flying);
+    uint64_t now = is_idle ? 0 : clock_monotonic();
+    uint64_t first = list_empty(&fabric->flying) ? UINT64_MAX : now + fabric->patience;
     for (struct link *link = fabric->connecting.next; link != &fabric->connecting; link = link->next)
         if (LINK_OF(link, struct peer, link)->next < first)
             first = LINK_OF(link, struct peer, link)->next;
@@ -235,10 +240,10 @@ static void end_operation(struct fabric *fabric, const struct fi_cq_msg_entry *e
 
 /* An operation that came to nothing: a receive among them when its connection broke in the middle, or when
  * the frame was too long. */
-static void end_failed(struct fabric *fabric)
+static void end_failed(struct fabric *fabric, struct fid_cq *queue)
 {
     struct fi_cq_err_entry error = {0};
-    if (fi_cq_readerr(fabric->provider.completions, &error, 0) <= 0 || error.op_context == NULL)
+    if (fi_cq_readerr(queue, &error, 0) <= 0 || error.op_context == NULL)
         return;
     struct operation *operation = error.op_context;
     if (operation->is_send) {
@@ -249,15 +254,39 @@ static void end_failed(struct fabric *fabric)
     }
 }
 
-/* What fi_cq_sread answered. */
-static void take_completions(struct fabric *fabric, const struct fi_cq_msg_entry *entries, long count)
+/* What was read of a queue. */
+static void take_completions(struct fabric *fabric, struct fid_cq *queue,
+                             const struct fi_cq_msg_entry *entries, long count)
 {
     for (long i = 0; i < count; i++)
         end_operation(fabric, &entries[i]);
     if (count == -FI_EAVAIL)
-        end_failed(fabric);
+        end_failed(fabric, queue);
     else if (count < 0 && count != -FI_EAGAIN && count != -FI_EINTR)
         fabric->broken = (int)provider_code(count);
+}
+
+/* Most sends are over when they are begun, as far as libfabric is concerned: whoever sends looks himself. For the thread
+ * to be woken by each would cost more than the send. */
+static void take_sent(struct fabric *fabric)
+{
+    struct fi_cq_msg_entry entries[BATCH];
+    long count = list_empty(&fabric->flying) ? 0 : 1;
+    while ((count > 0 || count == -FI_EAVAIL) && !list_empty(&fabric->flying)) {
+        count = fi_cq_read(fabric->provider.sent, entries, BATCH);
+        take_completions(fabric, fabric->provider.sent, entries, count);
+    }
+}
+
+/* The thread's looks, ever less often while nothing moves. */
+static void look_at_sent(struct fabric *fabric)
+{
+    uint64_t before = fabric->counts.sent + fabric->counts.failed;
+    take_sent(fabric);
+    bool moves = fabric->counts.sent + fabric->counts.failed != before || list_empty(&fabric->flying);
+    fabric->patience = moves                                     ? PATIENCE_FIRST
+                       : fabric->patience < PATIENCE_LONGEST / 2 ? 2 * fabric->patience
+                                                                 : PATIENCE_LONGEST;
 }
 
 static void *carry(void *context)
@@ -267,10 +296,11 @@ static void *carry(void *context)
     bool going_on = true;
     int limit = 0;
     while (going_on) {
-        long count = fi_cq_sread(fabric->provider.completions, entries, BATCH, NULL, limit);
+        long count = fi_cq_sread(fabric->provider.received, entries, BATCH, NULL, limit);
         pthread_mutex_lock(&fabric->lock);
         fabric->awoke = fabric->wakes;
-        take_completions(fabric, entries, count);
+        take_completions(fabric, fabric->provider.received, entries, count);
+        look_at_sent(fabric);
         post_rest(fabric);
         connect_again(fabric);
         limit = sleep_limit(fabric);
@@ -342,7 +372,7 @@ static void end_thread(struct fabric *fabric)
     fabric->ending = true;
     pthread_mutex_unlock(&fabric->lock);
     do {
-        fi_cq_signal(fabric->provider.completions);
+        fi_cq_signal(fabric->provider.received);
         const struct timespec until = clock_split(clock_files() + WAKE_AGAIN);
         code = pthread_timedjoin_np(fabric->thread, NULL, &until);
     } while (code == ETIMEDOUT);
@@ -352,7 +382,7 @@ void fabric_nudge(struct fabric *fabric)
 {
     pthread_mutex_lock(&fabric->lock);
     if (fabric->awoke != fabric->wakes)
-        fi_cq_signal(fabric->provider.completions);
+        fi_cq_signal(fabric->provider.received);
     pthread_mutex_unlock(&fabric->lock);
 }
 
@@ -460,8 +490,9 @@ static int enqueue(struct fabric *fabric, int number, struct outgoing *one)
     list_append(&peer->queue, &one->link);
     if (first)
         send_queue(fabric, peer, clock_monotonic());
-    if (!list_empty(&peer->link) || fabric->ring_due)
-        wake_thread(fabric); /* to look at the clock, or to ring */
+    take_sent(fabric);
+    if (!list_empty(&fabric->flying) || !list_empty(&peer->link) || fabric->ring_due)
+        wake_thread(fabric); /* to look at what is under way, at the clock, or to ring */
     return 0;
 }
 

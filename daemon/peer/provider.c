@@ -206,7 +206,9 @@ static int choose(struct provider *to, const struct library *library, const stru
 
 static int open_all(struct provider *to, const struct library *library, size_t completions)
 {
-    struct fi_cq_attr cq = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_cq_attr received = {
+        .size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_cq_attr sent = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE};
     struct fi_av_attr av = {.type = FI_AV_TABLE};
     int code = library->open_fabric(to->info->fabric_attr, &to->fabric, NULL);
     if (code == 0)
@@ -214,13 +216,17 @@ static int open_all(struct provider *to, const struct library *library, size_t c
     if (code == 0)
         code = fi_av_open(to->domain, &av, &to->peers, NULL);
     if (code == 0)
-        code = fi_cq_open(to->domain, &cq, &to->completions, NULL);
+        code = fi_cq_open(to->domain, &received, &to->received, NULL);
+    if (code == 0)
+        code = fi_cq_open(to->domain, &sent, &to->sent, NULL);
     if (code == 0)
         code = fi_endpoint(to->domain, to->info, &to->endpoint, NULL);
     if (code == 0)
         code = fi_ep_bind(to->endpoint, &to->peers->fid, 0);
     if (code == 0)
-        code = fi_ep_bind(to->endpoint, &to->completions->fid, FI_SEND | FI_RECV);
+        code = fi_ep_bind(to->endpoint, &to->received->fid, FI_RECV);
+    if (code == 0)
+        code = fi_ep_bind(to->endpoint, &to->sent->fid, FI_SEND);
     if (code == 0)
         code = fi_enable(to->endpoint);
     return (int)provider_code(code);
@@ -256,7 +262,8 @@ static void close_one(struct fid *fid)
 void provider_close(struct provider *provider)
 {
     close_one(provider->endpoint != NULL ? &provider->endpoint->fid : NULL);
-    close_one(provider->completions != NULL ? &provider->completions->fid : NULL);
+    close_one(provider->received != NULL ? &provider->received->fid : NULL);
+    close_one(provider->sent != NULL ? &provider->sent->fid : NULL);
     close_one(provider->peers != NULL ? &provider->peers->fid : NULL);
     close_one(provider->domain != NULL ? &provider->domain->fid : NULL);
     close_one(provider->fabric != NULL ? &provider->fabric->fid : NULL);

@@ -15,7 +15,8 @@ struct provider {
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *peers;
-    struct fid_cq *completions; /* of sends and receives; can be waited for */
+    struct fid_cq *received; /* completions of receives; can be waited for */
+    struct fid_cq *sent;     /* of sends; nobody is woken for them */
     struct fid_ep *endpoint;
     void (*free_info)(struct fi_info *);
 };
