@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/magic.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -613,6 +614,13 @@ static void ring(struct shuntd *shuntd)
     listen_ring(shuntd->listen);
 }
 
+/* The kernel keeps no names of a file system in user space, unless that one promises that they hold for a time. */
+static bool is_far(const struct shuntd *shuntd)
+{
+    struct statfs filesystem;
+    return statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC;
+}
+
 static int open_rooms(struct shuntd *shuntd)
 {
     int code = home_create(&shuntd->home);
@@ -622,6 +630,8 @@ static int open_rooms(struct shuntd *shuntd)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
     if (code == 0)
         listen_set_branch(shuntd->listen, shuntd->branch);
+    if (code == 0 && is_far(shuntd))
+        listen_set_far(shuntd->listen);
     if (code == 0)
         code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, ring);
     if (code == 0)

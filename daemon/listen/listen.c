@@ -323,6 +323,11 @@ uint64_t listen_lease(const struct listen *listen)
     return listen->road->lease;
 }
 
+void listen_set_far(struct listen *listen)
+{
+    __atomic_store_n(&listen->road->far, 1, __ATOMIC_RELAXED);
+}
+
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
 {
     uint64_t all = UINT64_MAX, gained = 0;

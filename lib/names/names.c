@@ -89,6 +89,7 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     /* Not the whole structure: to write pages of texts would cost a process's start. */
     root->deadline = deadline;
     root->attaching = root->told = 0;
+    root->near = 0;
     root->view = root->inherited_view = NULL;
     root->road = root->inherited_road = NULL;
     text_init(&given, root->texts, PATH_MAX);
@@ -521,6 +522,12 @@ bool names_has_redirected(const struct names_root *root)
 {
     const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
     return road != NULL && request_has_redirected(road);
+}
+
+bool names_is_far(const struct names_root *root)
+{
+    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    return road != NULL && request_is_far(road);
 }
 
 uint32_t names_generation(const struct names_root *root)

@@ -29,7 +29,9 @@ struct names_root {
     uint64_t deadline;  /* ns, of a request */
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
-    struct view *view;  /* both or none */
+    int near;           /* a descriptor of the directory of branches (shim/near.h) */
+    uint64_t near_ino;
+    struct view *view; /* both or none */
     struct request_road *road;
     struct view *inherited_view; /* in a fork child, of its parent, until it attaches; both or none */
     struct request_road *inherited_road;
@@ -87,6 +89,8 @@ void names_tell(struct names_root *, const struct message *);
 /* Has a directory of this root names elsewhere, or times that its trunk does not show? False if not attached.
  */
 bool names_has_redirected(const struct names_root *);
+/* Does its file system ask a server for each part of a path? False if not attached. */
+bool names_is_far(const struct names_root *);
 uint32_t names_generation(const struct names_root *);
 
 /* The place of an open directory relative to the root: 1 (and *relative points into `text`, of PATH_MAX

@@ -225,6 +225,11 @@ uint32_t request_gains(const struct request_road *mine)
     return __atomic_load_n(&mine->road->gains, __ATOMIC_ACQUIRE);
 }
 
+int request_is_far(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->far, __ATOMIC_RELAXED) != 0;
+}
+
 uint32_t request_generation(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->generation, __ATOMIC_ACQUIRE);

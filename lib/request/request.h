@@ -45,6 +45,8 @@ int request_is_sole_home(const struct request_road *);
 uint32_t request_gains(const struct request_road *);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
+/* Does the root's file system ask a server for each part of a path? */
+int request_is_far(const struct request_road *);
 uint32_t request_generation(const struct request_road *);
 /* Tells every process of the node that a directory crossed the edge of the root. */
 void request_raise_generation(struct request_road *);

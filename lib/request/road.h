@@ -32,7 +32,7 @@
 #include "wire/message.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 5
+#define ROAD_VERSION 6
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 
@@ -77,6 +77,7 @@ struct road {
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
     uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
     uint16_t branch;        /* this node's, as its index numbers it */
+    uint16_t far;           /* 1: the file system asks a server for each part of a path */
     uint32_t sole;          /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */

@@ -95,7 +95,7 @@ static bool sets_mtime(const struct timespec times[2])
 
 static long set_times(struct target *to, const struct timespec times[2], int flags)
 {
-    long code = TARGET_CALL(to, sys_utimensat(to->real_at, to->real_path, times, flags));
+    long code = TARGET_CALL_NEAR(to, sys_utimensat(to->real_at, to->real_path, times, flags));
     target_done(to);
     return code;
 }

@@ -49,7 +49,7 @@ static int open_known(struct target *t, int flags, mode_t mode)
         return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;
     }
     /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
-    return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
+    return (int)TARGET_CALL_NEAR(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
 }
 
 /* The file system says that what was reserved exists: a program without the shim made it, in the trunk; in a
@@ -74,6 +74,7 @@ static int open_new(struct target *t, int flags, mode_t mode)
     if (code != 0)
         return code;
     HOOK("create-reserved");
+    target_come_near(t);
     int fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
     HOOK("create-made");
     if (fd == -EEXIST)

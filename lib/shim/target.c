@@ -14,6 +14,7 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "shim/near.h"
 #include "shim/process.h"
 #include "union/layout.h"
 
@@ -556,6 +557,17 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
+void target_come_near(struct target *t)
+{
+    const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
+    if (t->real_path != t->scratch->real || strncmp(t->real_path + root, "/" LAYOUT_BRANCHES "/", branches) != 0)
+        return;
+    if (near_branches(t->root, &t->real_at))
+        t->real_path += root + branches;
+    else
+        t->real_at = AT_FDCWD;
+}
+
 static int place_in_branch(struct target *t)
 {
     const struct view_found *found = &t->found;
@@ -768,7 +780,8 @@ bool target_again(struct target *t, long result)
 
 bool target_was_away(const struct target *t)
 {
-    return t->real_at == AT_FDCWD && t->real_path == t->scratch->real;
+    const char *real = t->scratch->real;
+    return t->real_path >= real && t->real_path < real + sizeof t->scratch->real; /* from nearby it begins behind that */
 }
 
 bool target_has_moved(struct target *t, long result)

@@ -74,6 +74,9 @@ int target_place_at(struct target *, const char *place, size_t length);
  * the other in the trunk, which was reached by another mount. Reaches the trunk's by the root's path, too.
  * False: it is not that. */
 bool target_place_by_root(struct target *);
+/* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
+ * calls that take real_at and real_path. */
+void target_come_near(struct target *);
 /* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
@@ -110,6 +113,9 @@ void target_forget(struct target *);
         } while (target_again(T, result_));                                                                  \
         result_;                                                                                             \
     })
+
+/* The same where CALL uses both. */
+#define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, (target_come_near(T), (CALL)))
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */

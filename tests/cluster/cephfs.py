@@ -154,6 +154,13 @@ class CephFS:
             process.kill()
             process.wait()
 
+    def answers(self):
+        """What the clients, ceph-fuse, have answered the kernel: a message for each part of a path, and for each call."""
+        clients = [process for process in self.processes if process.args[0] == "ceph-fuse"]
+        return sum(int(line.split()[1]) for client in clients
+                   for line in pathlib.Path(f"/proc/{client.pid}/io").read_text().splitlines()
+                   if line.startswith("syscw:"))
+
     def requests(self):
         told = json.loads(self.call("ceph", "daemon", self.top / "mds.m.asok", "perf", "dump").stdout)
         return told["mds_server"]["handle_client_request"]
@@ -165,12 +172,14 @@ class Nodes:
     def __init__(self, ceph, place, build, run_dir):
         self.ceph, self.place, self.shunt = ceph, place, build / "tools" / "shunt"
         self.root = place / "root"
+        self.count = len(ceph.mounts)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SHUNT_") and key != "LD_PRELOAD"}
         self.environment = {**kept, "SHUNT_RUN_DIR": str(run_dir), "SHUNT_FABRIC": "tcp"}
 
-    def begin(self, node, *words):
+    def begin(self, node, *words, **options):
         script = f'mount --make-rprivate / && mount --bind "{self.ceph.mounts[node]}" "{self.place}" && exec "$@"'
-        return subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)], env=self.environment)
+        return subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)], env=self.environment,
+                                **options)
 
     def run(self, node, *words):
         if self.begin(node, *words).wait(PATIENCE) != 0:
@@ -185,7 +194,7 @@ class Nodes:
     @contextlib.contextmanager
     def session(self, placement):
         """A daemon on each node, at a root that is made if it is not there."""
-        nodes = range(len(self.ceph.mounts))
+        nodes = range(self.count)
         self.run(0, "mkdir", "-p", self.root)
         try:
             for node in nodes:
@@ -199,7 +208,7 @@ class Nodes:
         """A new directory of the root in which each node has made a file: a node's first one makes its mirror."""
         directory = self.root / name
         self.under_shunt(0, "mkdir", directory)
-        for node in range(len(self.ceph.mounts)):
+        for node in range(self.count):
             self.under_shunt(node, "touch", directory / f"first{node}")
         return directory
 
@@ -213,11 +222,11 @@ class Nodes:
         if any([worker.wait(PATIENCE) for worker in workers]):
             raise Failed("a node failed")
 
-    def measure(self, what, directories, count, **options):
+    def measure(self, what, directories, count, counter=CephFS.requests, **options):
         """Requests a file, with a directory for each node, which all work at the same time."""
-        before = self.ceph.requests()
+        before = counter(self.ceph)
         self.together(*(self.work(node, what, directory, count, **options) for node, directory in enumerate(directories)))
-        return (self.ceph.requests() - before) / count / len(directories)
+        return (counter(self.ceph) - before) / count / len(directories)
 
     def measure_followed(self, directory, count, behind=100, step=50, **options):
         """Requests a file that node 0 makes, each of which node 1 opens once when there are so many more."""
@@ -233,10 +242,14 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def two_nodes(top, build):
-    """Two nodes of a CephFS whose files are in a directory that is empty."""
+def some_nodes(top, build, count):
+    """Nodes of a CephFS whose files are in a directory that is empty."""
     top = pathlib.Path(top)
     for name in ("ceph", "place", "run"):
         (top / name).mkdir()
-    with CephFS(top / "ceph", 2) as ceph:
+    with CephFS(top / "ceph", count) as ceph:
         yield Nodes(ceph, top / "place", build.resolve(), top / "run")
+
+
+def two_nodes(top, build):
+    return some_nodes(top, build, 2)

@@ -25,6 +25,46 @@ def test_a_shared_directory_costs_what_private_ones_do(nodes):
         assert nodes.measure("unlink", directories, FILES, under_shunt=True) <= 1.05
 
 
+def test_the_kernel_asks_the_client_little_more_than_natively(nodes):
+    """Natively it is 7: the two parts of the path, the making, and what goes with that. Under shunt, two more to find out
+    which directory is meant, and two more to the leaf."""
+    with nodes.session("branch"):
+        directories = [nodes.shared("asked")] * 2
+        assert nodes.measure("create", directories, FILES, counter=cephfs.CephFS.answers, under_shunt=True) <= 11
+        assert nodes.measure("unlink", directories, FILES, counter=cephfs.CephFS.answers, under_shunt=True) <= 10
+
+
+CLOSES = """
+import os, sys
+def works(name):
+    with open(name, "x") as file:
+        file.write(name)
+    assert open(name).read() == name and os.stat(name).st_size == len(name)
+    os.unlink(name)
+    assert not os.path.exists(name)
+
+os.chdir(sys.argv[1])
+works("first")
+kept, = [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 1000]
+child = os.fork()
+works(f"second{child == 0}")
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+os.dup2(os.open("/", os.O_RDONLY), kept)
+works("third")
+os.closerange(3, 2000)
+works("fourth")
+"""
+
+
+def test_a_program_may_do_what_it_likes_to_its_descriptors(nodes):
+    """Also to the one that leads to the branches."""
+    with nodes.session("branch"):
+        directory = nodes.shared("closed")
+        nodes.under_shunt(0, cephfs.PYTHON, "-c", CLOSES, directory)
+
+
 def test_natively_it_costs_more(nodes):
     """What the test above compares with: else it would show nothing."""
     nodes.run(0, "mkdir", nodes.place / "shared")

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <pthread.h>
 
+#include "request/road.h"
 #include "shim/hold.h"
 #include "shimmed.h"
 
@@ -500,6 +501,61 @@ Test(held, a_birth_is_confirmed)
     cr_assert_eq(target_settled(&t), 0, "nothing is known yet: nobody to wait for");
     cr_assert_eq(birth_reserve(&t, DT_REG, 0), BIRTH_AGAIN);
     cr_assert(t.found.known && t.found.entry.ino == stat.stx_ino && t.found.entry.state == RECORD_LIVE);
+    target_done(&t);
+}
+
+/* As the daemon of a root on a file system in user space has it. */
+static void set_far(void)
+{
+    const uint16_t far = 1;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/road", process.roots[0].run_dir);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    cr_assert_eq(pwrite(fd, &far, sizeof far, offsetof(struct road, far)), sizeof far);
+    close(fd);
+}
+
+static void assert_opens(const char *path, bool nearby)
+{
+    struct target t = hot(path, 0);
+    cr_assert_eq(target_place(&t), 0);
+    cr_assert_eq(t.real_path[0], '/');
+    target_come_near(&t);
+    cr_assert_eq(t.real_at != AT_FDCWD, nearby);
+    cr_assert_eq(t.real_path[0] != '/', nearby);
+    int fd = operate_open(&t, O_RDONLY, 0);
+    cr_assert_geq(fd, 0);
+    close(fd);
+}
+
+Test(held, a_branch_is_named_from_nearby_where_paths_are_far)
+{
+    const char *path = place_path("r/out/f");
+    struct target t = hot(path, TARGET_MAKES);
+    close(operate_open(&t, O_CREAT | O_WRONLY, 0600));
+    assert_opens(path, false);
+    set_far();
+    assert_opens(path, true);
+    int kept = process.roots[0].near;
+    cr_assert(kept >= 1000 && fcntl(kept, F_GETFD) == FD_CLOEXEC);
+    cr_assert_eq(ino_at(place_path("r/.shunt/b")), process.roots[0].near_ino);
+    dup2(place_open("r/out"), kept);
+    assert_opens(path, false);
+    close(kept);
+    assert_opens(path, false);
+    dup2(place_open("r/.shunt/b"), kept);
+    assert_opens(path, true);
+}
+
+Test(held, what_is_in_the_trunk_is_named_by_the_caller)
+{
+    const char *path = place_path("r/out/sub");
+    set_far();
+    cr_assert_eq(mkdir(path, 0700), 0);
+    struct target t = hot(path, 0);
+    cr_assert_eq(target_place(&t), 0);
+    target_come_near(&t);
+    cr_assert(t.real_at == t.at && t.real_path == t.path);
     target_done(&t);
 }
 
