@@ -3,8 +3,8 @@
 """Nodes as network namespaces: each has an interface and an address of its own, and reaches the others by a wire alone.
 
 The wire is a bridge. A slow one delays each packet by its own time, so that packets overtake each other: by the kernel's
-netem, or, where the kernel was built without that, by slow_wire.py, which does the same. Nothing of it touches the
-network of the machine. Needs the superuser, and iproute2."""
+netem, or, where the kernel was built without that, by wire.py, which does the same; that is also the one which can be
+cut. Nothing of it touches the network of the machine. Needs the superuser, and iproute2."""
 
 import contextlib
 import itertools
@@ -12,9 +12,10 @@ import os
 import pathlib
 import subprocess
 import sys
+from dataclasses import astuple, dataclass
 
 DEVICE = "wire0"
-SLOW_WIRE = pathlib.Path(__file__).with_name("slow_wire.py")
+WIRE = pathlib.Path(__file__).with_name("wire.py")
 DELAY, JITTER = 2, 1  # milliseconds, in each direction
 NUMBERS = itertools.count()
 NODES_MAX = 99
@@ -32,6 +33,35 @@ def what_is_missing():
 def ip(*words, lines=()):
     done = subprocess.run(["ip", *map(str, words)], input="\n".join(lines), capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ip {' '.join(map(str, words))}: {done.stderr}"
+
+
+@dataclass
+class Packets:
+    """What became of them."""
+
+    came: int
+    lost: int
+    overtaken: int
+    resets: int
+
+    def __sub__(self, before):
+        return Packets(*(now - then for now, then in zip(astuple(self), astuple(before))))
+
+
+class Wire:
+    """wire.py at work."""
+
+    def __init__(self, delay, jitter):
+        words = [sys.executable, WIRE, str(delay), str(jitter)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def tell(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        return Packets(*map(int, self.process.stdout.readline().split()))
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(10)
 
 
 class OneHost:
@@ -53,12 +83,12 @@ class OneHost:
 class Network:
     """Nodes are made as they are asked for."""
 
-    def __init__(self, is_slow=False):
+    def __init__(self, is_slow=False, wire=None):
         self.name = f"shunt-{os.getpid()}-{next(NUMBERS)}"
         self.numbers = {}
         self.is_slow = is_slow
-        self.has_netem = works("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
-        self.slow_wire = None
+        has_netem = works("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+        self.wire = Wire(DELAY, JITTER) if is_slow and not has_netem else wire
         ip("netns", "add", self.name)
         ip("-n", self.name, "link", "add", "bridge", "type", "bridge")
         ip("-n", self.name, "link", "set", "bridge", "up")
@@ -81,8 +111,8 @@ class Network:
                     for other in neighbours)])
 
     def add_interface(self, node):
-        if self.is_slow and not self.has_netem:
-            self.add_slow_interface(node)
+        if self.wire is not None:
+            self.wire.tell("plug", self.namespace(node), DEVICE)
             return
         port = f"port{self.numbers[node]}"
         ip("-n", self.name, "link", "add", port, "type", "veth", "peer", "name", DEVICE, "netns", self.namespace(node))
@@ -90,14 +120,6 @@ class Network:
         if self.is_slow:
             subprocess.run(["tc", "-n", self.namespace(node), "qdisc", "add", "dev", DEVICE, "root", "netem",
                             "delay", f"{DELAY}ms", f"{JITTER}ms"], check=True)
-
-    def add_slow_interface(self, node):
-        """slow_wire.py makes it in the namespace that it is told, and answers when it is there."""
-        if self.slow_wire is None:
-            words = [sys.executable, SLOW_WIRE, str(DELAY), str(JITTER)]
-            self.slow_wire = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        self.slow_wire.stdin.write(f"{self.namespace(node)} {DEVICE}\n")
-        assert self.slow_wire.stdout.readline() == "made\n"
 
     def add(self, node):
         self.numbers[node] = len(self.numbers) + 1
@@ -116,9 +138,8 @@ class Network:
         return {"SHUNT_FABRIC": f"tcp:{where}"}
 
     def end(self):
-        if self.slow_wire is not None:
-            self.slow_wire.stdin.close()
-            self.slow_wire.wait(10)
+        if self.wire is not None:
+            self.wire.end()
         for node in self.numbers:
             with contextlib.suppress(AssertionError):
                 ip("netns", "delete", self.namespace(node))
