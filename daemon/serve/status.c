@@ -47,6 +47,7 @@ enum counter {
     HOPS, /* of all the highest counts */
     FRAMES_SENT,
     FRAMES_RECEIVED,
+    FRAMES_AGAIN,
     FRAMES_DROPPED,
     COUNTERS
 };
@@ -54,7 +55,8 @@ enum counter {
 static const char *const names[COUNTERS] = {
     "daemons", "requests",    "batches",     "malformed",       "births",        "redirected", "removals",
     "renames", "loads",       "parked",      "deaths",          "directories",   "flights",    "index-bytes",
-    "index-keys", "readers",  "asked",       "hops",            "frames-sent",   "frames-received", "frames-dropped",
+    "index-keys", "readers",  "asked",       "hops",            "frames-sent",   "frames-received",
+    "frames-again", "frames-dropped",
 };
 
 static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
@@ -84,6 +86,7 @@ static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [HOPS] = counts->hops,
         [FRAMES_SENT] = frames->frames_sent,
         [FRAMES_RECEIVED] = frames->frames_received,
+        [FRAMES_AGAIN] = frames->sent_again,
         [FRAMES_DROPPED] = frames->dropped,
     };
     memcpy(to, values, sizeof values);
