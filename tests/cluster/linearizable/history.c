@@ -8,6 +8,9 @@
  *
  * history DIRECTORY OUT SEED FIRST COUNT 0 NODE...: the clients make some names that histories begin with.
  *
+ * With HISTORY_PATIENT in the environment, nodes may be out of each other's reach for a time: directories are
+ * made, and names looked at in the end, again and again until that does not fail with EIO.
+ *
  * A NODE is set as SHUNT_NODE; `-` leaves it as it is. Client N writes OUT.N, a line for each operation:
  *
  *     HISTORY CALL RETURN OPERATION A B ERROR FILE LINKS
@@ -66,6 +69,7 @@ static struct {
     uint64_t seed;
     unsigned first, count, operations, clients, me;
     unsigned directories, names; /* of this history */
+    bool patient;
     uint64_t random;
     int kept[FILES_MAX];
     unsigned kept_count;
@@ -202,13 +206,14 @@ static struct outcome carry_out(enum operation operation, unsigned history, unsi
     }
 }
 
-static void operate(enum operation operation, unsigned history, unsigned a, unsigned b, bool quiet)
+static int operate(enum operation operation, unsigned history, unsigned a, unsigned b, bool quiet)
 {
     uint64_t called = now();
     struct outcome o = carry_out(operation, history, a, b);
     uint64_t returned = now();
     fprintf(run.written, "%u %" PRIu64 " %" PRIu64 " %c %u %u %d %" PRIu64 " %u\n", history, called, returned,
             operation, a, b, o.error, o.file, quiet ? o.links : 0);
+    return o.error;
 }
 
 static void meet(void)
@@ -218,15 +223,36 @@ static void meet(void)
         _exit(1);
 }
 
+/* Has it failed because a node is out of reach? Then it is worth another try, soon. */
+static bool is_to_be_repeated(int error)
+{
+    if (!run.patient || error != EIO)
+        return false;
+    usleep(10000);
+    return true;
+}
+
+static void make_directory(const char *path, unsigned history)
+{
+    while (mkdir(path, 0755) != 0 && errno != EEXIST)
+        if (!is_to_be_repeated(errno))
+            end("mkdir", history);
+}
+
 static void make_directories(unsigned history)
 {
     char path[32];
     snprintf(path, sizeof path, "h%06u", history);
     for (unsigned i = 0; i <= DIRECTORIES; i++) {
-        if (mkdir(path, 0755) != 0 && errno != EEXIST)
-            end("mkdir", history);
+        make_directory(path, history);
         directory_text(path, sizeof path, history, i);
     }
+}
+
+static void look(enum operation operation, unsigned history, unsigned slot)
+{
+    while (is_to_be_repeated(operate(operation, history, slot, slot, true)))
+        ;
 }
 
 /* Two clients look at all names when everybody else is done. */
@@ -235,9 +261,9 @@ static void look_at_all(unsigned history)
     if (run.me != history % run.clients && run.me != (history + 1) % run.clients)
         return;
     for (unsigned slot = 0; slot < SLOTS; slot++)
-        operate(STAT, history, slot, slot, true);
+        look(STAT, history, slot);
     for (unsigned i = 0; i < DIRECTORIES; i++)
-        operate(LIST, history, i * NAMES, 0, true);
+        look(LIST, history, i * NAMES);
 }
 
 static void take_part(unsigned history)
@@ -349,6 +375,7 @@ static void read_words(int argc, char *argv[])
     run.count = (unsigned)atoi(argv[5]);
     run.operations = (unsigned)atoi(argv[6]);
     run.clients = (unsigned)argc - 7;
+    run.patient = getenv("HISTORY_PATIENT") != NULL;
 }
 
 int main(int argc, char *argv[])

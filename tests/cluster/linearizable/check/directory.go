@@ -22,8 +22,10 @@ const (
 	clients  = 16
 	filesMax = 512
 
-	nothing = 0      // no file
-	missing = 0xffff // a link whose old name was not there
+	nothing      = 0      // no file
+	missing      = 0xffff // a link whose old name was not there
+	firstUnknown = 0x4000 // of files that a birth without an answer may have made
+	lastUnknown  = 0x7fff
 )
 
 type file uint16 // numbered within a history from 1 on
@@ -34,7 +36,9 @@ type state struct {
 	linked [clients]file         // what the link that a client is at has found
 }
 
-// What a step of an operation is called in the history, and what it says.
+// What a step of an operation is called in the history, and what it says. One that is a maybe failed for want of an
+// answer: it happens at any time from its call on, or at the end, where it changes nothing that anybody sees. The file
+// that such a birth makes has a number that nobody was told, until somebody is.
 type step struct {
 	kind   byte
 	a, b   int
@@ -42,6 +46,7 @@ type step struct {
 	errno  syscall.Errno
 	file   file
 	links  int // not counted where 0
+	maybe  bool
 }
 
 const (
@@ -77,6 +82,24 @@ func (s *state) links(f file) int {
 		}
 	}
 	return count
+}
+
+// A file whose number is not known yet has the one that somebody was told now.
+func (s *state) learn(slot int, f file) {
+	unknown := s.at[slot]
+	if unknown < firstUnknown || !s.isNew(f) {
+		return
+	}
+	for i := range s.at {
+		if s.at[i] == unknown {
+			s.bind(i, f)
+		}
+	}
+	for i := range s.linked {
+		if s.linked[i] == unknown {
+			s.linked[i] = f
+		}
+	}
 }
 
 // The one error that a call may end with, and when.
@@ -150,7 +173,33 @@ func makesLink(s *state, p step) bool {
 	return false
 }
 
+// What it would have done natively: a link in one step, to keep it simple.
+func maybe(s *state, p step) {
+	from, onto := s.at[p.a] != nothing, s.at[p.b] != nothing
+	switch p.kind {
+	case create, exclusive:
+		if !from {
+			s.at[p.a] = p.file
+		}
+	case unlink:
+		s.at[p.a] = nothing
+	case link:
+		if from && !onto {
+			s.at[p.b] = s.at[p.a]
+		}
+	default:
+		renames(s, p)
+	}
+}
+
 func carriesOut(s *state, p step) bool {
+	if p.maybe {
+		maybe(s, p)
+		return true
+	}
+	if p.file != nothing {
+		s.learn(p.a, p.file)
+	}
 	if p.errno != 0 && p.kind != link && p.kind != linkMakes {
 		return failsAs(s, p)
 	}
@@ -213,6 +262,9 @@ func (p step) String() string {
 	text := words[p.kind] + " " + slotName(p.a)
 	if p.kind == rename || p.kind == noreplace || p.kind == exchange || p.kind == link || p.kind == linkMakes {
 		text += " " + slotName(p.b)
+	}
+	if p.maybe {
+		return text + ": nobody knows"
 	}
 	if p.errno != 0 {
 		return text + ": " + p.errno.Error()

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SPDX-FileCopyrightText: The shunt authors
 
-// linearizable [-within DURATION] FILE...: are the histories that history.c has written those of one directory
+// linearizable [-within DURATION] [-cut] FILE...: are the histories that history.c has written those of one directory
 // whose operations happen one after another, each at some moment between its call and its return? Prints those
 // that are not, then what was checked; the exit status is 1 if one is not, or could not be decided in time.
+//
+// With -cut, an operation that ended with EIO has said nothing, and may have happened or not, at any time from its call
+// on; how many of them there were, and how many histories are those of one directory only if some of them did happen,
+// is printed, too. Else such an operation is wrong.
 package main
 
 import (
 	"bufio"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sort"
@@ -85,11 +90,33 @@ func initialState(h *history, known numbers) (state, map[file]int) {
 	return initial, extra
 }
 
+// What an operation that ended with EIO is taken for.
+type reading int
+
+const (
+	wrong reading = iota
+	undone
+	perhaps // it was done
+)
+
+func (r record) failed() bool {
+	return r.errno == int(syscall.EIO)
+}
+
+func (r record) changes() bool {
+	return r.kind != stat && r.kind != open && r.kind != list
+}
+
 // The steps of an operation; all may happen at any time of it.
-func stepsOf(r record, known numbers, extra map[file]int) []step {
+func stepsOf(r record, failed reading, known numbers, extra map[file]int) []step {
 	p := step{kind: r.kind, a: r.a, b: r.b, client: r.client, errno: syscall.Errno(r.errno)}
 	switch {
 	case r.kind == 'i':
+		return nil
+	case r.failed() && failed == perhaps && r.changes():
+		p.maybe = true
+		return []step{p}
+	case r.failed() && failed != wrong:
 		return nil
 	case r.kind == link:
 		makes := p
@@ -118,16 +145,23 @@ func stepsOfListing(p step, seen uint64) []step {
 	return all
 }
 
-func (h *history) operations() (state, []porcupine.Operation) {
+func (h *history) operations(failed reading) (state, []porcupine.Operation) {
 	known := numbers{}
 	initial, extra := initialState(h, known)
 	var all []porcupine.Operation
+	unknown := file(firstUnknown)
 	for _, r := range h.records {
-		for _, p := range stepsOf(r, known, extra) {
-			all = append(all, porcupine.Operation{ClientId: r.client, Input: p, Call: r.call, Return: r.back})
+		for _, p := range stepsOf(r, failed, known, extra) {
+			o := porcupine.Operation{ClientId: r.client, Input: p, Call: r.call, Return: r.back}
+			if p.maybe {
+				p.file = unknown
+				unknown++
+				o.Input, o.Return = p, math.MaxInt64
+			}
+			all = append(all, o)
 		}
 	}
-	if len(known) >= filesMax {
+	if len(known) >= filesMax || unknown > lastUnknown {
 		panic("more files than the model takes")
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].Call < all[j].Call })
@@ -135,15 +169,18 @@ func (h *history) operations() (state, []porcupine.Operation) {
 }
 
 func line(o porcupine.Operation, epoch int64) string {
-	return fmt.Sprintf("  client %2d %10d ... %10d us  %-45v", o.ClientId, (o.Call-epoch)/1000, (o.Return-epoch)/1000,
-		o.Input)
+	end := "       ..."
+	if o.Return != math.MaxInt64 {
+		end = fmt.Sprintf("%10d", (o.Return-epoch)/1000)
+	}
+	return fmt.Sprintf("  client %2d %10d ... %s us  %-45v", o.ClientId, (o.Call-epoch)/1000, end, o.Input)
 }
 
 // What happened, in an order that is possible as far as it goes, with what the names stand for after each step; then
 // what could not come next.
-func (h *history) text() string {
+func (h *history) text(failed reading) string {
 	const shown = 30
-	initial, all := h.operations()
+	initial, all := h.operations(failed)
 	_, info := porcupine.CheckOperationsVerbose(model(initial), all, time.Second)
 	order := longest(info)
 	var text strings.Builder
@@ -179,35 +216,63 @@ func longest(info porcupine.LinearizationInfo) []porcupine.Operation {
 	return best
 }
 
-func (h *history) check(within time.Duration) porcupine.CheckResult {
-	initial, all := h.operations()
+func (h *history) checkAs(failed reading, within time.Duration) porcupine.CheckResult {
+	initial, all := h.operations(failed)
 	return porcupine.CheckOperationsTimeout(model(initial), all, within)
+}
+
+func (h *history) failures() int {
+	count := 0
+	for _, r := range h.records {
+		if r.failed() {
+			count++
+		}
+	}
+	return count
+}
+
+// As narrowly as possible first, which is quick, and enough if it holds: what then may have happened at the end has not.
+func (h *history) check(cut bool, within time.Duration) (porcupine.CheckResult, reading) {
+	if !cut || h.failures() == 0 {
+		return h.checkAs(wrong, within), wrong
+	}
+	if h.checkAs(undone, within) == porcupine.Ok {
+		return porcupine.Ok, undone
+	}
+	return h.checkAs(perhaps, within), perhaps
 }
 
 type tally struct {
 	sync.Mutex
 	checked, steps, wrong, undecided int
+	failed, cut, done                int // operations; histories of them, and those that some were done in
 	shown                            int
 }
 
-func (t *tally) add(h *history, result porcupine.CheckResult) {
+func (t *tally) add(h *history, result porcupine.CheckResult, failed reading) {
 	t.Lock()
 	defer t.Unlock()
 	t.checked++
 	t.steps += len(h.records)
-	switch result {
-	case porcupine.Illegal:
-		t.wrong++
-	case porcupine.Unknown:
-		t.undecided++
+	t.failed += h.failures()
+	if h.failures() > 0 {
+		t.cut++
 	}
-	if result != porcupine.Ok && t.shown < 3 {
+	switch {
+	case result == porcupine.Illegal:
+		t.wrong++
+	case result == porcupine.Unknown:
+		t.undecided++
+	case failed == perhaps:
+		t.done++
+	}
+	if (result != porcupine.Ok || failed == perhaps) && t.shown < 3 {
 		t.shown++
-		fmt.Printf("%s %s", result, h.text())
+		fmt.Printf("%s %s", result, h.text(failed))
 	}
 }
 
-func checkAll(histories map[int]*history, within time.Duration) *tally {
+func checkAll(histories map[int]*history, cut bool, within time.Duration) *tally {
 	var t tally
 	var workers sync.WaitGroup
 	queue := make(chan *history)
@@ -216,7 +281,8 @@ func checkAll(histories map[int]*history, within time.Duration) *tally {
 		go func() {
 			defer workers.Done()
 			for h := range queue {
-				t.add(h, h.check(within))
+				result, failed := h.check(cut, within)
+				t.add(h, result, failed)
 			}
 		}()
 	}
@@ -230,6 +296,7 @@ func checkAll(histories map[int]*history, within time.Duration) *tally {
 
 func main() {
 	within := flag.Duration("within", 20*time.Second, "how long a history may take")
+	cut := flag.Bool("cut", false, "what ended with EIO may have happened or not")
 	flag.Parse()
 	histories := map[int]*history{}
 	for i, name := range flag.Args() {
@@ -238,7 +305,10 @@ func main() {
 			os.Exit(2)
 		}
 	}
-	t := checkAll(histories, *within)
+	t := checkAll(histories, *cut, *within)
+	if *cut {
+		fmt.Printf("%d operations failed in %d histories, some of which happened in %d\n", t.failed, t.cut, t.done)
+	}
 	fmt.Printf("%d histories, %d operations: %d not linearizable, %d not decided\n", t.checked, t.steps, t.wrong,
 		t.undecided)
 	if t.checked == 0 || t.wrong+t.undecided > 0 {
