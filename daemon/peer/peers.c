@@ -14,7 +14,7 @@
 
 #define MEMBERS 65536
 #define UNACKNOWLEDGED 8 /* so many frames are acknowledged at once, without waiting for company */
-#define AGAIN_AFTER (2 * CLOCK_SECOND) /* a frame that was not acknowledged is sent again */
+#define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
 #define ACKNOWLEDGE_AFTER CLOCK_SECOND / 2
 #define CONGESTED 64 /* frames on their way to one member */
 
@@ -132,12 +132,23 @@ int peers_address(const struct peers *peers, uint8_t *to, size_t *size)
     return fabric_address(peers->fabric, to, size);
 }
 
+/* All that went out is to go out again: how much that is. */
+static unsigned recall(struct peer *peer)
+{
+    unsigned count = 0;
+    for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next) {
+        struct outgoing *out = LINK_OF(link, struct outgoing, link);
+        count += out->sent != 0;
+        out->sent = 0;
+    }
+    return count;
+}
+
 /* What went out in an older epoch was perhaps refused, so it goes out again; and the others hear of the new
  * one at once. */
 static void renew(struct peer *peer)
 {
-    for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next)
-        LINK_OF(link, struct outgoing, link)->sent = 0;
+    recall(peer);
     peer->is_to_hear = true;
 }
 
@@ -264,18 +275,28 @@ static int send_frame(struct peers *peers, struct peer *peer, enum frame_type ty
     return code;
 }
 
+/* The receiver refuses what follows a frame that was lost. So all go again as soon as the oldest is due: if
+ * each waited for its own time, what is sent meanwhile would be refused, too, and so on for as long as there
+ * is something to say. */
+static void recall_if_lost(struct peers *peers, struct peer *peer, uint64_t now)
+{
+    const struct link *first = peer->outgoing.next;
+    uint64_t sent = first != &peer->outgoing ? LINK_OF(first, struct outgoing, link)->sent : 0;
+    if (sent == 0 || now - sent < AGAIN_AFTER)
+        return;
+    peers->counts.sent_again += recall(peer);
+    peers->doubtful = true;
+}
+
 /* What the fabric does not take now goes out with a later flush. */
 static void send_outgoing(struct peers *peers, struct peer *peer, uint64_t now)
 {
     for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next) {
         struct outgoing *out = LINK_OF(link, struct outgoing, link);
-        if (out->sent != 0 && now - out->sent < AGAIN_AFTER)
+        if (out->sent != 0)
             continue;
-        bool again = out->sent != 0;
         if (send_frame(peers, peer, FRAME_ITEMS, out->sequence, out->payload, out->size) != 0)
             return;
-        peers->counts.sent_again += again;
-        peers->doubtful |= again;
         out->sent = now;
     }
 }
@@ -308,6 +329,7 @@ void peers_flush(struct peers *peers)
         struct peer *peer = peers->members[peers->numbers[i]];
         if (peer->items.size > 0 && close_frame(peer) != 0)
             continue; /* no memory: with the next batch */
+        recall_if_lost(peers, peer, now);
         send_outgoing(peers, peer, now);
         if (is_overdue(peers, peer, now))
             acknowledge(peers, peer);
