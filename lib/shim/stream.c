@@ -138,10 +138,34 @@ static void put_dots(struct filling *filling, int fd)
     }
 }
 
-/* A name whose birth or end is under way is there if its file is. */
-static bool resolve(const struct listing_at *at, struct dirent64 *entry)
+static int ask_home(struct target *t, struct dirent64 *entry)
+{
+    int code = target_settled(t);
+    if (code != 0)
+        return code;
+    entry->d_type = t->found.entry.type;
+    entry->d_ino = t->found.entry.ino;
+    return t->found.known ? 0 : -ENOENT;
+}
+
+/* -EACCES: names may be read here, files may not be looked at. Its home knows. */
+static int look_at_file(struct target *t, struct dirent64 *entry)
 {
     struct statx stat;
+    int code = target_place(t);
+    if (code == 0)
+        code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat);
+    if (code != 0)
+        return code == -ENOENT ? code : ask_home(t, entry);
+    entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
+    entry->d_ino = stat.stx_ino;
+    return 0;
+}
+
+/* A name whose birth or end is under way is there if its file is: 0; it is not: -ENOENT. Another -errno: it
+ * cannot be told. */
+static int resolve(const struct listing_at *at, struct dirent64 *entry)
+{
     struct target t = {.root = at->root,
                        .dir = at->id,
                        .at = at->fd,
@@ -149,37 +173,31 @@ static bool resolve(const struct listing_at *at, struct dirent64 *entry)
                        .name = entry->d_name,
                        .length = strlen(entry->d_name)};
     t.scratch = scratch_take();
-    int code = t.scratch == NULL ? -ENOMEM : target_look(&t);
+    if (t.scratch == NULL)
+        return -ENOMEM;
+    int code = target_look(&t);
     if (code == 0)
-        code = t.found.known ? target_place(&t) : -ENOENT;
-    if (code == 0)
-        code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat);
-    if (code == 0) {
-        entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
-        entry->d_ino = stat.stx_ino;
-    } else if (code != -ENOENT && t.scratch != NULL) {
-        /* -EACCES: names may be read here, files may not be looked at. Its home knows. */
-        code = target_settled(&t);
-        code = code == 0 && !t.found.known ? -ENOENT : code;
-        entry->d_type = t.found.entry.type;
-        entry->d_ino = t.found.entry.ino;
-    }
+        code = t.found.known ? look_at_file(&t, entry) : -ENOENT;
     scratch_give(t.scratch);
-    return code == 0;
+    return code;
 }
 
-static size_t resolve_doubtful(const struct listing_at *at, char *bytes, size_t used)
+/* How much is kept. A listing that leaves out what may be there is none. */
+static long resolve_doubtful(const struct listing_at *at, char *bytes, size_t used)
 {
     size_t kept = 0, size;
     for (size_t i = 0; i < used; i += size) {
         struct dirent64 *entry = (struct dirent64 *)(bytes + i);
+        int code = entry->d_type == DOUBTFUL ? resolve(at, entry) : 0;
         size = entry->d_reclen;
-        if (entry->d_type == DOUBTFUL && !resolve(at, entry))
+        if (code != 0 && code != -ENOENT)
+            return code;
+        if (code != 0)
             continue;
         memmove(bytes + kept, entry, size);
         kept += size;
     }
-    return kept;
+    return (long)kept;
 }
 
 static bool was_removed(int fd)
@@ -219,7 +237,9 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
             return code;
         if (code == 1 && filling.used == 0)
             return -EINVAL;
-        kept = (long)(filling.doubtful ? resolve_doubtful(at, to, filling.used) : filling.used);
+        kept = filling.doubtful ? resolve_doubtful(at, to, filling.used) : (long)filling.used;
+        if (kept < 0)
+            return kept;
     } while (kept == 0 && filling.used > 0);
     at->position = filling.position;
     return kept;

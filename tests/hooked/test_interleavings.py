@@ -346,6 +346,19 @@ def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_ruler(sta
     assert sorted(stage.does(other, "os.listdir()").strip("[]").split(", ")) == ["'m'", "'n'"]
 
 
+@pytest.mark.parametrize("line, hook", [("os.unlink('n')", "remove-held"), ("os.rename('m', 'n')", "rename-held")])
+def test_a_listing_fails_if_it_cannot_be_told_what_is_there(stage, line, hook):
+    """Its home waits for who is at work on a name; a listing that waits no longer must not leave it out."""
+    stage.begin()
+    assert stage.does("b", "make('m'), make('n')") == "(None, None)"
+    held = stage.meeting()
+    worker = stage.call("b", line, held.at(hook))
+    held.reached()
+    assert stage.call("c", "os.listdir()", SHUNT_DEADLINE="1").answer() == "EIO"
+    held.go()
+    assert worker.answer() == "None"
+
+
 def test_a_watched_directory_gets_no_marker_that_was_asked_for_before(stage):
     """The watcher would see it come."""
     one, other = (node for node in conftest.NODES if node != stage.ruler)
