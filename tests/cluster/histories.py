@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 from dataclasses import dataclass
 
@@ -35,14 +36,17 @@ class Judgement:
     histories: int
     wrong: int
     undecided: int
+    failed: int = 0  # operations, for want of an answer
+    cut: int = 0  # histories with such operations
+    done: int = 0  # histories in which some of them had been carried out all the same
 
 
 class Histories:
     """Of all histories a quarter begins with names in the trunk that were made natively, a quarter with names that
     an earlier session has made on all nodes, and half with nothing."""
 
-    def __init__(self, session, build, area, seed, count, placement):
-        self.session = session
+    def __init__(self, session, build, area, seed, count, placement, nodes=NODES):
+        self.session, self.nodes = session, nodes
         self.program = build / "tests" / "cluster" / "history"
         self.checker = checker(build)
         self.out = area / "histories"
@@ -52,16 +56,19 @@ class Histories:
     def words(self, name, first, count, operations, clients):
         return [self.program, self.session.root, self.out / name, self.seed, first, count, operations, *clients]
 
+    def begin_natively(self):
+        natively = list(map(str, self.words("native", 0, self.count // 4, 0, ("-", "-"))))
+        subprocess.run(natively, check=True, timeout=300)
+
     def begin(self):
         quarter = self.count // 4
-        natively = list(map(str, self.words("native", 0, quarter, 0, ("-", "-"))))
-        subprocess.run(natively, check=True, timeout=300)
+        self.begin_natively()
         with self.serving():
-            self.session.on("a", *self.words("early", quarter, quarter, 0, NODES), timeout=300).check()
+            self.session.on("a", *self.words("early", quarter, quarter, 0, self.nodes), timeout=300).check()
 
     @contextlib.contextmanager
     def serving(self, **settings):
-        self.session.start(*NODES, placement=self.placement, **settings)
+        self.session.start(*self.nodes, placement=self.placement, **settings)
         try:
             yield
         finally:
@@ -86,15 +93,36 @@ class Histories:
         with self.served(**settings):
             self.run(**settings)
 
-    def judge(self):
-        files = sorted(self.out.iterdir())
-        done = subprocess.run([self.checker, "-within", "100s", *files], capture_output=True, text=True, timeout=900, check=False)
-        counts = re.search(r"^(\d+) histories, .*: (\d+) not linearizable, (\d+) not decided$", done.stdout, re.MULTILINE)
-        assert done.returncode in (0, 1) and counts, done.stdout + done.stderr
-        return Judgement(done.stdout, *map(int, counts.groups()))
+    @contextlib.contextmanager
+    def begun(self, first, programs, count):
+        """So many programs record so many histories each, from the number `first` on; they are waited for at the end.
+        Two clients of each are on each node."""
+        clients = self.nodes * 2
+        words = [self.words(f"run-{number:03}", first + number * count, count, OPERATIONS, clients)
+                 for number in range(programs)]
+        processes = [self.session.begin("exec", self.nodes[0], "--", *map(str, of_one)) for of_one in words]
+        try:
+            yield
+            assert [process.wait(300) for process in processes] == [0] * programs
+        finally:
+            for process in processes:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
 
-    def check(self):
-        found = self.judge()
+    def judge(self, *words):
+        """A word may be `-cut`: operations may have failed because a node was out of reach."""
+        files = sorted(self.out.iterdir())
+        done = subprocess.run([self.checker, "-within", "100s", *words, *files], capture_output=True, text=True,
+                              timeout=900, check=False)
+        counts = re.search(r"^(\d+) histories, .*: (\d+) not linearizable, (\d+) not decided$", done.stdout, re.MULTILINE)
+        failed = re.search(r"^(\d+) operations failed in (\d+) histories, .* happened in (\d+)$", done.stdout, re.MULTILINE)
+        assert done.returncode in (0, 1) and counts, done.stdout + done.stderr
+        return Judgement(done.stdout, *map(int, counts.groups()), *map(int, failed.groups() if failed else ()))
+
+    def check(self, *words):
+        found = self.judge(*words)
+        print("\n".join(found.text.splitlines()[-1 - len(words):]))
         assert found.histories == self.count
         assert found.wrong + found.undecided == 0, (
             f"seed {self.seed}, placement {self.placement}\n{found.text[-12000:]}")
+        return found

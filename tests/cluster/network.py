@@ -51,9 +51,9 @@ class Packets:
 class Wire:
     """wire.py at work."""
 
-    def __init__(self, delay, jitter):
-        words = [sys.executable, WIRE, str(delay), str(jitter)]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    def __init__(self):
+        self.process = subprocess.Popen([sys.executable, WIRE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        bufsize=1)
 
     def tell(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
@@ -88,7 +88,9 @@ class Network:
         self.numbers = {}
         self.is_slow = is_slow
         has_netem = works("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
-        self.wire = Wire(DELAY, JITTER) if is_slow and not has_netem else wire
+        self.wire = Wire() if is_slow and not has_netem else wire
+        if is_slow and not has_netem:
+            self.wire.tell("delay", DELAY, JITTER)
         ip("netns", "add", self.name)
         ip("-n", self.name, "link", "add", "bridge", "type", "bridge")
         ip("-n", self.name, "link", "set", "bridge", "up")
@@ -144,6 +146,77 @@ class Network:
             with contextlib.suppress(AssertionError):
                 ip("netns", "delete", self.namespace(node))
         ip("netns", "delete", self.name)
+
+
+def what_cannot_fail():
+    """Why there can be no FailingNetwork here, or None."""
+    return what_is_missing() or (None if os.path.exists("/dev/net/tun") else "there is no /dev/net/tun")
+
+
+class FailingNetwork(Network):
+    """Between its nodes packets are lost, and connections break, as long as a test says so."""
+
+    def __init__(self):
+        super().__init__(wire=Wire())
+
+    def count(self):
+        return self.wire.tell("count")
+
+    def seen_by_tcp(self, node, name):
+        """A counter of the node's kernel, as in /proc/net/snmp and netstat: by turns a line of names and one of values."""
+        words = [*self.into(node), "cat", "/proc/net/snmp", "/proc/net/netstat"]
+        text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        lines = [line.split() for line in text.splitlines() if line.startswith("Tcp")]
+        return next(int(values[names.index(name)]) for names, values in zip(lines[::2], lines[1::2]) if name in names)
+
+    @contextlib.contextmanager
+    def telling(self, words, until):
+        """What wire.py is told, and what to undo it."""
+        self.wire.tell(*words)
+        try:
+            yield
+        finally:
+            self.wire.tell(*until)
+
+    def overtaken(self):
+        return self.telling(["delay", 1, 1], ["delay", 0, 0])
+
+    def broken(self, every):
+        """By each so many-th packet."""
+        return self.telling(["reset", every], ["reset", 0])
+
+    @contextlib.contextmanager
+    def lossy(self, share=1, is_on=lambda sender, receiver: True):
+        ways = [way for way in itertools.permutations(self.numbers, 2) if is_on(*way)]
+        with contextlib.ExitStack() as stack:
+            for sender, receiver in ways:
+                words = ["lose", self.namespace(sender), self.namespace(receiver)]
+                stack.enter_context(self.telling([*words, share], [*words, 0]))
+            yield
+
+    def isolated(self, node):
+        return self.lossy(is_on=lambda sender, receiver: node in (sender, receiver))
+
+    def mute(self, node):
+        """Hears the others, who do not hear it."""
+        return self.lossy(is_on=lambda sender, _: node == sender)
+
+    def deaf(self, node):
+        return self.lossy(is_on=lambda _, receiver: node == receiver)
+
+    def parted(self, node):
+        """From one other alone, whom all the rest reach, too."""
+        other = next(other for other in self.numbers if other != node)
+        return self.lossy(is_on=lambda *way: set(way) == {node, other})
+
+    @contextlib.contextmanager
+    def link_down(self, node):
+        """Its kernel knows that there is no way any more, and forgets what it knew of its neighbours."""
+        ip("-n", self.namespace(node), "link", "set", DEVICE, "down")
+        try:
+            yield
+        finally:
+            ip("-n", self.namespace(node), "link", "set", DEVICE, "up")
 
 
 NETWORKS = {"host": OneHost, "network": Network, "slow": lambda: Network(is_slow=True)}

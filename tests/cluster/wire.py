@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""wire.py DELAY JITTER: an Ethernet whose packets take DELAY milliseconds, each up to JITTER more or less, so that they
-overtake each other, as with the kernel's netem; and which loses packets, and breaks connections, as it is told.
+"""wire.py: an Ethernet that delays packets, loses them, and breaks connections, as it is told.
 
-It reads lines, one at a time, since it answers each, and ends with its input. A share is a number from 0 to 1.
+It reads lines, one at a time, since it answers each, and ends with its input.
 
     plug NAMESPACE DEVICE    makes an interface of that name in that network namespace, plugged into the wire
-    lose FROM TO SHARE       loses that share of the packets from one namespace to another; 1: all
-    reset FROM TO SHARE      makes of that share of the TCP packets that carry data one that ends its connection
+    delay MEAN JITTER        packets take MEAN milliseconds, each up to JITTER more or less, so that they overtake each
+                             other, as with the kernel's netem
+    lose FROM TO SHARE       loses that share (0 to 1) of the packets from one namespace to another
+    reset EVERY              makes of each so many-th TCP packet that carries data one that ends its connection; 0: of none
     count                    nothing
 
 The answer is how many packets came through, were lost, were overtaken, and became resets."""
@@ -20,7 +21,6 @@ import os
 import random
 import select
 import struct
-import sys
 import time
 
 TUNSETIFF = 0x400454CA
@@ -85,12 +85,13 @@ class Port:
 
 
 class Wire:
-    def __init__(self, delay, jitter):
-        self.delay, self.jitter = delay / 1000, jitter / 1000
+    def __init__(self):
+        self.mean = self.jitter = 0
         self.chance = random.Random(1)
         self.ports = {}  # by descriptor
         self.port_of = {}  # by the address of its interface
-        self.lost, self.reset = {}, {}  # shares, by (from, to)
+        self.lost = {}  # shares, by (from, to)
+        self.reset_every = self.to_reset = 0
         self.flying = []  # (when, number, packet, way, port)
         self.newest = {}  # the number of the newest packet that has arrived, by (from, to)
         self.number = 0
@@ -98,20 +99,28 @@ class Wire:
         self.poll = select.poll()
         self.poll.register(0, select.POLLIN)
 
-    def happens(self, shares, way):
-        share = shares.get(way, 0)
+    def is_lost(self, way):
+        share = self.lost.get(way, 0)
         return share > 0 and self.chance.random() < share
 
+    def perhaps_reset(self, packet):
+        tcp = data_of_tcp(packet) if self.reset_every else None
+        if tcp is None:
+            return packet
+        self.to_reset -= 1
+        if self.to_reset > 0:
+            return packet
+        self.to_reset = self.reset_every
+        self.counts["resets"] += 1
+        return as_reset(packet, tcp)
+
     def send(self, packet, way, to):
-        if self.happens(self.lost, way):
+        if self.is_lost(way):
             self.counts["lost"] += 1
             return
-        if way in self.reset and (tcp := data_of_tcp(packet)) is not None and self.happens(self.reset, way):
-            self.counts["resets"] += 1
-            packet = as_reset(packet, tcp)
-        when = time.monotonic() + self.delay + self.chance.uniform(-self.jitter, self.jitter)
+        when = time.monotonic() + self.mean + self.chance.uniform(-self.jitter, self.jitter)
         self.number += 1
-        heapq.heappush(self.flying, (when, self.number, packet, way, to))
+        heapq.heappush(self.flying, (when, self.number, self.perhaps_reset(packet), way, to))
 
     def take(self, port):
         """One packet from an interface: where it goes to is learnt from where others came from."""
@@ -135,12 +144,22 @@ class Wire:
         self.ports[port.descriptor] = port
         self.poll.register(port.descriptor, select.POLLIN)
 
+    def delay(self, mean, jitter):
+        self.mean, self.jitter = float(mean) / 1000, float(jitter) / 1000
+
+    def lose(self, sender, receiver, share):
+        self.lost[sender, receiver] = float(share)
+
+    def reset(self, every):
+        self.reset_every = self.to_reset = int(every)
+
+    def count(self):
+        pass
+
     def obey(self, verb, *words):
         """What is answered."""
-        if verb == "plug":
-            self.plug(*words)
-        elif verb in ("lose", "reset"):
-            {"lose": self.lost, "reset": self.reset}[verb][words[0], words[1]] = float(words[2])
+        verbs = {"plug": self.plug, "delay": self.delay, "lose": self.lose, "reset": self.reset, "count": self.count}
+        verbs[verb](*words)
         return " ".join(str(self.counts[what]) for what in ("came", "lost", "overtaken", "resets"))
 
     def wait(self):
@@ -160,4 +179,4 @@ class Wire:
             self.deliver()
 
 
-Wire(float(sys.argv[1]), float(sys.argv[2])).carry()
+Wire().carry()
