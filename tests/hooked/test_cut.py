@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The check of tests/cluster/test_network.py again, with a guard taken away: what it forgives operations that failed for
+want of an answer must not keep it from seeing that.
+
+SHUNT_SEED as there."""
+
+import os
+
+from trial import HASTY, Trial, failing_network  # noqa: F401
+
+SEED = int(os.environ.get("SHUNT_SEED", "1"))
+
+
+def test_a_guard_that_is_missing_is_seen_in_a_cut_network(session, net, build, tmp_path):
+    made = Trial(session, build, tmp_path, SEED, HASTY, rounds=1)
+    session.settings["SHUNT_BREAK"] = "no-cas"
+    with made.served():
+        made.cut([net.isolated], 2.2, 3)
+    found = made.made.judge("-cut", "-within", "1s")
+    assert found.failed > 0 and found.wrong > 0
