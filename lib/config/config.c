@@ -62,7 +62,7 @@ static void read_number(struct config *config, char *const environment[], const 
 
 void config_read(struct config *config, char *const environment[])
 {
-    uint64_t full = 0, deadline = 90, stale = 30;
+    uint64_t full = 0, deadline = 30, stale = 15;
     *config = (struct config){0};
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
     config->node = config_value(environment, "SHUNT_NODE", NULL);

@@ -9,9 +9,9 @@
  *     SHUNT_PLACEMENT  auto or branch, for a daemon that is started
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
- *     SHUNT_DEADLINE   seconds that a request may take (default 90: longer than a node that vanished is waited for)
+ *     SHUNT_DEADLINE   seconds that a request may take (default 30: longer than a node that vanished is waited for)
  *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)
- *     SHUNT_STALE      seconds without a beat after which a node counts as gone (default 30); a lease
+ *     SHUNT_STALE      seconds without a beat after which a node counts as gone (default 15); a lease
  *
  * The texts point into the environment block as it was handed in; a bad value is the default and named in
  * `bad`. Allocates nothing; async-signal-safe. */

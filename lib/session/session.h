@@ -29,7 +29,7 @@
 #define SESSION_MEMBERS_MAX 4096
 #define SESSION_KEY_SIZE 32
 #define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats at most, if there is another one */
-#define SESSION_STALE (30 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
+#define SESSION_STALE (15 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
 #define SESSION_LEASE_BEATS 3 /* a lease is not shorter than so many of them */
 
 struct session_member {

@@ -87,7 +87,7 @@ class Round:
             self.begin(node)
 
     def live(self, most=LONGEST_LIFE):
-        time.sleep(self.random.random() * most)
+        time.sleep(self.random.random() * most * self.place.pace)
 
     def kill(self, numbers):
         """At once."""

@@ -21,8 +21,8 @@ Test(config, an_empty_environment)
         cr_assert_str_eq(config.run_base, "/dev/shm");
         cr_assert_eq(config.placement, CONFIG_AUTO);
         cr_assert_eq(config.leaf_full, 0);
-        cr_assert_eq(config.deadline, 90 * CLOCK_SECOND);
-        cr_assert_eq(config.stale, 30 * CLOCK_SECOND);
+        cr_assert_eq(config.deadline, 30 * CLOCK_SECOND);
+        cr_assert_eq(config.stale, 15 * CLOCK_SECOND);
     }
 }
 
@@ -71,8 +71,8 @@ static void check_bad(char *setting, const char *bad)
     cr_assert_str_eq(config.bad, bad);
     cr_assert_eq(config.placement, CONFIG_AUTO);
     cr_assert_eq(config.leaf_full, 0);
-    cr_assert_eq(config.deadline, 90 * CLOCK_SECOND);
-    cr_assert_eq(config.stale, 30 * CLOCK_SECOND);
+    cr_assert_eq(config.deadline, 30 * CLOCK_SECOND);
+    cr_assert_eq(config.stale, 15 * CLOCK_SECOND);
 }
 
 Test(config, a_bad_value_is_the_default_and_named)
