@@ -202,29 +202,60 @@ static bool came_along(const struct union_root *root, const struct marker *marke
     return marker->root.ino != 0 && !dirid_equal(marker->root, root->id);
 }
 
-static bool is_owner(const struct union_root *root, int root_fd, const char *path, uint64_t id)
+/* What a directory has to do with the mirrors of an id; who is more goes before who is less. */
+enum standing {
+    NOTHING,  /* no marker of that id */
+    COPY,     /* a marker that was written for another directory, */
+    IN_PLACE, /* ... in whose place it is */
+    OWNER,
+};
+
+static enum standing standing_of(const struct union_root *root, int root_fd, const char *path, uint64_t id)
 {
     int fd = sys_openat(root_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return NOTHING;
     struct statx stat;
     struct marker marker;
-    bool owner = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 &&
-                 marker_read(fd, &marker) == 0 && marker.id == id &&
-                 (dirid_equal(dirid_of(&stat), marker.directory) ||
-                  (came_along(root, &marker) && !strcmp(marker.path, path)));
+    enum standing standing = NOTHING;
+    if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 &&
+        marker_read(fd, &marker) == 0 && marker.id == id) {
+        standing = strcmp(marker.path, path) == 0 ? IN_PLACE : COPY;
+        if (dirid_equal(dirid_of(&stat), marker.directory) ||
+            (standing == IN_PLACE && came_along(root, &marker)))
+            standing = OWNER;
+    }
     sys_close(fd);
-    return owner;
+    return standing;
 }
 
-static bool walk_holds(const struct walk *walk, const struct union_root *root, int root_fd, uint64_t id)
+/* Who asks: he is no owner, and has a marker of this id. */
+struct question {
+    const struct union_root *root;
+    int root_fd;
+    uint64_t id;
+    const char *path;
+    enum standing standing;
+};
+
+/* Of copies, none of which has the mirrors yet, all must think the same of who gets them. */
+static bool goes_before(const struct question *question, const char *path)
+{
+    int order = strcmp(path, question->path);
+    if (order == 0)
+        return false;
+    enum standing standing = standing_of(question->root, question->root_fd, path, question->id);
+    return standing > question->standing || (standing == question->standing && order < 0);
+}
+
+static bool walk_holds(const struct walk *walk, const struct question *question)
 {
     for (size_t i = 0; i < walk->mark_count; i++) {
-        if (walk->marks[i].id != id)
+        if (walk->marks[i].id != question->id)
             continue;
         char path[PATH_MAX];
         const char *at = place_path(walk, walk->marks[i].place, path);
-        if (at && is_owner(root, root_fd, at, id))
+        if (at && goes_before(question, at))
             return true;
     }
     return false;
@@ -238,14 +269,15 @@ static bool walk_is_old(const struct walk *walk)
     return clock_monotonic() - walk->began > (lasts > CLOCK_SECOND ? lasts : CLOCK_SECOND);
 }
 
-static bool ask(struct census *census, const struct union_root *root, int root_fd, uint64_t id)
+static bool ask(const struct question *question)
 {
+    struct census *census = question->root->census;
     struct walk *walk = __atomic_exchange_n(&census->walk, NULL, __ATOMIC_ACQ_REL);
-    bool holds = walk && walk_holds(walk, root, root_fd, id);
+    bool holds = walk && walk_holds(walk, question);
     if (!holds && (!walk || walk_is_old(walk))) {
         walk_destroy(walk);
-        walk = walk_create(root, root_fd);
-        holds = walk && walk_holds(walk, root, root_fd, id);
+        walk = walk_create(question->root, question->root_fd);
+        holds = walk && walk_holds(walk, question);
     }
     walk_destroy(__atomic_exchange_n(&census->walk, walk, __ATOMIC_ACQ_REL));
     return holds;
@@ -259,8 +291,9 @@ bool census_holds_owner(const struct union_root *root, const struct marker *mark
     int fd = sys_openat(AT_FDCWD, root->path, DISK_DIRECTORY, 0);
     if (fd < 0)
         return false;
-    bool holds = (!is_there && is_owner(root, fd, marker->path, marker->id)) ||
-                 ask(root->census, root, fd, marker->id);
+    const struct question question = {
+        .root = root, .root_fd = fd, .id = marker->id, .path = path, .standing = is_there ? IN_PLACE : COPY};
+    bool holds = standing_of(root, fd, marker->path, marker->id) > question.standing || ask(&question);
     sys_close(fd);
     return holds;
 }

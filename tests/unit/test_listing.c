@@ -518,7 +518,7 @@ Test(owner, a_restored_directory_claims_its_mirrors, .init = owner_init, .fini =
     forget();
 }
 
-Test(owner, of_two_copies_of_what_is_gone_the_first_becomes_it, .init = owner_init, .fini = place_finish)
+Test(owner, of_two_copies_of_what_is_gone_one_becomes_it_whoever_asks_first, .init = owner_init, .fini = place_finish)
 {
     cr_assert_eq(union_root_init(&root, place_path("r"), 0), 0);
     place_directory("r/one");
@@ -526,18 +526,41 @@ Test(owner, of_two_copies_of_what_is_gone_the_first_becomes_it, .init = owner_in
     copy_marker("r/out", "r/one");
     copy_marker("r/out", "r/two");
     cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
-    const char *const copies[] = {"two", "one", "two"};
-    for (int i = 0; i < 3; i++) { /* all within the time in which no second walk is made */
+    const char *const copies[] = {"two", "one", "two", "one", "two"};
+    for (int i = 0; i < 5; i++) { /* all within the time in which no second walk is made; at first nothing is settled */
         int fd = place_open(place_path("r/%s", copies[i]) + strlen(place) + 1);
-        cr_assert_eq(listing_init(&listing, &root, fd, copies[i], 0, LISTING_SETTLE), 0);
-        cr_assert_eq(listing.marked, i != 1);
-        cr_assert_eq(find("x") != NULL, i != 1);
+        cr_assert_eq(listing_init(&listing, &root, fd, copies[i], 0, i < 2 ? 0 : LISTING_SETTLE), 0);
+        cr_assert_eq(listing.marked, i % 2 == 1);
+        cr_assert_eq(find("x") != NULL, i % 2 == 1);
         listing_finish(&listing);
         close(fd);
     }
-    assert_marker("r/two", "two");
-    cr_assert_not(place_has("r/one/.shunt-dir"));
+    assert_marker("r/one", "one");
+    cr_assert_not(place_has("r/two/.shunt-dir"));
     union_root_finish(&root);
+}
+
+Test(owner, who_is_in_the_place_of_what_is_gone_goes_before_other_copies, .init = owner_init, .fini = place_finish)
+{
+    cr_assert_eq(rename(place_path("r/out"), place_path("r/old")), 0);
+    place_directory("r/out");
+    place_directory("r/another");
+    copy_marker("r/old", "r/out");
+    copy_marker("r/old", "r/another");
+    for (int i = 0; i < 2; i++) { /* while the original is there, it is the owner */
+        const char *path = i == 0 ? "another" : "out";
+        cr_assert_eq(list(path, 0, 0), 0);
+        cr_assert_not(listing.marked);
+        forget();
+    }
+    cr_assert_eq(unlink(place_path("r/old/.shunt-dir")), 0);
+    for (int i = 0; i < 2; i++) {
+        const char *path = i == 0 ? "another" : "out";
+        cr_assert_eq(list(path, 0, LISTING_SETTLE), 0);
+        cr_assert_eq(listing.marked, i == 1);
+        forget();
+    }
+    assert_marker("r/out", "out");
 }
 
 static void copy_from_another_root(const char *to, const char *said)
