@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "peer/peers.h"
@@ -176,7 +177,8 @@ int cast_stop(struct shuntd *shuntd, struct cast *cast, const struct message *me
 {
     if (shuntd->stop == 0)
         shuntd->stop = 1;
-    if (shuntd->supervisor != 0) /* else, should this daemon crash now, another one would serve */
+    /* Else, should this daemon crash now, another one would serve. Who is not its parent any more is another process. */
+    if (shuntd->supervisor != 0 && getppid() == shuntd->supervisor)
         kill(shuntd->supervisor, SHUNTD_NO_MORE);
     return 0;
 }
