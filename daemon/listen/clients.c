@@ -148,16 +148,16 @@ static bool has_ended(pid_t pid, int pidfd)
     return pidfd >= 0 ? poll(&end, 1, 0) == 1 : kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Keeps a descriptor of it if one can be spared, else looks just now. */
+/* Keeps a descriptor of it if one can be spared, else looks just now. The thread may have news of it, and take it out
+ * again, before epoll_ctl has returned. */
 static void follow(struct clients *clients, struct client *client)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
     int pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
-    if (pidfd >= 0 && pidfd <= clients->last_pidfd &&
-        epoll_ctl(clients->epoll, EPOLL_CTL_ADD, pidfd, &event) == 0) {
-        client->pidfd = pidfd;
+    client->pidfd = pidfd <= clients->last_pidfd ? pidfd : -1;
+    if (client->pidfd >= 0 && epoll_ctl(clients->epoll, EPOLL_CTL_ADD, pidfd, &event) == 0)
         return;
-    }
+    client->pidfd = -1;
     client->dead = has_ended(client->pid, pidfd);
     if (client->dead)
         note_death(clients, client);
