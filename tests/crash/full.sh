@@ -27,9 +27,6 @@ for nodes in 1 3; do
 done
 kills vanished 100 --nodes 3
 kills silent 100 --nodes 3
-for mode in clients shuntd node everything; do
-    kills "$mode" 40 --nodes 3 --cephfs
-done
 SHUNT_CRASH_FULL=yes SHUNT_BUILD=$PWD/build-hooks /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/crash/test_points.py ||
     failed=1
 SHUNT_HISTORIES=20000 SHUNT_BUILD=$PWD/build /usr/bin/python3 -m pytest -q -s -p no:cacheprovider \

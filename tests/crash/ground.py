@@ -9,11 +9,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
-
-import cephfs
 from oracle import Failed
 from sight import read_lines, walk_plain, walk_union
 
@@ -45,18 +41,14 @@ class Ground:
 
     nodes = ("-",)
     has_flags = True
-    pace = 1  # so many times longer than in memory a call takes
 
     def __init__(self, build, area):
         self.build, self.area = build, pathlib.Path(area)
         self.worker = build / "tests" / "crash" / "worker"
-        self.root = self.make_root()
+        self.root = self.area / "root"
+        self.root.mkdir()
         self.begun = []
-
-    def make_root(self):
-        root = self.area / "root"
-        root.mkdir()
-        return root
+        self.common = {}  # settings of all nodes
 
     def into(self, _node):
         """What is put before a command that is to run on a node."""
@@ -108,7 +100,7 @@ class Served(Ground):
         self.nodes = tuple(nodes)
         self.placement = placement
         self.shunt = build / "tools" / "shunt"
-        self.common = {"SHUNT_FABRIC": "tcp" if len(nodes) > 1 else "none", **settings}
+        self.common.update({"SHUNT_FABRIC": "tcp" if len(nodes) > 1 else "none", **settings})
         self.shown = {}  # what `shunt exec` gives a command of a node
 
     def run_dir(self, node):
@@ -175,37 +167,6 @@ class Served(Ground):
 
     def is_clean(self):
         self.fsck()
-
-
-class OnCephFS(Served):
-    """The same on a CephFS of its own; each node has a mount, which stands where the others have theirs."""
-
-    has_flags = False  # ceph-fuse knows no flags of renameat2
-    pace = 20
-
-    def __init__(self, build, area, nodes, placement="branch", **settings):
-        self.place = pathlib.Path(area) / "ceph"
-        self.place.mkdir()
-        (pathlib.Path(area) / "servers").mkdir()
-        self.ceph = cephfs.CephFS(pathlib.Path(area) / "servers", len(nodes))
-        self.ceph.__enter__()
-        subprocess.run(["mount", "--bind", self.ceph.mounts[0], self.place], check=True)
-        super().__init__(build, area, nodes, placement, **settings)
-
-    def make_root(self):
-        root = self.place / "root"
-        root.mkdir()
-        return root
-
-    def into(self, node):
-        mount = self.ceph.mounts[self.nodes.index(node)]
-        script = f'mount --make-rprivate / && mount --bind "{mount}" "{self.place}" && exec "$@"'
-        return ["unshare", "-m", "sh", "-c", script, "sh"]
-
-    def finish(self):
-        subprocess.run(["umount", "-l", self.place], check=False)
-        self.ceph.__exit__()
-        shutil.rmtree(self.area)
 
 
 def end(*processes):

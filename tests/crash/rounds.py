@@ -87,7 +87,7 @@ class Round:
             self.begin(node)
 
     def live(self, most=LONGEST_LIFE):
-        time.sleep(self.random.random() * most * self.place.pace)
+        time.sleep(self.random.random() * most)
 
     def kill(self, numbers):
         """At once."""

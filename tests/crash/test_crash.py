@@ -4,8 +4,6 @@
 
 import dataclasses
 
-import cephfs
-import ground
 import pytest
 import rounds
 from oracle import Failed
@@ -42,17 +40,6 @@ def test_nothing_is_lost_with_a_node(served):
 @pytest.mark.parametrize("mode", ["vanished", "silent"])
 def test_nothing_is_lost_with_a_node_that_is_away_for_long(served, mode):
     run(mode, served(3), 1)
-
-
-@pytest.mark.skipif(cephfs.what_is_missing() is not None, reason=str(cephfs.what_is_missing()))
-@pytest.mark.parametrize("mode, kills", [("shuntd", 5), ("node", 2)])
-def test_nothing_is_lost_on_cephfs(build, area, mode, kills):
-    place = ground.OnCephFS(build, area, ["n1", "n2"])
-    try:
-        run(mode, place, kills)
-    finally:
-        place.end_all()
-        place.finish()
 
 
 # What may go wrong, done to a listing.
