@@ -35,9 +35,11 @@ enum target_parent { TARGET_PARENT_UNSEEN = 0, TARGET_PARENT_FOREIGN, TARGET_PAR
 
 struct target {
     struct names_root *root;
-    struct dirid dir; /* the parent */
-    uint64_t mount;   /* through which it was reached; 0: the kernel does not say */
-    int at;           /* the caller's words: where the name is in the trunk */
+    struct dirid dir;      /* the parent */
+    uint64_t mount;        /* through which it was reached; 0: the kernel does not say */
+    const char *real_path; /* where it really is, set by target_place */
+    int real_at;           /* ... */
+    int at;                /* the caller's words: where the name is in the trunk */
     const char *path;
     const char *name;
     size_t length;
@@ -47,8 +49,6 @@ struct target {
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
-    int real_at; /* where it really is, set by target_place */
-    const char *real_path;
     struct scratch *scratch;
 };
 
