@@ -237,11 +237,12 @@ def test_a_file_that_came_meanwhile_is_not_removed_behind_its_makers_back(stage,
 
 
 def test_a_file_that_came_after_one_that_went_is_not_removed_behind_its_makers_back_either(stage):
-    """The one that was found is gone when it is adopted; then there is another of its name."""
+    """The one that was found is gone when it is adopted; then there is another of its name. Where the home is (elsewhere,
+    the first question is to hold the name)."""
     stage.begin(placement="auto")
     stage.does("a", "os.listdir()")
     found, adopted, unknown, held = (stage.meeting() for _ in range(4))
-    removal = stage.call("b", "os.unlink('n')", found.at("unlink-found"), adopted.at("adopt-found"),
+    removal = stage.call("a", "os.unlink('n')", found.at("unlink-found"), adopted.at("adopt-found"),
                          unknown.at("still-unknown"), held.at("remove-held"))
     found.reached()
     stage.does("c", "make('n')")
