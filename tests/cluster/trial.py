@@ -13,7 +13,7 @@ import pytest
 
 NODES = ("a", "b", "c")
 PROGRAMS = 8  # record histories at a time
-HISTORIES = 6  # each
+HISTORIES = 4  # each
 # Seconds. TCP tries again after as much as the time that it has waited: this is more than twice as long as any cut.
 PATIENT, HASTY = 20, 1
 
