@@ -95,13 +95,15 @@ class Histories:
 
     @contextlib.contextmanager
     def begun(self, first, programs, count):
-        """So many programs record so many histories each, from the number `first` on; they are waited for at the end.
-        Two clients of each are on each node."""
+        """So many programs record so many histories each, from the number `first` on. The block begins when all are at
+        work, and they are waited for at its end. Two clients of each are on each node."""
         clients = self.nodes * 2
-        words = [self.words(f"run-{number:03}", first + number * count, count, OPERATIONS, clients)
-                 for number in range(programs)]
+        numbers = range(first, first + programs * count, count)
+        words = [self.words(f"run-{number:06}", number, count, OPERATIONS, clients) for number in numbers]
         processes = [self.session.begin("exec", self.nodes[0], "--", *map(str, of_one)) for of_one in words]
         try:
+            self.session.wait_for(lambda: all(len(list(self.out.glob(f"run-{number:06}.*"))) == len(clients)
+                                              for number in numbers))
             yield
             assert [process.wait(300) for process in processes] == [0] * programs
         finally:
