@@ -17,6 +17,7 @@ import time
 import uuid
 
 PATIENCE = 90
+IDLE = 4  # seconds: two beats of each daemon
 CONFIGURATION = """[global]
 fsid = {fsid}
 mon host = [v2:127.0.0.1:{port}/0]
@@ -222,11 +223,19 @@ class Nodes:
         if any([worker.wait(PATIENCE) for worker in workers]):
             raise Failed("a node failed")
 
+    def counted_while(self, work, counter):
+        """What was counted, and how long it took."""
+        before, began = counter(self.ceph), time.monotonic()
+        work()
+        return counter(self.ceph) - before, time.monotonic() - began
+
     def measure(self, what, directories, count, counter=CephFS.requests, **options):
-        """Requests a file, with a directory for each node, which all work at the same time."""
-        before = counter(self.ceph)
-        self.together(*(self.work(node, what, directory, count, **options) for node, directory in enumerate(directories)))
-        return (counter(self.ceph) - before) / count / len(directories)
+        """Requests a file, with a directory for each node, which all work at the same time. The daemons' beats are for the
+        time that passes, more of it on a busy machine: what is counted while nobody works is taken off."""
+        idle, slept = self.counted_while(lambda: time.sleep(IDLE), counter)
+        made, took = self.counted_while(lambda: self.together(
+            *(self.work(node, what, directory, count, **options) for node, directory in enumerate(directories))), counter)
+        return (made - idle * took / slept) / count / len(directories)
 
     def measure_followed(self, directory, count, behind=100, step=50, **options):
         """Requests a file that node 0 makes, each of which node 1 opens once when there are so many more."""
