@@ -173,10 +173,18 @@ class Stage:
     def does(self, node, line):
         return self.call(node, line).answer()
 
+    def daemons(self):
+        return {member["node"]: member["pid"] for member in self.session.members()}
+
     def crash(self, node):
         """Its supervisor starts another one."""
-        members = {member["node"]: member["pid"] for member in self.session.members()}
-        os.kill(members[node], signal.SIGKILL)
+        os.kill(self.daemons()[node], signal.SIGKILL)
+
+    def crash_and_come_back(self, node):
+        """The same, and that one is home of its part again; nobody on that node is at work."""
+        before = self.daemons()[node]
+        self.crash(node)
+        wait_until(lambda: self.daemons().get(node, before) != before and self.session.is_settled(), f"{node} to be back")
 
     def waits(self, call):
         """A call that has to wait for another does; or it has ended, and the test sees that it should not have."""

@@ -301,8 +301,7 @@ def test_what_is_held_when_a_home_crashes_is_held_at_the_next(stage, guard):
     held = stage.meeting()
     first = stage.call("b", "make('n', 'first')", held.at("create-reserved"))
     held.reached()
-    stage.crash("a")
-    stage.session.homes()
+    stage.crash_and_come_back("a")
     expect(guard, makes_too(stage, held, first, guard) == ("None", "EEXIST"))
 
 
@@ -316,8 +315,7 @@ def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, gu
     removal = stage.call("b", "os.unlink('n')", held.at("remove-held"))
     held.reached()
     listed.anew()
-    stage.crash("a")
-    stage.session.homes()
+    stage.crash_and_come_back("a")
     lister = stage.call("c", "os.listdir()")
     listed.reached()
     held.go()
