@@ -143,7 +143,8 @@ static int serve_batch(struct shuntd *shuntd)
 /* How long it may sleep if nothing happens: ns, 0: for ever. */
 static uint64_t sleep_limit(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen);
+    bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen) ||
+                 beat_is_to_end(shuntd);
     uint64_t limit = waits ? TICK : beat_interval(shuntd), times = times_wait(shuntd);
     return times != UINT64_MAX && (limit == 0 || times < limit) ? times : limit;
 }

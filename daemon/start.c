@@ -387,6 +387,22 @@ static int found(struct shuntd *shuntd)
                          shuntd->taken.epoch, shuntd->options.stale, &shuntd->session);
 }
 
+/* If this node was taken for lost, whoever fences its old branch drops its old member; that takes no longer than a lease,
+ * unless he is lost himself. */
+static int join_when_dropped(struct shuntd *shuntd)
+{
+    const struct timespec pause = clock_split(SESSION_BEAT / 20);
+    uint64_t until = clock_monotonic() + 4 * shuntd->options.stale + SESSION_STALE;
+    int code = session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
+    if (code == -EINPROGRESS)
+        log_line("node %s was taken for lost: it joins again once its old branch is fenced", shuntd->me.node);
+    while (code == -EINPROGRESS && shuntd->stop == 0 && clock_monotonic() < until) {
+        nanosleep(&pause, NULL);
+        code = session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
+    }
+    return code;
+}
+
 /* Others must know where to reach a daemon from the moment on that it is a member. */
 static int join(struct shuntd *shuntd)
 {
@@ -401,7 +417,7 @@ static int join(struct shuntd *shuntd)
                     strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
     shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
-    return session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
+    return join_when_dropped(shuntd);
 }
 
 /* Many daemons may start at once: one of them founds the session, and it may end meanwhile. */
@@ -427,6 +443,9 @@ static int claim_session(struct shuntd *shuntd)
     shuntd->me.number = 0;
     if (code == -EBUSY || code == -EACCES)
         return refuse_session(shuntd, &shuntd->session);
+    if (code == -EINPROGRESS)
+        return fail(code, "node %s was taken for lost, and nobody fences its old branch: start it again, or stop the session",
+                    shuntd->options.node);
     if (code == -EXDEV)
         return fail(code, "%s is another file system here than where its session is: mount that one",
                     shuntd->root.path);

@@ -67,11 +67,15 @@ static int finish(struct disk_job *base, struct shuntd *shuntd)
     return code;
 }
 
+bool beat_is_to_end(const struct shuntd *shuntd)
+{
+    return beat_interval(shuntd) == 0 && listen_lease(shuntd->listen) != ROAD_FOR_EVER;
+}
+
 /* First nobody sees a beat any more, then there is no end to the lease. */
 static void rest(struct shuntd *shuntd)
 {
-    if (shuntd->beats || listen_lease(shuntd->listen) == ROAD_FOR_EVER ||
-        session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)
+    if (shuntd->beats || session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)
         return;
     listen_set_lease(shuntd->listen, ROAD_FOR_EVER);
     shuntd->next_beat = 0;
@@ -97,7 +101,7 @@ int beat_step(struct shuntd *shuntd)
         log_line("the session has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }
-    if (interval == 0)
+    if (beat_is_to_end(shuntd))
         rest(shuntd);
     if (interval == 0 || shuntd->beats || now < shuntd->next_beat)
         return 0;

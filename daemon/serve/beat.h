@@ -12,5 +12,7 @@
 uint64_t beat_interval(const struct shuntd *);
 /* The session has changed: who is not alone any more has a lease to begin with. */
 void beat_adopt(struct shuntd *);
+/* Is it alone, and could not say so yet? */
+bool beat_is_to_end(const struct shuntd *);
 /* Once a batch. 0, or a fatal -errno; -ESTALE: this daemon is no member any more. */
 int beat_step(struct shuntd *);

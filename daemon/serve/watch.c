@@ -181,6 +181,7 @@ static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
 /* One that was fenced is no member any more. */
 static int drop(struct shuntd *shuntd, const struct charge *charge)
 {
+    HOOK("branch-fenced");
     int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number) : charge->fenced;
     if (code != 0 && code != shuntd->watch->fenced)
         log_line("the lost node's branch %s cannot be fenced: %s", charge->branch, strerror(-code));

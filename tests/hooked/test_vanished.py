@@ -3,6 +3,7 @@
 """A node that vanishes, or stands still, between the steps of an operation; and what the lease and the fence are for."""
 
 import os
+import pathlib
 import shutil
 import signal
 
@@ -77,6 +78,23 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
     if guard is None:
         assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
         assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
+
+
+def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
+    """For longer than a supervisor starts daemons again that live briefly."""
+    fenced = stage.meeting()
+    stage.begin(hooks=[fenced.at("branch-fenced")])
+    daemon = member(stage, "c")["pid"]
+    os.kill(daemon, signal.SIGSTOP)
+    fenced.reached()
+    late = stage.call("c", "make('n', 'late')")
+    os.kill(daemon, signal.SIGCONT)
+    log = pathlib.Path(member(stage, "c")["run_dir"]) / "log"
+    conftest.wait_until(lambda: "was taken for lost" in log.read_text(), "the next daemon of c")
+    conftest.time.sleep(8)
+    assert not late.has_ended()
+    fenced.go()
+    assert late.answer() == "None" and stage.does("a", "read('n')") == "late"
 
 
 READER = """
