@@ -30,7 +30,8 @@ static void forget(struct home_dir *dir, void *context)
     index_del_dir(shuntd->index, dir->id);
     if (dir->ruler != NULL) {
         dir->ruler->loaded = dir->ruler->born = dir->ruler->closed = false;
-        list_move(&dir->ruler->waiting, &dir->ruler->sealing); /* nobody will say any more that a name is free */
+        list_move(&dir->ruler->waiting,
+                  &dir->ruler->sealing); /* nobody will say any more that a name is free */
     }
     bool stays = dir->flights > 0; /* else it may be gone now */
     home_dir_drop(shuntd->home, dir);
@@ -38,8 +39,8 @@ static void forget(struct home_dir *dir, void *context)
         dir->record = record;
 }
 
-/* Who joined later than the home died holds nothing, and says so, too; but nobody else tells him. Who is lost says
- * nothing: until he is dropped, his processes may be at work. */
+/* Who joined later than the home died holds nothing, and says so, too; but nobody else tells him. Who is lost
+ * says nothing: until he is dropped, his processes may be at work. */
 static void await_all(struct shuntd *shuntd)
 {
     const struct session_member *me = session_find(&shuntd->session, shuntd->me.number);

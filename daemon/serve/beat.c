@@ -28,16 +28,16 @@ uint64_t beat_interval(const struct shuntd *shuntd)
     return shuntd->session.count > 1 ? session_beat_interval(shuntd->session.count) : 0;
 }
 
-/* Nobody takes a member for lost who has not seen it beat, and it has not since it was alone: this lease is over before
- * that. */
+/* Nobody takes a member for lost who has not seen it beat, and it has not since it was alone: this lease is
+ * over before that. */
 void beat_adopt(struct shuntd *shuntd)
 {
     if (shuntd->session.count > 1 && listen_lease(shuntd->listen) == ROAD_FOR_EVER)
         listen_set_lease(shuntd->listen, clock_boot() + shuntd->session.lease);
 }
 
-/* The look comes behind the beat: who publishes that this daemon is lost, does so behind the look, and then sees the
- * beat, or comes before it, and is seen. */
+/* The look comes behind the beat: who publishes that this daemon is lost, does so behind the look, and then
+ * sees the beat, or comes before it, and is seen. */
 static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct beat_job *job = (struct beat_job *)base;

@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Beats and the lease (lib/session/SESSION.md): while the session has other members, this daemon says on the file system
- * that it lives, and looks whether it is still a member. Each time it has, its processes may go on for as long as a
- * lease lasts, from before the beat. Else they wait; whoever takes this node for lost waits that long, too. */
+/* Beats and the lease (lib/session/SESSION.md): while the session has other members, this daemon says on the
+ * file system that it lives, and looks whether it is still a member. Each time it has, its processes may go
+ * on for as long as a lease lasts, from before the beat. Else they wait; whoever takes this node for lost
+ * waits that long, too. */
 
 #include "shuntd.h"
 

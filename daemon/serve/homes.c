@@ -32,7 +32,8 @@ void homes_found(struct shuntd *shuntd)
     route->dirty = true;
 }
 
-/* A shard whose old home is no member any more has nothing to be waited for: its directories are read again. */
+/* A shard whose old home is no member any more has nothing to be waited for: its directories are read again.
+ */
 static void assign(struct shuntd *shuntd, uint32_t shard, uint16_t next, uint16_t old)
 {
     struct route *route = &shuntd->route;
@@ -122,7 +123,8 @@ int cast_moved_on(struct shuntd *shuntd, struct cast *cast, const struct message
     return CAST_LATER;
 }
 
-/* Publishes what homes are from now on; an epoch of somebody else's came first: it is looked at, and this again. */
+/* Publishes what homes are from now on; an epoch of somebody else's came first: it is looked at, and this
+ * again. */
 static int publish(struct shuntd *shuntd, bool moves)
 {
     uint64_t before = shuntd->session.moved;
@@ -161,8 +163,8 @@ static int check(struct shuntd *shuntd)
     return cast_begin(shuntd, &moved_on, NULL, all_have_moved, NULL);
 }
 
-/* When all homes have gone, and this daemon came too late to take over from them, what was in their indexes is read
- * again from the file system. */
+/* When all homes have gone, and this daemon came too late to take over from them, what was in their indexes
+ * is read again from the file system. */
 static bool must_begin(const struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
@@ -211,7 +213,8 @@ int homes_step(struct shuntd *shuntd)
 bool homes_are_moving(const struct shuntd *shuntd)
 {
     return shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
-           !list_empty(&shuntd->checks) || parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session);
+           !list_empty(&shuntd->checks) || parts_first(&shuntd->session) == 0 ||
+           parts_are_moving(&shuntd->session);
 }
 
 bool homes_are_due(const struct shuntd *shuntd)

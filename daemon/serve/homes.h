@@ -2,12 +2,13 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Shards change their homes: daemons that joined become homes, homes that end, or have died, are homes no more.
+/* Shards change their homes: daemons that joined become homes, homes that end, or have died, are homes no
+ * more.
  *
- * The first of the homes publishes an epoch that says who comes and who goes (parts.h). Every daemon that reads it knows
- * the old homes and the new ones; what old homes have goes to the new ones (move.h), or all begins anew (anew.h). When
- * every daemon has done its part and nothing is on its way to those that go, the first publishes that it is done, and
- * only then do they end. */
+ * The first of the homes publishes an epoch that says who comes and who goes (parts.h). Every daemon that
+ * reads it knows the old homes and the new ones; what old homes have goes to the new ones (move.h), or all
+ * begins anew (anew.h). When every daemon has done its part and nothing is on its way to those that go, the
+ * first publishes that it is done, and only then do they end. */
 
 #include "shuntd.h"
 

@@ -13,7 +13,8 @@ size_t parts_now(const struct session *, uint16_t *to);
 size_t parts_before(const struct session *, uint16_t *to);
 /* Are they not the same? */
 bool parts_are_moving(const struct session *);
-/* Who sees a change through, the first of those who were homes; where none is left, of those who are to be; 0: nobody. */
+/* Who sees a change through, the first of those who were homes; where none is left, of those who are to be;
+ * 0: nobody. */
 uint16_t parts_first(const struct session *);
 /* Has a home died? Then none of those that are to be homes was one before. */
 bool parts_begin_anew(const struct session *);

@@ -16,15 +16,15 @@
 #include "serve/homes.h"
 #include "serve/relay.h"
 
-#define AT_ONCE 64                      /* members that are looked at together */
-#define UNHEARD (5 * CLOCK_SECOND)      /* who acknowledges nothing for so long is not reached */
+#define AT_ONCE 64                       /* members that are looked at together */
+#define UNHEARD (5 * CLOCK_SECOND)       /* who acknowledges nothing for so long is not reached */
 #define SUSPECT_AFTER (2 * SESSION_BEAT) /* beyond a beat's interval */
 
 struct watch {
-    bool looks;    /* a look is under way */
-    uint64_t next; /* monotonic */
-    bool told;     /* that too few are reached */
-    int fenced;    /* how the last try to fence a branch ended */
+    bool looks;                                  /* a look is under way */
+    uint64_t next;                               /* monotonic */
+    bool told;                                   /* that too few are reached */
+    int fenced;                                  /* how the last try to fence a branch ended */
     struct session_pulse pulses[UINT16_MAX + 1]; /* by the members' numbers */
 };
 
@@ -69,8 +69,7 @@ static bool stands_still(const struct shuntd *shuntd, uint16_t member, uint64_t 
 
 static bool is_suspect(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return is_lost(member) ||
-           stands_still(shuntd, member->number, beat_interval(shuntd) + SUSPECT_AFTER);
+    return is_lost(member) || stands_still(shuntd, member->number, beat_interval(shuntd) + SUSPECT_AFTER);
 }
 
 /* Whom this daemon watches: the next one and, if that is silent, the one behind it, and so on. */
@@ -102,7 +101,8 @@ static int greet_all(struct shuntd *shuntd)
     int code = 0;
     for (size_t i = 0; i < shuntd->session.count && code == 0; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        if (member->number != shuntd->me.number && !is_lost(member) && peers_is_idle(shuntd->peers, member->number))
+        if (member->number != shuntd->me.number && !is_lost(member) &&
+            peers_is_idle(shuntd->peers, member->number))
             code = relay_greet(shuntd, member->number);
     }
     return code;
@@ -124,7 +124,8 @@ static bool reaches_half(const struct shuntd *shuntd)
 static bool is_gone(const struct shuntd *shuntd, const struct session_member *member)
 {
     return !is_lost(member) && stands_still(shuntd, member->number, shuntd->session.lease + SESSION_BEAT) &&
-           peers_knows(shuntd->peers, member->number) && peers_is_silent(shuntd->peers, member->number, UNHEARD);
+           peers_knows(shuntd->peers, member->number) &&
+           peers_is_silent(shuntd->peers, member->number, UNHEARD);
 }
 
 /* Those are lost that have been silent for long enough. */
@@ -137,7 +138,8 @@ static int lose(struct shuntd *shuntd, const struct session_member *const charge
         return 0;
     if (!reaches_half(shuntd)) {
         if (!shuntd->watch->told)
-            log_line("members are silent, but less than half of all are reached from here: the session stays as it is");
+            log_line("members are silent, but less than half of all are reached from here: the session stays "
+                     "as it is");
         shuntd->watch->told = true;
         return 0;
     }
@@ -145,7 +147,8 @@ static int lose(struct shuntd *shuntd, const struct session_member *const charge
     for (size_t i = 0; i < count; i++)
         if (is_gone(shuntd, charges[i])) {
             struct session_member *member = session_find(&shuntd->session, charges[i]->number);
-            log_line("%s on host %s is silent on the file system and on the fabric: it is lost", member->node, member->host);
+            log_line("%s on host %s is silent on the file system and on the fabric: it is lost", member->node,
+                     member->host);
             member->home = SESSION_LOST;
         }
     HOOK("member-lost");
@@ -163,8 +166,8 @@ static int decide(struct shuntd *shuntd)
     return code == 0 && suspects ? lose(shuntd, charges, count) : code;
 }
 
-/* A look that came behind the epoch in which a member is lost, and finds that its beat has stood still for a lease, says
- * that it has none any more: it cannot get another one, whether it beats or not. */
+/* A look that came behind the epoch in which a member is lost, and finds that its beat has stood still for a
+ * lease, says that it has none any more: it cannot get another one, whether it beats or not. */
 static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct watch_job *job = (struct watch_job *)base;
@@ -182,7 +185,8 @@ static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
 static int drop(struct shuntd *shuntd, const struct charge *charge)
 {
     HOOK("branch-fenced");
-    int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number) : charge->fenced;
+    int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number)
+                                   : charge->fenced;
     if (code != 0 && code != shuntd->watch->fenced)
         log_line("the lost node's branch %s cannot be fenced: %s", charge->branch, strerror(-code));
     shuntd->watch->fenced = code;

@@ -2,11 +2,12 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Members that vanish. Each daemon watches the beats of the next member, and of those behind it for as long as the ones
- * before them are silent. One whose beat has stood still for longer than a lease, and who does not hear on the fabric
- * either, is lost: this daemon says so in the next epoch, if it reaches at least half of the members, and all begins anew
- * (anew.h). Nobody answers before the lost one is dropped, which its watcher does when the lease is over and its branch
- * fenced: under its next incarnation's name, so that nothing which that node still wanted to make there can be made. */
+/* Members that vanish. Each daemon watches the beats of the next member, and of those behind it for as long
+ * as the ones before them are silent. One whose beat has stood still for longer than a lease, and who does
+ * not hear on the fabric either, is lost: this daemon says so in the next epoch, if it reaches at least half
+ * of the members, and all begins anew (anew.h). Nobody answers before the lost one is dropped, which its
+ * watcher does when the lease is over and its branch fenced: under its next incarnation's name, so that
+ * nothing which that node still wanted to make there can be made. */
 
 #include "shuntd.h"
 
