@@ -103,14 +103,18 @@ static int serve_deaths(struct shuntd *shuntd)
 }
 
 /* Requests whose senders stopped waiting: what they began is settled by what is on disk. And those that wait for a
- * member that is silent. Looked for with each tick, not with each batch. */
+ * member that is silent. Looked for with each tick, not with each batch; and so are the reader slots of processes that
+ * were killed while they read: until they are freed no page of the index is used again, and its file grows. */
 static int serve_overdue(struct shuntd *shuntd)
 {
-    static uint64_t next;
+    static uint64_t next, retired;
     uint64_t now = clock_monotonic();
     if (now < next)
         return 0;
     next = now + TICK;
+    if (retired != shuntd->counts.deaths)
+        index_retire_readers(shuntd->index);
+    retired = shuntd->counts.deaths;
     listen_look(shuntd->listen);
     int code = serve_settle_client(shuntd, 0);
     return code == 0 ? rule_give_up(shuntd) : code;
