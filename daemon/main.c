@@ -107,14 +107,12 @@ static int serve_deaths(struct shuntd *shuntd)
  * were killed while they read: until they are freed no page of the index is used again, and its file grows. */
 static int serve_overdue(struct shuntd *shuntd)
 {
-    static uint64_t next, retired;
+    static uint64_t next;
     uint64_t now = clock_monotonic();
     if (now < next)
         return 0;
     next = now + TICK;
-    if (retired != shuntd->counts.deaths)
-        index_retire_readers(shuntd->index);
-    retired = shuntd->counts.deaths;
+    index_retire_readers(shuntd->index);
     listen_look(shuntd->listen);
     int code = serve_settle_client(shuntd, 0);
     return code == 0 ? rule_give_up(shuntd) : code;
@@ -160,8 +158,8 @@ static bool is_awaited(struct shuntd *shuntd)
     return !route_is_sole(shuntd) || home_has_waiting(shuntd->home) || !list_empty(&shuntd->errands);
 }
 
-/* Short-lived processes leave their slots behind. Freed ones are taken again, so the number grows no further
- * than the processes that live at once, and some. */
+/* Short-lived processes leave their slots behind, perhaps more of them than a tick can bear. Freed ones are taken
+ * again, so the number grows no further than the processes that live at once, and some. */
 static void retire_readers(struct shuntd *shuntd, unsigned *limit)
 {
     if (index_readers(shuntd->index) < *limit)
@@ -173,7 +171,8 @@ static void retire_readers(struct shuntd *shuntd, unsigned *limit)
 /* A home of names ends when others have taken them over; a second signal ends it at once. */
 static bool goes_on(struct shuntd *shuntd)
 {
-    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->pulse) || (shuntd->stop == 1 && !homes_may_leave(shuntd));
+    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->pulse) ||
+           (shuntd->stop == 1 && !homes_may_leave(shuntd));
 }
 
 static int run(struct shuntd *shuntd)

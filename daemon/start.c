@@ -695,8 +695,8 @@ int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
                                                     make_run_dir, await_former,  describe_self, claim_branch,
-                                                    claim_session, outlast_taken, await_others, open_index,   open_rooms,
-                                                    enter_session};
+                                                    claim_session, outlast_taken, await_others, open_index,
+                                                    open_rooms,   enter_session};
     shuntd_init(shuntd);
     umask(022);
     raise_limits();
