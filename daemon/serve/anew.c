@@ -12,11 +12,17 @@
 #include "serve/rule.h"
 #include "serve/serve.h"
 
+static bool is_gone(const struct shuntd *shuntd, uint16_t member)
+{
+    return member != 0 && !session_has(&shuntd->session, member);
+}
+
+/* A home is no member any more, or one that was to hand something over and has not. */
 bool anew_is_due(const struct shuntd *shuntd)
 {
     const struct route *route = &shuntd->route;
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (route->home[i] != 0 && !session_has(&shuntd->session, route->home[i]))
+        if (is_gone(shuntd, route->home[i]) || is_gone(shuntd, route->from[i]))
             return true;
     return false;
 }

@@ -177,16 +177,16 @@ static bool must_begin(const struct shuntd *shuntd)
 
 static int lead(struct shuntd *shuntd)
 {
+    if (anew_is_due(shuntd)) { /* also in the middle of a move, which would not come to its end */
+        parts_set_anew(&shuntd->session);
+        return publish(shuntd, true);
+    }
     if (parts_are_moving(&shuntd->session) && !shuntd->moved)
         return check(shuntd);
     if (shuntd->moved) {
         shuntd->moved = false;
         parts_finish(&shuntd->session);
         return publish(shuntd, false);
-    }
-    if (anew_is_due(shuntd)) {
-        parts_set_anew(&shuntd->session);
-        return publish(shuntd, true);
     }
     return parts_change(&shuntd->session) ? publish(shuntd, true) : 0;
 }

@@ -68,11 +68,13 @@ static int gathered(struct shuntd *shuntd, void *context, const struct cast_end 
                                                         : 0,
                              .text = end->page,
                              .text_length = (uint16_t)end->used};
-    if (end->lost || anew_is_due(shuntd)) {
+    if (anew_is_due(shuntd)) { /* list_again comes back to it */
         list_append(&shuntd->lists, &asked->link);
         return 0;
     }
-    if (asked->epoch != shuntd->route.epoch) /* names may have been nowhere while all were asked */
+    /* Who is lost may be one of those below, and this daemon have begun anew before it heard of that. Or names may have
+     * been nowhere while all were asked. */
+    if (end->lost || asked->epoch != shuntd->route.epoch)
         return gather(shuntd, asked);
     int code = serve_reply(shuntd, asked->client, asked->lane, asked->tag, &answer);
     free(asked);

@@ -3,6 +3,7 @@
 """Two nodes and one namespace: what one does, the other sees when the call has returned."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -209,6 +210,33 @@ def test_all_end_at_once(session):
     assert [process.wait(60) for process in stopping] == [0] * 4
     session.start("e")
     assert len(session.names("e", "out")) == 120
+
+
+def part_of(session, node):
+    return next(member["home"] for member in session.members() if member["node"] == node)
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_who_is_told_twice_to_end_is_not_waited_for(session):
+    """It ends at once, and what it was to hand over is read again."""
+    session.start("a", "b", "c")
+    session.sh("a", "mkdir out; for i in $(seq 50); do echo >out/$i; done")
+    session.homes()
+    assert len(session.names("b", "out")) == 50
+    leaving = next(member["pid"] for member in session.members() if member["node"] == "c")
+    with session.stopped("a"):  # who sees changes through
+        os.kill(leaving, signal.SIGTERM)
+        session.wait_for(lambda: part_of(session, "c") == "leaving")
+        os.kill(leaving, signal.SIGSTOP)
+    session.wait_for(lambda: part_of(session, "c") == "going")
+    listing = session.begin("exec", "b", "--", "ls", session.root / "out", stdout=subprocess.PIPE, text=True)
+    session.wait_for(lambda: "futex" in pathlib.Path(f"/proc/{listing.pid}/wchan").read_text())
+    with session.stopped("b"):  # it hears that c has gone when all begins anew already
+        os.kill(leaving, signal.SIGTERM)
+        os.kill(leaving, signal.SIGCONT)
+        session.wait_for(lambda: part_of(session, "a") == "coming")
+    assert len(listing.communicate(timeout=60)[0].split()) == 50
+    assert session.homes() == ["a", "b"]
 
 
 def silent_nodes(session):
