@@ -251,20 +251,12 @@ static bool is_alone(const struct shuntd *shuntd)
     return shuntd->session.count < 2 || shuntd->me.address_size == 0;
 }
 
-static bool has_lost_members(const struct shuntd *shuntd)
-{
-    for (size_t i = 0; i < shuntd->session.count; i++)
-        if (shuntd->session.members[i].home == SESSION_LOST)
-            return true;
-    return false;
-}
-
 bool homes_may_leave(struct shuntd *shuntd)
 {
     struct session_member *me = session_find(&shuntd->session, shuntd->me.number);
     if (me == NULL || is_alone(shuntd))
         return true;
-    if (has_lost_members(shuntd)) /* somebody is to fence them */
+    if (parts_have_lost(&shuntd->session)) /* somebody is to fence them */
         return false;
     if (me->home == SESSION_GUEST || me->home == SESSION_GONE)
         return flight_count(shuntd->home) == 0 && !cast_is_under_way(shuntd) && !peers_wait(shuntd->peers);

@@ -13,6 +13,21 @@ static bool was_home(uint8_t part)
     return part == SESSION_HOME || part == SESSION_LEAVING || part == SESSION_GOING;
 }
 
+static bool is_moving(uint8_t part)
+{
+    return part == SESSION_COMING || part == SESSION_GOING;
+}
+
+static bool is_leaving(uint8_t part)
+{
+    return part == SESSION_LEAVING || part == SESSION_GOING || part == SESSION_GONE;
+}
+
+static bool is_lost(uint8_t part)
+{
+    return part == SESSION_LOST;
+}
+
 static size_t list(const struct session *session, bool (*is)(uint8_t), uint16_t *to)
 {
     size_t count = 0;
@@ -22,12 +37,27 @@ static size_t list(const struct session *session, bool (*is)(uint8_t), uint16_t 
     return count;
 }
 
-bool parts_are_moving(const struct session *session)
+static bool anybody(const struct session *session, bool (*is)(uint8_t))
 {
     for (size_t i = 0; i < session->count; i++)
-        if (session->members[i].home == SESSION_COMING || session->members[i].home == SESSION_GOING)
+        if (is(session->members[i].home))
             return true;
     return false;
+}
+
+bool parts_are_moving(const struct session *session)
+{
+    return anybody(session, is_moving);
+}
+
+bool parts_are_leaving(const struct session *session)
+{
+    return anybody(session, is_leaving);
+}
+
+bool parts_have_lost(const struct session *session)
+{
+    return anybody(session, is_lost);
 }
 
 /* The first of those who were homes sees a move through; where none is left, of those who are to be. */

@@ -13,6 +13,10 @@ size_t parts_now(const struct session *, uint16_t *to);
 size_t parts_before(const struct session *, uint16_t *to);
 /* Are they not the same? */
 bool parts_are_moving(const struct session *);
+/* Does anybody want to end, or hand over what he has, or has he? */
+bool parts_are_leaving(const struct session *);
+/* Is anybody lost who was not dropped yet? */
+bool parts_have_lost(const struct session *);
 /* Who sees a change through, the first of those who were homes; where none is left, of those who are to be;
  * 0: nobody. */
 uint16_t parts_first(const struct session *);

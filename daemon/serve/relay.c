@@ -15,6 +15,7 @@
 #include "serve/cast.h"
 #include "serve/homes.h"
 #include "serve/move.h"
+#include "serve/parts.h"
 #include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/times.h"
@@ -428,17 +429,6 @@ static int own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
     return code;
 }
 
-/* Who hands over what he has, and ends, waits until all that he said and was told is acknowledged. */
-static bool somebody_leaves(const struct session *session)
-{
-    for (size_t i = 0; i < session->count; i++) {
-        uint8_t part = session->members[i].home;
-        if (part == SESSION_LEAVING || part == SESSION_GOING || part == SESSION_GONE)
-            return true;
-    }
-    return false;
-}
-
 int relay_adopt(struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
@@ -450,7 +440,8 @@ int relay_adopt(struct shuntd *shuntd)
     if (code != 0)
         return code;
     peers_set_self(shuntd->peers, &self);
-    peers_hasten(shuntd->peers, somebody_leaves(session));
+    /* Who hands over what he has, and ends, waits until all that he said and was told is acknowledged. */
+    peers_hasten(shuntd->peers, parts_are_leaving(session));
     code = look_for_branches(shuntd);
     for (size_t i = 0; i < session->count && code == 0; i++)
         code = add_member(shuntd, &session->members[i]);

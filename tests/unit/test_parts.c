@@ -84,6 +84,31 @@ Test(parts, without_a_home_nobody_was_one)
     cr_assert_str_eq(words(), "lost yes gone gone yes yes no", "the lost one is dropped by who fences it");
 }
 
+/* Of which parts is the question true, if one member has it beside a guest and a home? */
+static const char *parts_of(bool (*question)(const struct session *))
+{
+    static char text[128];
+    text[0] = '\0';
+    for (uint8_t part = 0; part < SESSION_PARTS; part++) {
+        are("no yes no");
+        members[2].home = part;
+        if (question(&session))
+            strcat(strcat(text, session_part_word(part)), " ");
+    }
+    return text;
+}
+
+Test(parts, one_member_is_enough_to_say_what_is_under_way)
+{
+    cr_assert_str_eq(parts_of(parts_are_moving), "coming going ");
+    cr_assert_str_eq(parts_of(parts_are_leaving), "leaving going gone ");
+    cr_assert_str_eq(parts_of(parts_have_lost), "lost ");
+    are("yes gone no");
+    cr_assert(parts_are_leaving(&session), "wherever he stands among the members");
+    session.count = 0;
+    cr_assert_not(parts_are_leaving(&session) || parts_have_lost(&session) || parts_are_moving(&session));
+}
+
 Test(parts, who_is_lost_is_home_of_nothing)
 {
     are("lost yes");
