@@ -143,9 +143,8 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     HOOK("rename-done");
-    bool away = target_was_away(from) || target_was_away(to);
     tell_renamed(from, to, code, gone);
-    return away ? missed(from, to, code) : code;
+    return missed(from, to, code);
 }
 
 static int load_both(struct target *from, struct target *to)
