@@ -207,7 +207,7 @@ static int finish(struct disk_job *base, struct shuntd *shuntd)
     return code == 0 ? decide(shuntd) : code;
 }
 
-static int look(struct shuntd *shuntd)
+static int look(struct shuntd *shuntd, uint64_t now)
 {
     const struct session_member *charges[AT_ONCE];
     struct watch_job *job = calloc(1, sizeof *job);
@@ -224,16 +224,11 @@ static int look(struct shuntd *shuntd)
         strcpy(job->charges[i].branch, charges[i]->branch);
     }
     shuntd->watch->looks = true;
+    /* Suspects are looked at more often, since no more than a beat's time counts between two looks. */
+    bool suspects = job->count > 0 && is_suspect(shuntd, charges[0]);
+    shuntd->watch->next = now + (suspects ? SESSION_BEAT : beat_interval(shuntd));
     disk_submit(shuntd->pulse, &job->job);
     return 0;
-}
-
-/* Suspects are looked at more often, since no more than a beat's time counts between two looks. */
-static uint64_t interval(const struct shuntd *shuntd)
-{
-    const struct session_member *charges[AT_ONCE];
-    bool suspects = list_charges(shuntd, charges) > 0 && is_suspect(shuntd, charges[0]);
-    return suspects ? SESSION_BEAT : beat_interval(shuntd);
 }
 
 int watch_step(struct shuntd *shuntd)
@@ -241,6 +236,5 @@ int watch_step(struct shuntd *shuntd)
     uint64_t now = shuntd->session.count > 1 ? clock_monotonic() : 0;
     if (shuntd->session.count < 2 || shuntd->watch->looks || now < shuntd->watch->next)
         return 0;
-    shuntd->watch->next = now + interval(shuntd);
-    return look(shuntd);
+    return look(shuntd, now);
 }
