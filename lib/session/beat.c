@@ -46,16 +46,6 @@ int session_beat_end(const char *root, const struct session *session, uint16_t n
     return error == -ENOENT ? 0 : error;
 }
 
-int session_epoch(const char *root, uint64_t *epoch)
-{
-    int directory = store_open(root);
-    if (directory < 0)
-        return directory;
-    int error = store_highest(directory, epoch);
-    sys_close(directory);
-    return error;
-}
-
 void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t began, uint64_t ended)
 {
     uint64_t gap = pulse->read > 0 && began > pulse->read ? began - pulse->read : 0;

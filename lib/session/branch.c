@@ -116,12 +116,6 @@ bool session_fenced_name(const char *branch, char fenced[LAYOUT_BRANCH_MAX])
     return text_ok(&t);
 }
 
-static int is_there(int branches, const char *branch)
-{
-    struct statx stat;
-    return sys_statx(branches, branch, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_TYPE, &stat);
-}
-
 int session_fence(const char *root, const char *branch)
 {
     char fenced[LAYOUT_BRANCH_MAX];
@@ -138,12 +132,13 @@ int session_fence(const char *root, const char *branch)
 bool session_is_fenced(const char *root, const char *branch)
 {
     char fenced[LAYOUT_BRANCH_MAX];
+    struct statx stat;
     int branches = session_fenced_name(branch, fenced) ? open_branches(root) : -EINVAL;
     if (branches < 0)
         return false;
-    bool is = is_there(branches, fenced) == 0;
+    int error = sys_statx(branches, fenced, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_TYPE, &stat);
     sys_close(branches);
-    return is;
+    return error == 0;
 }
 
 void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino,

@@ -24,6 +24,16 @@ int session_read(const char *root, struct session *session)
     return error;
 }
 
+int session_epoch(const char *root, uint64_t *epoch)
+{
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    int error = store_highest(directory, epoch);
+    sys_close(directory);
+    return error;
+}
+
 bool session_is_served(const char *root)
 {
     struct session session;

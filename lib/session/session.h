@@ -96,6 +96,8 @@ size_t session_text_max(size_t members);
 /* The session of a root: 0, -ENOENT without one (it has ended; it was copied with the root), -EBADMSG,
  * another -errno. */
 int session_read(const char *root, struct session *);
+/* The last epoch. 0 or -errno. */
+int session_epoch(const char *root, uint64_t *epoch);
 /* The member of that number or of that node, or NULL. */
 struct session_member *session_find(const struct session *, uint16_t number);
 struct session_member *session_find_node(const struct session *, const char *node);
@@ -154,8 +156,6 @@ uint64_t session_beat_interval(size_t members);
 int session_beat(const char *root, const struct session *, uint16_t number);
 /* No more: it is alone now. 0 or -errno: others may see it still. */
 int session_beat_end(const char *root, const struct session *, uint16_t number);
-/* The last epoch. 0 or -errno. */
-int session_epoch(const char *root, uint64_t *epoch);
 
 /* What an observer knows of one member's beats. Zero at first. */
 struct session_pulse {
