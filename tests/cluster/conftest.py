@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -77,10 +78,14 @@ class Session:
         """In the order in which they joined; some may be dead."""
         return json.loads(self.tool("status", "--root", self.root, "--json").out)[0]["members"]
 
+    def member(self, node):
+        """None: there is no such one, or no more."""
+        return next((member for member in self.members() if member["node"] == node), None)
+
     @contextlib.contextmanager
     def stopped(self, node):
         """Its daemon is there, but does nothing."""
-        pid = next(member["pid"] for member in self.members() if member["node"] == node)
+        pid = self.member(node)["pid"]
         os.kill(pid, signal.SIGSTOP)
         try:
             yield
@@ -91,6 +96,12 @@ class Session:
     def kill(pid):
         """A daemon, as if its node had died with it."""
         one_node.kill_daemon(pid)
+
+    def vanish(self, node):
+        """Its daemon, whoever would start another one, and what it knew."""
+        gone = self.member(node)
+        self.kill(gone["pid"])
+        shutil.rmtree(gone["run_dir"])
 
     @staticmethod
     def is_running(pid):

@@ -5,7 +5,6 @@ be, 6 seconds."""
 
 import os
 import pathlib
-import shutil
 import signal
 
 import pytest
@@ -23,10 +22,6 @@ def nodes(session):
     return session
 
 
-def daemon_of(session, node):
-    return next(member["pid"] for member in session.members() if member["node"] == node)
-
-
 def node_names(session):
     return sorted(member["node"] for member in session.members())
 
@@ -35,16 +30,8 @@ def branches(session):
     return sorted(os.listdir(session.root / ".shunt" / "b"))
 
 
-def vanish(session, node):
-    """Its daemon, whoever would start another one, and what it knew."""
-    member = next(member for member in session.members() if member["node"] == node)
-    session.kill(member["pid"])
-    shutil.rmtree(member["run_dir"])
-
-
 def log_of(session, node):
-    member = next(member for member in session.members() if member["node"] == node)
-    return (pathlib.Path(member["run_dir"]) / "log").read_text()
+    return (pathlib.Path(session.member(node)["run_dir"]) / "log").read_text()
 
 
 ALL = sorted(f"{node}{i}" for node in "abc" for i in range(1, 21))
@@ -53,7 +40,7 @@ ALL = sorted(f"{node}{i}" for node in "abc" for i in range(1, 21))
 @pytest.mark.parametrize("lost", "ac")  # the first of the homes, and the last
 def test_the_others_go_on_without_a_node_that_vanished(nodes, lost):
     one, other = sorted({"a", "b", "c"} - {lost})
-    vanish(nodes, lost)
+    nodes.vanish(lost)
     # What has to know a home that is gone waits, and then goes on.
     waiting = nodes.begin("exec", one, "--", "sh", "-c",
                           "for i in $(seq 50); do echo new >d/new$i || exit 1; done; cat d/*")
@@ -78,7 +65,7 @@ def test_the_others_go_on_without_a_node_that_vanished(nodes, lost):
 
 def test_who_was_only_silent_comes_back_as_another(nodes):
     """Its processes wait meanwhile, and notice nothing but that."""
-    first = daemon_of(nodes, "c")
+    first = nodes.member("c")["pid"]
     os.kill(first, signal.SIGSTOP)
     at_work = nodes.begin("exec", "c", "--", "sh", "-c", "cat d/c1 d/a1 >/dev/null && echo late >d/late && rm d/c2")
     nodes.wait_for(lambda: node_names(nodes) == ["a", "b"])
@@ -86,7 +73,7 @@ def test_who_was_only_silent_comes_back_as_another(nodes):
     os.kill(first, signal.SIGCONT)
     assert at_work.wait(60) == 0
     assert nodes.sh("a", "cat d/late; test -e d/c2 || echo gone") == "late\ngone\n"
-    assert nodes.homes() == ["a", "b", "c"] and daemon_of(nodes, "c") != first
+    assert nodes.homes() == ["a", "b", "c"] and nodes.member("c")["pid"] != first
     assert "the session has gone on without this daemon" in log_of(nodes, "c")
 
 
@@ -97,7 +84,7 @@ def test_without_a_lease_the_index_says_nothing(nodes):
              "print([name for name in %r if os.path.exists('d/' + name)])" % (mine, mine)
     stopped = session.begin("exec", "c", "--", "python3", "-c", reader, stdout=-1)
     session.wait_for(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
-    first = daemon_of(session, "c")
+    first = session.member("c")["pid"]
     os.kill(first, signal.SIGSTOP)
     session.wait_for(lambda: node_names(session) == ["a", "b"])
     session.sh("a", "rm d/c*")
@@ -111,7 +98,7 @@ def test_without_a_lease_the_index_says_nothing(nodes):
 def test_fewer_than_half_decide_nothing(nodes):
     nodes.settings["SHUNT_DEADLINE"] = "3"
     for node in "bc":
-        vanish(nodes, node)
+        nodes.vanish(node)
     nodes.wait_for(lambda: "less than half" in log_of(nodes, "a"))
     assert node_names(nodes) == ["a", "b", "c"] and {"b.1", "c.1"} <= set(branches(nodes))
     failed = nodes.on("a", "ls", "d", cwd=nodes.root)
@@ -123,6 +110,6 @@ def test_one_of_two_goes_on(session):
     session.start("a", "b")
     session.sh("b", "echo kept >kept")
     assert session.homes() == ["a", "b"]
-    vanish(session, "b")
+    session.vanish("b")
     assert session.sh("a", "cat kept; for i in $(seq 20); do echo $i >n$i; done; ls | wc -l") == "kept\n21\n"
     assert node_names(session) == ["a"]

@@ -178,7 +178,7 @@ class Stage:
 
     def crash(self, node):
         """Its supervisor starts another one."""
-        os.kill(self.daemons()[node], signal.SIGKILL)
+        os.kill(self.session.member(node)["pid"], signal.SIGKILL)
 
     def crash_and_come_back(self, node):
         """The same, and that one is home of its part again; nobody on that node is at work."""

@@ -4,7 +4,6 @@
 
 import os
 import pathlib
-import shutil
 import signal
 
 import conftest
@@ -20,18 +19,8 @@ def stage(stage):
     return stage
 
 
-def member(stage, node):
-    return next((member for member in stage.session.members() if member["node"] == node), None)
-
-
-def vanish(stage, node):
-    gone = member(stage, node)
-    stage.session.kill(gone["pid"])
-    shutil.rmtree(gone["run_dir"])
-
-
 def dropped(stage, node):
-    conftest.wait_until(lambda: member(stage, node) is None, f"{node} to be dropped")
+    conftest.wait_until(lambda: stage.session.member(node) is None, f"{node} to be dropped")
 
 
 @guarded("missing-is-gone")
@@ -48,7 +37,7 @@ def test_a_file_of_a_lost_node_is_found_under_its_branchs_new_name(stage, guard)
         held = stage.meeting()
         calls.append((held, stage.call("a", line, held.at(hook.strip(":")))))
         held.reached()
-    vanish(stage, "c")
+    stage.session.vanish("c")
     dropped(stage, "c")
     for held, _ in calls:
         held.go()
@@ -67,7 +56,7 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
     reserved = stage.meeting()
     late = stage.call("c", "make('n', 'late')", reserved.at("create-reserved"))
     reserved.reached()
-    daemon = member(stage, "c")["pid"]
+    daemon = stage.session.member("c")["pid"]
     os.kill(daemon, signal.SIGSTOP)
     dropped(stage, "c")
     assert stage.does("a", "make('n', 'first')") == "None"
@@ -84,12 +73,12 @@ def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
     """For longer than a supervisor starts daemons again that live briefly."""
     fenced = stage.meeting()
     stage.begin(hooks=[fenced.at("branch-fenced")])
-    daemon = member(stage, "c")["pid"]
+    daemon = stage.session.member("c")["pid"]
     os.kill(daemon, signal.SIGSTOP)
     fenced.reached()
     late = stage.call("c", "make('n', 'late')")
     os.kill(daemon, signal.SIGCONT)
-    log = pathlib.Path(member(stage, "c")["run_dir"]) / "log"
+    log = pathlib.Path(stage.session.member("c")["run_dir"]) / "log"
     conftest.wait_until(lambda: "was taken for lost" in log.read_text(), "the next daemon of c")
     conftest.time.sleep(8)
     assert not late.has_ended()
@@ -140,7 +129,7 @@ def test_a_node_that_stands_still_knows_nothing(stage, build, guard):
     """Its daemon says nothing for so long that it is lost, while its processes read what it knew."""
     stage.begin(guard)
     names, reader = read_on(stage, build, "c")
-    daemon = member(stage, "c")["pid"]
+    daemon = stage.session.member("c")["pid"]
     os.kill(daemon, signal.SIGSTOP)
     dropped(stage, "c")
     made = made_elsewhere(stage, names)
@@ -154,7 +143,7 @@ def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build,
     lost = stage.meeting()
     stage.begin(guard, hooks=[lost.at("member-lost")])
     names, reader = read_on(stage, build, "c")
-    daemon = member(stage, "c")["pid"]
+    daemon = stage.session.member("c")["pid"]
     beat, = (stage.session.root / ".shunt" / "session").glob("beat.*.3")
     os.kill(daemon, signal.SIGSTOP)
     lost.reached()
