@@ -25,12 +25,16 @@ OPERATIONS_MAX = 10**6  # none comes so far
 LONGEST_LIFE = 0.03  # seconds from one kill to the next
 
 
-def wait_until_gone(pids):
+def wait_until(condition, complaint, pause=0.01):
     until = time.monotonic() + ground.PATIENCE
-    while any(is_running(pid) for pid in pids):
+    while not condition():
         if time.monotonic() > until:
-            raise Failed(f"{pids} were killed and do not end")
-        time.sleep(0.001)
+            raise Failed(complaint)
+        time.sleep(pause)
+
+
+def wait_until_gone(pids):
+    wait_until(lambda: not any(is_running(pid) for pid in pids), f"{pids} were killed and do not end", pause=0.001)
 
 
 def with_supervisors(daemons):
@@ -184,11 +188,7 @@ class Mode:
 
     def living_daemon(self, node):
         """Once it is a member again, if it was killed before."""
-        until = time.monotonic() + ground.PATIENCE
-        while not is_running(self.place.daemons().get(node, 0)):
-            if time.monotonic() > until:
-                raise Failed(f"the daemon of {node} was not started again")
-            time.sleep(0.01)
+        wait_until(lambda: is_running(self.place.daemons().get(node, 0)), f"the daemon of {node} was not started again")
         return self.place.daemons()[node]
 
     def one_round(self):
@@ -322,11 +322,8 @@ class Vanished(Nodes):
 
     def dropped(self, daemon):
         """Its process number is no member's any more."""
-        until = time.monotonic() + ground.PATIENCE
-        while daemon in self.place.daemons().values():
-            if time.monotonic() > until:
-                raise Failed(f"daemon {daemon} is silent, and the others do not go on")
-            time.sleep(0.1)
+        wait_until(lambda: daemon not in self.place.daemons().values(),
+                   f"daemon {daemon} is silent, and the others do not go on", pause=0.1)
 
     def kill_in(self, round_):
         round_.begin_all()
