@@ -55,36 +55,34 @@ def used_by(place, node):
             "directories": counters["directories"]}
 
 
-class Soak:
-    """Rounds, and what was seen after each: {node: [{what: how much}]}."""
+class Soak(rounds.Clients):
+    """Few are killed, rounds leave nothing, and what was seen after each is kept: {node: [{what: how much}]}."""
 
-    def __init__(self, place, seed):
-        self.mode = rounds.Clients(place, seed)
-        self.place = place
-        self.seen = {node: [] for node in place.nodes}
+    def __init__(self, *options):
+        super().__init__(*options)
+        self.seen = {node: [] for node in self.place.nodes}
 
-    def one_round(self):
-        figures = self.mode.figures
-        round_ = rounds.Round(self.place, figures, self.mode.seed, figures.rounds)
-        figures.rounds += 1
+    def kill_in(self, round_):
         round_.begin_all()
         for _ in range(KILLS):
             round_.live(100 * rounds.LONGEST_LIFE)
             round_.kill_one()
         round_.finish()
-        round_.check_live(round_.oracle())
+
+    def one_round(self):
+        super().one_round()
+        round_, _ = self.standing.pop()
         round_.remove()
         for node, seen in self.seen.items():
             seen.append(used_by(self.place, node))
 
-    def run(self, minutes, say):
+    def run(self, minutes):
         self.place.start()
         until = time.monotonic() + 60 * minutes
-        while time.monotonic() < until or self.mode.figures.rounds < 6:
+        while time.monotonic() < until or self.figures.rounds < 6:
             self.one_round()
-            say(f"{self.mode.figures}")
-        self.place.stop()
-        self.place.is_clean()
+            self.say(f"{self.figures}")
+        self.heal()
 
     def greatest(self, node, what, third):
         count = len(self.seen[node])
@@ -107,16 +105,16 @@ def main():
     area = tempfile.mkdtemp(prefix="shunt-soak.", dir=options.area)
     nodes = [f"n{number}" for number in range(1, options.nodes + 1)]
     place = ground.Served(options.build.resolve(), area, nodes, options.placement)
-    soak = Soak(place, options.seed)
+    soak = Soak(place, options.seed, lambda text: print(f"\r{text}", end="", file=sys.stderr))
     how = f"soak, {options.nodes} nodes, placement {options.placement}, seed {options.seed}"
     try:
-        soak.run(options.minutes, lambda text: print(f"\r{text}", end="", file=sys.stderr))
+        soak.run(options.minutes)
     except Failed as failure:
         place.end_all()
-        print(f"\n{how}: FAILED after {soak.mode.figures}, see {area}\n{failure}")
+        print(f"\n{how}: FAILED after {soak.figures}, see {area}\n{failure}")
         return 1
     growing = soak.growing()
-    print(f"{how}: {soak.mode.figures}: {'growing: ' + ', '.join(growing) if growing else 'all levels off'}")
+    print(f"{how}: {soak.figures}: {'growing: ' + ', '.join(growing) if growing else 'all levels off'}")
     place.finish()
     return 1 if growing else 0
 
