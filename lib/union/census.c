@@ -84,16 +84,24 @@ void census_unlock(struct census *census)
     pthread_mutex_unlock(&census->claims);
 }
 
+/* The items, with room for one more. NULL: no memory, and they are where they were. */
+static void *grown(void *items, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return items;
+    size_t twice = *room ? 2 * *room : 64;
+    void *more = realloc(items, twice * size);
+    if (more)
+        *room = twice;
+    return more;
+}
+
 static bool make_room(struct walk *walk, size_t name_size)
 {
-    if (walk->count == walk->room) {
-        size_t room = walk->room ? 2 * walk->room : 64;
-        void *more = realloc(walk->places, room * sizeof *walk->places);
-        if (!more)
-            return false;
-        walk->places = more;
-        walk->room = room;
-    }
+    struct place *places = grown(walk->places, walk->count, &walk->room, sizeof *places);
+    if (!places)
+        return false;
+    walk->places = places;
     if (walk->names_room - walk->names_length < name_size) {
         size_t room = 2 * walk->names_room + name_size;
         void *more = realloc(walk->names, room);
@@ -122,14 +130,10 @@ static bool walk_mark(struct walk *walk, int directory, size_t index)
     struct marker marker;
     if (marker_read(directory, &marker) < 0)
         return true;
-    if (walk->mark_count == walk->mark_room) {
-        size_t room = walk->mark_room ? 2 * walk->mark_room : 64;
-        void *more = realloc(walk->marks, room * sizeof *walk->marks);
-        if (!more)
-            return false;
-        walk->marks = more;
-        walk->mark_room = room;
-    }
+    struct mark *marks = grown(walk->marks, walk->mark_count, &walk->mark_room, sizeof *marks);
+    if (!marks)
+        return false;
+    walk->marks = marks;
     walk->marks[walk->mark_count++] = (struct mark){marker.id, (uint32_t)index};
     return true;
 }
