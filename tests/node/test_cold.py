@@ -85,6 +85,14 @@ def use(session, directory):
     session.exec("sh", "-euc", script, cwd=session.root / directory).check()
 
 
+def use_first(session, *directories):
+    """In a session of its own, in which no other is used."""
+    session.start().check()
+    for directory in directories:
+        use(session, directory)
+    session.stop().check()
+
+
 def works(session, directory):
     """What was there before stays."""
     before = shown(session)
@@ -122,9 +130,14 @@ def is_left_plainly(session, files):
     assert {str(path.relative_to(session.root)): path.read_text() for path in paths} == files
 
 
+def is_kept(session, files, *directories):
+    """A new session shows them all, and so does the plain directory that it leaves."""
+    shows(session, files, *directories)
+    is_left_plainly(session, files)
+
+
 def test_nothing_else_happened(cold):
-    shows(cold, ALL, "out", "out/deep", "other")
-    is_left_plainly(cold, ALL)
+    is_kept(cold, ALL, "out", "out/deep", "other")
 
 
 @pytest.mark.parametrize("script, moved", [("mv out moved", "moved"), ("mv out other/moved", "other/moved"),
@@ -133,8 +146,7 @@ def test_a_directory_was_moved(cold, script, moved):
     natively(cold, script)
     expected = named(ALL, out=moved)
     fsck(cold)
-    shows(cold, expected, moved, "other")
-    is_left_plainly(cold, expected)
+    is_kept(cold, expected, moved, "other")
 
 
 @pytest.mark.parametrize("script", ["rm -rf out", "rm -rf out; mkdir out"])
@@ -153,8 +165,7 @@ def test_a_directory_was_removed(cold, script):
     restored = {str(path.relative_to(cold.root)): path.read_text() for path in (cold.root / "shunt-restored").rglob("*/*")}
     assert sorted(restored.values()) == ["1\n", "2\n", "3\n"]
     fsck(cold)
-    shows(cold, {**expected, **restored})
-    is_left_plainly(cold, {**expected, **restored})
+    is_kept(cold, {**expected, **restored})
 
 
 def test_only_what_is_told_to_go_goes(cold):
@@ -178,8 +189,7 @@ def test_a_directory_was_copied(cold, copy):
     natively(cold, COPIES[copy].format("out", "copy"))
     expected = {**ALL, "copy/plain": TRUNK["out/plain"]}
     assert fsck(cold, status=1) == {("copied-marker", "copy"), ("copied-marker", "copy/deep")}
-    shows(cold, expected, "copy", "out", "copy/deep", "out/deep")
-    is_left_plainly(cold, expected)
+    is_kept(cold, expected, "copy", "out", "copy/deep", "out/deep")
 
 
 @pytest.mark.parametrize("first", ["copy", "out"])
@@ -188,11 +198,8 @@ def test_the_copy_has_the_name_of_the_original(cold, copy, first):
     """... which was moved before; whichever is used first."""
     natively(cold, "mv out copy; " + COPIES[copy].format("copy", "out"))
     expected = {**named(ALL, out="copy"), "out/plain": TRUNK["out/plain"]}
-    cold.start().check()
-    use(cold, first)
-    cold.stop().check()
-    shows(cold, expected, "copy", "out")
-    is_left_plainly(cold, expected)
+    use_first(cold, first)
+    is_kept(cold, expected, "copy", "out")
 
 
 def test_fsck_removes_the_markers_of_copies(cold):
@@ -208,8 +215,7 @@ def test_a_copy_took_the_place_of_the_original(cold, copy):
     """A restore from a backup: its inode is another, and the redirected files are its own."""
     natively(cold, COPIES[copy].format("out", "copy") + "; rm -rf out; mv copy out")
     assert fsck(cold, status=1) == {("restored-marker", "out"), ("restored-marker", "out/deep")}
-    shows(cold, ALL, "out", "out/deep")
-    is_left_plainly(cold, ALL)
+    is_kept(cold, ALL, "out", "out/deep")
 
 
 @pytest.mark.parametrize("first", ["one", "two"])
@@ -218,12 +224,8 @@ def test_of_two_copies_one_has_what_the_original_had(cold, first):
     natively(cold, "cp -a out one; cp -a out two; rm -rf out")
     expected = {**named(ALL, out="one"), "two/plain": TRUNK["out/plain"]}
     assert listed_cold(cold) == set(expected)
-    cold.start().check()
-    use(cold, f"{first}/deep")
-    use(cold, first)
-    cold.stop().check()
-    shows(cold, expected, "one", "two")
-    is_left_plainly(cold, expected)
+    use_first(cold, f"{first}/deep", first)
+    is_kept(cold, expected, "one", "two")
 
 
 def test_fsck_gives_what_the_original_had_to_one_copy(cold):
@@ -259,8 +261,7 @@ def test_the_whole_root_was_moved(cold, area):
     moved = Session(cold.shunt, area / "moved", cold.run_base)
     try:
         fsck(moved)
-        shows(moved, ALL, "out", "other")
-        is_left_plainly(moved, ALL)
+        is_kept(moved, ALL, "out", "other")
     finally:
         moved.stop()
 
@@ -272,8 +273,7 @@ def test_files_were_made_beside(cold):
     expected = {**ALL, "out/a": "native\n", "out/a.shunt-conflict-n1": "1\n", "out/b.shunt-conflict-trunk": "",
                 "out/new": "beside\n", "other/x": "native\n"}
     assert fsck(cold, status=1) == {("conflict", "out/a"), ("conflict", "out/b")}
-    shows(cold, expected, "out", "other")
-    is_left_plainly(cold, expected)
+    is_kept(cold, expected, "out", "other")
 
 
 def test_fsck_renames_who_lost(cold):
@@ -310,8 +310,7 @@ def test_leftovers_of_all_kinds(cold):
     cold.stop().check()
     assert kinds(fsck(cold, "--repair", status=1)) == {"unfinished", "unfinished-leaf"}
     fsck(cold)
-    shows(cold, ALL, "out", "other")
-    is_left_plainly(cold, ALL)
+    is_kept(cold, ALL, "out", "other")
 
 
 # What is settled on first use is settled there alone: other directories, of which there may be millions, are not looked at.
