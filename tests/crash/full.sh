@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-# full.sh [DIRECTORY]: all kills of tests/crash, in DIRECTORY (default /dev/shm): of clients 1,000, of shuntd 1,000, of a
-# node 200, of everything with its indexes 200, each on 1 and on 3 nodes; 200 nodes that are away for long; a soak; every step between two; histories while daemons
-# crash, and while the network fails; the whole model; ten minutes of fuzzing for each target. Wants build/ and
-# build-hooks/ (tests/run.sh makes them). Prints figures for each; the status is 0 if nothing was lost or found. Takes some
-# six hours.
+# full.sh [DIRECTORY]: all kills of tests/crash, in DIRECTORY (default /dev/shm): of clients 1,000, of shuntd
+# 1,000, of a node 200, of everything with its indexes 200, each on 1 and on 3 nodes; 200 nodes that are away
+# for long; a soak; every step between two; histories while daemons crash, and while the network fails; the
+# whole model; ten minutes of fuzzing for each target. Wants build/ and build-hooks/ (tests/run.sh makes
+# them). Prints figures for each; the status is 0 if nothing was lost or found. Takes some six hours.
 set -u
 
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
@@ -28,12 +28,12 @@ done
 kills vanished 100 --nodes 3
 kills silent 100 --nodes 3
 /usr/bin/python3 tests/crash/soak.py --area "$area" 2>/dev/null || failed=1
-SHUNT_CRASH_FULL=yes SHUNT_BUILD=$PWD/build-hooks /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/crash/test_points.py ||
-    failed=1
+SHUNT_CRASH_FULL=yes SHUNT_BUILD=$PWD/build-hooks /usr/bin/python3 -m pytest -q -p no:cacheprovider \
+    tests/crash/test_points.py || failed=1
 SHUNT_HISTORIES=20000 SHUNT_BUILD=$PWD/build /usr/bin/python3 -m pytest -q -s -p no:cacheprovider \
     tests/cluster/test_linearizable.py -k crash || failed=1
-SHUNT_CUTS=20 SHUNT_BUILD=$PWD/build /usr/bin/python3 -m pytest -q -s -p no:cacheprovider tests/cluster/test_network.py ||
-    failed=1
+SHUNT_CUTS=20 SHUNT_BUILD=$PWD/build /usr/bin/python3 -m pytest -q -s -p no:cacheprovider \
+    tests/cluster/test_network.py || failed=1
 bash tests/model/check.sh || failed=1
 bash tests/fuzz/run.sh 600 || failed=1
 exit "$failed"
