@@ -39,6 +39,7 @@ struct peer {
     uint64_t received;     /* of the last that was taken; the next is one more */
     uint64_t acknowledged; /* what it was told of that */
     uint64_t waits_since;  /* since when it waits to be told, 0: it does not */
+    uint64_t heard;        /* when it acknowledged something last, 0: never */
     bool is_to_hear;       /* that the epoch is another */
     struct link outgoing;  /* not acknowledged, the oldest first */
     unsigned outgoing_count;
@@ -246,6 +247,12 @@ bool peers_is_silent(const struct peers *peers, uint16_t member, uint64_t since)
            clock_monotonic() - LINK_OF(peer->outgoing.next, struct outgoing, link)->since >= since;
 }
 
+bool peers_has_heard(const struct peers *peers, uint16_t member, uint64_t within)
+{
+    const struct peer *peer = peers->members[member];
+    return peer != NULL && peer->heard != 0 && clock_monotonic() - peer->heard < within;
+}
+
 bool peers_is_congested(const struct peers *peers, uint16_t member)
 {
     const struct peer *peer = peers->members[member];
@@ -362,6 +369,7 @@ static void take_acknowledgement(struct peer *peer, const struct frame *frame)
         if (oldest->sequence > received)
             return;
         forget_outgoing(peer, oldest);
+        peer->heard = clock_monotonic();
     }
 }
 

@@ -45,6 +45,8 @@ bool peers_knows(const struct peers *, uint16_t member);
 
 /* Has it not acknowledged something that was sent to it so long (ns) ago? */
 bool peers_is_silent(const struct peers *, uint16_t member, uint64_t since);
+/* Has it acknowledged something within so long (ns)? Who is sent nothing is not silent, and has not heard. */
+bool peers_has_heard(const struct peers *, uint16_t member, uint64_t within);
 
 /* An item for a member, copied; it travels with the next flush. 0, -EHOSTUNREACH: no such member, -ENOMEM. */
 int peers_put(struct peers *, uint16_t member, const struct frame_item *);

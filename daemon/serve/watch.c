@@ -89,10 +89,10 @@ static size_t list_charges(const struct shuntd *shuntd, const struct session_mem
 
 /* On the fabric. */
 
+/* Not who merely owes no acknowledgement: there may have been nothing to acknowledge since he vanished. */
 static bool is_reached(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return !is_lost(member) && peers_knows(shuntd->peers, member->number) &&
-           !peers_is_silent(shuntd->peers, member->number, UNHEARD);
+    return !is_lost(member) && peers_has_heard(shuntd->peers, member->number, UNHEARD);
 }
 
 /* Something for everybody to acknowledge, so that it shows who hears. */

@@ -86,6 +86,24 @@ def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
     assert late.answer() == "None" and stage.does("a", "read('n')") == "late"
 
 
+def test_who_has_not_been_spoken_to_is_not_taken_for_reached(stage, build):
+    """Two of three vanish; one of them owed an answer, so that it shows earlier that it does not hear."""
+    asked = stage.meeting()
+    stage.begin(hooks=[asked.seen_at("request-relayed")])
+    name = next(text for text in map(str, range(100)) if stage.homes_of(build, text) == ["b"])
+    assert stage.does("a", "os.listdir()") == "[]"
+    os.kill(stage.session.member("b")["pid"], signal.SIGSTOP)
+    asked.again()
+    stage.call("a", f"os.path.exists('{name}')")
+    asked.reached()
+    conftest.time.sleep(1)  # c acknowledges the listing
+    log = pathlib.Path(stage.session.member("a")["run_dir"]) / "log"
+    for node in "bc":
+        stage.session.vanish(node)
+    conftest.wait_until(lambda: "less than half" in log.read_text(), "a to see that it is alone")
+    assert [stage.session.member(node)["home"] for node in "abc"] == ["yes"] * 3
+
+
 READER = """
 import os, sys, time
 names = sys.argv[1:]

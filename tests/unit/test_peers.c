@@ -119,6 +119,7 @@ Test(peers, what_is_acknowledged_is_forgotten)
     struct frame_item item;
     uint16_t member;
     put(0, 2, 1);
+    cr_assert_not(peers_has_heard(ends[0], 2, PATIENCE));
     cr_assert_eq(take(1, 1, 1, PATIENCE), 1);
     for (uint64_t until = clock_monotonic() + PATIENCE; peers_wait(ends[0]) && clock_monotonic() < until;) {
         peers_flush(ends[1]);
@@ -128,6 +129,9 @@ Test(peers, what_is_acknowledged_is_forgotten)
     }
     cr_assert_not(peers_wait(ends[0]), "it is told within a second");
     cr_assert_not(peers_wait(ends[1]));
+    cr_assert(peers_has_heard(ends[0], 2, PATIENCE) && !peers_has_heard(ends[0], 2, 0));
+    cr_assert_not(peers_has_heard(ends[1], 1, PATIENCE), "it was told nothing that it could acknowledge");
+    cr_assert_not(peers_has_heard(ends[0], 3, PATIENCE), "nobody");
 }
 
 Test(peers, what_somebody_waits_for_is_acknowledged_at_once)
