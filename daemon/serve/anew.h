@@ -10,8 +10,8 @@
 
 #include "shuntd.h"
 
-/* Is there a shard whose home is gone, or who was to hand it over? Until the homes are others, nothing can be said of all names of a
- * directory. */
+/* Is there a shard whose home is gone, or who was to hand it over? Until the homes are others, nothing can be
+ * said of all names of a directory. */
 bool anew_is_due(const struct shuntd *);
 /* In the epoch route->epoch it has begun: before this daemon knows the homes. */
 void anew_forget(struct shuntd *);
