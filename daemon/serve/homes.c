@@ -92,6 +92,7 @@ int homes_adopt(struct shuntd *shuntd)
     if ((uint32_t)shuntd->session.moved == route->epoch)
         return 0;
     route->epoch = (uint32_t)shuntd->session.moved;
+    shuntd->moved = false; /* that was another move */
     bool anew = parts_begin_anew(&shuntd->session);
     if (anew)
         anew_forget(shuntd);
