@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """What crashes are tested with: SHUNT_BUILD names the build directory."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -42,8 +43,15 @@ def served(build, area):
     yield make
     for place in places:
         place.end_all()
-        ground.call([place.shunt, "stop", "--all", "--root", place.root], **place.at("n1"))
         place.finish()
+
+
+@pytest.fixture
+def served_on_cephfs(served):
+    reason = ground.cephfs.what_is_missing()
+    if reason:
+        pytest.skip(reason)
+    return functools.partial(served, base=ground.OnCephFS)
 
 
 @pytest.fixture

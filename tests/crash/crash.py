@@ -25,16 +25,18 @@ def arguments():
     parser.add_argument("--placement", default="branch", choices=["auto", "branch"])
     parser.add_argument("--leaf-full", type=int, help="how many names a leaf takes")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build")
+    parser.add_argument("--cephfs", action="store_true", help="on a CephFS of its own, with a mount for each node")
     parser.add_argument("--area", type=pathlib.Path, help="a directory on the file system under test", default="/dev/shm")
     return parser.parse_args()
 
 
 def place_for(options, area):
+    base = ground.OnCephFS if options.cephfs else ground.Area
     if options.nodes == 0:
-        return ground.Ground(options.build.resolve(), area)
+        return ground.Ground(options.build.resolve(), area, base)
     more = {"SHUNT_LEAF_FULL": str(options.leaf_full)} if options.leaf_full else {}
     nodes = [f"n{number}" for number in range(1, options.nodes + 1)]
-    return ground.Served(options.build.resolve(), area, nodes, options.placement, **more)
+    return ground.Served(options.build.resolve(), area, nodes, options.placement, base, **more)
 
 
 def main():
@@ -42,11 +44,13 @@ def main():
     area = tempfile.mkdtemp(prefix="shunt-crash.", dir=options.area)
     place = place_for(options, area)
     mode = rounds.MODES[options.mode](place, options.seed, lambda text: print(f"\r{text}", end="", file=sys.stderr))
-    how = f"crash {options.mode}, {options.nodes} nodes, placement {options.placement}, seed {options.seed}"
+    where = " on CephFS" if options.cephfs else ""
+    how = f"crash {options.mode}, {options.nodes} nodes{where}, placement {options.placement}, seed {options.seed}"
     try:
         mode.run(options.kills)
     except Failed as failure:
         place.end_all()
+        place.base.finish()
         print(f"\n{how}: FAILED after {mode.figures}, see {area}\n{failure}")
         return 1
     print(f"\n{how}: {mode.figures}: nothing lost")

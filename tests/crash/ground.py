@@ -9,7 +9,11 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+
+import cephfs
 from oracle import Failed
 from sight import read_lines, walk_plain, walk_union
 
@@ -36,23 +40,68 @@ def must(words, statuses=(0,), **settings):
     return out
 
 
+class Area:
+    """What file system a root is on: that of the area, which all nodes see."""
+
+    limits = ()  # of the file system, as worker.c names them
+    pace = 1  # so many times longer than in memory a call takes
+
+    def __init__(self, area, _nodes):
+        self.place = area
+
+    def into(self, _number):
+        """What is put before a command that is to run on a node."""
+        return []
+
+    def finish(self):
+        pass
+
+
+class OnCephFS(Area):
+    """A CephFS of its own. Each node has a mount, which stands where the others have theirs; for this program, the first.
+
+    ceph-fuse (16.2.15, and the source of later ones) knows no flags of renames, and takes what is renamed onto for gone:
+    once the rename is in the journal of the metadata server, its Client::put_request drops all names of that file from
+    its cache, in directories that the cache takes for complete. After
+
+        touch a; ln a b; touch c; mv -T c b; sync .
+
+    a stat of `a` is ENOENT while a listing has it, on that mount, without shunt; no setting of ceph-fuse's that has to do
+    with its caches makes it right."""
+
+    limits = ("noflags", "nolinkedvictims")
+    pace = 20
+
+    def __init__(self, area, nodes):
+        self.place, servers = area / "ceph", area / "servers"
+        for directory in (self.place, servers):
+            directory.mkdir()
+        self.ceph = cephfs.CephFS(servers, nodes).__enter__()
+        subprocess.run(["mount", "--bind", self.ceph.mounts[0], self.place], check=True)
+
+    def into(self, number):
+        script = f'mount --make-rprivate / && mount --bind "{self.ceph.mounts[number]}" "{self.place}" && exec "$@"'
+        return ["unshare", "-m", "sh", "-c", script, "sh"]
+
+    def finish(self):
+        subprocess.run(["umount", "-l", self.place], check=False)
+        self.ceph.__exit__()
+
+
 class Ground:
     """A plain directory."""
 
-    nodes = ("-",)
-    has_flags = True
-
-    def __init__(self, build, area):
-        self.build, self.area = build, pathlib.Path(area)
+    def __init__(self, build, area, base=Area, nodes=("-",)):
+        self.build, self.area, self.nodes = build, pathlib.Path(area), tuple(nodes)
         self.worker = build / "tests" / "crash" / "worker"
-        self.root = self.area / "root"
+        self.base = base(self.area, len(self.nodes))
+        self.root = self.base.place / "root"
         self.root.mkdir()
         self.begun = []
         self.common = {}  # settings of all nodes
 
-    def into(self, _node):
-        """What is put before a command that is to run on a node."""
-        return []
+    def into(self, node):
+        return self.base.into(self.nodes.index(node))
 
     def settings(self, _node):
         return {}
@@ -89,15 +138,15 @@ class Ground:
         pass
 
     def finish(self):
+        self.base.finish()
         shutil.rmtree(self.area)
 
 
 class Served(Ground):
     """A root that a daemon on each node serves. A node is a name, and a run directory of its own."""
 
-    def __init__(self, build, area, nodes, placement="branch", **settings):
-        super().__init__(build, area)
-        self.nodes = tuple(nodes)
+    def __init__(self, build, area, nodes, placement="branch", base=Area, **settings):
+        super().__init__(build, area, base, nodes)
         self.placement = placement
         self.shunt = build / "tools" / "shunt"
         self.common.update({"SHUNT_FABRIC": "tcp" if len(nodes) > 1 else "none", **settings})
@@ -137,6 +186,11 @@ class Served(Ground):
 
     def stop(self):
         self.tool(self.nodes[0], "stop", "--all", "--root", self.root)
+
+    def end_all(self):
+        super().end_all()
+        node = self.nodes[0]
+        call([*self.into(node), self.shunt, "stop", "--all", "--root", self.root], **self.at(node))
 
     def daemons(self):
         """{node: the number of its daemon}."""

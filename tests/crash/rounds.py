@@ -81,7 +81,7 @@ class Round:
         node = node or self.node()
         log = self.logs[number] = self.place.area / "logs" / f"{self.number}.{number}"
         words = [self.place.worker, "work", self.top, log, number, f"{self.seed}{self.number}", operations]
-        words += [] if self.place.has_flags else ["noflags"]
+        words += self.place.base.limits
         self.workers[number] = node, self.place.begin(node, *words, **options)
         return number
 
@@ -91,7 +91,7 @@ class Round:
             self.begin(node)
 
     def live(self, most=LONGEST_LIFE):
-        time.sleep(self.random.random() * most)
+        time.sleep(self.random.random() * most * self.place.base.pace)
 
     def kill(self, numbers):
         """At once."""

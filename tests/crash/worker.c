@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* worker work DIRECTORY LOG NUMBER SEED OPERATIONS [noflags]: makes, writes, renames, links and removes files
- * below the directories p and q of DIRECTORY until it is told to end (SIGTERM), has done so many operations,
- * or is killed. What must be true afterwards stands in LOG: a line before each operation and one after it,
+/* worker work DIRECTORY LOG NUMBER SEED OPERATIONS [LIMIT...]: makes, writes, renames, links and removes
+ * files below the directories p and q of DIRECTORY until it is told to end (SIGTERM), has done so many
+ * operations, or is killed. What must be true afterwards stands in LOG: a line before each operation and one
+ * after it,
  *
  *     I SEQUENCE NS OPERATION TOKEN LENGTH A B
  *     D SEQUENCE NS ERRNO SIZE LINKS
  *
  * each written at once, so that a kill leaves both lines, the first, or none. Names with the worker's NUMBER
- * are its own: no other process touches them. The others all workers fight for. `noflags`: of a file system
- * whose renames know no flags.
+ * are its own: no other process touches them. The others all workers fight for. A LIMIT is what a file system
+ * cannot do:
+ *
+ *     noflags           rename with flags
+ *     nolinkedvictims   rename onto a name whose file has another name, which is unlinked first then
  *
  * worker look DIRECTORY: lists what is below it, a line each: TYPE INODE LINKS SIZE TOKEN IS_GOOD PATH.
  *
@@ -60,7 +64,7 @@ static const char deck[] = "ffccccccccwwaaauuuuurrrrrnnelllmdssssDXXXLLRRRRUU";
 static struct {
     unsigned number, contests;
     uint64_t random, sequence, token, length;
-    bool has_flags;
+    bool has_flags, spares_linked;
     int log;
 } run;
 
@@ -289,6 +293,12 @@ static void move_own_directory(void)
     operate(RENAME, from, to);
 }
 
+static bool has_other_names(const char *path)
+{
+    struct stat stat;
+    return lstat(path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_nlink > 1;
+}
+
 static void operate_with_own(enum operation operation)
 {
     char a[PATH_SIZE], b[PATH_SIZE] = "-";
@@ -297,6 +307,8 @@ static void operate_with_own(enum operation operation)
         own_file(b);
     if ((operation == NOREPLACE || operation == EXCHANGE) && !run.has_flags)
         operation = RENAME;
+    if (operation == RENAME && run.spares_linked && has_other_names(b))
+        operate(UNLINK, b, "-");
     operate(operation, a, b);
 }
 
@@ -331,6 +343,15 @@ static void do_something(char what)
     }
 }
 
+static void limit(char *words[])
+{
+    run.has_flags = true;
+    for (; *words != NULL; words++) {
+        run.has_flags &= strcmp(*words, "noflags") != 0;
+        run.spares_linked |= strcmp(*words, "nolinkedvictims") == 0;
+    }
+}
+
 static int work(char *words[])
 {
     struct sigaction action = {.sa_handler = end};
@@ -340,7 +361,7 @@ static int work(char *words[])
         give_up(words[1]);
     run.number = (unsigned)atoi(words[2]);
     run.random = mix(mix(strtoull(words[3], NULL, 10)) + run.number);
-    run.has_flags = words[5] == NULL;
+    limit(words + 5);
     for (uint64_t most = strtoull(words[4], NULL, 10); run.sequence < most && !is_told_to_end;)
         do_something(deck[below(sizeof deck - 1)]);
     return 0;
