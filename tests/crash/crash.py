@@ -50,9 +50,10 @@ def main():
         mode.run(options.kills)
     except Failed as failure:
         place.end_all()
-        place.base.finish()
         print(f"\n{how}: FAILED after {mode.figures}, see {area}\n{failure}")
         return 1
+    finally:
+        place.base.finish()
     print(f"\n{how}: {mode.figures}: nothing lost")
     place.finish()
     return 0

@@ -27,6 +27,12 @@ for nodes in 1 3; do
 done
 kills vanished 100 --nodes 3
 kills silent 100 --nodes 3
+# On a CephFS fewer; and natively, which shows that the oracle holds there.
+kills clients 40 --nodes 0 --cephfs
+for mode in clients shuntd node everything; do
+    kills "$mode" 40 --nodes 1 --cephfs
+    kills "$mode" 40 --nodes 3 --cephfs
+done
 /usr/bin/python3 tests/crash/soak.py --area "$area" 2>/dev/null || failed=1
 SHUNT_CRASH_FULL=yes SHUNT_BUILD=$PWD/build-hooks /usr/bin/python3 -m pytest -q -p no:cacheprovider \
     tests/crash/test_points.py || failed=1

@@ -54,20 +54,19 @@ class Area:
         return []
 
     def finish(self):
-        pass
+        """May be called more than once."""
 
 
 class OnCephFS(Area):
     """A CephFS of its own. Each node has a mount, which stands where the others have theirs; for this program, the first.
 
-    ceph-fuse (16.2.15, and the source of later ones) knows no flags of renames, and takes what is renamed onto for gone:
-    once the rename is in the journal of the metadata server, its Client::put_request drops all names of that file from
-    its cache, in directories that the cache takes for complete. After
+    ceph-fuse knows no flags of renames, and takes a file that is renamed onto for gone (as of 16.2.15): when the rename is
+    in the journal of the metadata server, Client::put_request takes all of its names out of the cache, which answers for
+    the directory as a whole. Without shunt, on one mount, after
 
         touch a; ln a b; touch c; mv -T c b; sync .
 
-    a stat of `a` is ENOENT while a listing has it, on that mount, without shunt; no setting of ceph-fuse's that has to do
-    with its caches makes it right."""
+    a stat of `a` is ENOENT, while a listing has it. No setting of ceph-fuse's for its caches or the kernel's helps."""
 
     limits = ("noflags", "nolinkedvictims")
     pace = 20
@@ -84,7 +83,7 @@ class OnCephFS(Area):
         return ["unshare", "-m", "sh", "-c", script, "sh"]
 
     def finish(self):
-        subprocess.run(["umount", "-l", self.place], check=False)
+        subprocess.run(["umount", "-l", self.place], stderr=subprocess.DEVNULL, check=False)
         self.ceph.__exit__()
 
 

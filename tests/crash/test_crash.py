@@ -42,6 +42,13 @@ def test_nothing_is_lost_with_a_node_that_is_away_for_long(served, mode):
     run(mode, served(3), 1)
 
 
+def test_nothing_is_lost_on_cephfs(served_on_cephfs):
+    """All on one, which takes longer to start than the kills do."""
+    place = served_on_cephfs(3)
+    for mode, kills in {"clients": 10, "shuntd": 5, "node": 2, "everything": 1}.items():
+        run(mode, place, kills)
+
+
 # What may go wrong, done to a listing.
 
 
