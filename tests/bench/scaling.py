@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""scaling.py [--measured FILE] [--quick] [--out FILE]: a simulation of sessions of 2 to 4,096 nodes.
+
+Its unit costs are what scaling_measure.py found with 1 to 4 daemons. With these it first tells what 1 to 64 daemons that
+share the cores of one machine do, and compares that with what was measured; if any figure is more than a fifth off, the
+status is 1. Then it gives each daemon a node of its own and puts a file system beneath. SCALING.md says what is assumed."""
+
+import argparse
+import collections
+import json
+import math
+import pathlib
+import random
+import sys
+from dataclasses import dataclass
+
+import simpy
+
+MEASURED = pathlib.Path(__file__).with_name("scaling.json")
+TOLERANCE = 0.2
+CALIBRATED = 4  # daemons of a session
+CLIENTS = 4  # of a node, where more than the costs is compared
+CREATING = 0.7  # of a client's work is over when it tells how it ended
+ACKNOWLEDGED = 8  # so many frames at once (daemon/peer/peers.c), or after half a second
+ACKNOWLEDGE_AFTER = 0.5e6  # microseconds, as all times here
+
+
+# What is known of one machine.
+
+
+@dataclass
+class Costs:
+    """Of CPU time, in microseconds, while nothing else uses the caches."""
+
+    client: float = 0.0  # of a create, with its system calls
+    lone_client: float = 0.0  # ... if there is one daemon, who answers sooner than a client is asleep
+    sleep: float = 0.0  # of a daemon's main thread: to sleep and to be woken
+    batch: float = 0.0
+    request: float = 0.0
+    frame: float = 0.0  # sent or received, with the item in it
+    carrier_sleep: float = 0.0  # of the thread that waits for frames
+    carrier_frame: float = 0.0
+    kick: float = 0.0  # to wake a thread on a core that does nothing
+
+
+def solve(rows, values):
+    """Least squares of few unknowns that are not negative: those that would be are left out."""
+    count = len(rows[0])
+    kept = list(range(count))
+    while kept:
+        matrix = [[*(sum(row[i] * row[j] for row in rows) for j in kept), sum(row[i] * value for row, value in zip(rows, values))]
+                  for i in kept]
+        found = eliminate(matrix)
+        if min(found) >= 0:
+            return [found[kept.index(i)] if i in kept else 0.0 for i in range(count)]
+        kept.remove(kept[found.index(min(found))])
+    return [0.0] * count
+
+
+def eliminate(matrix):
+    """Solves linear equations, the last column being the right sides."""
+    size = len(matrix)
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda row: abs(matrix[row][column]))
+        matrix[column], matrix[pivot] = matrix[pivot], matrix[column]
+        for row in range(size):
+            factor = matrix[row][column] / matrix[column][column] if row != column else 0
+            matrix[row] = [one - factor * other for one, other in zip(matrix[row], matrix[column])]
+    return [matrix[row][size] / matrix[row][row] for row in range(size)]
+
+
+class Machine:
+    """What was measured on it: rows of scaling_measure.py."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.side_by_side = [row for row in rows if row["what"] == "side by side"]  # more and more of them
+        self.costs = self.calibrate()
+
+    def row(self, what, daemons, clients=None):
+        return next((row for row in self.rows if row["what"] == what and row["daemons"] == daemons and
+                     row.get("clients") == clients), None)
+
+    def coldness(self, thread, processes):
+        """How much longer everything takes where so many processes use the caches by turns, as those of small sessions
+        do that have nothing to do with each other."""
+        first = self.side_by_side[0]
+        points = [(math.log(row["daemons"] * (1 + row["clients"])), max(1.0, row[f"{thread} us"] / first[f"{thread} us"]))
+                  for row in self.side_by_side]
+        return interpolate(points, math.log(max(processes, 1)))
+
+    def calibrate(self):
+        """From sessions of few daemons, to whom the caches are what they are to one of four."""
+        rows = [row for row in self.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED]
+        lone, several = rows[0], rows[1:]
+        costs = Costs(lone_client=lone["client us"], client=sum(row["client us"] for row in several) / len(several))
+        costs.sleep, costs.batch, costs.request, costs.frame = solve(
+            [(row["main sleeps"], row["batches"], row["requests"], row["frames-sent"] + row["frames-received"])
+             for row in rows], [row["main us"] for row in rows])
+        costs.carrier_sleep, costs.carrier_frame = solve(
+            [(row["fabric sleeps"], row["frames-received"]) for row in several], [row["fabric us"] for row in several])
+        return costs
+
+
+def interpolate(points, x):
+    """Between the nearest two; beyond the last, what it is there."""
+    if x <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):
+        if x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    return points[-1][1]
+
+
+# Threads on cores.
+
+
+class Cores:
+    """Of one node: whoever is to run waits for one that is free, and keeps it until he sleeps."""
+
+    def __init__(self, env, count, kick=0.0):
+        self.env = env
+        self.resource = simpy.Resource(env, capacity=count)
+        self.kick = kick
+
+    def take(self):
+        was_free = self.resource.count < self.resource.capacity
+        request = self.resource.request()
+        yield request
+        if was_free and self.kick:
+            yield self.env.timeout(self.kick)
+        return request
+
+
+class Thread:
+    """Sleeps until something is put before it, and takes all of that at once, again and again."""
+
+    def __init__(self, env, cores, serve):
+        self.env, self.cores, self.serve = env, cores, serve
+        self.waiting, self.wake, self.sleeps = [], None, 0
+        env.process(self.run())
+
+    def put(self, item, rings=True):
+        self.waiting.append(item)
+        if rings and self.wake is not None and not self.wake.triggered:
+            self.wake.succeed()
+
+    def run(self):
+        while True:
+            if not self.waiting:
+                self.wake = self.env.event()
+                yield self.wake
+                self.wake = None
+            core = yield from self.cores.take()
+            self.sleeps += 1
+            first = True
+            while self.waiting:
+                taken, self.waiting = self.waiting, []
+                cost, deliver = self.serve(taken, first)
+                first = False
+                # The first half is the transaction; then one after the other is told.
+                yield self.env.timeout(cost / 2 if deliver else cost)
+                for to, item in deliver:
+                    yield self.env.timeout(cost / 2 / len(deliver))
+                    to(item)
+            self.cores.resource.release(core)
+
+
+class Daemon:
+    """A main thread, and one that waits for frames. Items for one daemon share the frames of a batch."""
+
+    def __init__(self, net, number, cores):
+        self.net, self.number = net, number
+        self.main = Thread(net.env, cores, self.serve)
+        self.carrier = Thread(net.env, cores, self.carry)
+        self.received = collections.Counter()  # frames that were not acknowledged, by their sender
+        self.unheard = collections.deque()  # since when, by whom
+        self.due = set()  # who has sent so many
+        self.casts = {}
+
+    def carry(self, frames, woken):
+        costs = self.net.costs
+        cost = (costs.carrier_sleep * woken + costs.carrier_frame * len(frames)) * self.net.carrier_cold
+        return cost, [(self.main.put, frame) for frame in frames]
+
+    def serve(self, taken, woken):
+        net, costs = self.net, self.net.costs
+        cost = costs.batch + net.scan * (len(net.daemons) - 1) + costs.sleep * woken
+        items, deliver = collections.defaultdict(list), []
+        for kind, *rest in taken:
+            if kind == "frame":
+                sender, those = rest
+                cost += costs.frame
+                self.note(sender, those)
+                for item in those:
+                    self.take(item, items, deliver)
+            else:
+                cost += costs.request
+                self.take((kind, *rest), items, deliver)
+        for number, those in [*items.items(), *((number, []) for number in self.overdue())]:
+            cost += costs.frame
+            net.frames += 1
+            deliver.append((net.carry_to(number), ("frame", self.number, those)))
+        net.batches += 1
+        return cost * net.cold, deliver
+
+    def note(self, sender, items):
+        if not items:  # an acknowledgement itself
+            return
+        if self.received[sender] == 0:
+            self.unheard.append((self.net.env.now, sender))
+        self.received[sender] += 1
+        if self.received[sender] == ACKNOWLEDGED:
+            self.due.add(sender)
+
+    def overdue(self):
+        """Who is to be told what has come."""
+        while self.unheard and self.net.env.now - self.unheard[0][0] >= ACKNOWLEDGE_AFTER:
+            self.due.add(self.unheard.popleft()[1])
+        late, self.due = sorted(self.due), set()
+        return [number for number in late if self.received.pop(number, 0)]
+
+    def take(self, item, items, deliver):
+        getattr(self, f"take_{item[0]}")(item, items, deliver)
+
+    # Of names: a question to the home, its answer, the word of how it ended.
+
+    def take_reserve(self, item, items, deliver):
+        _, home, answered = item
+        if home == self.number:
+            deliver.append((answered.succeed, None))
+        else:
+            items[home].append(("ask", self.number, answered))
+
+    def take_ask(self, item, items, _):
+        _, asker, answered = item
+        items[asker].append(("reply", answered))
+
+    def take_reply(self, item, _, deliver):
+        deliver.append((item[1].succeed, None))
+
+    def take_confirm(self, item, items, _):
+        if item[1] != self.number:
+            items[item[1]].append(("end",))
+
+    def take_end(self, *_):
+        pass
+
+    # Of all daemons: half of the others go to each of two, who do the same; answers come back (daemon/serve/cast.c).
+
+    def take_collective(self, item, items, deliver):
+        others = [number for number in range(len(self.net.daemons)) if number != self.number]
+        self.spread(item[1], None, others, items, deliver)
+
+    def take_cast(self, item, items, deliver):
+        _, answered, parent, others = item
+        self.spread(answered, parent, others, items, deliver)
+
+    def spread(self, answered, parent, others, items, deliver):
+        half = (len(others) + 1) // 2
+        parts = [part for part in (others[:half], others[half:]) if part]
+        self.casts[answered] = [len(parts), parent]
+        for part in parts:
+            items[part[0]].append(("cast", answered, self.number, part[1:]))
+        self.settle(answered, items, deliver)
+
+    def take_told(self, item, items, deliver):
+        self.casts[item[1]][0] -= 1
+        self.settle(item[1], items, deliver)
+
+    def settle(self, answered, items, deliver):
+        left, parent = self.casts[answered]
+        if left > 0:
+            return
+        del self.casts[answered]
+        if parent is None:
+            deliver.append((answered.succeed, None))
+        else:
+            items[parent].append(("told", answered))
+
+
+class Net:
+    """A session: its daemons, on the cores of one machine or each on a node's own, and the wire between them."""
+
+    def __init__(self, costs, count, cores=None, cold=(1.0, 1.0, 1.0), wire=0.0, node_cores=4, scan=0.0):
+        self.env = simpy.Environment()
+        self.costs, self.wire, self.scan = costs, wire, scan
+        self.cold, self.carrier_cold, self.client_cold = cold
+        self.frames = self.batches = self.files = 0
+        shared = Cores(self.env, cores, costs.kick) if cores else None
+        self.cores = [shared or Cores(self.env, node_cores, costs.kick) for _ in range(count)]
+        self.daemons = []
+        self.daemons += [Daemon(self, number, self.cores[number]) for number in range(count)]
+        self.random = random.Random(1)
+
+    def carry_to(self, number):
+        put = self.daemons[number].carrier.put
+        if self.wire == 0:
+            return put
+        return lambda frame: self.env.timeout(self.wire).callbacks.append(lambda _: put(frame))
+
+    def client(self, number, files):
+        """Makes one file after the other, and never waits for the word of how it ended to be heard."""
+        main, costs = self.daemons[number].main, self.costs
+        sole = len(self.daemons) == 1
+        work = (costs.lone_client if sole else costs.client) * self.client_cold
+        home = self.random.randrange(len(self.daemons))
+        core = yield from self.cores[number].take()
+        while True:
+            answered = self.env.event()
+            main.put(("reserve", home, answered))
+            self.cores[number].resource.release(core)
+            yield answered
+            core = yield from self.cores[number].take()
+            yield self.env.timeout(work * CREATING)
+            if files is not None:
+                self.cores[number].resource.release(core)
+                yield from files.create(self.env)
+                core = yield from self.cores[number].take()
+            main.put(("confirm", home), rings=not sole)
+            yield self.env.timeout(work * (1 - CREATING))
+            self.files += 1
+            home = self.random.randrange(len(self.daemons))
+
+    def creates(self, clients, duration, files=None):
+        """Files a second, once it has got going."""
+        for number in range(len(self.daemons)):
+            for _ in range(clients):
+                self.env.process(self.client(number, files))
+        self.env.run(duration / 2)
+        before = self.files
+        self.frames = self.batches = 0
+        self.env.run(duration)
+        made = self.files - before
+        return {"rate": made / (duration / 2) * 1e6, "frames": self.frames / made, "batches": self.batches / made}
+
+    def collective(self, count):
+        """How long one takes whose asker has nothing else to do."""
+        took = []
+
+        def ask():
+            for _ in range(count):
+                began, answered = self.env.now, self.env.event()
+                self.daemons[0].main.put(("collective", answered))
+                yield answered
+                core = yield from self.cores[0].take()
+                self.cores[0].resource.release(core)
+                took.append(self.env.now - began)
+
+        self.env.run(self.env.process(ask()))
+        return sorted(took)[len(took) // 2]
+
+
+# The machine that was measured.
+
+
+def shared_net(machine, count, clients, cores):
+    processes = count * (1 + clients)
+    cold = [machine.coldness(thread, processes) for thread in ("main", "fabric", "client")]
+    return Net(machine.costs, count, cores=cores, cold=cold)
+
+
+def compare(machine, told, daemons, duration):
+    """Rows: what, daemons, measured, simulated. Whoever wants all of the cores gets a share of them."""
+    cores, share = told["cores"], told["share"]
+    rows = []
+    for count in daemons:
+        measured = machine.row("creates", count, CLIENTS)
+        if measured:
+            found = shared_net(machine, count, measured["clients"], cores).creates(measured["clients"], duration)
+            rows.append(("creates/s", count, measured["rate"], found["rate"] * share, measured, found))
+        measured = machine.row("collective", count)
+        if measured:
+            found = shared_net(machine, count, 0, cores).collective(30)
+            rows.append(("collective us", count, measured["latency us"] / measured["requests"], found, measured, None))
+    return rows
+
+
+def find_kick(machine, told, most=40.0, steps=8):
+    """What no counter tells: the one with which the sessions of few daemons come out best, looked for in ever smaller
+    steps."""
+    counts = [row["daemons"] for row in machine.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED]
+
+    def distance(kick):
+        machine.costs.kick = kick
+        return sum(math.log(row[3] / row[2]) ** 2 for row in compare(machine, told, sorted(set(counts)), 2e4))
+
+    low, high = 0.0, most
+    for _ in range(steps):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if distance(left) <= distance(right) else (left, high)
+    machine.costs.kick = (low + high) / 2
+
+
+def print_comparison(rows):
+    """The greatest deviation, as a share."""
+    print(f"{'on one machine':16}{'daemons':>8}{'measured':>12}{'lowest':>10}{'highest':>10}{'simulated':>12}{'off by':>9}"
+          f"{'frames':>9}{'simulated':>11}{'batches':>9}{'simulated':>11}")
+    worst = 0.0
+    for what, count, measured, simulated, row, found in rows:
+        off = simulated / measured - 1
+        worst = max(worst, abs(off))
+        scale = row["requests"] if what != "creates/s" else 1
+        counts = (row["frames-sent"], found["frames"], row["batches"], found["batches"]) if found else ()
+        frames = "".join(f"{count:{width}.2f}" for count, width in zip(counts, (9, 11, 9, 11)))
+        print(f"{what:16}{count:8}{measured:12.0f}{row['spread'][0] / scale:10.0f}{row['spread'][1] / scale:10.0f}"
+              f"{simulated:12.0f}{off:+9.0%}{frames}{'' if count > CALIBRATED else '  (calibrated)'}")
+    return worst
+
+
+# Many nodes, and a file system.
+
+
+@dataclass
+class FileSystem:
+    """One metadata service; in a directory that several nodes use, a create keeps it so many times longer."""
+
+    name: str
+    private_rate: float  # creates/s
+    penalty: float
+    latency: float  # of a create that waits for nobody
+
+
+class Service:
+    """A file system at work."""
+
+    def __init__(self, env, system, is_shared):
+        self.resource = simpy.Resource(env, capacity=1)
+        self.service = 1e6 / system.private_rate * (system.penalty if is_shared else 1)
+        self.latency = system.latency
+
+    def create(self, env):
+        with self.resource.request() as request:
+            yield request
+            yield env.timeout(self.service)
+        yield env.timeout(self.latency)
+
+
+# SCALING.md says where the figures are from.
+SYSTEMS = (FileSystem("Lustre", 56_000 * 2.2, 2.2, 1000.0),
+           FileSystem("GPFS", math.sqrt(2_000 * 53_000) * 9.0, 9.0, 1000.0))
+HOW = ("shared", "private", "shunt")
+NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+def files_made(machine, system, count, options, how):
+    """Files a second that all nodes make together: natively in one directory or in private ones, or under shunt."""
+    net = Net(machine.costs, count if how == "shunt" else 0, wire=options.wire, scan=options.scan)
+    clients = count * options.clients
+    service = Service(net.env, system, is_shared=how == "shared" and count > 1)
+    # Long enough for each client to make some, and for some thousand in all.
+    slowest = max(system.latency + 10 * options.wire, clients * service.service)
+    duration = max(3 * slowest, 3000 / clients * slowest)
+    if how == "shunt":
+        return net.creates(options.clients, duration, service)["rate"]
+    return natively(net.env, service, machine.costs, clients, duration)
+
+
+def natively(env, service, costs, clients, duration):
+    made = [0]
+
+    def client():
+        while True:
+            yield env.timeout(costs.client)
+            yield from service.create(env)
+            made[0] += 1
+
+    for _ in range(clients):
+        env.process(client())
+    env.run(duration / 2)
+    before = made[0]
+    env.run(duration)
+    return (made[0] - before) / (duration / 2) * 1e6
+
+
+def latency(machine, count, options):
+    return Net(machine.costs, count, wire=options.wire, scan=options.scan).collective(3)
+
+
+def extrapolate(machine, nodes, options):
+    """Rows of figures by the number of nodes, and their names."""
+    names = [*(f"{system.name} {how}" for system in SYSTEMS for how in HOW), "collective us"]
+    rows = []
+    print(f"\nsimulated, one daemon a node, {options.clients} clients on each: creates/s, and a collective's time in us")
+    print(f"{'nodes':>8}" + "".join(f"{name:>16}" for name in names))
+    for count in nodes:
+        row = [files_made(machine, system, count, options, how) for system in SYSTEMS for how in HOW]
+        rows.append((count, *row, latency(machine, count, options) if count > 1 else math.nan))
+        print(f"{count:8}" + "".join(f"{value:16.0f}" for value in rows[-1][1:]), flush=True)
+    return rows, names
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measured", type=pathlib.Path, default=MEASURED, help="what scaling_measure.py wrote")
+    parser.add_argument("--out", type=pathlib.Path, help="where to write all figures, as JSON (for scaling_plot.py)")
+    parser.add_argument("--quick", action="store_true", help="short runs of few nodes: does all of it still work?")
+    parser.add_argument("--clients", type=int, default=4, help="of a node (4)")
+    parser.add_argument("--wire", type=float, default=50.0, help="microseconds of a frame from node to node (50)")
+    parser.add_argument("--scan", type=float, default=0.011, help="microseconds of a daemon's batch for each other daemon")
+    options = parser.parse_args()
+    told = json.loads(options.measured.read_text())
+    machine = Machine(told["measured"])
+    find_kick(machine, told["machine"])
+    print(machine.costs)
+    counts = sorted({row["daemons"] for row in machine.rows})
+    few = [count for count in counts if 1 < count <= CALIBRATED]
+    rows = compare(machine, told["machine"], few if options.quick else counts, 5e4 if options.quick else 1.2e6)
+    worst = print_comparison(rows)
+    figures, names = extrapolate(machine, NODES[:4] if options.quick else NODES, options)
+    if options.out:
+        told["compared"] = [row[:4] for row in rows]
+        told["simulated"] = {"names": names, "rows": figures, "clients": options.clients, "wire": options.wire}
+        options.out.write_text(json.dumps(told, indent=1) + "\n")
+    if worst > TOLERANCE:
+        sys.exit(f"scaling.py: a simulated figure is {worst:.0%} off the measured one")
+
+
+if __name__ == "__main__":
+    main()

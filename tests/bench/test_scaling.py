@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""What the simulation of scaling.py says where the answer is known without it."""
+
+import math
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import scaling  # noqa: E402
+
+NOTHING = scaling.Costs()
+
+
+def test_least_squares_find_what_the_rows_were_made_of():
+    rows = [[1, 0, 2], [0, 3, 1], [2, 2, 2], [5, 1, 0]]
+    values = [sum(one * cost for one, cost in zip(row, (4.0, 0.5, 7.0))) for row in rows]
+    assert scaling.solve(rows, values) == pytest.approx([4.0, 0.5, 7.0])
+
+
+def test_no_cost_is_negative():
+    assert scaling.solve([[1, 0], [1, 1]], [5.0, 4.0]) == pytest.approx([4.5, 0.0])
+
+
+def test_between_measured_points_lies_a_line_and_beyond_them_nothing_changes():
+    points = [(1.0, 10.0), (3.0, 20.0)]
+    assert [scaling.interpolate(points, x) for x in (0, 1, 2, 3, 9)] == [10, 10, 15, 20, 20]
+
+
+def test_a_collective_takes_as_many_messages_one_after_the_other_as_that_of_the_daemons():
+    """tests/cluster/test_many_nodes.py counts these."""
+    counts = (2, 3, 4, 8, 16, 32, 64)
+    hops = {count: scaling.Net(NOTHING, count, wire=1.0).collective(1) for count in counts}
+    assert hops == {count: 2 * (count.bit_length() - 1) for count in counts}
+
+
+def test_a_daemon_that_asks_nobody_costs_what_it_costs():
+    costs = scaling.Costs(client=10.0, lone_client=10.0, sleep=3.0, batch=5.0, request=1.0)
+    # One client and one daemon by turns: its work, and a batch with the word of the last file and the question for the next.
+    assert scaling.Net(costs, 1).creates(1, 1e5)["rate"] == pytest.approx(1e6 / (10 + 3 + 5 + 2), rel=0.01)
+
+
+def test_a_create_whose_home_is_another_daemon_is_three_frames():
+    """A question, an answer, the word of how it ended; each eighth frame is acknowledged."""
+    found = scaling.Net(scaling.Costs(client=100.0), 16).creates(1, 5e4)
+    assert found["frames"] == pytest.approx(15 / 16 * 3 * 9 / 8, rel=0.01)
+
+
+@pytest.mark.parametrize("is_shared, expected", [(False, 10_000), (True, 2_000)])
+def test_a_busy_file_system_makes_what_it_can(is_shared, expected):
+    system = scaling.FileSystem("one", private_rate=10_000, penalty=5.0, latency=1000.0)
+    env = scaling.simpy.Environment()
+    service = scaling.Service(env, system, is_shared)
+    assert scaling.natively(env, service, NOTHING, 50, 1e6) == pytest.approx(expected, rel=0.02)
+
+
+def test_all_of_it_runs(tmp_path):
+    """And what was measured with few daemons is what the model makes of it."""
+    program = pathlib.Path(scaling.__file__)
+    done = subprocess.run([sys.executable, program, "--quick", "--out", tmp_path / "figures"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    picture = tmp_path / "picture.svg"
+    subprocess.run([sys.executable, program.with_name("scaling_plot.py"), tmp_path / "figures", picture], check=True)
+    assert "simulation" in picture.read_text()
+    assert not math.isnan(scaling.json.loads((tmp_path / "figures").read_text())["simulated"]["rows"][-1][-1])
