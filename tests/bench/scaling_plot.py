@@ -51,8 +51,9 @@ def latency(figures):
 
 def check():
     return "\n".join([
-        "set logscale y", "set yrange [*:*]", "set title 'simulation against measurement: daemons of one machine'",
-        "set xlabel 'daemons of one machine'", "set ylabel 'creates/s, and microseconds of a collective'",
+        "set logscale y", "set yrange [*:*]", "set title 'simulation, and what was measured: one machine'",
+        "set xlabel 'daemons of one machine'", "set ylabel 'creates/s; microseconds (lines: simulation)'",
+        "set key center right",
         plot_of(f"${name} using 1:2 with points pt 6 lc rgb '{colour}' title '{what}, measured', "
                 f"${name} using 1:3 with lines lc rgb '{colour}' title '{what}, simulation'"
                 for name, what, colour in (("creates", "creates/s", "#2471a3"), ("collectives", "collective", "#c0392b")))])
