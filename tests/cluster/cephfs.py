@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -85,8 +86,8 @@ def wait_until(holds, what):
 
 
 def free_port():
-    """A port below those that the kernel gives out by itself."""
-    for port in range(13400, 14400):
+    """A port below those that the kernel gives out by itself, and hardly one that somebody else is about to take."""
+    for port in random.sample(range(13400, 14400), 1000):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
@@ -114,7 +115,8 @@ class CephFS:
 
     def begin(self, *words):
         self.processes.append(subprocess.Popen([*words[:1], "-c", self.configuration, "-f", *words[1:]],
-                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                               start_new_session=True))  # Ctrl-C is not theirs: they are stopped in order
 
     def start_servers(self):
         fsid, osd = uuid.uuid4(), uuid.uuid4()
