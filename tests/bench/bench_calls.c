@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_calls COLD HOT TRUNK MANY: times file calls of this process and prints `CASE<tab>NANOSECONDS` a line.
- * Of cases that cost little more than libc's own function, that is timed by turns with what the program was
- * linked with (which a preloaded library may have replaced), and is a third column.
+/* bench_calls COLD HOT TRUNK MANY [PART]: times file calls of this process and prints `CASE<tab>NANOSECONDS`
+ * a line. Of cases that cost little more than libc's own function, that is timed by turns with what the
+ * program was linked with (which a preloaded library may have replaced), and is a third column.
  *
  * COLD is a directory that is in no root, HOT and TRUNK are directories of a root (or, for the native run,
  * are not), MANY is a directory of many names. Knows nothing of shunt. Of each case the median of several
- * batches is printed. */
+ * batches is printed; with PART they are so many times smaller. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -52,6 +52,7 @@ static struct functions linked = {stat, open, unlink, rename, opendir, readdir, 
 static char path[PATH_MAX], moved[PATH_MAX];
 static const char *hot, *many;
 static unsigned serial; /* of the names that are made */
+static unsigned part = 1;
 
 static void must(bool is_so, const char *what)
 {
@@ -213,6 +214,7 @@ static void print_median(const char *what, double samples[BATCHES])
 static void measure(const char *what, void (*call)(unsigned), unsigned count)
 {
     double samples[BATCHES];
+    count = (count + part - 1) / part;
     call(0);
     for (int i = 0; i < BATCHES; i++)
         samples[i] = (double)batch(call, count) / count;
@@ -223,11 +225,12 @@ static void measure(const char *what, void (*call)(unsigned), unsigned count)
 static void measure_pairs(const char *what, void (*call)(unsigned))
 {
     double native[PAIRS], added[PAIRS];
+    const unsigned paired = (PAIRED + part - 1) / part;
     for (int i = 0; i < PAIRS; i++) {
         functions = &libc;
-        native[i] = (double)batch(call, PAIRED) / PAIRED;
+        native[i] = (double)batch(call, paired) / paired;
         functions = &linked;
-        added[i] = (double)batch(call, PAIRED) / PAIRED - native[i];
+        added[i] = (double)batch(call, paired) / paired - native[i];
     }
     double base = median(native, PAIRS);
     printf("%s\t%.1f\t%.1f\n", what, base + median(added, PAIRS), base);
@@ -236,11 +239,12 @@ static void measure_pairs(const char *what, void (*call)(unsigned))
 /* A file is made, renamed and removed; the three are timed apart. */
 static void measure_changes(void)
 {
+    const unsigned changes = (CHANGES + part - 1) / part;
     double samples[3][BATCHES];
     void (*const calls[])(unsigned) = {create, rename_new, unlink_moved};
-    for (int i = 0; i < BATCHES; i++, serial += CHANGES)
+    for (int i = 0; i < BATCHES; i++, serial += changes)
         for (int call = 0; call < 3; call++)
-            samples[call][i] = (double)batch(calls[call], CHANGES) / CHANGES;
+            samples[call][i] = (double)batch(calls[call], changes) / changes;
     print_median("create and close", samples[0]);
     print_median("rename", samples[1]);
     print_median("unlink", samples[2]);
@@ -287,8 +291,10 @@ static void measure_known(const char *directory, const char *where)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5)
-        errx(2, "usage: bench_calls COLD HOT TRUNK MANY");
+    if (argc < 5 || argc > 6)
+        errx(2, "usage: bench_calls COLD HOT TRUNK MANY [PART]");
+    if (argc == 6 && (part = (unsigned)atoi(argv[5])) == 0)
+        errx(2, "a part of 0");
     find_libc();
     hot = argv[2];
     many = argv[4];

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""all.py [options]: every figure that shunt is to reach, as a table in Markdown: what was wanted, what was found.
+
+Runs the benchmarks one after the other, which takes most of an hour; --figures takes some of them. It says on standard
+error what it is at. --results keeps all values, with the date and the machine. The exit status is 1 if a benchmark
+failed; a figure that was not reached is no failure."""
+
+import importlib
+import sys
+
+import measuring
+
+BENCHMARKS = {"calls": 2, "pass_through": 3}
+
+
+def wanted(text):
+    return [int(word) for word in text.split(",")]
+
+
+def measure_all(options, modules):
+    """Those that work do not suffer from one that does not: (findings, failures)."""
+    findings, failures = [], []
+    for name, module in modules.items():
+        measuring.say(f"{name}.py")
+        try:
+            findings += module.measure(options)
+        except (measuring.Failed, OSError) as failure:
+            failures.append(f"{name}.py: {failure}")
+            measuring.say(failures[-1])
+    return sorted(findings, key=lambda one: one.figure), failures
+
+
+def main():
+    modules = {name: importlib.import_module(name) for name in BENCHMARKS}
+    counts = {option: what for module in modules.values() for option, what in module.COUNTS.items()}
+    parser = measuring.common_options(__doc__)
+    parser.add_argument("--figures", type=wanted, default=sorted(set(BENCHMARKS.values())), metavar="N[,N]...",
+                        help="which of them (default: all)")
+    measuring.add_counts(parser, counts)
+    options = parser.parse_args()
+    measuring.settle(options, counts)
+    findings, failures = measure_all(options, {name: module for name, module in modules.items()
+                                               if BENCHMARKS[name] in options.figures})
+    sys.exit(measuring.report(findings, options, failures))
+
+
+if __name__ == "__main__":
+    main()

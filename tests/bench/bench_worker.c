@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* bench_worker DIRECTORY PROCESSES: a crew (crew.h) that makes calls on files. Knows nothing of shunt. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "crew.h"
+
+static int open_and_close(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC, 0644);
+    return fd >= 0 ? close(fd) : -1;
+}
+
+static int make_create(const char *directory, const char *path)
+{
+    return open_and_close(path, O_WRONLY | O_CREAT | O_EXCL);
+}
+
+static int make_open(const char *directory, const char *path)
+{
+    return open_and_close(path, O_RDONLY);
+}
+
+static int make_stat(const char *directory, const char *path)
+{
+    struct stat stat_of;
+    return stat(path, &stat_of);
+}
+
+static int make_utime(const char *directory, const char *path)
+{
+    return utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static int make_unlink(const char *directory, const char *path)
+{
+    return unlink(path);
+}
+
+static int make_list(const char *directory, const char *path)
+{
+    DIR *stream = opendir(directory);
+    if (stream == NULL)
+        return -1;
+    errno = 0;
+    while (readdir(stream) != NULL)
+        continue;
+    return errno == 0 ? closedir(stream) : -1;
+}
+
+int main(int argc, char *argv[])
+{
+    static const struct crew_call calls[] = {{"create", make_create},
+                                             {"open", make_open},
+                                             {"stat", make_stat},
+                                             {"utime", make_utime},
+                                             {"unlink", make_unlink},
+                                             {"list", make_list},
+                                             {0}};
+    return crew_main(argc, argv, calls, NULL);
+}
