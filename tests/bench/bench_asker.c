@@ -8,6 +8,8 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -33,9 +35,8 @@ static void attach(int argc, char *argv[])
     dir = dirid_of(&stat);
 }
 
-static int make_lookup(const char *directory, const char *path)
+static int look_up(const char *name)
 {
-    const char *name = strrchr(path, '/') + 1;
     const struct message lookup = {
         .type = MESSAGE_LOOKUP, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)strlen(name)};
     int result, code = request_result(road, &lookup, &result, DEADLINE);
@@ -43,8 +44,22 @@ static int make_lookup(const char *directory, const char *path)
     return errno == 0 ? 0 : -1;
 }
 
+static int make_lookup(const char *directory, const char *path)
+{
+    return look_up(strrchr(path, '/') + 1);
+}
+
+/* A process's first name, whatever the number. */
+static int make_again(const char *directory, const char *path)
+{
+    char name[NAME_MAX + 1];
+    const char *first = strrchr(path, '/') + 1;
+    snprintf(name, sizeof name, "%.*s-0", (int)(strrchr(first, '-') - first), first);
+    return look_up(name);
+}
+
 int main(int argc, char *argv[])
 {
-    static const struct crew_call calls[] = {{"lookup", make_lookup}, {0}};
+    static const struct crew_call calls[] = {{"lookup", make_lookup}, {"again", make_again}, {0}};
     return crew_main(argc, argv, calls, attach);
 }

@@ -172,14 +172,15 @@ def alternate(rounds, what, ways):
     return answers
 
 
-def used_by(pid):
-    """Microseconds of CPU of a process so far, and how often its threads were taken off a processor."""
-    spent, switches = 0, 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        spent += int((task / "schedstat").read_text().split()[0]) / 1000
-        switches += sum(int(line.split()[1]) for line in (task / "status").read_text().splitlines()
-                        if "ctxt_switches" in line)
-    return spent, switches
+def cpu_of(pid):
+    """Microseconds of CPU of a process so far, its threads that have ended included."""
+    return time.clock_gettime_ns(~pid << 3 | 2) / 1000  # what clock_getcpuclockid(3) gives
+
+
+def switches_of(pid):
+    """How often each thread of a process was taken off a processor: {thread: times}."""
+    return {task.name: sum(int(line.split()[1]) for line in (task / "status").read_text().splitlines()
+                           if "ctxt_switches" in line) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
 
 
 class Area:
