@@ -142,7 +142,8 @@ def settle(options, counts):
     if options.rounds is None:
         options.rounds = 2 if options.quick else 5
     for name, (usual, quick, _) in counts.items():
-        if getattr(options, name, None) is None:
+        name = name.replace("-", "_")
+        if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else usual)
 
 

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""data.py [options]: sequential writes and reads as IOR makes them, natively and under shunt.
+
+fio's processes write a file each, or parts of one shared file, and read them again, in blocks of 4 KiB to 64 MiB: natively,
+under shunt (one node, placement branch), and natively once more, by turns. The two native runs show what noise is: a
+ratio of shunt's rate to the native one is wanted between the lowest and the highest ratio of the two native ones. Less noisy
+is the processes' time on a processor, all cases together.
+
+The other half of the proof is counted: which functions that move data the library replaces."""
+
+import json
+import subprocess
+
+import measuring
+
+COUNTS = {"mib": (256, 4, "MiB that each process writes"), "writers": (2, 2, "processes that write and read")}
+BLOCKS = {"4 KiB": 4 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20, "16 MiB": 16 << 20, "64 MiB": 64 << 20}
+NOISE = 0.05
+QUICK_BLOCKS = ("64 KiB",)
+CALLS = ("write", "read")
+LAYOUTS = ("separate files", "one shared file")
+MOVERS = ("read", "write", "pread", "pwrite", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2",
+          "pwritev2", "mmap", "mmap64", "msync", "lseek", "lseek64", "sendfile", "sendfile64", "copy_file_range", "splice",
+          "fread", "fwrite", "aio_read", "aio_write")
+
+
+def job(call, directory, layout, block, options):
+    """One group of processes, behind a wall: what was written is there when it is read."""
+    each = options.mib << 20
+    where = [f"--directory={directory}", f"--filename_format=b{block}.$jobnum"] if layout == "separate files" else \
+        [f"--filename={directory}/shared{block}", f"--offset_increment={each}"]
+    return [f"--name={call} {block}", "--stonewall", f"--rw={call}", *where, f"--bs={block}", f"--size={each}",
+            f"--numjobs={options.writers}", "--ioengine=psync", "--fallocate=none", "--group_reporting"]
+
+
+def rates(directory, run, layout, blocks, options):
+    """{(layout, block, call): (bytes a second, CPU time)}; the files are gone then, so that each run makes its own."""
+    words = [word for block in blocks for call in CALLS for word in job(call, directory, layout, block, options)]
+    told = json.loads(run("fio", "--output-format=json", *words))
+    run("find", directory, "-type", "f", "-name", "*[0-9]", "-delete")
+    for one in told["jobs"]:
+        call, block = one["jobname"].split()
+        cpu = one["job_runtime"] * (one["usr_cpu"] + one["sys_cpu"])
+        yield (layout, int(block), call), (one[call]["bw_bytes"], cpu)
+
+
+def one_way(area, way, blocks, options):
+    directory, run = (area.root / "out", area.under_shunt) if way == "shunt" else (area.plain, area.run)
+    return {case: rate for layout in LAYOUTS for case, rate in rates(directory, run, layout, blocks, options)}
+
+
+def findings(rounds, names):
+    for case in rounds[0]["native"]:
+        of = {way: [one[way][case][0] / one["native"][case][0] for one in rounds] for way in rounds[0]}
+        noise = of["native again"]
+        layout, block, call = case
+        yield measuring.Finding(8, f"{call}, {layout}, {names[block]}: shunt's rate over native's", "x", of["shunt"],
+                                least=min(1, *noise), most=max(1, *noise))
+
+
+def cpu_findings(rounds):
+    """Of all cases together, since that depends less on what else the machine does."""
+    for call in CALLS:
+        spent = [{way: sum(cpu for (_, _, what), (_, cpu) in one[way].items() if what == call) for way in one}
+                 for one in rounds]
+        yield measuring.Finding(8, f"{call}, all of these: CPU time under shunt over native's", "x",
+                                [one["shunt"] / one["native"] for one in spent], least=1 - NOISE, most=1 + NOISE)
+        yield measuring.Finding(8, f"{call}, all of these: CPU time native over native's", "x",
+                                [one["native again"] / one["native"] for one in spent])
+
+
+def replaced(area):
+    library = area.build / "lib" / "shim" / "libshunt_preload.so"
+    words = ["nm", "-D", "--defined-only", library]
+    exported = {line.split()[-1] for line in subprocess.run(words, stdout=subprocess.PIPE, text=True,
+                                                            check=True).stdout.splitlines()}
+    return exported.intersection(MOVERS)
+
+
+def measure(options):
+    names = {size: name for name, size in BLOCKS.items() if not options.quick or name in QUICK_BLOCKS}
+    with measuring.Area(options) as area:
+        area.start()
+        area.under_shunt("mkdir", area.root / "out")
+        area.under_shunt("touch", area.root / "out" / "first")
+        area.must_be_redirected()
+        ways = {way: lambda _, way=way: one_way(area, way, names, options) for way in ("native", "shunt", "native again")}
+        rounds = measuring.alternate(options.rounds, "data", ways)
+        return [measuring.Finding(8, "functions that move data and are replaced", "", [len(replaced(area))], most=0),
+                *findings(rounds, names), *cpu_findings(rounds)]
+
+
+if __name__ == "__main__":
+    measuring.main(measure, __doc__, COUNTS)
