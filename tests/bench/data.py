@@ -15,7 +15,7 @@ import subprocess
 
 import measuring
 
-COUNTS = {"mib": (256, 4, "MiB that each process writes"), "writers": (2, 2, "processes that write and read")}
+COUNTS = {"mib": (256, 32, "MiB that each process writes"), "writers": (2, 2, "processes that write and read")}
 BLOCKS = {"4 KiB": 4 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20, "16 MiB": 16 << 20, "64 MiB": 64 << 20}
 NOISE = 0.05
 QUICK_BLOCKS = ("64 KiB",)

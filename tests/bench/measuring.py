@@ -125,7 +125,7 @@ def common_options(doc):
     default = pathlib.Path(__file__).resolve().parents[2] / "build"
     parser.add_argument("--build", type=pathlib.Path, default=default, help="the build directory")
     parser.add_argument("--dir", type=pathlib.Path, default=MEMORY, help=f"where to measure (default: {MEMORY})")
-    parser.add_argument("--rounds", type=int, help="how often (default: 5)")
+    parser.add_argument("--rounds", type=int, help="how often (default: 5; quick: 1)")
     parser.add_argument("--quick", action="store_true", help="so few of everything that it shows only that it works")
     parser.add_argument("--results", type=pathlib.Path, help="a file for all values (JSON)")
     return parser
@@ -140,7 +140,7 @@ def settle(options, counts):
     """Gives what was not said its default."""
     options.build = options.build.resolve()
     if options.rounds is None:
-        options.rounds = 2 if options.quick else 5
+        options.rounds = 1 if options.quick else 5
     for name, (usual, quick, _) in counts.items():
         name = name.replace("-", "_")
         if getattr(options, name) is None:

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The benchmarks of tests/bench, with few of everything: each still measures what it is for, and says so. How fast anything
+is, is not looked at; what is counted, and is the same on every machine, is."""
+
+import json
+import os
+import sys
+
+import pytest
+from conftest import REPOSITORY, run
+
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+COUNTED = ("files redirected", "functions that move data", "shared memory for a thread")
+NEEDS_MOUNT = ("pass_through", "listing")
+
+
+def can_mount():
+    return os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK) and os.path.exists("/dev/loop-control")
+
+
+def measured(build, area, script, *words):
+    """The findings that a script has written down."""
+    results = area / "results"
+    done = run([PYTHON, REPOSITORY / "tests" / "bench" / f"{script}.py", "--quick", "--build", build, "--results", results,
+                *words])
+    assert "| figure | what |" in done.check()
+    return json.loads(results.read_text())
+
+
+@pytest.mark.parametrize("script, figure", [("calls", 2), ("rates", 2), ("pass_through", 3), ("listing", 4), ("daemon_cost", 5),
+                                            ("memory", 7), ("data", 8), ("solo", 9)])
+def test_a_benchmark(build, area, script, figure):
+    if script in NEEDS_MOUNT and not can_mount():
+        pytest.skip("only the superuser can mount a file system of his own")
+    whole = measured(build, area, script)
+    findings = whole["findings"]
+    assert {one["figure"] for one in findings} == {figure}
+    assert any(one["held"] is not None for one in findings)
+    assert {"processor", "cores", "kernel", "file system"} <= whole["machine"].keys()
+    for one in findings:
+        assert one["lowest"] <= one["median"] <= one["highest"]
+        if one["what"].startswith(COUNTED):
+            assert one["held"], one
+
+
+def test_all_of_them_take_the_same_options(build, area):
+    found = measured(build, area, "all", "--figures", "7,9", "--index-names", 500)
+    assert [one["figure"] for one in found["findings"]] == [7] * 4 + [9] * 4
+    assert "500 made" in found["findings"][0]["what"]
+    assert found["failures"] == []
+
+
+def test_a_directory_that_is_not_there(build, area):
+    done = run([PYTHON, REPOSITORY / "tests" / "bench" / "all.py", "--quick", "--build", build, "--figures", "9", "--dir",
+                area / "absent"])
+    assert "solo.py: " in done.check(1)
