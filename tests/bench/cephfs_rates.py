@@ -1,60 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""cephfs_rates.py [--build DIR] [--files N] [--rounds N] [--nodes N]: how fast nodes make and remove files on a CephFS,
-and what it costs every process.
+"""cephfs_rates.py [options]: how fast nodes make, look at and remove files on a CephFS, and what it costs every process.
 
-Starts a CephFS of its own (tests/cluster/cephfs.py says what that needs). All nodes make files at the same time, and then
-remove them: natively in a directory each, natively in one shared directory, and in a shared directory under shunt
-(placement branch, a daemon on each node), by turns, every second round backwards. The first table has the medians of all
-rounds: files a second of all nodes together, and for a file the requests to the metadata server, the answers of the
-clients (ceph-fuse) to the kernel, and microseconds of CPU and context switches of the program, the daemons of shunt and
-those of Ceph. The second one has the ratios of rates in the same round: their median, least and greatest.
+Starts a CephFS of its own (tests/cluster/cephfs.py says what that needs). All nodes at the same time make files and
+remove them, and in another directory make files and stat, open and touch those of the next node: natively in a directory
+each, natively in one shared directory, and in a shared directory under shunt (placement branch, a daemon on each node),
+by turns. The first table has the medians of all rounds: files a second of all nodes together, and for a file the requests
+to the metadata server, the answers of the clients (ceph-fuse) to the kernel, and microseconds of CPU and context switches
+of the program, the daemons of shunt and those of Ceph. The findings are ratios of rates in the same round.
 
 All processes share this machine's processors. So the rate is what is left of them, and what a rate is depends on the
 machine; the counters do not."""
 
-import argparse
+import contextlib
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
+
+import measuring
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / "cluster"))
 
 import cephfs  # noqa: E402
 
+COUNTS = {"files": (500, 50, "files of each node on a CephFS"), "nodes": (2, 2, "nodes of a CephFS")}
 CONFIGURATIONS = ("private", "shared", "shunt")
-CALLS = ("create", "unlink")
-WORKER = """
-import os, resource, sys, time
-directory, node = sys.argv[1:]
-def create(path):
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-def measure(call, prefix, count):
-    before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
-    for number in range(count):
-        call(f"{directory}/{prefix}{node}-{number}")
-    took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(took, used * 1e6, after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw, flush=True)
-measure(create, "first", 1)
-for line in sys.stdin:
-    call, count = line.split()
-    measure({"create": create, "unlink": os.unlink}[call], "file", int(count))
-"""
-
-
-def used_by(pid):
-    """Microseconds of CPU and context switches of a process so far."""
-    time, switches = 0, 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        time += int((task / "schedstat").read_text().split()[0]) / 1000
-        switches += sum(int(line.split()[1]) for line in (task / "status").read_text().splitlines()
-                        if "ctxt_switches" in line)
-    return time, switches
+OWN, NEIGHBOURS = ("create", "unlink"), ("stat", "open", "utime")
+CALLS = ("create", *NEIGHBOURS, "unlink")
+# The least ratio of the rate under shunt to that of another configuration.
+LEAST = {("create", "private"): 0.95, ("create", "shared"): 2.5, ("unlink", "private"): 0.95, ("unlink", "shared"): 1.5,
+         ("stat", "shared"): 1, ("open", "shared"): 1, ("utime", "shared"): 1}
 
 
 def daemons_of(root):
@@ -76,8 +54,8 @@ class Costs:
     def read(self):
         counts = {"requests": self.nodes.ceph.requests(), "answers": self.nodes.ceph.answers()}
         for name, pids in self.groups.items():
-            each = [used_by(pid) for pid in pids]
-            counts[f"{name} us"], counts[f"{name} switches"] = (sum(column) for column in zip(*each))
+            counts[f"{name} us"] = sum(map(measuring.cpu_of, pids))
+            counts[f"{name} switches"] = sum(sum(measuring.switches_of(pid).values()) for pid in pids)
         return counts
 
 
@@ -92,26 +70,28 @@ def directories(nodes, configuration, turn):
     return [natively / name for name in names]
 
 
-def begin_workers(nodes, configuration, turn):
-    workers = []
-    for node, directory in enumerate(directories(nodes, configuration, turn)):
-        words = [cephfs.PYTHON, "-c", WORKER, directory, node]
-        if configuration == "shunt":
-            words = nodes.tool(node, "exec", "--", *words)
-        workers.append(nodes.begin(node, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-    for worker in workers:
-        worker.stdout.readline()
-    return workers
+def begin_crews(nodes, configuration, turn):
+    """{directory: crew} of each node: its own directory, and the next node's, whose files it looks at."""
+    crews, where = [], directories(nodes, configuration, turn)
+    for node in range(nodes.count):
+        of_node = {}
+        for directory in {where[node], where[(node + 1) % nodes.count]}:
+            words = [nodes.build / "tests" / "bench" / "bench_worker", directory, 1]
+            words = nodes.tool(node, "exec", "--", *words) if configuration == "shunt" else words
+            of_node[directory] = measuring.Crew(nodes.words(node, *words), nodes.environment)
+        of_node[where[node]].make("create", 1, prefix=f"first-{node}")
+        crews.append(of_node)
+    return crews, where
 
 
-def measure_call(costs, workers, call, files):
-    before = costs.read()
-    for worker in workers:
-        worker.stdin.write(f"{call} {files}\n")
-        worker.stdin.flush()
-    told = [[float(word) for word in worker.stdout.readline().split()] for worker in workers]
-    after = costs.read()
-    whole = files * len(workers)
+def measure_call(costs, crews, where, call, files):
+    before, told = costs.read(), []
+    for node, of_node in enumerate(crews):
+        owner = node if call in OWN else (node + 1) % len(crews)
+        told.append(of_node[where[owner]])
+        told[-1].begin(call, files, prefix=f"file-{owner}")
+    told = [crew.wait()[0] for crew in told]
+    after, whole = costs.read(), files * len(crews)
     row = {"files/s": sum(files / seconds for seconds, _, _ in told)}
     row.update({name: (after[name] - before[name]) / whole for name in ("requests", "answers")})
     row["program us"], row["program switches"] = (sum(each[column] for each in told) / whole for column in (1, 2))
@@ -119,56 +99,68 @@ def measure_call(costs, workers, call, files):
     return row
 
 
+def measure_pass(nodes, costs, configuration, turn, files, calls):
+    """In a directory of its own: what has been looked at by another node costs more to remove."""
+    crews, where = begin_crews(nodes, configuration, turn)
+    try:
+        return {call: measure_call(costs, crews, where, call, files) for call in calls}
+    finally:
+        for of_node in crews:
+            for crew in of_node.values():
+                crew.end()
+
+
 def measure_turn(nodes, costs, configuration, turn, files):
-    workers = begin_workers(nodes, configuration, turn)
-    rows = {call: measure_call(costs, workers, call, files) for call in CALLS}
-    for worker in workers:
-        worker.stdin.close()
-    nodes.together(*workers)
-    return rows
+    looks = measure_pass(nodes, costs, configuration, f"{turn}-looks", files, ("create", *NEIGHBOURS))
+    return {**looks, **measure_pass(nodes, costs, configuration, turn, files, OWN)}
 
 
-def measure_all(nodes, rounds, files):
-    """All rounds: one row for each configuration and call."""
-    costs, results = Costs(nodes), []
-    for number in range(rounds):
-        order = CONFIGURATIONS if number % 2 == 0 else CONFIGURATIONS[::-1]
-        rows = {name: measure_turn(nodes, costs, name, f"{number}-{name}", files) for name in order}
-        results.append({(call, name): rows[name][call] for name in CONFIGURATIONS for call in CALLS})
-    return results
+def measure_rounds(options):
+    """[{(call, configuration): {what: how much}}]"""
+    with contextlib.ExitStack() as stack:
+        top = stack.enter_context(tempfile.TemporaryDirectory(prefix="shunt-cephfs.", dir=measuring.MEMORY,
+                                                              ignore_cleanup_errors=True))
+        nodes = stack.enter_context(cephfs.some_nodes(top, options.build, options.nodes))
+        stack.enter_context(nodes.session("branch"))
+        costs = Costs(nodes)
+        ways = {name: lambda turn, name=name: measure_turn(nodes, costs, name, f"{turn}-{name}", options.files)
+                for name in CONFIGURATIONS}
+        rounds = measuring.alternate(options.rounds, f"CephFS, {options.nodes} nodes", ways)
+    return [{(call, name): one[name][call] for name in CONFIGURATIONS for call in CALLS} for one in rounds]
 
 
-def show_costs(results):
-    cases = [(call, name) for call in CALLS for name in CONFIGURATIONS]
-    print(f"{f'medians of {len(results)} rounds, for a file':32}" + "".join(f"{' '.join(case):>16}" for case in cases))
-    for column in results[0][cases[0]]:
-        medians = [statistics.median(one[case][column] for one in results) for case in cases]
-        print(f"{column:32}" + "".join(f"{median:16.2f}" for median in medians))
-
-
-def show_ratios(results):
-    print(f"\n{'ratios of rates in a round':32}{'median':>16}{'least':>16}{'greatest':>16}")
+def show_costs(rounds):
     for call in CALLS:
-        for other in ("private", "shared"):
-            ratios = [one[call, "shunt"]["files/s"] / one[call, other]["files/s"] for one in results]
-            columns = (statistics.median(ratios), min(ratios), max(ratios))
-            print(f"{f'{call}: shunt / {other}':32}" + "".join(f"{ratio:16.2f}" for ratio in columns))
+        print(f"{f'{call}, for a file: medians of {len(rounds)} rounds':48}" + "".join(f"{name:>12}" for name in CONFIGURATIONS))
+        for column in rounds[0][call, "shunt"]:
+            medians = [statistics.median(one[call, name][column] for one in rounds) for name in CONFIGURATIONS]
+            print(f"{column:48}" + "".join(f"{median:12.2f}" for median in medians))
+        print()
+
+
+def findings(rounds, nodes):
+    for (call, other), least in LEAST.items():
+        what = f"{call} of the next node's files" if call in NEIGHBOURS else call
+        yield measuring.Finding(1, f"CephFS, {nodes} nodes, {what}: rate under shunt over native, {other}", "x",
+                                [one[call, "shunt"]["files/s"] / one[call, other]["files/s"] for one in rounds], least=least)
+
+
+def measure(options):
+    missing = cephfs.what_is_missing()
+    if missing:
+        raise measuring.Failed(missing)
+    try:
+        return list(findings(measure_rounds(options), options.nodes))
+    except cephfs.Failed as failure:
+        raise measuring.Failed(str(failure)) from failure
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=TESTS.parent / "build", help="the build directory")
-    parser.add_argument("--files", type=int, default=500, help="files of each node")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of all configurations")
-    parser.add_argument("--nodes", type=int, default=2, help="nodes")
-    options = parser.parse_args()
-    # Where shunt's own files of a node are as a rule, too: in memory.
-    memory = "/dev/shm" if pathlib.Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="shunt-cephfs.", dir=memory, ignore_cleanup_errors=True) as top:
-        with cephfs.some_nodes(top, options.build, options.nodes) as nodes, nodes.session("branch"):
-            results = measure_all(nodes, options.rounds, options.files)
-    show_costs(results)
-    show_ratios(results)
+    options = measuring.arguments(__doc__, COUNTS)
+    rounds = measure_rounds(options)
+    show_costs(rounds)
+    sys.exit(measuring.report(list(findings(rounds, options.nodes)), options))
 
 
-main()
+if __name__ == "__main__":
+    main()

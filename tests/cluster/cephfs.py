@@ -173,16 +173,19 @@ class Nodes:
     """Commands on the nodes: each sees the file system at the same path."""
 
     def __init__(self, ceph, place, build, run_dir):
-        self.ceph, self.place, self.shunt = ceph, place, build / "tools" / "shunt"
+        self.ceph, self.place, self.build, self.shunt = ceph, place, build, build / "tools" / "shunt"
         self.root = place / "root"
         self.count = len(ceph.mounts)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SHUNT_") and key != "LD_PRELOAD"}
         self.environment = {**kept, "SHUNT_RUN_DIR": str(run_dir), "SHUNT_FABRIC": "tcp"}
 
-    def begin(self, node, *words, **options):
+    def words(self, node, *words):
+        """A command, to be run where the node is."""
         script = f'mount --make-rprivate / && mount --bind "{self.ceph.mounts[node]}" "{self.place}" && exec "$@"'
-        return subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)], env=self.environment,
-                                **options)
+        return ["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)]
+
+    def begin(self, node, *words, **options):
+        return subprocess.Popen(self.words(node, *words), env=self.environment, **options)
 
     def run(self, node, *words):
         if self.begin(node, *words).wait(PATIENCE) != 0:
