@@ -3,9 +3,9 @@
 # SPDX-FileCopyrightText: The shunt authors
 """all.py [options]: every figure that shunt is to reach, as a table in Markdown: what was wanted, what was found.
 
-Runs the benchmarks one after the other, which takes most of an hour; --figures takes some of them. It says on standard
+Runs the benchmarks one after the other, which takes an hour and more; --figures takes some of them. It says on standard
 error what it is at. --results keeps all values, with the date and the machine. The exit status is 1 if a benchmark
-failed; a figure that was not reached is no failure."""
+failed; a figure that was not reached is no failure. Nothing else should be at work on the machine."""
 
 import importlib
 import sys
@@ -27,7 +27,7 @@ def measure_all(options, modules):
         measuring.say(f"{name}.py")
         try:
             findings += module.measure(options)
-        except (measuring.Failed, OSError) as failure:
+        except measuring.FAILURES as failure:
             failures.append(f"{name}.py: {failure}")
             measuring.say(failures[-1])
     return sorted(findings, key=lambda one: one.figure), failures

@@ -26,7 +26,7 @@ sys.path.insert(0, str(TESTS / "cluster"))
 
 import cephfs  # noqa: E402
 
-COUNTS = {"files": (500, 50, "files of each node on a CephFS"), "nodes": (2, 2, "nodes of a CephFS")}
+COUNTS = {"files": (500, 50, "files of each node on a CephFS"), "nodes": (2, 2, "nodes of a CephFS, then twice as many")}
 CONFIGURATIONS = ("private", "shared", "shunt")
 OWN, NEIGHBOURS = ("create", "unlink"), ("stat", "open", "utime")
 CALLS = ("create", *NEIGHBOURS, "unlink")
@@ -115,23 +115,24 @@ def measure_turn(nodes, costs, configuration, turn, files):
     return {**looks, **measure_pass(nodes, costs, configuration, turn, files, OWN)}
 
 
-def measure_rounds(options):
-    """[{(call, configuration): {what: how much}}]"""
+def measure_rounds(options, count):
+    """[{(call, configuration): {what: how much}}] of so many nodes."""
     with contextlib.ExitStack() as stack:
         top = stack.enter_context(tempfile.TemporaryDirectory(prefix="shunt-cephfs.", dir=measuring.MEMORY,
                                                               ignore_cleanup_errors=True))
-        nodes = stack.enter_context(cephfs.some_nodes(top, options.build, options.nodes))
+        nodes = stack.enter_context(cephfs.some_nodes(top, options.build, count))
         stack.enter_context(nodes.session("branch"))
         costs = Costs(nodes)
         ways = {name: lambda turn, name=name: measure_turn(nodes, costs, name, f"{turn}-{name}", options.files)
                 for name in CONFIGURATIONS}
-        rounds = measuring.alternate(options.rounds, f"CephFS, {options.nodes} nodes", ways)
+        rounds = measuring.alternate(options.rounds, f"CephFS, {count} nodes", ways)
     return [{(call, name): one[name][call] for name in CONFIGURATIONS for call in CALLS} for one in rounds]
 
 
 def show_costs(rounds):
     for call in CALLS:
-        print(f"{f'{call}, for a file: medians of {len(rounds)} rounds':48}" + "".join(f"{name:>12}" for name in CONFIGURATIONS))
+        what = f"{call}, for a file: medians of {len(rounds)} rounds"
+        print(f"{what:48}" + "".join(f"{name:>12}" for name in CONFIGURATIONS))
         for column in rounds[0][call, "shunt"]:
             medians = [statistics.median(one[call, name][column] for one in rounds) for name in CONFIGURATIONS]
             print(f"{column:48}" + "".join(f"{median:12.2f}" for median in medians))
@@ -145,21 +146,28 @@ def findings(rounds, nodes):
                                 [one[call, "shunt"]["files/s"] / one[call, other]["files/s"] for one in rounds], least=least)
 
 
+def counts_of(options):
+    return [options.nodes] if options.quick else [options.nodes, 2 * options.nodes]
+
+
 def measure(options):
     missing = cephfs.what_is_missing()
     if missing:
         raise measuring.Failed(missing)
     try:
-        return list(findings(measure_rounds(options), options.nodes))
+        return [one for count in counts_of(options) for one in findings(measure_rounds(options, count), count)]
     except cephfs.Failed as failure:
         raise measuring.Failed(str(failure)) from failure
 
 
 def main():
     options = measuring.arguments(__doc__, COUNTS)
-    rounds = measure_rounds(options)
-    show_costs(rounds)
-    sys.exit(measuring.report(list(findings(rounds, options.nodes)), options))
+    found = []
+    for count in counts_of(options):
+        rounds = measure_rounds(options, count)
+        show_costs(rounds)
+        found += findings(rounds, count)
+    sys.exit(measuring.report(found, options))
 
 
 if __name__ == "__main__":

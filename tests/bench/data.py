@@ -10,6 +10,7 @@ is the processes' time on a processor, all cases together.
 
 The other half of the proof is counted: which functions that move data the library replaces."""
 
+import itertools
 import json
 import subprocess
 
@@ -26,29 +27,24 @@ MOVERS = ("read", "write", "pread", "pwrite", "pread64", "pwrite64", "readv", "w
           "fread", "fwrite", "aio_read", "aio_write")
 
 
-def job(call, directory, layout, block, options):
+def job(case, directory, options):
     """One group of processes, behind a wall: what was written is there when it is read."""
+    layout, block, call = case
     each = options.mib << 20
     where = [f"--directory={directory}", f"--filename_format=b{block}.$jobnum"] if layout == "separate files" else \
         [f"--filename={directory}/shared{block}", f"--offset_increment={each}"]
-    return [f"--name={call} {block}", "--stonewall", f"--rw={call}", *where, f"--bs={block}", f"--size={each}",
+    return [f"--name={call}", "--stonewall", f"--rw={call}", *where, f"--bs={block}", f"--size={each}",
             f"--numjobs={options.writers}", "--ioengine=psync", "--fallocate=none", "--group_reporting"]
 
 
-def rates(directory, run, layout, blocks, options):
-    """{(layout, block, call): (bytes a second, CPU time)}; the files are gone then, so that each run makes its own."""
-    words = [word for block in blocks for call in CALLS for word in job(call, directory, layout, block, options)]
-    told = json.loads(run("fio", "--output-format=json", *words))
-    run("find", directory, "-type", "f", "-name", "*[0-9]", "-delete")
-    for one in told["jobs"]:
-        call, block = one["jobname"].split()
-        cpu = one["job_runtime"] * (one["usr_cpu"] + one["sys_cpu"])
-        yield (layout, int(block), call), (one[call]["bw_bytes"], cpu)
-
-
-def one_way(area, way, blocks, options):
+def one_way(area, way, cases, options):
+    """{case: (bytes a second, CPU time)}; the files are gone then, so that each run makes its own."""
     directory, run = (area.root / "out", area.under_shunt) if way == "shunt" else (area.plain, area.run)
-    return {case: rate for layout in LAYOUTS for case, rate in rates(directory, run, layout, blocks, options)}
+    words = [word for case in cases for word in job(case, directory, options)]
+    jobs = json.loads(run("fio", "--output-format=json", *words))["jobs"]
+    run("find", directory, "-type", "f", "-name", "*[0-9]", "-delete")
+    return {case: (job[case[-1]]["bw_bytes"], job["job_runtime"] * (job["usr_cpu"] + job["sys_cpu"]))
+            for case, job in zip(cases, jobs, strict=True)}
 
 
 def findings(rounds, names):
@@ -81,12 +77,13 @@ def replaced(area):
 
 def measure(options):
     names = {size: name for name, size in BLOCKS.items() if not options.quick or name in QUICK_BLOCKS}
+    cases = list(itertools.product(LAYOUTS, names, CALLS))
     with measuring.Area(options) as area:
         area.start()
         area.under_shunt("mkdir", area.root / "out")
         area.under_shunt("touch", area.root / "out" / "first")
         area.must_be_redirected()
-        ways = {way: lambda _, way=way: one_way(area, way, names, options) for way in ("native", "shunt", "native again")}
+        ways = {way: lambda _, way=way: one_way(area, way, cases, options) for way in ("native", "shunt", "native again")}
         rounds = measuring.alternate(options.rounds, "data", ways)
         return [measuring.Finding(8, "functions that move data and are replaced", "", [len(replaced(area))], most=0),
                 *findings(rounds, names), *cpu_findings(rounds)]

@@ -67,7 +67,8 @@ def make_all(area, nodes, names):
 
 def ways_of(area):
     """{what and how: function of the round's number}."""
-    native, shunt = area.crew("bench_worker", area.plain / "many", 1), area.crew("bench_worker", area.root / "many", 1, node="n0")
+    native = area.crew("bench_worker", area.plain / "many", 1)
+    shunt = area.crew("bench_worker", area.root / "many", 1, node="n0")
     long = ["ls", "-l"]
     return {"readdir": {"native": lambda _: native.make("list", 1)[0][0],
                         "shunt": lambda _: shunt.make("list", 1)[0][0]},

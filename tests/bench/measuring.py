@@ -15,6 +15,7 @@ import os
 import pathlib
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,9 @@ PATIENCE = 60
 
 class Failed(Exception):
     """What was to be measured did not work, or would have shown nothing."""
+
+
+FAILURES = (Failed, OSError, subprocess.SubprocessError)
 
 
 def say(text):
@@ -71,7 +75,8 @@ class Finding:
 
 def number(value):
     """With three digits that say something, or all before the point."""
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    digits = 0 if abs(value) >= 100 or value == int(value) else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}"
 
 
 def table(findings):
@@ -137,7 +142,8 @@ def add_counts(parser, counts):
 
 
 def settle(options, counts):
-    """Gives what was not said its default."""
+    """Gives what was not said its default. Who is told to end from now on leaves nothing behind."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     options.build = options.build.resolve()
     if options.rounds is None:
         options.rounds = 1 if options.quick else 5
@@ -158,7 +164,11 @@ def arguments(doc, counts):
 
 def main(measure, doc, counts):
     options = arguments(doc, counts)
-    sys.exit(report(measure(options), options))
+    try:
+        findings = measure(options)
+    except FAILURES as failure:
+        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {failure}")
+    sys.exit(report(findings, options))
 
 
 def alternate(rounds, what, ways):
