@@ -15,21 +15,28 @@
 
 const struct choice verb_status_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {'n', "node", "NAME", "of the daemon that goes by that name (default: one of this host)"},
     {'a', "all", NULL, "also what all daemons of the session have counted together"},
     {VERB_LONG + 1, "json", NULL, "an array of objects, one for each root"},
     {0},
 };
 
+struct asking {
+    bool all, json;
+    const char *node; /* NULL: any of this host */
+};
+
 struct standing {
     const char *root;
-    int error; /* of reading the session; 0: there is one */
+    int error;      /* of reading the session; 0: there is one */
+    int node_error; /* -ENOENT: nobody in it goes by the name that was asked for */
     int lives; /* of `member`, as session_lives */
     size_t branches;
     bool counted; /* counters hold what the daemon said */
     struct session session;
     const struct session_member *member; /* the one that answers: of this host, if there is one */
     struct counters counters;
-    bool asks_all;
+    const struct asking *asking;
     int all_error; /* of asking all; 0: `all` holds the answer */
     struct counters all;
 };
@@ -42,31 +49,50 @@ static const char *reason(const struct standing *standing)
     return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "its daemon cannot be asked";
 }
 
+static bool is_asked(const struct standing *standing, const struct session_member *member)
+{
+    return !standing->asking->node || strcmp(member->node, standing->asking->node) == 0;
+}
+
+/* The member of that name: 0; -ENOENT: there is none. */
+static int look_for_node(struct standing *standing)
+{
+    for (size_t i = 0; i < standing->session.count; i++)
+        if (is_asked(standing, &standing->session.members[i])) {
+            standing->member = &standing->session.members[i];
+            return 0;
+        }
+    complain("%s: no daemon of its session goes by the name '%s'", standing->root, standing->asking->node);
+    return -ENOENT;
+}
+
 /* Who lives and answers says how it goes; else it is told of one who lives, or of the first. */
 static void look_at_session(struct standing *standing)
 {
     standing->member = session_living(&standing->session);
     if (!standing->member)
         standing->member = standing->session.members;
+    if (standing->asking->node && look_for_node(standing) != 0)
+        standing->node_error = -ENOENT;
     standing->lives = session_lives(standing->member);
     for (size_t i = 0; i < standing->session.count && !standing->counted; i++) {
         const struct session_member *member = &standing->session.members[i];
-        if (session_lives(member) != 1)
+        if (session_lives(member) != 1 || !is_asked(standing, member))
             continue;
         standing->counted = counters_ask(&standing->counters, member->run_dir, false) == 0;
         if (standing->counted)
             standing->member = member;
     }
-    if (standing->asks_all && standing->counted)
+    if (standing->asking->all && standing->counted)
         standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
-    if (standing->asks_all && standing->all_error != 0)
+    if (standing->asking->all && standing->all_error != 0)
         complain("%s: %s: what all have counted cannot be told", standing->root, reason(standing));
 }
 
-static void look(struct standing *standing, const char *root, bool asks_all)
+static void look(struct standing *standing, const char *root, const struct asking *asking)
 {
     struct union_root opened;
-    *standing = (struct standing){.root = root, .asks_all = asks_all, .all_error = -ENODATA};
+    *standing = (struct standing){.root = root, .asking = asking, .all_error = -ENODATA};
     standing->error = session_read(root, &standing->session);
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
@@ -181,24 +207,25 @@ static void print_words(const struct standing *standing)
     }
 }
 
-static int print_all(const struct roots *roots, bool asks_all, bool as_json)
+static int print_all(const struct roots *roots, const struct asking *asking)
 {
     struct json json = {0};
     static struct standing standing;
     int status = STATUS_OK;
-    if (as_json)
+    if (asking->json)
         json_open(&json, NULL, '[');
     for (size_t i = 0; i < roots->count; i++) {
-        look(&standing, roots->paths[i], asks_all);
-        if (as_json)
+        look(&standing, roots->paths[i], asking);
+        if (asking->json)
             print_json(&json, &standing);
         else
             print_words(&standing);
-        if (standing.error < 0 || standing.lives == 0 || (asks_all && standing.all_error != 0))
+        if (standing.error < 0 || standing.node_error < 0 || standing.lives == 0 ||
+            (asking->all && standing.all_error != 0))
             status = STATUS_FAILED;
         session_finish(&standing.session);
     }
-    if (as_json)
+    if (asking->json)
         json_close(&json, ']');
     return status;
 }
@@ -206,21 +233,23 @@ static int print_all(const struct roots *roots, bool asks_all, bool as_json)
 int verb_status_of(const struct verb *verb, int argc, char **argv)
 {
     struct roots roots;
-    bool asks_all = false, as_json = false;
+    struct asking asking = {.node = NULL};
     int end, wrong = 0;
     roots_init(&roots);
     while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
         if (end == 'r')
             wrong = roots_add(&roots, optarg);
+        else if (end == 'n')
+            asking.node = optarg;
         else if (end == 'a')
-            asks_all = true;
+            asking.all = true;
         else
-            as_json = true;
+            asking.json = true;
     int status = wrong ? STATUS_USAGE : verb_status(end);
     if (!wrong && end == VERB_END && optind < argc)
         status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
     else if (!wrong && end == VERB_END)
-        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, asks_all, as_json);
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, &asking);
     roots_finish(&roots);
     return status;
 }

@@ -225,14 +225,17 @@ static int list_names(const struct listing_at *at, struct filling *filling)
 long stream_fill(struct listing_at *at, char *to, size_t size)
 {
     struct filling filling = {.to = to, .size = size, .position = at->position};
+    int code;
     long kept;
+    if (at->end != 0 && at->position == at->end)
+        return 0; /* that was told with the names: the daemons need not be asked again */
     if (at->position < 2 && was_removed(at->fd))
         return 0; /* it was removed: not even the dots are left */
     do {
         filling.used = 0;
         filling.doubtful = false;
         put_dots(&filling, at->fd);
-        int code = filling.position < 2 ? 1 : list_names(at, &filling);
+        code = filling.position < 2 ? 1 : list_names(at, &filling);
         if (code < 0)
             return code;
         if (code == 1 && filling.used == 0)
@@ -242,6 +245,7 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
             return kept;
     } while (kept == 0 && filling.used > 0);
     at->position = filling.position;
+    at->end = code == 0 ? at->position : 0;
     return kept;
 }
 

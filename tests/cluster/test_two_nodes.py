@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Two nodes and one namespace: what one does, the other sees when the call has returned."""
 
+import json
 import os
 import pathlib
 import signal
@@ -105,6 +106,26 @@ def test_many_names_are_listed_once(pair):
         assert sorted(pair.names(node, "out")) == expected
         assert pair.sh(node, "find out -type f | xargs cat | wc -l") == f"{2 * count}\n"
     assert {pair.branch_of(f"out/{node}-1") for node in "ab"} == {"a", "b"}
+
+
+def requests(pair):
+    return json.loads(pair.at("status", "a", "--json").check())[0]["counters"]["requests"]
+
+
+def test_a_listing_of_few_names_is_one_question(pair):
+    pair.homes()
+    pair.sh("b", "touch out/1 out/2 out/3")
+    before = requests(pair)
+    listings = "import os\nfor _ in range(100): assert sorted(os.listdir('out')) == ['1', '2', '3']"
+    pair.on("a", sys.executable, "-c", listings, cwd=pair.root).check()
+    assert 100 <= requests(pair) - before < 150
+
+
+def test_status_of_a_node(pair):
+    for node in "ab":
+        assert json.loads(pair.at("status", node, "--json").check())[0]["node"] == node
+    nobody = pair.at("status", "c")
+    assert nobody.status == 1 and "goes by the name 'c'" in nobody.err
 
 
 def test_what_died_with_its_process_is_settled(pair):
