@@ -19,6 +19,7 @@ import time
 import pytest
 
 from conftest import Shunt, assert_plain, environment, is_running, kill_daemon, redirected_files, run, supervisor_of, wait_until
+from daemons import stat_of
 from union_on_disk import Union, session_of
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -80,6 +81,16 @@ class Session:
         pid = self.daemon()
         os.kill(pid, number)
         wait_until(lambda: self.daemon() != pid)
+
+
+@contextlib.contextmanager
+def standing_still(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: stat_of(pid)[0] == "T")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def is_untouched(root):
@@ -577,10 +588,12 @@ def test_a_daemon_that_is_killed_under_run(session, crashes):
 
 
 def test_an_index_that_is_overwritten(started):
+    """The daemon stands still meanwhile: what it writes next would tell it, and another one make a new index."""
     started.exec("touch", started.root / "out" / "before").check()
     data = started.run_dir() / "data.mdb"
-    data.write_bytes(os.urandom(data.stat().st_size))
-    result = started.exec("touch", started.root / "out" / "new")
+    with standing_still(started.daemon()):
+        data.write_bytes(os.urandom(data.stat().st_size))
+        result = started.exec("touch", started.root / "out" / "new")
     assert result.status == 1 and "cannot be used" in result.err and "Input/output error" in result.err
     assert [path.name for path in (started.root / "out").iterdir()] == [".shunt-dir"]
     started.stop()
