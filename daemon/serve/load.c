@@ -3,7 +3,11 @@
 
 /* LOAD: the first operation in a directory. Its ruler has trunk and mirrors listed by a job, hands each name to
  * its home, and tells all homes that these are all: from then on they may answer "absent". Until then nobody can
- * change a name in it, since whoever wants to asks for the directory first. */
+ * change a name in it, since whoever wants to asks for the directory first.
+ *
+ * The ruler lists all mirrors itself, rather than have each daemon list some: of the CPU time that loading 200,000 names
+ * of four mirrors took four daemons (1.2 s), listing was 0.08 s. The rest is handing out, and writing down, which all
+ * homes do at the same time. */
 
 #include <dirent.h>
 #include <errno.h>
