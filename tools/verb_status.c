@@ -30,7 +30,7 @@ struct standing {
     const char *root;
     int error;      /* of reading the session; 0: there is one */
     int node_error; /* -ENOENT: nobody in it goes by the name that was asked for */
-    int lives; /* of `member`, as session_lives */
+    int lives;      /* of `member`, as session_lives */
     size_t branches;
     bool counted; /* counters hold what the daemon said */
     struct session session;

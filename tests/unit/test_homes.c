@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Who is home of names, in a session of three members of which the first is this daemon; nobody else is there to hear it. */
+/* Who is home of names, in a session of three members of which the first is this daemon; nobody else is there
+ * to hear it. */
 
 #include "serve/homes.h"
 
@@ -33,10 +34,12 @@ static void adopt(uint32_t moved, size_t count, const struct session_member *of)
     serving_commit();
 }
 
-static const struct session_member three[] = {
-    {.number = 1, .home = SESSION_HOME}, {.number = 2, .home = SESSION_HOME}, {.number = 3, .home = SESSION_HOME}};
-static const struct session_member last_goes[] = {
-    {.number = 1, .home = SESSION_HOME}, {.number = 2, .home = SESSION_HOME}, {.number = 3, .home = SESSION_GOING}};
+static const struct session_member three[] = {{.number = 1, .home = SESSION_HOME},
+                                              {.number = 2, .home = SESSION_HOME},
+                                              {.number = 3, .home = SESSION_HOME}};
+static const struct session_member last_goes[] = {{.number = 1, .home = SESSION_HOME},
+                                                  {.number = 2, .home = SESSION_HOME},
+                                                  {.number = 3, .home = SESSION_GOING}};
 
 Test(homes, what_a_member_is_to_hand_over_is_waited_for)
 {
