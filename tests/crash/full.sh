@@ -11,7 +11,7 @@
 #   away               20 nodes that vanish and 20 daemons that stand still until the others have gone on (10 minutes)
 #   cephfs             40 of each on a CephFS of 1 and of 3 nodes, and natively (30 minutes)
 #   points             a kill at each named point between two steps
-#   histories          20,000 histories while daemons crash
+#   histories          2,000 histories while daemons crash
 #   network            cuts shorter and longer than the deadline, one-way loss, loss, reordering, resets (30 minutes)
 #   soak               mixed load from 3 nodes for half an hour: what daemons use levels off
 #   model              the whole model
