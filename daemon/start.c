@@ -164,6 +164,7 @@ static int wait_for_child(int ready, pid_t child)
 int start_background(void)
 {
     int ends[2];
+    close_range(STDERR_FILENO + 1, ~0u, 0); /* a lock, or a pipe, that a script holds would last as long as the daemon */
     if (pipe2(ends, O_CLOEXEC) != 0)
         return fail(-1, "no pipe could be made: %s", strerror(errno));
     pid_t child = fork();

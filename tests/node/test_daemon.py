@@ -62,6 +62,16 @@ def test_a_crash_leaves_a_backtrace_in_the_log(shunt, root):
     shunt("stop", "--root", root).check()
 
 
+def test_the_daemon_keeps_nothing_that_its_starter_had_open(build, root, area):
+    """A batch script's lock ends with the script."""
+    shunt, lock = build / "tools" / "shunt", area / "lock"
+    try:
+        subprocess.run(["flock", lock, shunt, "start", "--root", root], timeout=60, check=True)
+        subprocess.run(["flock", "-n", lock, "true"], timeout=60, check=True)
+    finally:
+        subprocess.run([shunt, "stop", "--root", root], timeout=60, check=False)
+
+
 def test_start_lets_go_of_the_terminal(build, root):
     """A pipe that the starter holds ends with the starter: the daemon keeps none of its descriptors."""
     command = [build / "tools" / "shunt", "start", "--root", root]
