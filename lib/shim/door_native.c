@@ -28,7 +28,6 @@ DOOR_NATIVE(int, dup3, (int fd, int to, int flags), (fd, to, flags))
 DOOR_NATIVE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags))
 DOOR_NATIVE(void, closefrom, (int first), (first))
 
-DOOR_NATIVE(int, fchdir, (int fd), (fd))
 DOOR_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))
 DOOR_NATIVE(char *, __getcwd_chk, (char *to, size_t size, size_t room), (to, size, room))
 DOOR_NATIVE(char *, getwd, (char *to), (to))

@@ -220,6 +220,8 @@ static long other_call(long number, const long a[6], bool *known)
     switch (number) {
     case SYS_chdir:
         return chdir(P(0));
+    case SYS_fchdir:
+        return fchdir(I(0));
     case SYS_bind:
         return bind(I(0), (const struct sockaddr *)a[1], (socklen_t)a[2]);
     case SYS_connect:

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "shim/cwd.h"
 #include "shim/door.h"
 
 /* The original call goes first. OURS is the error that a redirected file gives where the trunk has none. */
@@ -34,7 +35,18 @@
 DOOR int chdir(const char *path)
 {
     DOOR_LAUNDER(path);
-    return (int)TRUNK(path, REAL(chdir)(path), DOOR_THERE(SYS1(SYS_chdir, t.real_path)));
+    cwd_change();
+    int result = (int)TRUNK(path, REAL(chdir)(path), DOOR_THERE(SYS1(SYS_chdir, t.real_path)));
+    cwd_changed();
+    return result;
+}
+
+DOOR int fchdir(int fd)
+{
+    cwd_change();
+    int result = REAL(fchdir)(fd);
+    cwd_changed();
+    return result;
 }
 
 #define PATH_START offsetof(struct sockaddr_un, sun_path)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "shim/cwd.h"
 #include "shim/program.h"
 #include "shim/real.h"
 
@@ -31,6 +32,7 @@ static const char *node_name(struct utsname *host)
 /* A child of fork is told who it is at once: a shell's first call may be one of a vfork child of its own. */
 static void in_child(void)
 {
+    cwd_forget();
     process_has_roots();
 }
 
@@ -120,23 +122,35 @@ void process_set_foreign(uint64_t device, struct dirid id)
     __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
 }
 
-static inline __attribute__((always_inline)) uint64_t dead_end_word(const char *path)
+static inline __attribute__((always_inline)) uint64_t dead_end_word(uint64_t from, const char *path)
 {
     uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
     uint64_t made = __atomic_load_n(&process.names_made, __ATOMIC_RELAXED);
-    return (record_hash(path, strlen(path)) ^ (second << 32 | made) * 0x9e3779b97f4a7c15ull) | 1;
+    uint64_t when = (second << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
+    return (record_hash(path, strlen(path)) ^ when) | 1;
+}
+
+static inline uint64_t *dead_end_place(uint64_t word)
+{
+    return &process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)];
+}
+
+bool process_is_dead_end_from(uint64_t from, const char *path)
+{
+    uint64_t word = dead_end_word(from, path);
+    return __atomic_load_n(dead_end_place(word), __ATOMIC_RELAXED) == word;
+}
+
+void process_set_dead_end(uint64_t from, const char *path)
+{
+    uint64_t word = dead_end_word(from, path);
+    __atomic_store_n(dead_end_place(word), word, __ATOMIC_RELAXED);
 }
 
 bool process_is_dead_end(const char *path)
 {
-    uint64_t word = dead_end_word(path);
-    return __atomic_load_n(&process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)], __ATOMIC_RELAXED) == word;
-}
-
-void process_set_dead_end(const char *path)
-{
-    uint64_t word = dead_end_word(path);
-    __atomic_store_n(&process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)], word, __ATOMIC_RELAXED);
+    uint64_t word = dead_end_word(0, path);
+    return __atomic_load_n(dead_end_place(word), __ATOMIC_RELAXED) == word;
 }
 
 void process_made_name(void)

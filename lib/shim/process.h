@@ -74,7 +74,9 @@ void process_set_foreign(uint64_t device, struct dirid);
 /* Programs look for files that are not there, the same ones again and again; each such ENOENT would cost
  * system calls to see whether the path reaches a root through a symbolic link from outside. So paths that did
  * not are remembered, for as long as the second lasts, and only until this process makes, moves or links a
- * name: an alias that another process makes is seen a second later at the latest. The path is absolute. */
+ * name: an alias that another process makes is seen a second later at the latest. The path is
+ * absolute, and `from` 0, or it is seen from the working directory of which `from` is the word (cwd.h). */
 bool process_is_dead_end(const char *path);
-void process_set_dead_end(const char *path);
+bool process_is_dead_end_from(uint64_t from, const char *path);
+void process_set_dead_end(uint64_t from, const char *path);
 void process_made_name(void);

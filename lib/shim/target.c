@@ -14,6 +14,7 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "shim/cwd.h"
 #include "shim/near.h"
 #include "shim/process.h"
 #include "union/layout.h"
@@ -47,13 +48,24 @@ static inline bool is_plainly_foreign(const char *path)
     return true;
 }
 
-/* From a directory beside all roots a path comes to one by `..` alone. */
-static bool stays_apart(const char *base, const char *path)
+/* Beside all roots: from there a relative path comes to one by `..` alone. */
+static bool is_apart(const char *base)
 {
     for (unsigned i = 0; i < process.head_count; i++)
         if (!path_is_apart(process.heads[i], base))
             return false;
-    return !path_goes_up(path);
+    return true;
+}
+
+static bool stays_apart(int at, const char *path)
+{
+    return at == AT_FDCWD && path[0] != '/' && cwd_is_apart() && !path_goes_up(path);
+}
+
+/* Which working directory a path is seen from that stays apart; 0: none of which that is known. */
+static uint64_t seen_from(int at, const char *path)
+{
+    return stays_apart(at, path) ? cwd_word() : 0;
 }
 
 /* The first sieve. A path seen from a descriptor says nothing by its text: the kernel must be asked. */
@@ -63,12 +75,18 @@ static enum path_verdict sieve(struct scratch **scratch, int at, const char *pat
         return is_plainly_foreign(path) ? PATH_FOREIGN : text_verdict(NULL, path);
     if (at != AT_FDCWD)
         return PATH_BENEATH;
+    if (stays_apart(at, path))
+        return PATH_FOREIGN;
     if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
         return PATH_BENEATH;
     char *base = (*scratch)->text[0];
-    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/' || stays_apart(base, path))
+    const uint64_t now = cwd_now();
+    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
         return PATH_FOREIGN;
-    return text_verdict(base, path);
+    if (!is_apart(base))
+        return text_verdict(base, path);
+    cwd_set_apart(now);
+    return path_goes_up(path) ? text_verdict(base, path) : PATH_FOREIGN;
 }
 
 static bool on_a_root_device(uint64_t device)
@@ -484,13 +502,17 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
+    uint64_t from = want & TARGET_ALIAS ? seen_from(at, path) : 0;
     int how = TARGET_COLD;
     if (want & TARGET_MAKES)
         process_made_name();
+    if (from != 0 && process_is_dead_end_from(from, path))
+        want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = find_beneath(t, first, at, path, want);
-    if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) && path[0] == '/')
-        process_set_dead_end(path);
+    if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
+        (path[0] == '/' || (from != 0 && from == seen_from(at, path))))
+        process_set_dead_end(from, path);
     if (how != TARGET_HOT)
         scratch_give(t->scratch);
     return verdict == PATH_IS_ROOT && how == TARGET_COLD ? TARGET_ROOT : how;

@@ -58,8 +58,8 @@ int target_find(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the
  * kernel nor the index is asked for that again. */
 int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
-/* After a native call has said ENOENT, the same with TARGET_ALIAS, but for absolute paths that were seen to
- * lead nowhere (process.h): the only thing that a failed search outside all roots pays for. */
+/* After a native call has said ENOENT, the same with TARGET_ALIAS, but for paths that were seen to lead nowhere
+ * (process.h): the only thing that a failed search outside all roots pays for. */
 int target_find_alias(struct target *, int at, const char *path, unsigned want);
 /* The same words again. After anything but TARGET_HOT there is nothing to give back. */
 int target_find_anew(struct target *, unsigned want);

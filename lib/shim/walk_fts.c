@@ -266,7 +266,7 @@ static FTSENT *read_from_here(FTS *tree, enum tree_purpose purpose)
     if (here < 0)
         return NULL;
     tree->fts_child = tree_read(tree, purpose);
-    int result = (int)door_answer(SYS1(SYS_fchdir, here));
+    int result = fchdir(here);
     sys_close(here);
     return result == 0 ? tree->fts_child : NULL;
 }

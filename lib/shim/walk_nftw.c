@@ -173,7 +173,7 @@ static void close_level(struct walk *w, struct level *level)
 
 static int change_to(int fd)
 {
-    return (int)door_answer(SYS1(SYS_fchdir, fd));
+    return fchdir(fd);
 }
 
 static int walk_directory(struct walk *, const struct stat *, struct level *above);
@@ -299,7 +299,7 @@ static int walk_with_changes(struct walk *w)
     if (result == 0)
         result = walk_start(w);
     if (home >= 0) {
-        SYS1(SYS_fchdir, home);
+        change_to(home);
         sys_close(home);
     } else {
         chdir(home_path);

@@ -148,7 +148,7 @@ FTSENT *path_to_start(FTS *tree, FTSENT *entry)
 
 int tree_go(const FTS *tree, int fd)
 {
-    return tree_has(tree, FTS_NOCHDIR) ? 0 : (int)door_answer(SYS1(SYS_fchdir, fd));
+    return tree_has(tree, FTS_NOCHDIR) ? 0 : fchdir(fd);
 }
 
 int tree_go_to(const FTS *tree, const FTSENT *entry, int fd)
@@ -159,9 +159,7 @@ int tree_go_to(const FTS *tree, const FTSENT *entry, int fd)
     long code = SYS2(SYS_fstat, fd, &st);
     if (code == 0 && (st.st_dev != entry->fts_dev || st.st_ino != entry->fts_ino))
         code = -ENOENT;
-    if (code == 0)
-        code = SYS1(SYS_fchdir, fd);
-    return (int)door_answer(code);
+    return code == 0 ? fchdir(fd) : (int)door_answer(code);
 }
 
 int tree_open_directory(const char *path)

@@ -3,7 +3,8 @@
 
 /* bench_calls COLD HOT TRUNK MANY [PART]: times file calls of this process and prints `CASE<tab>NANOSECONDS`
  * a line. Of cases that cost little more than libc's own function, that is timed by turns with what the
- * program was linked with (which a preloaded library may have replaced), and is a third column.
+ * program was linked with (which a preloaded library may have replaced), and is a third column. A fourth is libc's own
+ * function where the directory of each name that is changed is looked at (statx) first.
  *
  * COLD is a directory that is in no root, HOT and TRUNK are directories of a root (or, for the native run,
  * are not), MANY is a directory of many names. Knows nothing of shunt. Of each case the median of several
@@ -45,11 +46,12 @@ struct functions {
     DIR *(*opendir)(const char *);
     struct dirent *(*readdir)(DIR *);
     int (*closedir)(DIR *);
+    int (*statx)(int, const char *, int, unsigned, struct statx *);
 };
-static struct functions linked = {stat, open, unlink, rename, opendir, readdir, closedir}, libc,
-                        *functions = &linked;
+static struct functions linked = {stat, open, unlink, rename, opendir, readdir, closedir, statx}, libc,
+                        asking, *functions = &linked;
 
-static char path[PATH_MAX], moved[PATH_MAX];
+static char path[PATH_MAX], moved[PATH_MAX], directory_of_both[PATH_MAX];
 static const char *hot, *many;
 static unsigned serial; /* of the names that are made */
 static unsigned part = 1;
@@ -63,6 +65,32 @@ static void must(bool is_so, const char *what)
 static void name(char to[PATH_MAX], const char *directory, const char *prefix, unsigned number)
 {
     snprintf(to, PATH_MAX, "%s/%s%u", directory, prefix, number);
+}
+
+/* The least that it takes to learn which directory a name is in. */
+static void ask(void)
+{
+    struct statx stat;
+    must(libc.statx(AT_FDCWD, directory_of_both, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stat) == 0, "statx");
+}
+
+static int open_asking(const char *name, int flags, ...)
+{
+    if (flags & O_CREAT)
+        ask();
+    return libc.open(name, flags, 0644);
+}
+
+static int unlink_asking(const char *name)
+{
+    ask();
+    return libc.unlink(name);
+}
+
+static int rename_asking(const char *name, const char *to)
+{
+    ask();
+    return libc.rename(name, to);
 }
 
 static void stat_path(unsigned number)
@@ -189,9 +217,14 @@ static void find_libc(void)
     *(void **)&libc.opendir = dlsym(handle, "opendir");
     *(void **)&libc.readdir = dlsym(handle, "readdir");
     *(void **)&libc.closedir = dlsym(handle, "closedir");
+    *(void **)&libc.statx = dlsym(handle, "statx");
     for (size_t i = 0; i < sizeof libc / sizeof(void *); i++)
         if (((void **)&libc)[i] == NULL)
             errx(1, "libc.so.6 does not have all of them");
+    asking = libc;
+    asking.open = open_asking;
+    asking.unlink = unlink_asking;
+    asking.rename = rename_asking;
 }
 
 static int compare(const void *a, const void *b)
@@ -221,19 +254,22 @@ static void measure(const char *what, void (*call)(unsigned), unsigned count)
     print_median(what, samples);
 }
 
-/* The difference is the median of those of neighbours in time. */
+/* The differences are the medians of those of neighbours in time. */
 static void measure_pairs(const char *what, void (*call)(unsigned))
 {
-    double native[PAIRS], added[PAIRS];
+    double native[PAIRS], added[PAIRS], asked[PAIRS];
     const unsigned paired = (PAIRED + part - 1) / part;
     for (int i = 0; i < PAIRS; i++) {
         functions = &libc;
         native[i] = (double)batch(call, paired) / paired;
         functions = &linked;
         added[i] = (double)batch(call, paired) / paired - native[i];
+        functions = &asking;
+        asked[i] = (double)batch(call, paired) / paired - native[i];
     }
+    functions = &linked;
     double base = median(native, PAIRS);
-    printf("%s\t%.1f\t%.1f\n", what, base + median(added, PAIRS), base);
+    printf("%s\t%.1f\t%.1f\t%.1f\n", what, base + median(added, PAIRS), base, base + median(asked, PAIRS));
 }
 
 /* A file is made, renamed and removed; the three are timed apart. */
@@ -257,6 +293,7 @@ static void at(const char *directory, const char *file)
 
 static void measure_cold(const char *cold)
 {
+    snprintf(directory_of_both, sizeof directory_of_both, "%s/.", cold);
     at(cold, "known");
     measure_pairs("outside, absolute: stat", stat_path);
     measure_pairs("outside, absolute: open and close", open_path);
@@ -273,6 +310,8 @@ static void measure_cold(const char *cold)
     at("", "known");
     measure_pairs("outside, relative: stat", stat_path);
     measure_pairs("outside, relative: open and close", open_path);
+    at("", "absent");
+    measure_pairs("outside, relative: open, ENOENT", open_absent);
     must(chdir("/") == 0, "chdir");
 }
 

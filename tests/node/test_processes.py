@@ -170,6 +170,14 @@ def test_children_that_share_memory_but_not_descriptors(same):
     assert same("vforks", before="rm kept").endswith("here\ndone\n")
 
 
+@unsanitized
+def test_a_working_directory_that_changes(same, area):
+    """Beside the root there is a file of one name that the root has, too, and not of the other."""
+    (area / "beside").mkdir()
+    before = f"touch here both; cd {area}/beside; touch both"
+    assert same("whereabouts", before=before) == "done\n"
+
+
 SUBPROCESSES = """
 import os, subprocess, sys, threading
 os.chdir(sys.argv[1])

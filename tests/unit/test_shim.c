@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "place.h"
+#include "shim/cwd.h"
 #include "shim/process.h"
 #include "shim/real.h"
 #include "shim/scratch.h"
@@ -270,21 +271,47 @@ Test(process, dead_ends_are_remembered)
 {
     await_second();
     cr_assert_not(process_is_dead_end("/x/y"));
-    process_set_dead_end("/x/y");
+    process_set_dead_end(0, "/x/y");
     cr_assert(process_is_dead_end("/x/y"));
     cr_assert_not(process_is_dead_end("/x/z"));
     cr_assert_not(process_is_dead_end("/x"));
     process_made_name();
     cr_assert_not(process_is_dead_end("/x/y"), "it may lead somewhere now");
-    process_set_dead_end("/x/y");
+    process_set_dead_end(0, "/x/y");
     cr_assert(process_is_dead_end("/x/y"));
 }
 
 Test(process, dead_ends_are_forgotten_in_time)
 {
     await_second();
-    process_set_dead_end("/x/y");
+    process_set_dead_end(0, "/x/y");
     cr_assert(process_is_dead_end("/x/y"));
     await_second();
     cr_assert_not(process_is_dead_end("/x/y"));
+}
+
+Test(cwd, is_believed_for_a_moment_and_until_it_changes)
+{
+    uint64_t now;
+    while ((now = cwd_now()) == cwd_now())
+        continue;
+    now = cwd_now();
+    cr_assert_not(cwd_is_apart());
+    cwd_set_apart(now);
+    cr_assert(cwd_is_apart());
+    while (cwd_now() == now)
+        continue;
+    cr_assert_not(cwd_is_apart(), "the moment is over");
+
+    now = cwd_now();
+    cwd_change();
+    cr_assert_eq(cwd_now(), 0, "a change is under way");
+    cwd_set_apart(now);
+    cr_assert_not(cwd_is_apart());
+    cwd_changed();
+    cr_assert_not(cwd_is_apart(), "that was before the change");
+    cwd_set_apart(cwd_now());
+    cr_assert(cwd_is_apart());
+    cwd_forget();
+    cr_assert_not(cwd_is_apart());
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/cwd.h"
+
+#include "base/owner.h"
+#include "base/sys.h"
+
+#define CHANGE ((uint64_t)1 << 32)
+
+uint64_t cwd_changes = CHANGE;
+__thread uint64_t cwd_seen_apart;
+
+void cwd_set_apart(uint64_t now)
+{
+    if (sys_getpid() == owner_pid()) /* else a vfork child's would be taken for its parent's */
+        cwd_seen_apart = now;
+}
+
+void cwd_change(void)
+{
+    __atomic_add_fetch(&cwd_changes, 1, __ATOMIC_ACQ_REL);
+}
+
+void cwd_changed(void)
+{
+    __atomic_add_fetch(&cwd_changes, CHANGE - 1, __ATOMIC_ACQ_REL);
+}
+
+void cwd_forget(void)
+{
+    __atomic_store_n(&cwd_changes, (__atomic_load_n(&cwd_changes, __ATOMIC_RELAXED) | (CHANGE - 1)) + 1, __ATOMIC_RELEASE);
+}
