@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 
+import manual
 import pytest
 from conftest import REPOSITORY, assert_plain, environment, kill_daemon, redirected_files, run
 
@@ -472,12 +473,21 @@ def test_an_mpirun_of_others_is_refused(launch, root):
     assert result.status == 2 and "names neither Open MPI nor MPICH" in result.err
 
 
+PAGE = REPOSITORY / "tools" / "launch" / "shunt-launch.1"
+
+
 def test_every_option_is_in_the_man_page(launch, root):
-    page = (REPOSITORY / "tools" / "launch" / "shunt-launch.1").read_text().replace("\\-", "-")
+    page = PAGE.read_text().replace("\\-", "-")
     options = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", "".join(launch(root, "--help").check().splitlines(True)[4:]))
     assert {"-r", "--root", "--fake-nodes", "--dry-run"} <= set(options)
     for option in set(options) - {"-V", "--version"}:
         assert option in page, option
+
+
+def test_the_synopsis_of_the_man_page_has_every_option(launch, root):
+    (name, line), = manual.synopses(PAGE)
+    options = manual.options_of(launch(root, "--help").check())
+    assert name == "shunt-launch" and manual.names_all(line, [option for option in options if "--version" not in option])
 
 
 def test_completion(launch):

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import select
 import signal
 import stat
@@ -17,7 +18,8 @@ import time
 
 import pytest
 
-from conftest import assert_plain, environment, run
+import manual
+from conftest import REPOSITORY, assert_plain, environment, run
 from union_on_disk import Union, session_of, snapshot
 
 LIVES_LONG = 10**9 * 1_500_000_000
@@ -301,7 +303,8 @@ def test_standard_output_that_is_full(shunt, union):
     assert "standard output cannot be written" in result.err
 
 
-VERBS = ["run", "start", "exec", "stop", "status", "ls", "stat", "tree", "where", "find", "export", "fsck"]
+VERBS = ["run", "start", "exec", "stop", "status", "ls", "stat", "tree", "where", "find", "export", "fsck", "bench"]
+PAGE = REPOSITORY / "tools" / "shunt.1"
 
 
 def test_help_is_one_table(shunt):
@@ -315,11 +318,23 @@ def test_help_is_one_table(shunt):
 
 
 def test_every_option_is_in_the_man_page(shunt):
-    page = (pathlib.Path(__file__).resolve().parents[2] / "tools" / "shunt.1").read_text().replace("\\-", "-")
+    page = PAGE.read_text().replace("\\-", "-")
     for verb in VERBS:
         for line in shunt(verb, "--help").check().splitlines()[4:]:
             for word in line[:24].replace(",", " ").split():
                 assert not word.startswith("-") or word in page, f"{verb} {word}"
+
+
+def test_the_synopsis_of_the_man_page_has_every_verb_once_and_its_options(shunt):
+    verbs = re.findall(r"^  ([a-z]+) ", shunt("help").check(), re.M)
+    assert verbs == [*VERBS, "help"]
+    synopses = manual.synopses(PAGE)
+    assert [name for name, _ in synopses] == [f"shunt {verb}" for verb in verbs]
+    for verb, (_, line) in zip(verbs, synopses):
+        text = shunt("help", verb).check()
+        usage, options = text.splitlines()[0], manual.options_of(text)
+        assert manual.names_all(line, options), f"{verb} {line}"
+        assert "[OPTION]" in usage or manual.names_all(usage, options), usage
 
 
 def test_completion(shunt):
