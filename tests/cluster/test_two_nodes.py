@@ -234,7 +234,7 @@ def test_all_end_at_once(session):
 
 
 def part_of(session, node):
-    return next(member["home"] for member in session.members() if member["node"] == node)
+    return session.member(node)["home"]
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
@@ -244,7 +244,7 @@ def test_who_is_told_twice_to_end_is_not_waited_for(session):
     session.sh("a", "mkdir out; for i in $(seq 50); do echo >out/$i; done")
     session.homes()
     assert len(session.names("b", "out")) == 50
-    leaving = next(member["pid"] for member in session.members() if member["node"] == "c")
+    leaving = session.member("c")["pid"]
     with session.stopped("a"):  # who sees changes through
         os.kill(leaving, signal.SIGTERM)
         session.wait_for(lambda: part_of(session, "c") == "leaving")
