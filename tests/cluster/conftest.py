@@ -2,13 +2,11 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Sessions of several daemons on one machine: each goes by a node's name of its own."""
 
-import contextlib
 import importlib.util
 import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 
 import network
@@ -82,15 +80,9 @@ class Session:
         """None: there is no such one, or no more."""
         return next((member for member in self.members() if member["node"] == node), None)
 
-    @contextlib.contextmanager
     def stopped(self, node):
         """Its daemon is there, but does nothing."""
-        pid = self.member(node)["pid"]
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
+        return one_node.standing_still(self.member(node)["pid"])
 
     @staticmethod
     def kill(pid):

@@ -17,14 +17,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass
 
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))  # of who loads this file by its path
 
-from daemons import is_running, supervisor_of
+from daemons import is_running, standing_still, supervisor_of, wait_until
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
@@ -117,13 +116,6 @@ def kill_daemon(pid):
     for process in ends:
         os.kill(process, signal.SIGKILL)
     wait_until(lambda: not any(map(is_running, ends)))
-
-
-def wait_until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def content_of(path, kind, root):

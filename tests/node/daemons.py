@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Which processes live, and who starts a daemon again."""
+"""Which processes live, who starts a daemon again, and one that does nothing for a while."""
 
+import contextlib
+import os
 import pathlib
+import signal
+import time
+
+
+def wait_until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
 
 
 def stat_of(pid):
@@ -21,3 +32,14 @@ def supervisor_of(pid):
     parent = stat_of(pid)[1]
     is_one = pathlib.Path(f"/proc/{parent}/comm").read_text() == "shuntd\n"
     return [int(parent)] if is_one else []
+
+
+@contextlib.contextmanager
+def standing_still(pid):
+    """It is there, but does nothing. A signal takes a moment to stop a process that is running."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: stat_of(pid)[0] == "T")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

@@ -18,8 +18,8 @@ import time
 
 import pytest
 
-from conftest import Shunt, assert_plain, environment, is_running, kill_daemon, redirected_files, run, supervisor_of, wait_until
-from daemons import stat_of
+from conftest import (Shunt, assert_plain, environment, is_running, kill_daemon, redirected_files, run, standing_still,
+                      supervisor_of, wait_until)
 from union_on_disk import Union, session_of
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -81,16 +81,6 @@ class Session:
         pid = self.daemon()
         os.kill(pid, number)
         wait_until(lambda: self.daemon() != pid)
-
-
-@contextlib.contextmanager
-def standing_still(pid):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        wait_until(lambda: stat_of(pid)[0] == "T")
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def is_untouched(root):
