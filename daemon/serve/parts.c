@@ -8,6 +8,11 @@ bool parts_is_home(uint8_t part)
     return part == SESSION_HOME || part == SESSION_LEAVING || part == SESSION_COMING;
 }
 
+bool parts_is_lost(uint8_t part)
+{
+    return part == SESSION_LOST;
+}
+
 static bool was_home(uint8_t part)
 {
     return part == SESSION_HOME || part == SESSION_LEAVING || part == SESSION_GOING;
@@ -21,11 +26,6 @@ static bool is_moving(uint8_t part)
 static bool is_leaving(uint8_t part)
 {
     return part == SESSION_LEAVING || part == SESSION_GOING || part == SESSION_GONE;
-}
-
-static bool is_lost(uint8_t part)
-{
-    return part == SESSION_LOST;
 }
 
 static size_t list(const struct session *session, bool (*is)(uint8_t), uint16_t *to)
@@ -57,7 +57,7 @@ bool parts_are_leaving(const struct session *session)
 
 bool parts_have_lost(const struct session *session)
 {
-    return anybody(session, is_lost);
+    return anybody(session, parts_is_lost);
 }
 
 /* The first of those who were homes sees a move through; where none is left, of those who are to be. */

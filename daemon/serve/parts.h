@@ -8,6 +8,8 @@
 
 /* Is it home from now on? */
 bool parts_is_home(uint8_t part);
+/* Was it taken for lost, and not dropped yet? */
+bool parts_is_lost(uint8_t part);
 /* The homes from now on, and those of before: how many, at most SESSION_MEMBERS_MAX. */
 size_t parts_now(const struct session *, uint16_t *to);
 size_t parts_before(const struct session *, uint16_t *to);

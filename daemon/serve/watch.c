@@ -14,6 +14,7 @@
 #include "peer/peers.h"
 #include "serve/beat.h"
 #include "serve/homes.h"
+#include "serve/parts.h"
 #include "serve/relay.h"
 
 #define AT_ONCE 64                       /* members that are looked at together */
@@ -55,11 +56,6 @@ void watch_free(struct shuntd *shuntd)
     free(shuntd->watch);
 }
 
-static bool is_lost(const struct session_member *member)
-{
-    return member->home == SESSION_LOST;
-}
-
 /* One that has never beaten may be about to. */
 static bool stands_still(const struct shuntd *shuntd, uint16_t member, uint64_t time)
 {
@@ -69,7 +65,8 @@ static bool stands_still(const struct shuntd *shuntd, uint16_t member, uint64_t 
 
 static bool is_suspect(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return is_lost(member) || stands_still(shuntd, member->number, beat_interval(shuntd) + SUSPECT_AFTER);
+    return parts_is_lost(member->home) ||
+           stands_still(shuntd, member->number, beat_interval(shuntd) + SUSPECT_AFTER);
 }
 
 /* Whom this daemon watches: the next one and, if that is silent, the one behind it, and so on. */
@@ -92,7 +89,7 @@ static size_t list_charges(const struct shuntd *shuntd, const struct session_mem
 /* Not who merely owes no acknowledgement: there may have been nothing to acknowledge since he vanished. */
 static bool is_reached(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return !is_lost(member) && peers_has_heard(shuntd->peers, member->number, UNHEARD);
+    return !parts_is_lost(member->home) && peers_has_heard(shuntd->peers, member->number, UNHEARD);
 }
 
 /* Something for everybody to acknowledge, so that it shows who hears. */
@@ -101,7 +98,7 @@ static int greet_all(struct shuntd *shuntd)
     int code = 0;
     for (size_t i = 0; i < shuntd->session.count && code == 0; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        if (member->number != shuntd->me.number && !is_lost(member) &&
+        if (member->number != shuntd->me.number && !parts_is_lost(member->home) &&
             peers_is_idle(shuntd->peers, member->number))
             code = relay_greet(shuntd, member->number);
     }
@@ -113,7 +110,7 @@ static bool reaches_half(const struct shuntd *shuntd)
     size_t reached = 1, all = 0;
     for (size_t i = 0; i < shuntd->session.count; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        all += !is_lost(member);
+        all += !parts_is_lost(member->home);
         reached += member->number != shuntd->me.number && is_reached(shuntd, member);
     }
     return 2 * reached >= all;
@@ -123,7 +120,8 @@ static bool reaches_half(const struct shuntd *shuntd)
 
 static bool is_gone(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return !is_lost(member) && stands_still(shuntd, member->number, shuntd->session.lease + SESSION_BEAT) &&
+    return !parts_is_lost(member->home) &&
+           stands_still(shuntd, member->number, shuntd->session.lease + SESSION_BEAT) &&
            peers_knows(shuntd->peers, member->number) &&
            peers_is_silent(shuntd->peers, member->number, UNHEARD);
 }
@@ -161,7 +159,7 @@ static int decide(struct shuntd *shuntd)
     size_t count = list_charges(shuntd, charges);
     bool suspects = false;
     for (size_t i = 0; i < count; i++)
-        suspects |= !is_lost(charges[i]) && is_suspect(shuntd, charges[i]);
+        suspects |= !parts_is_lost(charges[i]->home) && is_suspect(shuntd, charges[i]);
     int code = suspects ? greet_all(shuntd) : 0;
     return code == 0 && suspects ? lose(shuntd, charges, count) : code;
 }
@@ -219,7 +217,7 @@ static int look(struct shuntd *shuntd, uint64_t now)
     job->count = list_charges(shuntd, charges);
     for (size_t i = 0; i < job->count; i++) {
         job->charges[i] = (struct charge){.number = charges[i]->number,
-                                          .lost = is_lost(charges[i]),
+                                          .lost = parts_is_lost(charges[i]->home),
                                           .pulse = shuntd->watch->pulses[charges[i]->number]};
         strcpy(job->charges[i].branch, charges[i]->branch);
     }
