@@ -364,13 +364,15 @@ static void take_acknowledgement(struct peer *peer, const struct frame *frame)
         return;
     memcpy(&received, frame->payload, sizeof received);
     received = le64toh(received);
-    while (peer->outgoing.next != &peer->outgoing) {
+    unsigned before = peer->outgoing_count;
+    while (peer->outgoing_count > 0) {
         struct outgoing *oldest = LINK_OF(peer->outgoing.next, struct outgoing, link);
         if (oldest->sequence > received)
-            return;
+            break;
         forget_outgoing(peer, oldest);
-        peer->heard = clock_monotonic();
     }
+    if (peer->outgoing_count < before)
+        peer->heard = clock_monotonic();
 }
 
 static void drop(struct peers *peers)
