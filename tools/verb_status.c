@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "counters.h"
 #include "json.h"
@@ -28,9 +27,9 @@ struct asking {
 
 struct standing {
     const char *root;
-    int error;      /* of reading the session; 0: there is one */
-    int node_error; /* -ENOENT: nobody in it goes by the name that was asked for */
-    int lives;      /* of `member`, as session_lives */
+    int error;   /* of reading the session; 0: there is one */
+    bool nobody; /* in it goes by the name that was asked for */
+    int lives;   /* of `member`, as session_lives */
     size_t branches;
     bool counted; /* counters hold what the daemon said */
     struct session session;
@@ -49,44 +48,41 @@ static const char *reason(const struct standing *standing)
     return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "its daemon cannot be asked";
 }
 
-static bool is_asked(const struct standing *standing, const struct session_member *member)
+static void ask(struct standing *standing, const struct session_member *member)
 {
-    return !standing->asking->node || strcmp(member->node, standing->asking->node) == 0;
+    if (session_lives(member) != 1 || counters_ask(&standing->counters, member->run_dir, false) != 0)
+        return;
+    standing->counted = true;
+    standing->member = member;
 }
 
-/* The member of that name: 0; -ENOENT: there is none. */
-static int look_for_node(struct standing *standing)
+static void ask_all(struct standing *standing)
 {
-    for (size_t i = 0; i < standing->session.count; i++)
-        if (is_asked(standing, &standing->session.members[i])) {
-            standing->member = &standing->session.members[i];
-            return 0;
-        }
-    complain("%s: no daemon of its session goes by the name '%s'", standing->root, standing->asking->node);
-    return -ENOENT;
+    if (standing->counted)
+        standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
+    if (standing->all_error != 0)
+        complain("%s: %s: what all have counted cannot be told", standing->root, reason(standing));
 }
 
-/* Who lives and answers says how it goes; else it is told of one who lives, or of the first. */
+/* It is told of the node that was asked for; else of one that lives and answers, of one that lives, or of the first. */
 static void look_at_session(struct standing *standing)
 {
-    standing->member = session_living(&standing->session);
+    const struct session *session = &standing->session;
+    const char *node = standing->asking->node;
+    const struct session_member *named = node ? session_find_node(session, node) : NULL;
+    standing->nobody = node && !named;
+    if (standing->nobody)
+        complain("%s: no daemon of its session goes by the name '%s'", standing->root, node);
+    standing->member = named ? named : session_living(session);
     if (!standing->member)
-        standing->member = standing->session.members;
-    if (standing->asking->node && look_for_node(standing) != 0)
-        standing->node_error = -ENOENT;
+        standing->member = session->members;
     standing->lives = session_lives(standing->member);
-    for (size_t i = 0; i < standing->session.count && !standing->counted; i++) {
-        const struct session_member *member = &standing->session.members[i];
-        if (session_lives(member) != 1 || !is_asked(standing, member))
-            continue;
-        standing->counted = counters_ask(&standing->counters, member->run_dir, false) == 0;
-        if (standing->counted)
-            standing->member = member;
-    }
-    if (standing->asking->all && standing->counted)
-        standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
-    if (standing->asking->all && standing->all_error != 0)
-        complain("%s: %s: what all have counted cannot be told", standing->root, reason(standing));
+    if (named)
+        ask(standing, named);
+    for (size_t i = 0; i < session->count && !node && !standing->counted; i++)
+        ask(standing, &session->members[i]);
+    if (standing->asking->all)
+        ask_all(standing);
 }
 
 static void look(struct standing *standing, const char *root, const struct asking *asking)
@@ -220,7 +216,7 @@ static int print_all(const struct roots *roots, const struct asking *asking)
             print_json(&json, &standing);
         else
             print_words(&standing);
-        if (standing.error < 0 || standing.node_error < 0 || standing.lives == 0 ||
+        if (standing.error < 0 || standing.nobody || standing.lives == 0 ||
             (asking->all && standing.all_error != 0))
             status = STATUS_FAILED;
         session_finish(&standing.session);

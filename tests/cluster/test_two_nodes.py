@@ -126,6 +126,10 @@ def test_status_of_a_node(pair):
         assert json.loads(pair.at("status", node, "--json").check())[0]["node"] == node
     nobody = pair.at("status", "c")
     assert nobody.status == 1 and "goes by the name 'c'" in nobody.err
+    pair.kill(pair.member("b")["pid"])
+    dead = pair.at("status", "b", "--json")
+    told, = json.loads(dead.out)
+    assert (dead.status, told["node"], told["state"]) == (1, "b", "dead") and "counters" not in told
 
 
 def test_what_died_with_its_process_is_settled(pair):
