@@ -157,6 +157,11 @@ class CephFS:
             process.kill()
             process.wait()
 
+    def into(self, node, place):
+        """What is put before a command that is to run on a node: its mount stands at `place` there."""
+        script = f'mount --make-rprivate / && mount --bind "{self.mounts[node]}" "{place}" && exec "$@"'
+        return ["unshare", "-m", "sh", "-c", script, "sh"]
+
     def answers(self):
         """What the clients, ceph-fuse, have answered the kernel: a message for each part of a path, and for each call."""
         clients = [process for process in self.processes if process.args[0] == "ceph-fuse"]
@@ -181,8 +186,7 @@ class Nodes:
 
     def words(self, node, *words):
         """A command, to be run where the node is."""
-        script = f'mount --make-rprivate / && mount --bind "{self.ceph.mounts[node]}" "{self.place}" && exec "$@"'
-        return ["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)]
+        return [*self.ceph.into(node, self.place), *map(str, words)]
 
     def begin(self, node, *words, **options):
         return subprocess.Popen(self.words(node, *words), env=self.environment, **options)

@@ -79,8 +79,7 @@ class OnCephFS(Area):
         subprocess.run(["mount", "--bind", self.ceph.mounts[0], self.place], check=True)
 
     def into(self, number):
-        script = f'mount --make-rprivate / && mount --bind "{self.ceph.mounts[number]}" "{self.place}" && exec "$@"'
-        return ["unshare", "-m", "sh", "-c", script, "sh"]
+        return self.ceph.into(number, self.place)
 
     def finish(self):
         subprocess.run(["umount", "-l", self.place], stderr=subprocess.DEVNULL, check=False)
