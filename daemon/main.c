@@ -193,6 +193,17 @@ static int run(struct shuntd *shuntd)
     return code;
 }
 
+static void tell_end(const struct shuntd *shuntd, int code)
+{
+    if (code == 0)
+        log_line("stopped");
+    else if (code == -EBADMSG && index_is_damaged(shuntd->index))
+        log_line("stopped: the index in %s is damaged (has something else written there?): the next shuntd makes a new one "
+                 "from the file system; if it happens again, set SHUNT_RUN_DIR to another directory", shuntd->run_dir);
+    else
+        log_line("stopped: %s", strerror(-code));
+}
+
 int main(int argc, char *argv[])
 {
     static struct shuntd shuntd;
@@ -214,7 +225,7 @@ int main(int argc, char *argv[])
     if (serves) {
         log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
         code = run(&shuntd);
-        log_line(code == 0 ? "stopped" : "stopped: %s", strerror(-code));
+        tell_end(&shuntd, code);
     }
     if ((serves || again) && code != 0 && shuntd.supervisor != 0)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */

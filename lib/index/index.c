@@ -38,7 +38,20 @@ struct index {
     int data;     /* ... of the data file */
     uint64_t page, map_size;
     struct room room;
+    bool damaged; /* -EBADMSG was answered */
 };
+
+static int note(struct index *index, int code)
+{
+    index->damaged |= code == -EBADMSG;
+    return code;
+}
+
+/* Of LMDB's code. Nobody else writes here, so pages beyond the map are none that were written here. */
+static int answer(struct index *index, int code)
+{
+    return note(index, code == MDB_MAP_RESIZED ? -EBADMSG : store_error(code));
+}
 
 static MDB_val key_value(struct record_key *key)
 {
@@ -64,13 +77,13 @@ static int put(struct index *index, struct record_key *key, const void *bytes, s
 {
     MDB_val at = key_value(key), value = {.mv_size = size, .mv_data = (void *)bytes};
     spend(index);
-    return store_error(mdb_put(index->txn, index->names, &at, &value, 0));
+    return answer(index, mdb_put(index->txn, index->names, &at, &value, 0));
 }
 
 static int get(struct index *index, struct record_key *key, MDB_val *value)
 {
     MDB_val at = key_value(key);
-    return store_error(mdb_get(index->txn, index->names, &at, value));
+    return answer(index, mdb_get(index->txn, index->names, &at, value));
 }
 
 static int del(struct index *index, struct record_key *key)
@@ -78,7 +91,7 @@ static int del(struct index *index, struct record_key *key)
     MDB_val at = key_value(key);
     spend(index);
     int code = mdb_del(index->txn, index->names, &at, NULL);
-    return code == MDB_NOTFOUND ? 0 : store_error(code);
+    return code == MDB_NOTFOUND ? 0 : answer(index, code);
 }
 
 static int remove_old(const char *directory)
@@ -136,7 +149,7 @@ static int write_stamp(struct index *index, const struct index_stamp *stamp)
     int code = index_begin(index);
     if (code != 0)
         return code;
-    code = store_error(mdb_dbi_open(index->txn, NULL, 0, &index->names));
+    code = answer(index, mdb_dbi_open(index->txn, NULL, 0, &index->names));
     record_key_from(&key, (struct dirid){0, 0}, 0);
     store_stamp_encode(bytes, stamp);
     if (code == 0)
@@ -212,14 +225,14 @@ int index_begin(struct index *index)
     MDB_envinfo info;
     mdb_env_info(index->env, &info);
     index->room = (struct room){.end = info.me_last_pgno + 1, .there = index->room.there};
-    return store_error(mdb_txn_begin(index->env, NULL, 0, &index->txn));
+    return answer(index, mdb_txn_begin(index->env, NULL, 0, &index->txn));
 }
 
 int index_commit(struct index *index)
 {
     MDB_txn *txn = index->txn;
     index->txn = NULL;
-    return store_error(mdb_txn_commit(txn));
+    return answer(index, mdb_txn_commit(txn));
 }
 
 void index_abort(struct index *index)
@@ -227,6 +240,11 @@ void index_abort(struct index *index)
     if (index->txn != NULL)
         mdb_txn_abort(index->txn);
     index->txn = NULL;
+}
+
+bool index_is_damaged(const struct index *index)
+{
+    return index->damaged;
 }
 
 /* One line of mdb_reader_list: process, thread, and the transaction that it looks at, if it does. */
@@ -321,7 +339,7 @@ int index_get_entry(struct index *index, struct dirid dir, const char *name, siz
     MDB_val value;
     record_key_name(&key, dir, name, length);
     int code = get(index, &key, &value);
-    return code == 0 ? record_entry_decode(entry, value.mv_data, value.mv_size) : code;
+    return code == 0 ? note(index, record_entry_decode(entry, value.mv_data, value.mv_size)) : code;
 }
 
 int index_put_entry(struct index *index, struct dirid dir, const char *name, size_t length,
@@ -346,7 +364,7 @@ int index_get_dir(struct index *index, struct dirid id, struct record_dir *dir)
     MDB_val value;
     record_key_dir(&key, id);
     int code = get(index, &key, &value);
-    return code == 0 ? record_dir_decode(dir, value.mv_data, value.mv_size) : code;
+    return code == 0 ? note(index, record_dir_decode(dir, value.mv_data, value.mv_size)) : code;
 }
 
 int index_put_dir(struct index *index, struct dirid id, const struct record_dir *dir)
@@ -372,7 +390,7 @@ int index_del_dir(struct index *index, struct dirid id)
     record_key_dir(&from, id);
     int code = mdb_cursor_open(index->txn, index->names, &cursor);
     if (code != 0)
-        return store_error(code);
+        return answer(index, code);
     for (;;) {
         MDB_val key = key_value(&from);
         code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
@@ -384,7 +402,7 @@ int index_del_dir(struct index *index, struct dirid id)
             break;
     }
     mdb_cursor_close(cursor);
-    return code == MDB_NOTFOUND ? 0 : store_error(code);
+    return code == MDB_NOTFOUND ? 0 : answer(index, code);
 }
 
 int index_forget_dir(struct index *index, struct dirid id)
@@ -411,7 +429,7 @@ int index_del_names(struct index *index, struct dirid id, index_is_meant *is_mea
     MDB_val key = key_value(&from);
     int code = mdb_cursor_open(index->txn, index->names, &cursor);
     if (code != 0)
-        return store_error(code);
+        return answer(index, code);
     code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
     while (code == 0 && belongs(&key, &from)) {
         if (is_meant == NULL || is_meant(context, hash_of(&key))) {
@@ -422,7 +440,7 @@ int index_del_names(struct index *index, struct dirid id, index_is_meant *is_mea
             code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
     }
     mdb_cursor_close(cursor);
-    return code == MDB_NOTFOUND ? 0 : store_error(code);
+    return code == MDB_NOTFOUND ? 0 : answer(index, code);
 }
 
 int index_has_names(struct index *index, struct dirid id)
@@ -433,12 +451,12 @@ int index_has_names(struct index *index, struct dirid id)
     record_key_from(&from, id, 1);
     int code = mdb_cursor_open(index->txn, index->names, &cursor);
     if (code != 0)
-        return store_error(code);
+        return answer(index, code);
     MDB_val key = key_value(&from);
     code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
     bool has = code == 0 && belongs(&key, &from);
     mdb_cursor_close(cursor);
-    return code == 0 || code == MDB_NOTFOUND ? has : store_error(code);
+    return code == 0 || code == MDB_NOTFOUND ? has : answer(index, code);
 }
 
 int index_list(struct index *index, struct dirid id, uint64_t start, index_each *each, void *context)
@@ -448,14 +466,14 @@ int index_list(struct index *index, struct dirid id, uint64_t start, index_each 
     MDB_val value;
     record_key_from(&from, id, start > 0 ? start : 1);
     MDB_val key = key_value(&from);
-    int code = store_error(mdb_cursor_open(index->txn, index->names, &cursor));
+    int code = answer(index, mdb_cursor_open(index->txn, index->names, &cursor));
     if (code != 0)
         return code;
-    code = store_error(mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE));
+    code = answer(index, mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE));
     while (code == 0 && belongs(&key, &from)) {
-        code = store_each(&key, &value, each, context);
+        code = note(index, store_each(&key, &value, each, context));
         if (code == 0)
-            code = store_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+            code = answer(index, mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
     }
     mdb_cursor_close(cursor);
     return code == -ENOENT ? 0 : code;
@@ -481,7 +499,7 @@ int index_measure(struct index *index, struct index_size *size)
     MDB_stat stat;
     int code = mdb_env_stat(index->env, &stat);
     if (code != 0)
-        return store_error(code);
+        return answer(index, code);
     uint64_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
     *size = (struct index_size){.bytes_used = pages * stat.ms_psize, .entries = stat.ms_entries};
     mdb_reader_list(index->env, count_reader, &size->readers);
@@ -498,5 +516,5 @@ int index_retire_readers(struct index *index)
 {
     int dead = 0;
     int code = mdb_reader_check(index->env, &dead);
-    return code != 0 ? store_error(code) : dead;
+    return code != 0 ? answer(index, code) : dead;
 }

@@ -34,6 +34,8 @@ void index_destroy(struct index *);
 int index_begin(struct index *);
 int index_commit(struct index *);
 void index_abort(struct index *);
+/* Was -EBADMSG answered since it was made? Then something else has written to its files. */
+bool index_is_damaged(const struct index *);
 
 /* A change that finds no room in the map or on the file system is the end of the whole transaction. So ask before what
  * adds to the index: 0, or -ENOSPC, and nothing is to be added now. Some room beyond that is kept for changes and

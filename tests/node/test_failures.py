@@ -591,6 +591,23 @@ def test_an_index_that_is_overwritten(started):
     assert started.names("out") == ["before"]
 
 
+@pytest.mark.parametrize("kept", [0, 2], ids=["whole", "behind its head"])
+def test_a_daemon_whose_index_is_overwritten_says_so(started, kept):
+    """With bytes that are no page of an index; the next one makes a new index."""
+    started.exec("touch", started.root / "out" / "before").check()
+    pid, run_dir, data = started.daemon(), started.run_dir(), started.run_dir() / "data.mdb"
+    wait_until(lambda: "futex" in pathlib.Path(f"/proc/{pid}/wchan").read_text())  # not amid a transaction
+    with standing_still(pid), data.open("r+b") as file:
+        file.seek(kept * os.sysconf("SC_PAGESIZE"))
+        file.write(b"\xf0" * (data.stat().st_size - file.tell()))
+    started.tool("status", "--root", started.root)
+    started.exec("touch", started.root / "out" / "new")
+    wait_until(lambda: started.daemon() != pid)
+    assert f"stopped: the index in {run_dir} is damaged" in (run_dir / "log").read_text()
+    assert started.exec("touch", started.root / "out" / "new").check() == ""
+    assert started.names("out") == ["before", "new"]
+
+
 def test_an_index_of_another_session(started, shunt, area):
     """A daemon's index is put in the place of another's: its stamp gives it away."""
     (area / "other" / "out").mkdir(parents=True)

@@ -337,3 +337,46 @@ Test(index, measure)
     cr_assert_eq(index_retire_readers(index), 0);
     index_destroy(index);
 }
+
+/* Bytes that are no page of an index, from that page on. */
+static void overwrite(long page)
+{
+    static char bytes[1 << 20];
+    int fd = open(place_path("data.mdb"), O_WRONLY | O_CLOEXEC);
+    off_t at = page * sysconf(_SC_PAGESIZE), end = place_stat("data.mdb").st_size;
+    memset(bytes, 0xf0, sizeof bytes);
+    cr_assert(at < end && end - at <= (off_t)sizeof bytes);
+    cr_assert_eq(pwrite(fd, bytes, (size_t)(end - at), at), end - at);
+    close(fd);
+}
+
+Test(index, that_is_overwritten)
+{
+    struct record_entry entry;
+    for (long page = 0; page <= 2; page += 2) { /* of which the first two say where all others are */
+        struct index *index = begun();
+        put(index, one, "a", 1);
+        cr_assert_eq(index_commit(index), 0);
+        cr_assert_not(index_is_damaged(index));
+        overwrite(page);
+        int code = index_begin(index);
+        cr_assert_eq(code == 0 ? index_get_entry(index, one, "a", 1, &entry) : code, -EBADMSG, "%ld: %d", page, code);
+        cr_assert(index_is_damaged(index));
+        index_destroy(index);
+    }
+}
+
+Test(index, that_is_full_is_not_damaged)
+{
+    struct index *index = make_index(64 << 10);
+    struct record_entry entry = file(1);
+    char name[16];
+    int code = index_begin(index);
+    for (unsigned i = 0; i < 5000 && code == 0; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        code = index_put_entry(index, one, name, strlen(name), &entry);
+    }
+    cr_assert_eq(code, -ENOSPC);
+    cr_assert_not(index_is_damaged(index));
+    index_destroy(index);
+}
