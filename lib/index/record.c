@@ -29,6 +29,11 @@ uint64_t record_hash(const char *name, size_t length)
     return hash < 3 ? hash + 3 : hash;
 }
 
+uint64_t record_sum(const void *bytes, size_t size, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, size, seed);
+}
+
 uint32_t record_shard(struct dirid dir, uint64_t hash)
 {
     const uint64_t words[3] = {dir.ino, dir.birth, hash};

@@ -38,6 +38,9 @@ struct dirid dirid_of(const struct statx *stat);
  * `..`. */
 uint64_t record_hash(const char *name, size_t length);
 
+/* A sum of other bytes, by which it is seen that they belong together. */
+uint64_t record_sum(const void *, size_t size, uint64_t seed);
+
 /* A name falls into a shard by its directory and its hash, a directory itself with hash 0; each shard has one home
  * among the daemons of a session. */
 #define RECORD_SHARDS 1024

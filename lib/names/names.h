@@ -73,6 +73,11 @@ int names_list(struct names_root *, struct dirid, uint64_t from, index_each *, v
  * must be asked. */
 bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length,
                    const struct view_found *);
+/* Where a name that another node's daemon is home of was when that was last asked, by whichever process of this node: it
+ * may be elsewhere by now, or gone. names_recall sets entry, branch and dir.mirror of what was found of its directory;
+ * the caller looks whether the file of that inode number is there. False: nobody knows. */
+bool names_recall(const struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
+void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct view_found *);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
 /* Tells this node's daemon that a file in another node's branch was found in the index, once for a leaf. */

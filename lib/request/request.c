@@ -225,6 +225,13 @@ uint32_t request_gains(const struct request_road *mine)
     return __atomic_load_n(&mine->road->gains, __ATOMIC_ACQUIRE);
 }
 
+_Static_assert(sizeof(struct road_sighting) == REQUEST_SIGHTING, "what is promised is there");
+
+void *request_sighting(struct request_road *mine, uint64_t key)
+{
+    return &mine->road->sightings[key & (ROAD_SIGHTINGS - 1)];
+}
+
 int request_is_far(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->far, __ATOMIC_RELAXED) != 0;

@@ -43,6 +43,9 @@ int request_is_home(const struct request_road *, uint32_t shard);
 int request_is_sole_home(const struct request_road *);
 /* How often shards came home here: while it stays the same, a bit that is set was set all the time. */
 uint32_t request_gains(const struct request_road *);
+#define REQUEST_SIGHTING 192
+/* So many bytes that the processes of the node share, for what was seen of the name with that key; they may hold anything. */
+void *request_sighting(struct request_road *, uint64_t key);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
 /* Does the root's file system ask a server for each part of a path? */

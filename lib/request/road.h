@@ -32,9 +32,10 @@
 #include "wire/message.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 6
+#define ROAD_VERSION 7
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
+#define ROAD_SIGHTINGS 8192 /* a power of two */
 
 #define ROAD_FOR_EVER UINT64_MAX
 #define ROAD_DECIDED UINT32_MAX /* no request has that tag */
@@ -66,6 +67,11 @@ struct road_lane {
     uint8_t answer[MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048];
 } __attribute__((aligned(4096)));
 
+/* Where a name was seen that has its home elsewhere, by its hash: the processes' own affair (names/recall.c). */
+struct road_sighting {
+    uint8_t bytes[192];
+};
+
 struct road {
     uint64_t magic;
     uint32_t version;
@@ -89,6 +95,7 @@ struct road {
     uint32_t asleep; /* the daemon is about to wait on it; an enum road_sleep */
     uint8_t apart_2[120];
     uint64_t waiting[ROAD_LANES / 64]; /* a bit for each lane that was written to */
+    struct road_sighting sightings[ROAD_SIGHTINGS] __attribute__((aligned(4096)));
     struct road_lane lane[] __attribute__((aligned(4096)));
 };
 

@@ -323,12 +323,44 @@ int target_learn(struct target *t, int result)
                : 0;
 }
 
+/* The file under the name, and nobody else's: a name has one place, so whoever is there under that name is it. */
+static bool is_there(struct target *t)
+{
+    struct statx stat;
+    return target_place(t) == 0 &&
+           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
+           stat.stx_ino == t->found.entry.ino;
+}
+
+/* Somebody of this node has asked before, and the file is still where it was. */
+static bool recall(struct target *t)
+{
+    char mirror[RECORD_MIRROR_MAX];
+    memcpy(mirror, t->found.dir.mirror, sizeof mirror);
+    t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found);
+    if (!t->found.known)
+        return false;
+    if (!is_there(t)) {
+        memcpy(t->found.dir.mirror, mirror, sizeof mirror);
+        t->found.known = false;
+    }
+    return t->found.known;
+}
+
 /* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
-static int look_far(struct target *t)
+static int ask_home(struct target *t)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP};
     int code = target_ask(t, &lookup);
-    return code < 0 ? code : target_learn(t, code);
+    code = code < 0 ? code : target_learn(t, code);
+    if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE)
+        names_remember(t->root, t->dir, t->name, t->length, &t->found);
+    return code;
+}
+
+static int look_far(struct target *t)
+{
+    return recall(t) ? 0 : ask_home(t);
 }
 
 static bool is_elsewhere(const struct target *t)

@@ -55,6 +55,42 @@ def test_a_rename_is_seen(pair, one, other):
     assert len(list(pair.root.glob(".shunt/b/*/*/*/*"))) == 1, "one place"
 
 
+LOOK = "import os\nfor i in range(100): os.stat(f'out/{i}'); open(f'out/{i}').close(); os.access(f'out/{i}', 4)"
+
+
+@pytest.mark.parametrize("where", ["branch", "trunk"])
+def test_who_has_seen_a_name_finds_it_without_asking_again(pair, where):
+    """Whichever process of the node has seen it. Half of the names are at home with the other."""
+    make = "for i in range(100): os.symlink('.', f'out/{i}')" if where == "trunk" else \
+        "for i in range(100): open(f'out/{i}', 'x').close()"
+    pair.sh("b", f'/usr/bin/python3 -c "import os\n{make}"')
+    asked = []
+    for _ in range(3):
+        before = requests(pair)
+        pair.sh("a", f'/usr/bin/python3 -c "{LOOK.replace("open", "os.lstat").replace(".close()", "")}"')
+        asked.append(requests(pair) - before)
+    assert asked[0] >= 40 and asked[1] < 30 and asked[2] < 30, asked
+
+
+def test_what_was_seen_is_not_believed_when_it_has_gone(pair):
+    """The same name is somewhere else, is another file, is another name's file, is nowhere."""
+    names = range(40)
+    see = "for i in $(seq 0 39); do cat out/$i; done"
+    pair.sh("b", "for i in $(seq 0 39); do echo b$i >out/$i; done")
+    assert pair.sh("a", see) == pair.sh("a", see) == "".join(f"b{i}\n" for i in names)
+    pair.sh("b", "for i in $(seq 0 39); do echo new$i >out/x; mv out/x out/$i; done")
+    assert pair.sh("a", see) == "".join(f"new{i}\n" for i in names)
+    pair.sh("b", "for i in $(seq 0 39); do rm out/$i; done")
+    assert pair.sh("a", "for i in $(seq 0 39); do test -e out/$i && echo $i; done; ls out") == ""
+    pair.sh("a", "for i in $(seq 0 39); do echo a$i >out/$i; done")
+    assert pair.sh("b", see) == "".join(f"a{i}\n" for i in names)
+    pair.sh("b", "for i in $(seq 0 39); do mv out/$i out/to$i; done")
+    assert pair.sh("a", "for i in $(seq 0 39); do test -e out/$i && echo $i; cat out/to$i; done") == \
+        "".join(f"a{i}\n" for i in names)
+    pair.sh("b", "rm -r out; mkdir out; for i in $(seq 0 39); do ln -s link$i out/$i; done")
+    assert pair.sh("a", "for i in $(seq 0 39); do readlink out/$i; done") == "".join(f"link{i}\n" for i in names)
+
+
 def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
     """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done."""
     for call in ("open(f'out/{i}', 'x').close()", "os.unlink(f'out/{i}')"):
