@@ -21,6 +21,8 @@ SET_MODE, SET_SIZE = 1, 8
 
 
 class Node:
+    kept = 0  # seconds for which the kernel may keep what it was told
+
     def __init__(self, number, mode):
         self.number = self.ino = number
         self.mode = mode
@@ -33,18 +35,19 @@ class Node:
                            os.getuid(), os.getgid(), 0, 4096, 0)
 
     def entry(self):
-        return struct.pack("<4Q2I", self.number, 0, 0, 0, 0, 0) + self.attributes()
+        return struct.pack("<4Q2I", self.number, 0, self.kept, self.kept, 0, 0) + self.attributes()
 
 
 class FileSystem:
-    def __init__(self, oddity):
+    def __init__(self, oddity, node=Node):
         self.oddity = oddity
-        self.nodes = {1: Node(1, stat.S_IFDIR | 0o777)}
+        self.new_node = node
+        self.nodes = {1: node(1, stat.S_IFDIR | 0o777)}
 
     def add(self, parent, name, mode):
         if name in parent.children:
             raise OSError(errno.EEXIST, "")
-        node = Node(len(self.nodes) + 1, mode)
+        node = self.new_node(len(self.nodes) + 1, mode)
         self.nodes[node.number] = parent.children[name] = node
         return self.named(node, name)
 
@@ -62,7 +65,7 @@ class FileSystem:
         return self.child(node, body.rstrip(b"\0")).entry()
 
     def getattr(self, node, body):
-        return struct.pack("<QII", 0, 0, 0) + node.attributes()
+        return struct.pack("<QII", node.kept, 0, 0) + node.attributes()
 
     def setattr(self, node, body):
         valid, size, mode = *struct.unpack_from("<I", body), *struct.unpack_from("<Q", body, 16), \
@@ -160,14 +163,20 @@ class FileSystem:
         return struct.pack("<IiQ", 16 + len(body), error, unique) + body
 
 
-def main():
-    oddity, directory = sys.argv[1:]
+def mounted(directory):
+    """The device through which the kernel asks."""
     device = os.open("/dev/fuse", os.O_RDWR)
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
     if libc.mount(b"shunt-test", os.fsencode(directory), b"fuse", 0, options.encode()) != 0:
         sys.exit(f"mount: {os.strerror(ctypes.get_errno())}")
     print("serving", flush=True)
+    return device
+
+
+def main():
+    oddity, directory = sys.argv[1:]
+    device = mounted(directory)
     file_system = FileSystem(oddity)
     while True:
         answer = file_system.serve(os.read(device, 1 << 20))
@@ -175,4 +184,5 @@ def main():
             os.write(device, answer)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* bench_remote DIRECTORY PROCESSES MEMBER: a crew (crew.h) that makes files whose names have that member, 1 or 2, as their
+ * home in a session of these two: the crew's own name of a file, a point, and the first number with which that is so.
+ * It knows how homes are found, and nothing else of shunt; natively it makes the same names. */
+
+#include <err.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "crew.h"
+#include "serve/route.h"
+
+static struct dirid directory_id;
+static uint16_t wanted;
+
+static void begin(int argc, char *argv[])
+{
+    struct statx stat;
+    wanted = argc > 3 ? (uint16_t)atoi(argv[3]) : 0;
+    if (wanted != 1 && wanted != 2)
+        errx(2, "usage: %s DIRECTORY PROCESSES MEMBER", argv[0]);
+    if (sys_statx(AT_FDCWD, argv[1], 0, STATX_INO | STATX_BTIME, &stat) != 0)
+        errx(1, "%s is not there", argv[1]);
+    directory_id = dirid_of(&stat);
+}
+
+static uint16_t home_of(const char *name)
+{
+    static const uint16_t members[] = {1, 2};
+    return route_rendezvous(record_shard(directory_id, record_hash(name, strlen(name))), members, 2);
+}
+
+static int make_create(const char *directory, const char *path)
+{
+    char name[PATH_MAX + 16];
+    unsigned number = 0;
+    do
+        snprintf(name, sizeof name, "%s.%u", path, number++);
+    while (home_of(strrchr(name, '/') + 1) != wanted);
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return fd >= 0 ? close(fd) : -1;
+}
+
+int main(int argc, char *argv[])
+{
+    static const struct crew_call calls[] = {{"create", make_create}, {0}};
+    return crew_main(argc, argv, calls, begin);
+}
