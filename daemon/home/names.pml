@@ -25,7 +25,10 @@
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by
  * the fence from doing so in its own branch alone. Elsewhere (a birth in the trunk, the removal or rename of a file in
  * another's branch) nothing stops it: there its one real call is assumed to be made before its node's lease has ended.
- * With LATE it need not be, and names break. */
+ * With LATE it need not be, and names break.
+ *
+ * With OVERLAP a birth in the own branch is another one, which shunt does not have (serve/RELAY.md says why): its real
+ * create is made while its home is still asked, and undone by who is refused. */
 
 /* What the process of a node may do: a sum of these; and how often. */
 #define CREATE 1
@@ -76,6 +79,12 @@ mtype = { ASK, END, HELD, REPLY };
 /* The file system: the inode number of a name at a place, 0: none. The path of node 3's branch is another one once it is
  * fenced: what is named by the old one is not there. */
 byte at[8];
+#ifdef OVERLAP
+bool ahead[8]; /* what is there was not reserved: it is no name's file yet */
+#define IS_AHEAD(f) (ahead[f])
+#else
+#define IS_AHEAD(f) (false)
+#endif
 bool fenced;
 bool published; /* the epoch without node 3 */
 
@@ -115,7 +124,12 @@ chan road[6] = [4] of { mtype, byte, mtype, byte, byte, byte, bool };
 #define LOST_NAME A
 #endif
 #define HOME(n, x) IN_EPOCH(adopted[n], x) /* route_of_name */
+#ifdef OVERLAP
+#define IS_AT(p, x) (at[OF(p, x)] != 0 && !IS_AHEAD(OF(p, x)))
+#define IS_ON_DISK(x) (IS_AT(0, x) || IS_AT(1, x) || IS_AT(2, x) || IS_AT(3, x))
+#else
 #define IS_ON_DISK(x) (at[OF(0, x)] + at[OF(1, x)] + at[OF(2, x)] + at[OF(3, x)] > 0)
+#endif
 #ifdef FAULT_NO_FENCE /* the branch of the lost node keeps its name */
 #define LEADS_THERE(p, is_newer) (true)
 #else
@@ -152,6 +166,37 @@ inline disk_create(p, is_newer, x, number, ok) /* open(2) with O_EXCL */
     fi
 }
 
+#ifdef OVERLAP
+inline disk_create_ahead(p, x, number) /* open(2) with O_EXCL, before anybody knows of it */
+{
+    if
+    :: at[OF(p, x)] == 0 ->
+        at[OF(p, x)] = number;
+        ahead[OF(p, x)] = true
+    :: else
+    fi
+}
+
+inline become_name(p, x, number, ok) /* it was reserved: what was made is the name's file from this moment on */
+{
+    ok = at[OF(p, x)] == number;
+    if
+    :: ok ->
+        assert(!IS_ON_DISK(x)); /* O_EXCL is exact */
+        ahead[OF(p, x)] = false;
+        note(x)
+    :: else
+    fi
+}
+
+inline disk_undo(p, x, number) /* unlink(2), of a file that was its own when it looked */
+{
+    assert(at[OF(p, x)] == number); /* no other file is lost by it */
+    at[OF(p, x)] = 0;
+    ahead[OF(p, x)] = false
+}
+#endif
+
 inline disk_unlink(p, is_newer, x, number, ok) /* unlink(2) */
 {
     ok = LEADS_THERE(p, is_newer) && at[OF(p, x)] != 0;
@@ -169,8 +214,11 @@ inline disk_rename(p, p_newer, x, q, q_newer, y, replaced, ok) /* renameat2(2) *
     ok = LEADS_THERE(p, p_newer) && LEADS_THERE(q, q_newer) && at[OF(p, x)] != 0;
     if
     :: ok ->
-        assert(at[OF(q, y)] == replaced); /* no other file is lost by it */
+        assert(at[OF(q, y)] == replaced || IS_AHEAD(OF(q, y))); /* no other file is lost by it */
         at[OF(q, y)] = 0;
+#ifdef OVERLAP
+        ahead[OF(q, y)] = false;
+#endif
         assert(!IS_ON_DISK(y)); /* no two places for one name */
         at[OF(q, y)] = at[OF(p, x)];
         at[OF(p, x)] = 0;
@@ -576,6 +624,36 @@ inline operate_create(n, x) /* birth_reserve, operate_open, birth_confirm */
     atomic { spot = 0; end_call(n) }
 }
 
+#ifdef OVERLAP
+inline operate_create_ahead(n, x)
+{
+    atomic { begin_call(n); serve_ask(n, x, RESERVE, PENDING, n, 0) }
+    atomic { disk_create_ahead(n, x, number) }
+    await(n, x);
+    if
+    :: atomic { result[OF(n, x)] == GRANTED ->
+           become_name(n, x, number, ok);
+           if
+           :: ok -> serve_end(n, x, LIVE, n, number)
+           :: else -> serve_ended_badly(n, x)
+           fi;
+           ok = false }
+    :: atomic { result[OF(n, x)] == EXISTS ->
+           said_there(n, x);
+           ok = at[OF(n, x)] == number }
+       atomic {
+           if
+           :: ok -> disk_undo(n, x, number)
+           :: else
+           fi;
+           ok = false;
+           forget_flight(OF(n, x))
+       }
+    fi;
+    end_call(n)
+}
+#endif
+
 inline operate_unlink(n, x) /* operate_unlink: unlink_held */
 {
     atomic {
@@ -733,7 +811,11 @@ proctype process(byte me; byte operations; byte times)
             if
             :: operations & CREATE ->
                 number = 2 + me * 2 + times;
+#ifdef OVERLAP
+                operate_create_ahead(me, name);
+#else
                 operate_create(me, name);
+#endif
                 number = 0
             :: operations & UNLINK -> operate_unlink(me, name)
             :: operations & RENAME -> operate_rename(me, name, 1 - name)
@@ -859,6 +941,10 @@ init {
         complete[1] = true;
         complete[2] = true;
         complete[3] = true;
+#ifdef START_OTHER /* a file of the other name, too */
+        at[OF(START_OTHER, B)] = 12;
+        put(IN_EPOCH(false, B), B, LIVE, START_OTHER, 12);
+#endif
 #ifdef START /* one file is there */
         is_there(START);
 #elif !defined(NO_START)

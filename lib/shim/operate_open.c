@@ -67,6 +67,8 @@ static int found_instead(struct target *t)
     return code == 0 ? BIRTH_AGAIN : code;
 }
 
+/* First reserved, then made, also where the home is another node and the file comes into this node's own leaf:
+ * daemon/serve/RELAY.md says what would break if both were done at once. */
 static int open_new(struct target *t, int flags, mode_t mode)
 {
     struct statx stat;
