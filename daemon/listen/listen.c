@@ -272,6 +272,11 @@ pid_t listen_next_death(struct listen *listen)
     return client;
 }
 
+static void free_bay(struct road_bay *bay)
+{
+    __atomic_store_n(&bay->owner, 0, __ATOMIC_RELEASE);
+}
+
 void listen_forget(struct listen *listen, pid_t client)
 {
     for (unsigned i = 0; i < ROAD_LANES; i++) {
@@ -281,6 +286,9 @@ void listen_forget(struct listen *listen, pid_t client)
         lane->given_up = lane->holding = 0;
         __atomic_store_n(&lane->owner, 0, __ATOMIC_RELEASE);
     }
+    for (unsigned i = 0; i < ROAD_BAYS; i++)
+        if ((pid_t)__atomic_load_n(&listen->road->bays[i].owner, __ATOMIC_RELAXED) == client)
+            free_bay(&listen->road->bays[i]);
 }
 
 static bool owns(struct listen *listen, uint32_t lane, uint64_t client)
@@ -300,7 +308,25 @@ bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint3
 
 bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, const struct message *answer)
 {
-    return owns(listen, number, client) && put_answer(&listen->road->lane[number], answer);
+    bool taken = owns(listen, number, client) && put_answer(&listen->road->lane[number], answer);
+    if (!taken && answer->flags & MESSAGE_BAY)
+        free_bay(&listen->road->bays[answer->child.birth]);
+    return taken;
+}
+
+/* What is written before the answer is, nobody looks at. */
+int listen_put_page(struct listen *listen, uint64_t client, const char *page, size_t size)
+{
+    for (int i = 0; i < ROAD_BAYS; i++) {
+        struct road_bay *bay = &listen->road->bays[i];
+        if (__atomic_load_n(&bay->owner, __ATOMIC_ACQUIRE) != 0)
+            continue;
+        memcpy(bay->text, page, size);
+        bay->size = (uint32_t)size;
+        __atomic_store_n(&bay->owner, (uint32_t)client, __ATOMIC_RELEASE);
+        return i;
+    }
+    return -ENOBUFS;
 }
 
 void listen_set_redirected(struct listen *listen)
@@ -330,11 +356,14 @@ void listen_set_far(struct listen *listen)
 
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
 {
-    uint64_t all = UINT64_MAX, gained = 0;
+    uint64_t all = UINT64_MAX, gained = 0, lost = 0;
     for (unsigned i = 0; i < RECORD_SHARDS / 64; i++) {
         all &= homes[i];
         gained |= homes[i] & ~listen->road->homes[i];
+        lost |= listen->road->homes[i] & ~homes[i];
     }
+    if (lost != 0)
+        __atomic_add_fetch(&listen->road->losses, 1, __ATOMIC_SEQ_CST);
     if (gained != 0)
         __atomic_add_fetch(&listen->road->gains, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&listen->road->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);

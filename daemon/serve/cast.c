@@ -12,7 +12,10 @@
 #include "serve/relay.h"
 #include "wire/page.h"
 
-enum cast_flag { CAST_MORE = 1, CAST_LOST = 2 };
+enum cast_flag { CAST_LOST = 2 };
+
+#define ANSWER_MAX (MESSAGE_FIXED + PAGE_MAX)
+_Static_assert(ANSWER_MAX <= FRAME_ITEM_MAX, "an answer fits a frame");
 
 /* Whom it is to reach, on the way: its number, and what it is to expect. */
 struct stop {
@@ -35,9 +38,9 @@ struct cast {
     uint16_t type; /* of the message */
     cast_done *done;
     void *context;
-    char page[REQUEST_TEXT_MAX];
-    size_t used;
-    bool more;
+    char *page; /* NULL: nothing yet */
+    size_t room, used;
+    uint64_t limit; /* of the page */
     uint32_t size;
     uint8_t bytes[]; /* the message */
 };
@@ -53,6 +56,11 @@ static cast_part *const parts[MESSAGE_TYPES] = {
 uint32_t cast_expected(const struct cast *cast)
 {
     return cast->expected;
+}
+
+size_t cast_room(const struct cast *cast)
+{
+    return cast->room;
 }
 
 bool cast_is_mine(const struct cast *cast)
@@ -71,16 +79,28 @@ void cast_wait(struct cast *cast, struct home_dir *dir)
     cast_wait_on(cast, &dir->casts);
 }
 
-void cast_page(struct cast *cast, const char *page, size_t used, bool more)
+static int add_counters(struct cast *cast, const char *page, size_t used)
 {
-    const struct page_part parts_of[2] = {{cast->page, cast->used, cast->more}, {page, used, more}};
-    char merged[REQUEST_TEXT_MAX];
-    if (cast->type == MESSAGE_STATUS) {
-        cast->used = status_add(cast->page, cast->used, page, used);
-        return;
-    }
-    cast->more = page_merge(merged, sizeof merged, &cast->used, parts_of);
-    memcpy(cast->page, merged, cast->used);
+    if (cast->page == NULL && (cast->page = calloc(1, REQUEST_TEXT_MAX)) == NULL)
+        return -ENOMEM;
+    cast->used = status_add(cast->page, cast->used, page, used);
+    return 0;
+}
+
+int cast_page(struct cast *cast, const char *page, size_t used, uint64_t limit)
+{
+    const struct page_part parts_of[2] = {{cast->page, cast->used, cast->limit}, {page, used, limit}};
+    if (cast->type == MESSAGE_STATUS)
+        return add_counters(cast, page, used);
+    if (cast->type != MESSAGE_LIST)
+        return 0;
+    char *merged = malloc(cast->room);
+    if (merged == NULL)
+        return -ENOMEM;
+    cast->limit = page_merge(merged, cast->room, &cast->used, parts_of);
+    free(cast->page);
+    cast->page = merged;
+    return 0;
 }
 
 /* The way back. */
@@ -102,7 +122,7 @@ static int end_here(struct shuntd *shuntd, struct cast *cast)
     const struct cast_end end = {.result = cast->result,
                                  .page = cast->page,
                                  .used = cast->used,
-                                 .more = cast->more,
+                                 .limit = cast->limit,
                                  .lost = cast->lost,
                                  .hops = cast->hops};
     if (cast->hops > shuntd->counts.hops)
@@ -110,15 +130,30 @@ static int end_here(struct shuntd *shuntd, struct cast *cast)
     return cast->done != NULL ? cast->done(shuntd, cast->context, &end) : 0;
 }
 
+/* The bytes: the answer, the page. */
 static int answer_above(struct shuntd *shuntd, const struct cast *cast)
 {
     const struct message answer = {.type = MESSAGE_ANSWER,
-                                   .flags = (uint16_t)((cast->more ? CAST_MORE : 0) | (cast->lost ? CAST_LOST : 0)),
+                                   .flags = cast->lost ? CAST_LOST : 0,
                                    .tag = cast->hops + 2,
                                    .result = cast->result,
-                                   .text = cast->page,
-                                   .text_length = (uint16_t)cast->used};
-    return relay_message(shuntd, cast->parent, RELAY_CAST_ANSWER, cast->parent_id, &answer);
+                                   .child.ino = cast->limit};
+    uint8_t bytes[ANSWER_MAX];
+    size_t head = message_encode(bytes, sizeof bytes, &answer);
+    if (cast->used > 0)
+        memcpy(bytes + head, cast->page, cast->used);
+    const struct frame_item item = {.kind = RELAY_CAST_ANSWER,
+                                    .client = cast->parent_id,
+                                    .bytes = bytes,
+                                    .size = (uint32_t)(head + cast->used)};
+    int code = peers_put(shuntd->peers, cast->parent, &item);
+    return code == -EHOSTUNREACH ? 0 : code;
+}
+
+static void cast_destroy(struct cast *cast)
+{
+    free(cast->page);
+    free(cast);
 }
 
 /* All is answered: it goes up, or has come to its end. */
@@ -129,7 +164,7 @@ static int settle(struct shuntd *shuntd, struct cast *cast)
     list_remove(&cast->all);
     list_remove(&cast->link);
     int code = cast_is_mine(cast) ? end_here(shuntd, cast) : answer_above(shuntd, cast);
-    free(cast);
+    cast_destroy(cast);
     return code;
 }
 
@@ -164,7 +199,7 @@ int cast_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uin
 {
     struct cast *cast = by_id(shuntd, id);
     struct message answer;
-    if (cast == NULL || message_decode(&answer, bytes, size) != 0 ||
+    if (cast == NULL || size < MESSAGE_FIXED || message_decode(&answer, bytes, MESSAGE_FIXED) != 0 ||
         (cast->below[0] != member && cast->below[1] != member))
         return 0;
     cast->below[cast->below[0] == member ? 0 : 1] = 0;
@@ -172,7 +207,7 @@ int cast_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uin
     if (answer.tag > cast->hops)
         cast->hops = answer.tag;
     cast->lost |= (answer.flags & CAST_LOST) != 0;
-    cast_page(cast, answer.text, answer.text_length, (answer.flags & CAST_MORE) != 0);
+    combine(cast, cast_page(cast, (const char *)bytes + MESSAGE_FIXED, size - MESSAGE_FIXED, answer.child.ino));
     return settle(shuntd, cast);
 }
 
@@ -251,13 +286,22 @@ static int spread(struct shuntd *shuntd, struct cast *cast, const struct stop *s
     return code == 0 && count > half ? hand_over(shuntd, cast, stops + half, count - half, 1) : code;
 }
 
-static struct cast *begin(struct shuntd *shuntd, uint16_t type, const uint8_t *bytes, size_t size)
+/* As much of a page as was asked for. */
+static size_t room_of(const struct message *message)
+{
+    uint64_t room = message->type == MESSAGE_LIST ? message->child.birth : 0;
+    return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
+}
+
+static struct cast *begin(struct shuntd *shuntd, const struct message *message, const uint8_t *bytes, size_t size)
 {
     struct cast *cast = calloc(1, sizeof *cast + size);
     if (cast == NULL)
         return NULL;
     cast->id = ++shuntd->last_cast;
-    cast->type = type;
+    cast->type = message->type;
+    cast->room = room_of(message);
+    cast->limit = PAGE_ALL;
     cast->parent = shuntd->me.number;
     cast->working = true; /* until its part was done */
     cast->size = (uint32_t)size;
@@ -287,7 +331,7 @@ int cast_begin(struct shuntd *shuntd, const struct message *message, const uint3
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
     struct stop stops[SESSION_MEMBERS_MAX];
-    struct cast *cast = begin(shuntd, message->type, bytes, message_encode(bytes, sizeof bytes, message));
+    struct cast *cast = begin(shuntd, message, bytes, message_encode(bytes, sizeof bytes, message));
     if (cast == NULL)
         return -ENOMEM;
     cast->done = done;
@@ -314,7 +358,7 @@ int cast_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t
     }
     for (size_t i = 0; i < count; i++)
         stops[i] = take_stop(bytes + 2 + i * STOP_SIZE);
-    struct cast *cast = begin(shuntd, message.type, bytes + head, size - head);
+    struct cast *cast = begin(shuntd, &message, bytes + head, size - head);
     if (cast == NULL)
         return -ENOMEM;
     cast->parent = member;
@@ -332,5 +376,5 @@ bool cast_is_under_way(const struct shuntd *shuntd)
 void cast_free(struct shuntd *shuntd)
 {
     for (struct link *link; (link = list_take(&shuntd->casts)) != NULL;)
-        free(LINK_OF(link, struct cast, all));
+        cast_destroy(LINK_OF(link, struct cast, all));
 }

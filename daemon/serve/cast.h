@@ -13,13 +13,13 @@
 #include "home/home.h"
 #include "serve/serve.h"
 
-/* How it went: the first -errno, else the highest of the results. `page` and `used`: CAST_LIST's names. 0 or a
- * fatal -errno. */
+/* How it went: the first -errno, else the highest of the results. `page` and `used`: the names of MESSAGE_LIST, all
+ * up to `limit` (page.h), or the counters of MESSAGE_STATUS. 0 or a fatal -errno. */
 struct cast_end {
     int result;
     const char *page;
     size_t used;
-    bool more;
+    uint64_t limit;
     bool lost;     /* a daemon that was to answer is gone */
     unsigned hops; /* messages on the longest way, there and back */
 };
@@ -54,7 +54,9 @@ uint32_t cast_expected(const struct cast *);
 bool cast_is_mine(const struct cast *); /* it was begun here */
 void cast_wait(struct cast *, struct home_dir *);
 void cast_wait_on(struct cast *, struct link *list);
-/* CAST_LIST: a page of this daemon's names. CAST_STATUS: its counters. */
-void cast_page(struct cast *, const char *page, size_t used, bool more);
+/* Of MESSAGE_LIST: how large a page is to be. */
+size_t cast_room(const struct cast *);
+/* Of MESSAGE_LIST: a page of this daemon's names. Of MESSAGE_STATUS: its counters. 0 or -ENOMEM. */
+int cast_page(struct cast *, const char *page, size_t used, uint64_t limit);
 /* Adds the counters of one page to those of another, of `used` bytes; how many it has then (status.c). Pure. */
 size_t status_add(char *to, size_t used, const char *from, size_t size);

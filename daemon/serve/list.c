@@ -1,38 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* LIST: the names of a directory for who cannot find them all in this index, a page at a time, gathered from all
- * their homes. In the order of their hashes, so that a name that is there throughout is told exactly once, whatever
- * comes and goes meanwhile. */
+/* LIST: the names of a directory that are not in this index, a page at a time, gathered from their homes. In the order
+ * of their hashes, so that a name that is there throughout is told exactly once, whatever comes and goes meanwhile.
+ * Those that are in this index whoever asks puts between them himself (names/names.c). */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "request/request.h"
-#include "serve/cast.h"
 #include "serve/anew.h"
+#include "serve/cast.h"
+#include "serve/parts.h"
 #include "serve/serve.h"
 #include "wire/page.h"
 
+#define ROOM_MAX (1u << 20) /* a buffer for names that is larger is not filled by one page anyway */
+
 struct filling {
-    char page[REQUEST_TEXT_MAX];
-    size_t used;
+    char page[PAGE_MAX];
+    size_t room, used;
+    uint64_t limit;
 };
 
-/* 1: it does not fit any more. */
+/* 1: it is behind the limit, or does not fit any more. */
 static int put(void *context, uint64_t hash, const char *name, size_t length,
                const struct record_entry *entry)
 {
     struct filling *filling = context;
     const struct page_name one = {.hash = hash, .name = name, .length = length, .entry = *entry};
-    return page_add(filling->page, sizeof filling->page, &filling->used, &one) ? 0 : 1;
+    if (hash > filling->limit)
+        return 1;
+    if (page_add(filling->page, filling->room, &filling->used, &one))
+        return 0;
+    filling->limit = hash - 1;
+    return 1;
 }
 
-/* What each home does. While names are on their way to it, it has to wait for them. */
+/* What each home does. While names are on their way to it, it has to wait for them: also that of who asks, which adds
+ * none. */
 int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    struct filling filling = {.used = 0};
+    struct filling filling;
     if (shuntd->route.own == 0)
         return 0;
     if (dir == NULL || !dir->complete)
@@ -41,10 +51,12 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
         cast_wait(cast, dir);
         return CAST_LATER;
     }
-    int code = index_list(shuntd->index, dir->id, message->child.ino, put, &filling);
-    if (code >= 0)
-        cast_page(cast, filling.page, filling.used, code == 1);
-    return code < 0 ? code : 0;
+    filling.used = 0;
+    filling.room = cast_room(cast);
+    filling.limit = message->dir[1].ino;
+    int code =
+        cast_is_mine(cast) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, put, &filling);
+    return code < 0 ? code : cast_page(cast, filling.page, filling.used, filling.limit);
 }
 
 /* What the node of who asks does. */
@@ -59,15 +71,27 @@ struct asked {
 
 static int gather(struct shuntd *, struct asked *);
 
+/* In a bay, or as much of it as fits without. */
+static int answer_with_page(struct shuntd *shuntd, const struct asked *asked, const struct cast_end *end)
+{
+    const struct page_part parts[2] = {{end->page, end->used, end->limit}, {NULL, 0, PAGE_ALL}};
+    struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
+    char page[REQUEST_TEXT_MAX];
+    size_t used = 0;
+    int bay = end->used > sizeof page ? listen_put_page(shuntd->listen, asked->client, end->page, end->used) : -1;
+    answer.child.ino = bay >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
+    if (bay >= 0) {
+        answer.flags = MESSAGE_BAY;
+        answer.child.birth = (uint64_t)bay;
+    }
+    answer.text = page;
+    answer.text_length = (uint16_t)used;
+    return serve_reply(shuntd, asked->client, asked->lane, asked->tag, &answer);
+}
+
 static int gathered(struct shuntd *shuntd, void *context, const struct cast_end *end)
 {
     struct asked *asked = context;
-    struct message answer = {.type = MESSAGE_ANSWER,
-                             .result = end->result != 0 ? end->result
-                                       : end->more      ? MESSAGE_MORE
-                                                        : 0,
-                             .text = end->page,
-                             .text_length = (uint16_t)end->used};
     if (anew_is_due(shuntd)) { /* list_again comes back to it */
         list_append(&shuntd->lists, &asked->link);
         return 0;
@@ -76,14 +100,49 @@ static int gathered(struct shuntd *shuntd, void *context, const struct cast_end 
      * been nowhere while all were asked. */
     if (end->lost || asked->epoch != shuntd->route.epoch)
         return gather(shuntd, asked);
-    int code = serve_reply(shuntd, asked->client, asked->lane, asked->tag, &answer);
+    int code = answer_with_page(shuntd, asked, end);
     free(asked);
     return code;
+}
+
+/* How far that many bytes of names go in this index. */
+struct measuring {
+    size_t bytes;
+    uint64_t limit;
+};
+
+static int measure(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    struct measuring *measuring = context;
+    if (measuring->bytes < PAGE_NAME_FIXED + length) {
+        measuring->limit = hash;
+        return 1;
+    }
+    measuring->bytes -= PAGE_NAME_FIXED + length;
+    return 0;
+}
+
+/* Names are spread evenly over their homes: how far the page will go that many others fill together can be seen from
+ * the names that are here. So none of them looks further. */
+static int set_limit(struct shuntd *shuntd, struct message *list)
+{
+    uint16_t homes[SESSION_MEMBERS_MAX];
+    uint32_t own = shuntd->route.own, others = RECORD_SHARDS - own;
+    list->dir[1].ino = PAGE_ALL;
+    if (own == 0 || others == 0 || parts_now(&shuntd->session, homes) <= 2)
+        return 0;
+    struct measuring measuring = {.bytes = list->child.birth * own / others, .limit = PAGE_ALL};
+    int code = index_list(shuntd->index, list->dir[0], list->child.ino, measure, &measuring);
+    list->dir[1].ino = measuring.limit;
+    return code < 0 ? code : 0;
 }
 
 static int gather(struct shuntd *shuntd, struct asked *asked)
 {
     asked->epoch = shuntd->route.epoch;
+    int code = set_limit(shuntd, &asked->list);
+    if (code != 0)
+        return code;
     return cast_begin(shuntd, &asked->list, NULL, gathered, asked);
 }
 
@@ -104,6 +163,14 @@ void list_free(struct shuntd *shuntd)
         free(LINK_OF(link, struct asked, link));
 }
 
+/* What the others' share is of what who asks has room for. */
+static uint64_t room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
+{
+    uint64_t room = request->message.child.birth < ROOM_MAX ? request->message.child.birth : ROOM_MAX;
+    room = room * (RECORD_SHARDS - shuntd->route.own) / RECORD_SHARDS;
+    return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
+}
+
 int serve_list(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
@@ -113,7 +180,9 @@ int serve_list(struct shuntd *shuntd, const struct listen_request *request, stru
     struct asked *asked = malloc(sizeof *asked);
     if (asked == NULL)
         return -ENOMEM;
-    *asked = (struct asked){.list = {.type = MESSAGE_LIST, .dir[0] = dir->id, .child = request->message.child},
+    *asked = (struct asked){.list = {.type = MESSAGE_LIST,
+                                     .dir[0] = dir->id,
+                                     .child = {request->message.child.ino, room_for_others(shuntd, request)}},
                             .client = request->client,
                             .lane = request->lane,
                             .tag = request->message.tag};

@@ -16,6 +16,7 @@
 #include "peer/peers.h"
 #include "serve/cast.h"
 #include "serve/serve.h"
+#include "wire/page.h"
 
 #define STATUS_MAX 2000
 #define SILENT_AFTER (3 * CLOCK_SECOND) /* a frame is sent again after 2 */
@@ -168,8 +169,7 @@ int cast_status(struct shuntd *shuntd, struct cast *cast, const struct message *
     uint64_t values[COUNTERS];
     char page[sizeof values];
     count(shuntd, values);
-    cast_page(cast, page, write_page(page, values), false);
-    return 0;
+    return cast_page(cast, page, write_page(page, values), PAGE_ALL);
 }
 
 /* SIGTERM once more would end it at once; this does not. */

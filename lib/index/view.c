@@ -164,6 +164,15 @@ int view_find(struct view *view, struct dirid dir, const char *name, size_t leng
     return code;
 }
 
+static int check_loaded(struct seat *seat, struct dirid dir)
+{
+    struct record_key key;
+    struct view_found found;
+    record_key_dir(&key, dir);
+    int code = find_dir(seat, &key, &found);
+    return code != 0 ? code : found.dir_known && (found.dir.flags & RECORD_LOADED) ? 0 : -ENODATA;
+}
+
 int view_list(struct view *view, struct dirid dir, uint64_t from, index_each *each, void *context)
 {
     struct record_key start;
@@ -172,9 +181,11 @@ int view_list(struct view *view, struct dirid dir, uint64_t from, index_each *ea
     int code = look_begin(view, &seat);
     if (code != 0)
         return code;
+    code = check_loaded(seat, dir);
     record_key_from(&start, dir, from > 0 ? from : 1);
     MDB_val key = {.mv_size = start.size, .mv_data = start.bytes};
-    code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_SET_RANGE));
+    if (code == 0)
+        code = store_error(mdb_cursor_get(seat->cursor, &key, &value, MDB_SET_RANGE));
     while (code == 0 && key.mv_size > 24 && memcmp(key.mv_data, start.bytes, 16) == 0) {
         code = store_each(&key, &value, each, context);
         if (code == 0)

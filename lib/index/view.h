@@ -45,5 +45,5 @@ struct view_found {
  * slot is left; -EOVERFLOW: the index has outgrown what is mapped of it, see view_grow; another -errno. */
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
 
-/* As index_list; one snapshot. `each` must not block. */
+/* As index_list; one snapshot. -ENODATA: the directory is not loaded. `each` must not block. */
 int view_list(struct view *, struct dirid, uint64_t from, index_each *each, void *context);

@@ -377,47 +377,6 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     return code == 0 ? 0 : fail(root, code);
 }
 
-static int list_page(const struct message *answer, index_each *each, void *context)
-{
-    struct page_name name;
-    size_t at = 0;
-    int code;
-    while ((code = page_next(answer->text, answer->text_length, &at, &name)) == 1)
-        if ((code = each(context, name.hash, name.name, name.length, &name.entry)) != 0)
-            return code;
-    return code;
-}
-
-/* The last hash of a page that was checked, or 0. */
-static uint64_t last_of(const struct message *answer)
-{
-    struct page_name name = {.hash = 0};
-    for (size_t at = 0; page_next(answer->text, answer->text_length, &at, &name) == 1;)
-        continue;
-    return name.hash;
-}
-
-/* Other nodes' daemons are home of some of its names: page after page is gathered from all. */
-static int list_remote(struct names_root *root, struct dirid dir, uint64_t from, index_each *each,
-                       void *context)
-{
-    struct request_answer answer;
-    int code;
-    do {
-        const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child.ino = from};
-        code = names_ask(root, &list, &answer);
-        if (code == 0)
-            code = answer.message.result;
-        if (code != 0 && code != MESSAGE_MORE)
-            return code == MESSAGE_NOT_LOADED ? -ESTALE : code;
-        int listed = list_page(&answer.message, each, context);
-        if (listed != 0)
-            return listed;
-        from = last_of(&answer.message) + 1;
-    } while (code == MESSAGE_MORE);
-    return 0;
-}
-
 bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                    const struct view_found *found)
 {
@@ -431,24 +390,108 @@ bool names_is_sole_home(const struct names_root *root)
     return request_is_sole_home(root->road);
 }
 
-int names_list(struct names_root *root, struct dirid dir, uint64_t from, index_each *each, void *context)
+/* Names of which other nodes' daemons are home: a page, up to its limit. */
+struct far_names {
+    struct request_answer answer;
+    uint64_t limit;
+    size_t at;
+    struct page_name next;
+    int there; /* as page_next */
+};
+
+static void take_far(struct far_names *far)
 {
-    struct view_found found;
-    int code = names_find(root, dir, NULL, 0, &found);
+    const struct message *message = &far->answer.message;
+    far->there = page_next(message->text, message->text_length, &far->at, &far->next);
+}
+
+static int ask_far(struct names_root *root, struct dirid dir, uint64_t from, size_t room, struct far_names *far)
+{
+    const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child = {.ino = from, .birth = room}};
+    int code = names_ask(root, &list, &far->answer);
     if (code != 0)
         return code;
-    if (!found.dir_known || !(found.dir.flags & RECORD_LOADED))
-        return -ESTALE;
-    if (!request_is_sole_home(root->road))
-        return list_remote(root, dir, from, each, context);
-    const struct request_road *road = root->road;
+    far->limit = far->answer.message.child.ino;
+    take_far(far);
+    code = far->answer.message.result;
+    return code == MESSAGE_NOT_LOADED ? -ESTALE : code;
+}
+
+/* The names of this node's index and the far ones, in one order. */
+struct merging {
+    struct far_names far;
+    index_each *each;
+    void *context;
+    bool passed; /* the far names' limit */
+};
+
+/* Tells the far names that come before `until`, NULL: all. A name may be on its way from one home to another, and in
+ * both. */
+static int tell_far(struct merging *merging, const struct page_name *until)
+{
+    struct far_names *far = &merging->far;
+    while (far->there == 1) {
+        int order = until != NULL ? page_order(&far->next, until) : -1;
+        int code = order < 0 ? merging->each(merging->context, far->next.hash, far->next.name, far->next.length,
+                                             &far->next.entry)
+                             : 0;
+        if (order > 0 || code != 0)
+            return code;
+        take_far(far);
+    }
+    return far->there;
+}
+
+static int tell_near(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    struct merging *merging = context;
+    const struct page_name near = {.hash = hash, .name = name, .length = length};
+    if (hash > merging->far.limit) {
+        merging->passed = true;
+        return 1;
+    }
+    int code = tell_far(merging, &near);
+    return code != 0 ? code : merging->each(merging->context, hash, name, length, entry);
+}
+
+/* `merging` has the far names by now. */
+static int list_near(struct names_root *root, struct dirid dir, uint64_t from, struct merging *merging)
+{
     const struct view *view = root->view;
-    code = view_list(root->view, dir, from, each, context);
+    int code = view_list(root->view, dir, from, tell_near, merging);
     if (code != 0 && is_worth_another(root, view, &code)) /* it failed before the first name */
-        code = view_list(root->view, dir, from, each, context);
-    if (code >= 0 && (!request_is_sole_home(road) || check_lease(root, road) != 0))
-        return -ESTALE; /* names may have been on their way elsewhere */
-    return code >= 0 ? code : fail(root, code);
+        code = view_list(root->view, dir, from, tell_near, merging);
+    if (code == 0 || merging->passed)
+        code = tell_far(merging, NULL);
+    return code >= 0 ? code : code == -ENODATA ? -ESTALE : fail(root, code);
+}
+
+/* What was asked for and what was read then are together all names only if none began to leave this node's index in
+ * between. */
+static int list(struct names_root *root, struct dirid dir, uint64_t *from, size_t room, struct merging *merging)
+{
+    const struct request_road *road = root->road;
+    uint32_t losses = request_losses(road);
+    int code = request_is_sole_home(road) ? 0 : ask_far(root, dir, *from, room, &merging->far);
+    HOOK("list-asked");
+    if (code != 0)
+        return code;
+    code = list_near(root, dir, *from, merging);
+    if (code >= 0 && (root->road != road || request_losses(road) != losses || check_lease(root, road) != 0) &&
+        !BROKEN("list-torn"))
+        return -ESTALE;
+    *from = merging->far.limit + 1; /* 0 behind PAGE_ALL */
+    return code;
+}
+
+int names_list(struct names_root *root, struct dirid dir, uint64_t *from, size_t room, index_each *each, void *context)
+{
+    struct merging merging = {.far = {.limit = PAGE_ALL}, .each = each, .context = context};
+    int code = names_attach(root);
+    if (code == 0)
+        code = list(root, dir, from, room, &merging);
+    request_read(&merging.far.answer);
+    return code;
 }
 
 /* Nobody may go by an answer without a lease. If it comes back, nobody went on without this node, and the answer is as

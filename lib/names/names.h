@@ -66,9 +66,11 @@ int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */
 bool names_is_attached(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
-/* The next names of a directory; as index_list. -ESTALE: it is not loaded (any more), or its names went to other homes
- * meanwhile; what was told then may lack some. */
-int names_list(struct names_root *, struct dirid, uint64_t from, index_each *, void *context);
+/* The next names of a directory from the hash *from on, as index_list: what `each` said, or 0, and *from is where to
+ * go on, 0 behind the last name. `room`: about how many bytes of names, 20 bytes more for each, are of use; where other
+ * nodes' daemons are home of some, a call is one round through them. -ESTALE: the directory is not loaded (any more),
+ * or its names went to other homes meanwhile; what was told then may lack some. */
+int names_list(struct names_root *, struct dirid, uint64_t *from, size_t room, index_each *, void *context);
 /* May what names_find did not find be called absent? Only if the name was at home here all the while; else the daemon
  * must be asked. */
 bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length,

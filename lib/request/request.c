@@ -232,6 +232,11 @@ void *request_sighting(struct request_road *mine, uint64_t key)
     return &mine->road->sightings[key & (ROAD_SIGHTINGS - 1)];
 }
 
+uint32_t request_losses(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->losses, __ATOMIC_ACQUIRE);
+}
+
 int request_is_far(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->far, __ATOMIC_RELAXED) != 0;
@@ -415,19 +420,43 @@ static bool give_up(struct road_lane *lane, uint32_t tag)
                                        __ATOMIC_ACQUIRE);
 }
 
-/* Without `bytes` what the answer's texts point at is the lane's, i.e. nothing once the lane is given. */
-static int read_answer(const struct road_lane *lane, struct message *message, uint8_t *bytes)
+/* The rest of it lies in a bay. */
+static int read_bay(struct road *road, struct request_answer *answer)
 {
-    uint32_t size = lane->answer_size;
-    if (size > REQUEST_ANSWER_MAX)
+    struct message *message = &answer->message;
+    if (!(message->flags & MESSAGE_BAY))
+        return 0;
+    if (message->child.birth >= ROAD_BAYS)
         return -EPROTO;
-    if (bytes != NULL)
-        memcpy(bytes, lane->answer, size);
-    return message_decode(message, bytes != NULL ? bytes : lane->answer, size) == 0 ? 0 : -EPROTO;
+    answer->bay = &road->bays[message->child.birth];
+    message->text = answer->bay->text;
+    message->text_length = (uint16_t)(answer->bay->size < PAGE_MAX ? answer->bay->size : PAGE_MAX);
+    return 0;
 }
 
-static int ask(struct request_road *mine, const struct message *message, struct message *answer,
-               uint8_t *bytes, uint64_t deadline, struct request_hold *hold)
+static int read_answer(struct road *road, const struct road_lane *lane, struct request_answer *answer)
+{
+    uint32_t size = lane->answer_size;
+    answer->bay = NULL;
+    if (size > REQUEST_ANSWER_MAX)
+        return -EPROTO;
+    memcpy(answer->bytes, lane->answer, size);
+    return message_decode(&answer->message, answer->bytes, size) == 0 ? read_bay(road, answer) : -EPROTO;
+}
+
+/* What the answer's texts point at is the lane's. */
+static int read_result(const struct road_lane *lane, int *result)
+{
+    struct message message;
+    if (lane->answer_size > REQUEST_ANSWER_MAX || message_decode(&message, lane->answer, lane->answer_size) != 0)
+        return -EPROTO;
+    *result = message.result;
+    return 0;
+}
+
+/* One of `answer` and `result` is NULL. */
+static int ask(struct request_road *mine, const struct message *message, struct request_answer *answer, int *result,
+               uint64_t deadline, struct request_hold *hold)
 {
     struct message tagged = *message;
     struct held_lane *held = lane_take(mine, message, clock_monotonic() + deadline);
@@ -447,7 +476,7 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     if (code == -ETIMEDOUT && !give_up(lane, tagged.tag))
         code = wait_for_answer(mine->road, lane, tagged.tag, UINT64_MAX);
     if (code == 0)
-        code = read_answer(lane, answer, bytes);
+        code = answer != NULL ? read_answer(mine->road, lane, answer) : read_result(lane, result);
     /* The answer may still come: until then nobody else may find it there. */
     lane_give(mine, held, code == -ETIMEDOUT ? LANE_GIVEN_UP : LANE_FREE);
     if (code != 0 && hold != NULL)
@@ -458,13 +487,13 @@ static int ask(struct request_road *mine, const struct message *message, struct 
 int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer,
                 uint64_t deadline)
 {
-    return ask(mine, message, &answer->message, answer->bytes, deadline, NULL);
+    return ask(mine, message, answer, NULL, deadline, NULL);
 }
 
 int request_hold(struct request_road *mine, const struct message *message, struct request_answer *answer,
                  uint64_t deadline, struct request_hold *hold)
 {
-    return ask(mine, message, &answer->message, answer->bytes, deadline, hold);
+    return ask(mine, message, answer, NULL, deadline, hold);
 }
 
 void request_let_go(struct request_hold *hold)
@@ -476,11 +505,14 @@ void request_let_go(struct request_hold *hold)
 
 int request_result(struct request_road *mine, const struct message *message, int *result, uint64_t deadline)
 {
-    struct message answer;
-    int code = ask(mine, message, &answer, NULL, deadline, NULL);
-    if (code == 0)
-        *result = answer.result;
-    return code;
+    return ask(mine, message, NULL, result, deadline, NULL);
+}
+
+void request_read(struct request_answer *answer)
+{
+    if (answer->bay != NULL)
+        __atomic_store_n(&answer->bay->owner, 0, __ATOMIC_RELEASE);
+    answer->bay = NULL;
 }
 
 int request_tell(struct request_road *mine, const struct message *message)

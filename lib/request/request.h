@@ -13,6 +13,7 @@
 #include "wire/message.h"
 
 struct request_road;
+struct road_bay;
 
 /* Maps the road in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EINPROGRESS: it has
  * crashed, and another one is being started; -EPROTO: of another version; -EPERM: the directory is not this user's
@@ -46,6 +47,8 @@ uint32_t request_gains(const struct request_road *);
 #define REQUEST_SIGHTING 192
 /* So many bytes that the processes of the node share, for what was seen of the name with that key; they may hold anything. */
 void *request_sighting(struct request_road *, uint64_t key);
+/* ... and how often they began to go elsewhere: while it stays the same, what was at home here is in the index. */
+uint32_t request_losses(const struct request_road *);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
 /* Does the root's file system ask a server for each part of a path? */
@@ -54,12 +57,13 @@ uint32_t request_generation(const struct request_road *);
 /* Tells every process of the node that a directory crossed the edge of the root. */
 void request_raise_generation(struct request_road *);
 
-#define REQUEST_TEXT_MAX 2048 /* the longest text of an answer */
+#define REQUEST_TEXT_MAX 2048 /* the longest text of an answer, but for those in a bay */
 #define REQUEST_ANSWER_MAX (MESSAGE_FIXED + 2 * RECORD_NAME_MAX + REQUEST_TEXT_MAX)
 
-/* The answer, in memory of the caller's. */
+/* The answer, in memory of the caller's; a long text is in shared memory, until request_read. */
 struct request_answer {
-    struct message message; /* names and text point into bytes */
+    struct message message; /* names and text point into bytes, or the text into a bay */
+    struct road_bay *bay;   /* NULL: the text is not in one */
     uint8_t bytes[REQUEST_ANSWER_MAX];
 };
 
@@ -68,6 +72,8 @@ struct request_answer {
  * will look at the disk and settle it; -EUSERS: every lane of the node is taken, or was taken by threads of
  * this process until then; -EINVAL: a length is out of range, nothing was sent. */
 int request_ask(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline);
+/* The text of an answer was read: the bay it may lie in is for others. */
+void request_read(struct request_answer *);
 /* The same where only the answer's result is wanted, which takes little room on the stack. */
 int request_result(struct request_road *, const struct message *, int *result, uint64_t deadline);
 /* What a process holds by the word of a daemon. Zero: nothing. */

@@ -11,6 +11,10 @@
  * and room for one answer. Some messages want no answer: they lie in the ring until the daemon next looks,
  * unless somebody waits for what they say.
  *
+ * Beside the lanes lie a few bays, for answers that are too long for a lane: a page of names is worth more the longer
+ * it is, since each costs a round through all daemons. The daemon takes a bay for an answer, and who was answered gives
+ * it back as soon as the answer was read, so that few do for all; where there is none, the page is a short one.
+ *
  * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
  * client sleeps on its lane's `answered`. That the daemon lives is read from `alive`, the word of a robust
  * mutex that the daemon holds for its whole life: the kernel marks it when the daemon is gone, however it
@@ -23,19 +27,22 @@
  * Nor may a process go by what it was told for longer than the daemon's lease: then other nodes may have gone on without
  * this one. It looks at the clock after it has read what it goes by, and before it changes anything.
  *
- * Everything a side reads from the other's memory is copied before it is checked. */
+ * Everything a side reads from the other's memory is copied before it is checked; but for a bay's text, of which each
+ * number is copied, and which is read within its bounds whatever becomes of it meanwhile (wire/page.h). */
 
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdint.h>
 
 #include "wire/message.h"
+#include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 7
+#define ROAD_VERSION 8
 #define ROAD_LANES 2048
 #define ROAD_SLOTS 8
 #define ROAD_SIGHTINGS 8192 /* a power of two */
+#define ROAD_BAYS 16
 
 #define ROAD_FOR_EVER UINT64_MAX
 #define ROAD_DECIDED UINT32_MAX /* no request has that tag */
@@ -72,6 +79,13 @@ struct road_sighting {
     uint8_t bytes[192];
 };
 
+/* For one long answer. */
+struct road_bay {
+    uint32_t owner; /* the process that is answered, 0: free. Taken by the daemon alone, given back by either */
+    uint32_t size;  /* what is used of the text */
+    char text[PAGE_MAX];
+} __attribute__((aligned(4096)));
+
 struct road {
     uint64_t magic;
     uint32_t version;
@@ -88,6 +102,7 @@ struct road {
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
+    uint32_t losses;      /* raised before a bit is cleared: then names begin to leave the index */
     uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
@@ -96,6 +111,7 @@ struct road {
     uint8_t apart_2[120];
     uint64_t waiting[ROAD_LANES / 64]; /* a bit for each lane that was written to */
     struct road_sighting sightings[ROAD_SIGHTINGS] __attribute__((aligned(4096)));
+    struct road_bay bays[ROAD_BAYS];
     struct road_lane lane[] __attribute__((aligned(4096)));
 };
 

@@ -148,11 +148,18 @@ static void promote_in(int at, const char *path, const struct away *away, char w
 static void promote_all(struct names_root *root, struct dirid id, int at, const char *path)
 {
     struct scratch *scratch = scratch_take();
-    struct away away = {.hash = 0};
+    struct away away;
+    uint64_t from = 0;
+    int code;
     if (scratch == NULL)
         return;
-    for (; names_list(root, id, away.hash, first_away, &away) == 1; away.hash++)
-        promote_in(at, path, &away, scratch->text[0]);
+    do {
+        code = names_list(root, id, &from, 0, first_away, &away);
+        if (code == 1) {
+            promote_in(at, path, &away, scratch->text[0]);
+            from = away.hash + 1;
+        }
+    } while (code == 1 || (code == 0 && from != 0));
     scratch_give(scratch);
 }
 

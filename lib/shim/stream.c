@@ -53,6 +53,9 @@ static struct stream *take(void)
 
 void stream_free(struct stream *stream)
 {
+    if (stream->large != NULL)
+        sys_munmap(stream->large, STREAM_LARGE);
+    stream->large = NULL;
     __atomic_store_n(&stream->taken, 0, __ATOMIC_RELEASE);
 }
 
@@ -206,6 +209,18 @@ static bool was_removed(int fd)
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 && stat.stx_nlink == 0;
 }
 
+/* 1: there is more. */
+static int list_some(const struct listing_at *at, struct filling *filling)
+{
+    size_t used = filling->used;
+    uint64_t from = filling->position;
+    int code;
+    do
+        code = names_list(at->root, at->id, &from, filling->size, each, filling);
+    while (code == 0 && from != 0 && filling->used == used);
+    return code == 0 && from != 0 ? 1 : code;
+}
+
 /* The daemons may have forgotten the directory, as they do when one of them dies: then it is loaded anew. One that
  * was removed has no names. */
 static int list_names(const struct listing_at *at, struct filling *filling)
@@ -214,7 +229,7 @@ static int list_names(const struct listing_at *at, struct filling *filling)
     int code = -ESTALE;
     for (int i = 0; code == -ESTALE && i < LOADS_MAX; i++) {
         *filling = before;
-        code = names_list(at->root, at->id, filling->position, each, filling);
+        code = list_some(at, filling);
         int loaded = code == -ESTALE ? directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) : 1;
         if (loaded != 1)
             return was_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
@@ -249,10 +264,26 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
     return kept;
 }
 
+static char *buffer_of(struct stream *stream)
+{
+    return stream->large != NULL ? stream->large : stream->first;
+}
+
+/* What was not told by the first buffer is worth a large one. Without the memory the first one does. */
+static long fill(struct stream *stream)
+{
+    bool goes_on = stream->at.position != 0 && stream->at.position != stream->at.end;
+    if (goes_on && stream->large == NULL) {
+        char *large = sys_mmap(NULL, STREAM_LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        stream->large = sys_is_error(large) ? NULL : large;
+    }
+    return stream_fill(&stream->at, buffer_of(stream), stream->large != NULL ? STREAM_LARGE : STREAM_BUFFER);
+}
+
 struct dirent64 *stream_next(struct stream *stream)
 {
     if (stream->next == stream->filled) {
-        long filled = stream_fill(&stream->at, stream->buffer, sizeof stream->buffer);
+        long filled = fill(stream);
         stream->next = stream->filled = 0;
         if (filled < 0)
             errno = (int)-filled;
@@ -260,7 +291,7 @@ struct dirent64 *stream_next(struct stream *stream)
             return NULL;
         stream->filled = (size_t)filled;
     }
-    struct dirent64 *entry = (struct dirent64 *)(stream->buffer + stream->next);
+    struct dirent64 *entry = (struct dirent64 *)(buffer_of(stream) + stream->next);
     stream->next += entry->d_reclen;
     stream->told = (uint64_t)entry->d_off;
     return entry;

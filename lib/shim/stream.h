@@ -18,6 +18,7 @@
 #include "names/names.h"
 
 #define STREAM_BUFFER 8192
+#define STREAM_LARGE (128u << 10) /* of one that goes on: each filling may cost a round through all daemons */
 
 /* A place in a union listing: all there is to know to go on. */
 struct listing_at {
@@ -37,8 +38,9 @@ struct stream {
     DIR *libc;
     struct listing_at at;
     uint64_t told;       /* the position of the entry that readdir gives next */
-    size_t next, filled; /* in buffer */
-    char buffer[STREAM_BUFFER] __attribute__((aligned(8)));
+    size_t next, filled; /* in the buffer */
+    char *large;         /* the buffer, once the first is not enough; NULL before */
+    char first[STREAM_BUFFER] __attribute__((aligned(8)));
 };
 
 bool stream_is_ours(const DIR *);

@@ -12,7 +12,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 
 enum message_type {
     MESSAGE_LOAD = 1, /* dir[0], text: its place relative to the root */
@@ -35,7 +35,7 @@ enum message_type {
     MESSAGE_RETIRE,   /* no reader slot of the index is left: free those of processes that are gone */
     MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
-    MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on */
+    MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on, that others are home of */
     MESSAGE_ANSWER,   /* result, and what it says */
     /* Between daemons (daemon/serve/RELAY.md); from a process they are malformed. */
     MESSAGE_NAME,   /* a question about dir[0], name[0] to its home */
@@ -62,6 +62,7 @@ enum message_flag {
     MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
     MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
+    MESSAGE_BAY = 16,      /* in an answer: the text lies in the bay child.birth of the road */
 };
 
 /* Answers besides 0 and -errno, in `result`. */
@@ -72,7 +73,6 @@ enum message_result {
     MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
     MESSAGE_CHANGED,    /* VANISHED: look again */
     MESSAGE_NOT_EMPTY,  /* CLOSE */
-    MESSAGE_MORE,       /* LIST: these are not all */
     MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
     MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
     MESSAGE_ELSEWHERE,  /* between daemons: another one is its home now; or begin again */

@@ -53,8 +53,7 @@ int page_next(const char *page, size_t size, size_t *at, struct page_name *name)
     return 1;
 }
 
-/* The order of a listing: by hash, then by name. */
-static int order(const struct page_name *a, const struct page_name *b)
+int page_order(const struct page_name *a, const struct page_name *b)
 {
     if (a->hash != b->hash)
         return a->hash < b->hash ? -1 : 1;
@@ -62,34 +61,38 @@ static int order(const struct page_name *a, const struct page_name *b)
     return names != 0 ? names : (a->length > b->length) - (a->length < b->length);
 }
 
-/* Behind which hash nothing is known of it. */
-static uint64_t limit_of(const struct page_part *part)
+/* Is all that both know together just what one of them knows? */
+static bool is_all(const struct page_part *part, const struct page_part *other, size_t size)
 {
-    struct page_name name = {.hash = 0};
-    if (!part->more)
-        return UINT64_MAX;
-    for (size_t at = 0; page_next(part->page, part->size, &at, &name) == 1;)
-        continue;
-    return name.hash;
+    return other->size == 0 && part->size <= size && part->limit <= other->limit;
 }
 
-bool page_merge(char *to, size_t size, size_t *used, const struct page_part parts[2])
+uint64_t page_merge(char *to, size_t size, size_t *used, const struct page_part parts[2])
 {
-    uint64_t limits[2] = {limit_of(&parts[0]), limit_of(&parts[1])};
-    uint64_t limit = limits[0] < limits[1] ? limits[0] : limits[1];
+    uint64_t limit = parts[0].limit < parts[1].limit ? parts[0].limit : parts[1].limit;
+    for (int i = 0; i < 2; i++)
+        if (is_all(&parts[i], &parts[1 - i], size)) {
+            *used = parts[i].size;
+            if (*used > 0)
+                memcpy(to, parts[i].page, *used);
+            return limit;
+        }
     struct page_name names[2];
     size_t next[2] = {0, 0};
-    bool there[2], fits = true;
+    bool there[2];
     *used = 0;
     for (int i = 0; i < 2; i++)
         there[i] = page_next(parts[i].page, parts[i].size, &next[i], &names[i]) == 1;
-    while (fits && (there[0] || there[1])) {
-        int compared = !there[1] ? -1 : !there[0] ? 1 : order(&names[0], &names[1]);
+    while (there[0] || there[1]) {
+        int compared = !there[1] ? -1 : !there[0] ? 1 : page_order(&names[0], &names[1]);
         int which = compared <= 0 ? 0 : 1;
-        fits = names[which].hash <= limit && page_add(to, size, used, &names[which]);
-        for (int i = 0; fits && i < 2; i++)
+        if (names[which].hash > limit)
+            break;
+        if (!page_add(to, size, used, &names[which]))
+            return names[which].hash - 1;
+        for (int i = 0; i < 2; i++)
             if (i == which || compared == 0)
                 there[i] = page_next(parts[i].page, parts[i].size, &next[i], &names[i]) == 1;
     }
-    return !fits || parts[0].more || parts[1].more;
+    return limit;
 }

@@ -4,7 +4,8 @@
 
 /* A page of names, the text of an answer to LIST: for each, one after the other, the hash (8 bytes), the
  * inode number (8), the type (1), the state (1), 1 if it is in a branch (1), the length of the name (1), the
- * name. Numbers are little-endian. In the order of the hashes, none twice.
+ * name. Numbers are little-endian. In the order of the hashes, none twice. With a page goes its limit: up to which hash
+ * it holds all names.
  *
  * Pure; async-signal-safe. */
 
@@ -15,6 +16,9 @@
 #include "index/record.h"
 
 #define PAGE_NAME_FIXED 20
+#define PAGE_MAX 65280      /* with what travels around it, it fits a frame, and a bay of the road */
+#define PAGE_LEAST 2048     /* what every answer has room for */
+#define PAGE_ALL UINT64_MAX /* the limit of a page that has all names from where it begins */
 
 struct page_name {
     uint64_t hash;
@@ -28,12 +32,15 @@ bool page_add(char *page, size_t size, size_t *used, const struct page_name *);
 /* Reads the name at *at: 1, 0: there is none behind the last, -EBADMSG: this is no page. */
 int page_next(const char *page, size_t size, size_t *at, struct page_name *);
 
-/* Names of one directory as one of several knows them: a page, and whether there are more behind it. */
+/* The order of a listing: by hash, then by name; below, at or above 0, as memcmp. */
+int page_order(const struct page_name *, const struct page_name *);
+
+/* Names of one directory as one of several knows them. */
 struct page_part {
     const char *page;
     size_t size;
-    bool more;
+    uint64_t limit;
 };
-/* Two of them become one in `to`, of at most `size` bytes, as far as both go: where one has more, nothing is known
- * behind its last name. A name that is in both is told once. True: there is more behind it. */
-bool page_merge(char *to, size_t size, size_t *used, const struct page_part parts[2]);
+/* Two of them become one in `to`, of at most `size` bytes, as far as both go and as they fit: that far goes the answer,
+ * the limit. A name that is in both is told once. */
+uint64_t page_merge(char *to, size_t size, size_t *used, const struct page_part parts[2]);

@@ -134,7 +134,7 @@ def test_a_file_of_a_program_without_shunt_is_adopted(pair, one, other):
 
 
 def test_many_names_are_listed_once(pair):
-    count = 150 if pair.net.is_slow else 700  # an answer that lists holds some sixty
+    count = 150 if pair.net.is_slow else 700
     pair.sh("a", f"cd out; for i in $(seq {count}); do echo $i >a-$i; done")
     pair.sh("b", f"cd out; for i in $(seq {count}); do echo $i >b-$i; done")
     expected = sorted(f"{node}-{i}" for node in "ab" for i in range(1, count + 1))
@@ -155,6 +155,53 @@ def test_a_listing_of_few_names_is_one_question(pair):
     listings = "import os\nfor _ in range(100): assert sorted(os.listdir('out')) == ['1', '2', '3']"
     pair.on("a", sys.executable, "-c", listings, cwd=pair.root).check()
     assert 100 <= requests(pair) - before < 150
+
+
+def frames(pair):
+    return json.loads(pair.at("status", "a", "--json").check())[0]["counters"]["frames-sent"]
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_a_listing_of_many_names_is_few_questions(pair):
+    """Of 200 names for the first buffer, of 4,000 for each of the next; each question is one frame for the other."""
+    count, times = 3000, 10
+    pair.homes()
+    for node in "ab":
+        pair.on(node, sys.executable, "-c", f"for i in range({count}): open(f'out/{node}-{{i}}', 'x').close()",
+                cwd=pair.root).check()
+    requests_before, frames_before = requests(pair), frames(pair)
+    listings = f"import os\nfor _ in range({times}): assert len(set(os.listdir('out'))) == {2 * count}"
+    pair.on("a", sys.executable, "-c", listings, cwd=pair.root).check()
+    assert times * 2 <= requests(pair) - requests_before < times * 5 + 20
+    assert times * 2 <= frames(pair) - frames_before < times * 6 + 20
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_names_of_three_nodes_are_listed_once_while_a_fourth_comes_and_goes(session):
+    count = 2000
+    names = sorted(str(number) for number in range(3 * count))
+    session.start("a", "b", "c")
+    session.sh("a", "mkdir out")
+    for at, node in enumerate("abc"):
+        made = f"for i in range({at * count}, {(at + 1) * count}): open(f'out/{{i}}', 'x').close()"
+        session.on(node, sys.executable, "-c", made, cwd=session.root).check()
+    session.homes()
+    asked = requests(session)
+    assert sorted(session.names("a", "out")) == names
+    assert requests(session) - asked < 30
+    lister = ("import os, sys\nnames = sorted(str(number) for number in range(%d))\nprint('begun', flush=True)\n"
+              "while not os.path.exists('end'): assert sorted(os.listdir('out')) == names" % (3 * count))
+    listers = [session.begin("exec", node, "--", sys.executable, "-c", lister, stdout=subprocess.PIPE)
+               for node in "ab"]
+    for process in listers:
+        process.stdout.readline()
+    for _ in range(3):
+        session.start("d")
+        assert session.homes() == ["a", "b", "c", "d"]
+        session.stop("d")
+        session.wait_for(lambda: session.homes() == ["a", "b", "c"])
+    session.sh("a", "touch end")
+    assert [process.wait(60) for process in listers] == [0, 0]
 
 
 def test_status_of_a_node(pair):

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Input: two pages of names, one behind the other, as two homes may answer. A byte says whether there is more behind each,
- * two more how long the first is. What they become is a page again, in order, and holds nothing that was in neither. */
+/* Input: two pages of names, one behind the other, as two homes may answer. A byte says which of them have a limit, two
+ * more how long the first is. What they become is a page again, in order, and holds nothing that was in neither. */
 
 #include "fuzz.h"
 #include "wire/page.h"
 
 #define MERGED 512
+#define LIMIT (1ull << 62)
 
 static size_t names_in(const char *page, size_t size)
 {
@@ -37,8 +38,8 @@ static void merge(const struct page_part parts[2])
 {
     char *to = malloc(MERGED);
     size_t used;
-    bool more = page_merge(to, MERGED, &used, parts);
-    fuzz_must(used <= MERGED && (more || (!parts[0].more && !parts[1].more)));
+    uint64_t limit = page_merge(to, MERGED, &used, parts);
+    fuzz_must(used <= MERGED && limit <= parts[0].limit && limit <= parts[1].limit);
     fuzz_must(names_in(to, used) <= names_in(parts[0].page, parts[0].size) + names_in(parts[1].page, parts[1].size));
     free(to);
 }
@@ -51,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *pages[2] = {malloc(first + 1), malloc(rest - first + 1)}; /* of exactly their sizes but one */
     memcpy(pages[0], data + 3, first);
     memcpy(pages[1], data + 3 + first, rest - first);
-    const struct page_part parts[2] = {{pages[0], first, data[0] & 1}, {pages[1], rest - first, data[0] & 2}};
+    const struct page_part parts[2] = {{pages[0], first, data[0] & 1 ? LIMIT : PAGE_ALL},
+                                       {pages[1], rest - first, data[0] & 2 ? LIMIT : PAGE_ALL}};
     for (int i = 0; i < 2; i++)
         copy(parts[i].page, parts[i].size);
     merge(parts);

@@ -3,6 +3,8 @@
 """The interleavings that the order of an operation's steps guards against, one after another, forced at hooks. Each is
 forced again with its guard taken away, and must then go wrong: else it shows nothing."""
 
+import json
+
 import conftest
 import pytest
 
@@ -343,6 +345,43 @@ def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_ruler(sta
     asking.go()
     assert (birth.answer(), asked.answer()) == ("None", "None")
     assert sorted(stage.does(other, "os.listdir()").strip("[]").split(", ")) == ["'m'", "'n'"]
+
+
+@guarded("list-torn")
+def test_names_that_find_another_home_are_listed(stage, guard):
+    """The others were asked for theirs when this node still had them; its index is read when it has them no more."""
+    stage.begin(guard)
+    names = sorted(f"f{number}" for number in range(60))
+    stage.does("a", f"[make(name) for name in {names}]")
+    asked = stage.meeting()
+    lister = stage.call("a", "sorted(os.listdir())", asked.at("list-asked"))
+    asked.reached()
+    stage.session.start("d", **stage.broken)
+    conftest.wait_until(lambda: stage.session.homes() == ["a", "b", "c", "d"], "d to be a home")
+    asked.go()
+    expect(guard, lister.answer() == str(names))
+
+
+def requests(stage):
+    return json.loads(stage.session.at("status", "a", "--json").check())[0]["counters"]["requests"]
+
+
+def test_more_processes_list_than_there_are_bays(stage):
+    """Long answers that have not been read: who comes later gets short ones."""
+    stage.begin()
+    assert stage.does("b", "[make(f'f{number}') for number in range(900)].count(None)") == "900"
+    held, listers = [], []
+    for _ in range(17):
+        held.append(stage.meeting())
+        listers.append(stage.call("a", "len(set(os.listdir()))", held[-1].at("list-asked")))
+    for meeting in held:
+        meeting.reached()
+    before = requests(stage)
+    assert stage.does("a", "len(set(os.listdir()))") == "900"
+    assert requests(stage) - before > 900 * 2 // 3 * 24 // 2048
+    for meeting in held:
+        meeting.go()
+    assert [lister.answer() for lister in listers] == ["900"] * 17
 
 
 @pytest.mark.parametrize("line, hook", [("os.unlink('n')", "remove-held"), ("os.rename('m', 'n')", "rename-held")])

@@ -330,7 +330,7 @@ static void assert_nothing_works(void)
     struct message message = named(MESSAGE_CONFIRM, out, "t");
     cr_assert_eq(names_attach(&root), -EIO);
     cr_assert_eq(names_find(&root, root.id, "a", 1, &found), -EIO);
-    cr_assert_eq(names_list(&root, root.id, 0, each_never, NULL), -EIO);
+    cr_assert_eq(names_list(&root, root.id, &(uint64_t){0}, 0, each_never, NULL), -EIO);
     cr_assert_eq(look_up(out, "t", &entry), -EIO);
     cr_assert_eq(load("out"), -EIO);
     names_tell(&root, &message);
@@ -477,12 +477,16 @@ Test(names, lists_what_was_loaded)
 {
     struct listed all = {0}, first = {.stop_after = 1}, rest = {0};
     struct dirid top = id_of("r");
+    uint64_t from = 0;
     place_file("r/file", "");
+    cr_assert_eq(names_list(&root, top, &from, 0, each_never, NULL), -ESTALE, "it is not loaded");
     cr_assert_eq(load("."), 0);
-    cr_assert_eq(names_list(&root, top, 0, each, &all), 0);
+    cr_assert_eq(names_list(&root, top, &from, 0, each, &all), 0);
     cr_assert_eq(all.count, 3, "a, out and file, but not .shunt");
-    cr_assert_eq(names_list(&root, top, 0, each, &first), 42);
-    cr_assert_eq(names_list(&root, top, first.last + 1, each, &rest), 0);
+    cr_assert_eq(from, 0, "there are no more");
+    cr_assert_eq(names_list(&root, top, &from, 0, each, &first), 42);
+    from = first.last + 1;
+    cr_assert_eq(names_list(&root, top, &from, 0, each, &rest), 0);
     cr_assert_eq(rest.count, 2);
     cr_assert_str_eq(first.names[0], all.names[0]);
     cr_assert_str_eq(rest.names[0], all.names[1]);

@@ -23,7 +23,8 @@
 static const struct dirid dir = {4, 5};
 
 /* The serving child. LOOKUP is answered with its own name, but for "slow", which is answered when "release"
- * is looked up; CONFIRM is counted; STATUS says what was counted; SETTLE ends it. */
+ * is looked up; LIST is answered with a page of as many letters as it says, and before that, if it says so, somebody
+ * who is not there; CONFIRM is counted; STATUS says what was counted; SETTLE ends it. */
 struct server {
     struct listen *listen;
     uint64_t malformed, told, deaths, told_at_death;
@@ -69,6 +70,22 @@ static void serve_lookup(struct server *server, const struct listen_request *req
     answer_name(server, request);
 }
 
+static void answer_page(struct server *server, const struct listen_request *request)
+{
+    static char page[PAGE_MAX];
+    uint64_t client = request->client;
+    memset(page, 'p', sizeof page);
+    for (int nobody = request->message.child.birth != 0; nobody >= 0; nobody--) {
+        int bay = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.child.ino);
+        struct message answer = {.type = MESSAGE_ANSWER,
+                                 .flags = bay >= 0 ? MESSAGE_BAY : 0,
+                                 .tag = request->message.tag,
+                                 .result = bay < 0 ? bay : 0,
+                                 .child.birth = bay >= 0 ? (uint64_t)bay : 0};
+        cr_assert_eq(listen_answer(server->listen, request->lane, client + (uint64_t)nobody, &answer), nobody == 0);
+    }
+}
+
 static void serve_one(struct server *server, const struct listen_request *request)
 {
     switch (request->message.type) {
@@ -84,6 +101,9 @@ static void serve_one(struct server *server, const struct listen_request *reques
     case MESSAGE_WATCH:
         listen_heed(server->listen, true);
         answer_name(server, request);
+        break;
+    case MESSAGE_LIST:
+        answer_page(server, request);
         break;
     case MESSAGE_LOAD:
         listen_answer(server->listen, request->lane, request->client,
@@ -263,6 +283,72 @@ Test(road, a_text_goes_along)
     cr_assert_eq(memcmp(answer.message.text, longest, 2000), 0);
     cr_assert_eq(look_up("b", SOON), 0, "and one after it");
     cr_assert_eq(counts().told, 1);
+}
+
+/* Long answers. */
+
+static unsigned bays_of(const struct road *memory, pid_t pid)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < ROAD_BAYS; i++)
+        count += __atomic_load_n(&memory->bays[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    return count;
+}
+
+static int list(struct request_answer *answer, size_t size, bool nobody)
+{
+    const struct message message = {.type = MESSAGE_LIST, .dir = {dir}, .child = {size, nobody}};
+    int code = request_ask(road, &message, answer, SOON);
+    return code != 0 ? code : answer->message.result;
+}
+
+Test(road, a_long_answer_lies_in_a_bay_until_it_was_read)
+{
+    struct request_answer answers[ROAD_BAYS + 1];
+    struct road *memory = shared();
+    for (unsigned i = 0; i < ROAD_BAYS; i++) {
+        cr_assert_eq(list(&answers[i], PAGE_MAX - i, false), 0);
+        cr_assert_eq(bays_of(memory, getpid()), i + 1);
+    }
+    cr_assert_eq(list(&answers[ROAD_BAYS], PAGE_MAX, false), -ENOBUFS);
+    for (unsigned i = 0; i < ROAD_BAYS; i++) {
+        const struct message *got = &answers[i].message;
+        cr_assert_eq(got->text_length, PAGE_MAX - i);
+        cr_assert(got->text[0] == 'p' && got->text[PAGE_MAX - i - 1] == 'p');
+        request_read(&answers[i]);
+    }
+    cr_assert_eq(bays_of(memory, getpid()), 0);
+    for (unsigned i = 0; i <= ROAD_BAYS; i++) {
+        cr_assert_eq(list(&answers[0], 1, false), 0);
+        request_read(&answers[0]);
+        request_read(&answers[0]);
+    }
+}
+
+Test(road, a_long_answer_that_nobody_takes_leaves_no_bay)
+{
+    struct request_answer answer;
+    struct road *memory = shared();
+    for (unsigned i = 0; i <= ROAD_BAYS; i++) {
+        cr_assert_eq(list(&answer, 5, true), 0);
+        request_read(&answer);
+    }
+    cr_assert_eq(bays_of(memory, 0), ROAD_BAYS);
+}
+
+Test(road, bays_come_back_from_a_dead_client)
+{
+    int status;
+    pid_t client = fork();
+    if (client == 0) {
+        struct request_answer answer;
+        _exit(request_inherit(road) != 0 || list(&answer, 5, false) != 0 || bays_of(shared(), getpid()) != 1);
+    }
+    cr_assert_eq(waitpid(client, &status, 0), client);
+    cr_assert_eq(status, 0);
+    while (counts().deaths < 1)
+        usleep(1000);
+    cr_assert_eq(bays_of(shared(), 0), ROAD_BAYS);
 }
 
 Test(road, tell_does_not_wake)

@@ -60,7 +60,7 @@ Test(wire, layout)
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
     cr_assert_gt(message_encode(bytes, sizeof bytes, &message), 0);
-    cr_assert_arr_eq(bytes, "\2\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
+    cr_assert_arr_eq(bytes, "\3\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
     cr_assert_arr_eq(bytes + 16, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 32, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
     cr_assert_arr_eq(bytes + 48, "\130\127\126\125\124\123\122\121\150\147\146\145\144\143\142\141", 16);
@@ -353,31 +353,31 @@ Test(page, two_become_one_in_order_and_each_name_is_told_once)
     static const unsigned one[] = {1, 4, 5, 9}, two[] = {2, 4, 10}, both[] = {1, 2, 4, 5, 9, 10};
     char a[512], b[512], merged[512];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 4), false},
-                                       {b, numbered(b, sizeof b, two, 3), false}};
-    cr_assert_not(page_merge(merged, sizeof merged, &used, parts));
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 4), PAGE_ALL},
+                                       {b, numbered(b, sizeof b, two, 3), PAGE_ALL}};
+    cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), PAGE_ALL);
     assert_merged(merged, used, both, 6);
 }
 
-Test(page, behind_the_last_name_of_one_that_has_more_nothing_is_known)
+Test(page, behind_the_limit_of_one_nothing_is_known)
 {
     static const unsigned one[] = {1, 5}, two[] = {2, 4, 6, 7}, both[] = {1, 2, 4, 5};
     char a[512], b[512], merged[512];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), true},
-                                       {b, numbered(b, sizeof b, two, 4), false}};
-    cr_assert(page_merge(merged, sizeof merged, &used, parts));
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), 105},
+                                       {b, numbered(b, sizeof b, two, 4), PAGE_ALL}};
+    cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), 105);
     assert_merged(merged, used, both, 4);
 }
 
 Test(page, what_does_not_fit_is_asked_for_later)
 {
-    static const unsigned one[] = {1, 3}, two[] = {2};
+    static const unsigned one[] = {1, 4}, two[] = {2};
     char a[512], b[512], merged[2 * (PAGE_NAME_FIXED + 1)];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), false},
-                                       {b, numbered(b, sizeof b, two, 1), false}};
-    cr_assert(page_merge(merged, sizeof merged, &used, parts));
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), PAGE_ALL},
+                                       {b, numbered(b, sizeof b, two, 1), PAGE_ALL}};
+    cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), 103);
     assert_merged(merged, used, (const unsigned[]){1, 2}, 2);
 }
 
@@ -385,7 +385,31 @@ Test(page, nothing_and_nothing_is_nothing)
 {
     char merged[64];
     size_t used;
-    const struct page_part parts[2] = {{merged, 0, false}, {merged, 0, false}};
-    cr_assert_not(page_merge(merged, sizeof merged, &used, parts));
+    const struct page_part parts[2] = {{merged, 0, PAGE_ALL}, {NULL, 0, PAGE_ALL}};
+    cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), PAGE_ALL);
     cr_assert_eq(used, 0);
+}
+
+Test(page, beside_one_that_has_none_it_goes_as_far_as_both_do)
+{
+    static const unsigned one[] = {1, 5, 8};
+    static const uint64_t limits[] = {105, 200, PAGE_ALL};
+    static const size_t counts[] = {2, 3, 3};
+    char a[512], merged[512];
+    size_t used;
+    for (int i = 0; i < 3; i++) {
+        const struct page_part parts[2] = {{NULL, 0, limits[i]}, {a, numbered(a, sizeof a, one, 3), 300}};
+        cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), limits[i] < 300 ? limits[i] : 300);
+        assert_merged(merged, used, one, counts[i]);
+    }
+}
+
+Test(page, one_that_is_too_long_is_cut)
+{
+    static const unsigned one[] = {1, 5, 8};
+    char a[512], cut[2 * (PAGE_NAME_FIXED + 1)];
+    size_t used;
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 3), PAGE_ALL}, {NULL, 0, PAGE_ALL}};
+    cr_assert_eq(page_merge(cut, sizeof cut, &used, parts), 107);
+    assert_merged(cut, used, one, 2);
 }
