@@ -26,6 +26,8 @@ struct listen {
     unsigned at;                       /* word of to_take to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
     enum road_sleep sleep;             /* for what it is left */
+    uint64_t rows;                     /* that have somebody to wake, a bit each */
+    uint32_t sleepers[ROAD_LANES / ROAD_ROW];
 };
 
 /* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
@@ -102,11 +104,25 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     return 0;
 }
 
+static void wake_row(struct road *road, unsigned row, uint32_t who)
+{
+    __atomic_add_fetch(&road->answers[row], 1, __ATOMIC_SEQ_CST);
+    sys_futex_wake_bits(&road->answers[row], who);
+}
+
 static void wake_all(struct road *road)
 {
-    for (unsigned i = 0; i < ROAD_LANES; i++)
-        if (__atomic_load_n(&road->lane[i].owner, __ATOMIC_RELAXED) != 0)
-            sys_futex_wake(&road->lane[i].answered, INT_MAX);
+    for (unsigned i = 0; i < ROAD_LANES / ROAD_ROW; i++)
+        wake_row(road, i, UINT32_MAX);
+}
+
+void listen_wake(struct listen *listen)
+{
+    for (; listen->rows != 0; listen->rows &= listen->rows - 1) {
+        unsigned row = (unsigned)__builtin_ctzll(listen->rows);
+        wake_row(listen->road, row, listen->sleepers[row]);
+        listen->sleepers[row] = 0;
+    }
 }
 
 void listen_destroy(struct listen *listen)
@@ -157,21 +173,32 @@ void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
 {
     struct road *road = listen->road;
     struct timespec wait = clock_split(limit);
+    listen_wake(listen);
     __atomic_store_n(&road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
     if (!collect(listen))
         sys_futex_wait(&road->bell, rings, limit > 0 ? &wait : NULL);
     __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
 }
 
-/* False: nobody waits for it any more. */
-static bool put_answer(struct road_lane *lane, const struct message *answer)
+/* Who has not gone to sleep yet sees the answer before he does (lib/request/request.c). */
+static void note_sleeper(struct listen *listen, uint32_t number)
 {
+    if (__atomic_load_n(&listen->road->lane[number].sleeps, __ATOMIC_SEQ_CST) == 0)
+        return;
+    listen->rows |= 1ull << number / ROAD_ROW;
+    listen->sleepers[number / ROAD_ROW] |= 1u << number % ROAD_ROW;
+}
+
+/* False: nobody waits for it any more. */
+static bool put_answer(struct listen *listen, uint32_t number, const struct message *answer)
+{
+    struct road_lane *lane = &listen->road->lane[number];
     uint32_t undecided = 0;
     bool waits = __atomic_compare_exchange_n(&lane->given_up, &undecided, ROAD_DECIDED, false, __ATOMIC_ACQ_REL,
                                              __ATOMIC_ACQUIRE);
     lane->answer_size = (uint32_t)message_encode(lane->answer, sizeof lane->answer, answer);
-    __atomic_store_n(&lane->answered, answer->tag, __ATOMIC_RELEASE);
-    sys_futex_wake(&lane->answered, 1);
+    __atomic_store_n(&lane->answered, answer->tag, __ATOMIC_SEQ_CST);
+    note_sleeper(listen, number);
     return waits;
 }
 
@@ -191,12 +218,12 @@ static int decode(const struct road_lane *lane, const struct road_slot *slot, st
     return message_decode(&request->message, request->bytes, size + text_length);
 }
 
-static void refuse(struct road_lane *lane, const struct listen_request *request)
+static void refuse(struct listen *listen, const struct listen_request *request)
 {
     uint32_t tag;
     memcpy(&tag, request->bytes + 8, sizeof tag);
     if (tag != 0)
-        put_answer(lane, &(struct message){.type = MESSAGE_ANSWER, .tag = tag, .result = -EBADMSG});
+        put_answer(listen, request->lane, &(struct message){.type = MESSAGE_ANSWER, .tag = tag, .result = -EBADMSG});
 }
 
 /* Takes one message of a lane: 1, 0 if it is empty. */
@@ -213,7 +240,7 @@ static int take(struct listen *listen, uint32_t number, struct listen_request *r
         if (code == 0)
             return 1;
         ++*malformed;
-        refuse(lane, request);
+        refuse(listen, request);
     }
     return 0;
 }
@@ -308,7 +335,7 @@ bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint3
 
 bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, const struct message *answer)
 {
-    bool taken = owns(listen, number, client) && put_answer(&listen->road->lane[number], answer);
+    bool taken = owns(listen, number, client) && put_answer(listen, number, answer);
     if (!taken && answer->flags & MESSAGE_BAY)
         free_bay(&listen->road->bays[answer->child.birth]);
     return taken;

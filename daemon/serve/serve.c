@@ -101,6 +101,7 @@ void serve_flush(struct shuntd *shuntd)
             deliver(shuntd, queued, &answer);
     }
     shuntd->queue->count = 0;
+    listen_wake(shuntd->listen);
 }
 
 int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)

@@ -10,6 +10,7 @@
  * from any thread, in a vfork child, and before constructors have run. */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/stat.h>
 #include <signal.h>
@@ -164,6 +165,17 @@ static inline int sys_futex_wait(const uint32_t *word, uint32_t seen, const stru
 static inline int sys_futex_wake(const uint32_t *word, int how_many)
 {
     return (int)SYS3(SYS_futex, word, FUTEX_WAKE, how_many);
+}
+
+/* The same with a set of bits: who waits is woken where the two have one in common. `until` is a time (CLOCK_MONOTONIC). */
+static inline int sys_futex_wait_bits(const uint32_t *word, uint32_t seen, const struct timespec *until, uint32_t bits)
+{
+    return (int)SYS6(SYS_futex, word, FUTEX_WAIT_BITSET, seen, until, NULL, bits);
+}
+
+static inline int sys_futex_wake_bits(const uint32_t *word, uint32_t bits)
+{
+    return (int)SYS6(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
 }
 
 /* Lets no signal be delivered to this thread until sys_set_signals, and answers the mask that stood before.

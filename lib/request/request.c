@@ -253,10 +253,10 @@ void request_raise_generation(struct request_road *mine)
 }
 
 /* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that
- * processes do not try the same ones. A new owner goes on where the lane's counters stand. */
+ * processes do not try the same ones, and neighbours are in a row. A new owner goes on where the lane's counters stand. */
 static uint32_t claim_lane(struct request_road *mine)
 {
-    uint32_t start = (uint32_t)mine->owner * 7u;
+    uint32_t start = (uint32_t)mine->owner;
     for (uint32_t i = 0; i < ROAD_LANES; i++) {
         uint32_t number = (start + i) % ROAD_LANES, nobody = 0;
         struct road_lane *lane = &mine->road->lane[number];
@@ -396,19 +396,32 @@ static int put(struct road *road, uint32_t number, const struct message *message
     return 0;
 }
 
-static int wait_for_answer(struct road *road, struct road_lane *lane, uint32_t tag, uint64_t deadline)
+/* The order matters: the row's word is read, `sleeps` is raised, then the answer is looked for. The daemon answers, then
+ * looks at `sleeps`, then raises the word: one of the two sees the other. */
+static void sleep_for_answer(struct road *road, uint32_t number, uint32_t tag, uint64_t until)
 {
-    struct timespec pulse = clock_split(PULSE);
+    struct road_lane *lane = &road->lane[number];
+    const uint32_t *row = &road->answers[number / ROAD_ROW];
+    const struct timespec end = clock_split(until);
+    uint32_t seen = __atomic_load_n(row, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&lane->sleeps, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&lane->answered, __ATOMIC_SEQ_CST) != tag)
+        sys_futex_wait_bits(row, seen, &end, 1u << number % ROAD_ROW);
+    __atomic_store_n(&lane->sleeps, 0, __ATOMIC_RELAXED);
+}
+
+static int wait_for_answer(struct road *road, uint32_t number, uint32_t tag, uint64_t deadline)
+{
+    struct road_lane *lane = &road->lane[number];
     uint64_t now = clock_monotonic(), end = deadline < UINT64_MAX - now ? now + deadline : UINT64_MAX;
-    for (;;) {
-        uint32_t seen = __atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE);
-        if (seen == tag)
+    for (;; now = clock_monotonic()) {
+        if (__atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE) == tag)
             return 0;
         if (!road_is_alive(road))
             return -EHOSTDOWN;
-        if (clock_monotonic() > end)
+        if (now > end)
             return -ETIMEDOUT;
-        sys_futex_wait(&lane->answered, seen, &pulse);
+        sleep_for_answer(road, number, tag, now + PULSE);
     }
 }
 
@@ -472,9 +485,9 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     }
     int code = put(mine->road, held->number - 1, &tagged, ROAD_FOR_REQUESTS);
     if (code == 0)
-        code = wait_for_answer(mine->road, lane, tagged.tag, deadline);
+        code = wait_for_answer(mine->road, held->number - 1, tagged.tag, deadline);
     if (code == -ETIMEDOUT && !give_up(lane, tagged.tag))
-        code = wait_for_answer(mine->road, lane, tagged.tag, UINT64_MAX);
+        code = wait_for_answer(mine->road, held->number - 1, tagged.tag, UINT64_MAX);
     if (code == 0)
         code = answer != NULL ? read_answer(mine->road, lane, answer) : read_result(lane, result);
     /* The answer may still come: until then nobody else may find it there. */

@@ -16,7 +16,8 @@
  * it back as soon as the answer was read, so that few do for all; where there is none, the page is a short one.
  *
  * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
- * client sleeps on its lane's `answered`. That the daemon lives is read from `alive`, the word of a robust
+ * client raises its lane's `sleeps`, and sleeps on the word of its row of lanes, so that one
+ * call wakes all in a row who are answered at the same time. That the daemon lives is read from `alive`, the word of a robust
  * mutex that the daemon holds for its whole life: the kernel marks it when the daemon is gone, however it
  * went.
  *
@@ -38,8 +39,9 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 8
+#define ROAD_VERSION 9
 #define ROAD_LANES 2048
+#define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
 #define ROAD_SIGHTINGS 8192 /* a power of two */
 #define ROAD_BAYS 16
@@ -63,9 +65,10 @@ struct road_lane {
                         * daemon answers it. Whoever writes first (compare-and-swap) has decided */
     uint32_t holding;  /* how many of its owner's threads may change the file system on the strength of an answer, or wait
                         * for one that lets them: raised before the question, lowered behind the notice of how it went */
-    uint8_t apart_1[112];
+    uint32_t sleeps;   /* 1: its owner's thread is about to wait for the answer */
+    uint8_t apart_1[108];
     uint32_t taken;    /* messages taken out so far; the daemon's */
-    uint32_t answered; /* the tag of the answer that lies below; a futex */
+    uint32_t answered; /* the tag of the answer that lies below */
     uint8_t apart_2[120];
     struct road_slot slots[ROAD_SLOTS];
     uint16_t text_length;
@@ -109,6 +112,8 @@ struct road {
     uint32_t bell;   /* raised and woken for a sleeping daemon; a futex */
     uint32_t asleep; /* the daemon is about to wait on it; an enum road_sleep */
     uint8_t apart_2[120];
+    uint32_t answers[ROAD_LANES / ROAD_ROW]; /* raised and woken when lanes of a row are answered; futexes */
+    uint8_t apart_3[128];
     uint64_t waiting[ROAD_LANES / 64]; /* a bit for each lane that was written to */
     struct road_sighting sightings[ROAD_SIGHTINGS] __attribute__((aligned(4096)));
     struct road_bay bays[ROAD_BAYS];
