@@ -7,26 +7,35 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "index/store.h"
 
 #define ROOM_STEP (1ull << 20)  /* the file grows by as much */
 #define ROOM_RESERVE 256        /* pages that are kept for what must be noted although there is no room for more */
+#define ROOM_REST 16            /* ... of them for what LMDB notes of pages that were freed */
+#define ROOM_NOTE 500           /* pages that it notes in one page; more take several that are together */
 #define ROOM_CHANGE 4           /* pages that one change may take: a leaf, its other half, and as much above */
-#define ROOM_RECORD (24 + 16 + 10) /* bytes of a name's record without the name */
+#define ROOM_QUARTER 1024       /* bytes of a page, no page is smaller */
+#define ROOM_NODE 10            /* bytes of a record in a page beside its key and value */
+#define ROOM_RECORD (24 + 16 + ROOM_NODE) /* bytes of a name's record without the name */
 
-/* In pages, while a transaction is under way. */
+/* In pages, while a transaction is under way; but for bytes. */
 struct room {
     uint64_t end;     /* of what the last one used of the file */
+    uint64_t tree;    /* that hold something */
     uint64_t there;   /* of what the file has on disk */
     uint64_t free;    /* within that, as far as they were counted */
-    uint64_t spent;   /* by this one, at most */
-    uint64_t prepaid; /* changes that were counted before */
+    uint64_t changes; /* of this one, but for */
+    uint64_t bytes;   /* ... how much they put */
+    uint64_t prepaid; /* ... those to come that were counted before, */
+    uint64_t paid;    /* for which these are kept */
     bool counted, stuck;
 };
 
@@ -37,6 +46,7 @@ struct index {
     int table;    /* a descriptor of the lock file */
     int data;     /* ... of the data file */
     uint64_t page, map_size;
+    bool mapped; /* written through the map */
     struct room room;
     bool damaged; /* -EBADMSG was answered */
 };
@@ -58,26 +68,107 @@ static MDB_val key_value(struct record_key *key)
     return (MDB_val){.mv_size = key->size, .mv_data = key->bytes};
 }
 
-static void spend(struct index *index)
+/* By this transaction, at most. Many changes meet in the same pages: each is taken anew once, and may be halved; and a
+ * quarter of a page, at least, must be put before a half is full. */
+static uint64_t spent(const struct room *room)
 {
-    if (index->room.prepaid > 0)
-        index->room.prepaid--;
+    uint64_t singly = room->changes * ROOM_CHANGE;
+    uint64_t together = 2 * room->tree + ROOM_CHANGE + room->bytes / ROOM_QUARTER;
+    return room->paid + (singly < together ? singly : together);
+}
+
+/* What is free is not together, but what is noted of pages that were freed is. */
+static bool has(const struct room *room, uint64_t pages)
+{
+    uint64_t tail = room->there > room->end ? room->there - room->end : 0;
+    uint64_t all = spent(room) + pages, most = tail >= ROOM_REST ? ROOM_REST * ROOM_NOTE : ROOM_NOTE;
+    return all <= tail || (all <= tail + room->free && all <= most);
+}
+
+static void extend(struct index *index, uint64_t pages)
+{
+    struct room *room = &index->room;
+    uint64_t end = (room->end + spent(room) + pages) * index->page;
+    uint64_t size = (end + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, there = room->there * index->page;
+    if (size > index->map_size)
+        size = index->map_size;
+    if (size <= there || posix_fallocate(index->data, (off_t)there, (off_t)(size - there)) != 0)
+        room->stuck = true;
     else
-        index->room.spent += ROOM_CHANGE;
+        room->there = size / index->page;
+}
+
+/* One line of mdb_reader_list: process, thread, and the transaction that it looks at, if it does. */
+static int note_oldest(const char *line, void *oldest)
+{
+    size_t looks_at;
+    if (sscanf(line, "%*d %*x %zu", &looks_at) == 1 && looks_at < *(size_t *)oldest)
+        *(size_t *)oldest = looks_at;
+    return 0;
+}
+
+/* LMDB notes the pages that a transaction freed under its number, and uses them again when nobody looks at one that is
+ * as old. */
+static int count_free_in(struct index *index, MDB_txn *txn)
+{
+    size_t oldest = mdb_txn_id(txn);
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    mdb_reader_list(index->env, note_oldest, &oldest);
+    int code = mdb_cursor_open(txn, 0, &cursor);
+    if (code != 0)
+        return code;
+    while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0 && *(size_t *)key.mv_data < oldest)
+        index->room.free += *(size_t *)value.mv_data;
+    mdb_cursor_close(cursor);
+    return code;
+}
+
+static void count_free(struct index *index)
+{
+    MDB_txn *txn;
+    index->room.counted = true;
+    if (mdb_txn_begin(index->env, NULL, MDB_RDONLY, &txn) != 0)
+        return;
+    count_free_in(index, txn);
+    mdb_txn_abort(txn);
+}
+
+/* Are there so many pages beside those that are spent? */
+static bool find_room(struct index *index, uint64_t pages)
+{
+    struct room *room = &index->room;
+    if (!has(room, pages) && !room->stuck)
+        extend(index, pages);
+    if (!has(room, pages) && !room->counted)
+        count_free(index);
+    return has(room, pages);
+}
+
+/* A page that is written through the map must be there, or it is a SIGBUS. */
+static int spend(struct index *index, size_t bytes)
+{
+    if (index->room.prepaid > 0) {
+        index->room.prepaid--;
+        return 0;
+    }
+    index->room.changes++;
+    index->room.bytes += bytes;
+    return !index->mapped || find_room(index, ROOM_REST) ? 0 : -ENOSPC;
 }
 
 /* Neighbours share their pages. */
 static void spend_in_a_row(struct index *index, unsigned before)
 {
     if (before % 32 == 0)
-        spend(index);
+        spend(index, 0);
 }
 
 static int put(struct index *index, struct record_key *key, const void *bytes, size_t size)
 {
     MDB_val at = key_value(key), value = {.mv_size = size, .mv_data = (void *)bytes};
-    spend(index);
-    return answer(index, mdb_put(index->txn, index->names, &at, &value, 0));
+    int code = spend(index, key->size + size + ROOM_NODE);
+    return code != 0 ? code : answer(index, mdb_put(index->txn, index->names, &at, &value, 0));
 }
 
 static int get(struct index *index, struct record_key *key, MDB_val *value)
@@ -89,7 +180,7 @@ static int get(struct index *index, struct record_key *key, MDB_val *value)
 static int del(struct index *index, struct record_key *key)
 {
     MDB_val at = key_value(key);
-    spend(index);
+    spend(index, 0); /* a removal may need less than that, and gives pages back */
     int code = mdb_del(index->txn, index->names, &at, NULL);
     return code == MDB_NOTFOUND ? 0 : answer(index, code);
 }
@@ -160,19 +251,29 @@ static int write_stamp(struct index *index, const struct index_stamp *stamp)
     return code;
 }
 
-/* MDB_NOSYNC: the index is soft state. No MDB_WRITEMAP: a full tmpfs would be a SIGBUS in shuntd instead of
- * ENOSPC. */
+/* In memory a page that was allocated stays there. On a disk it may have to be allocated anew when it is changed (a copy
+ * on write), and written to the disk first. */
+static bool is_in_memory(const char *directory)
+{
+    struct statfs system;
+    return statfs(directory, &system) == 0 && system.f_type == TMPFS_MAGIC;
+}
+
+/* MDB_NOSYNC: the index is soft state. MDB_WRITEMAP: a batch's pages are changed where they are, instead of being copied
+ * and written, each by a call. On a full file system a page that is not there would be a SIGBUS instead of ENOSPC: so they
+ * are allocated before (spend), and only where that holds. */
 static int open_env(struct index *index, const char *directory, size_t map_size, unsigned readers)
 {
+    const unsigned flags = MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT;
     MDB_stat stat;
+    index->mapped = is_in_memory(directory);
     int code = mdb_env_create(&index->env);
     if (code == 0)
         code = mdb_env_set_mapsize(index->env, map_size);
     if (code == 0)
         code = mdb_env_set_maxreaders(index->env, readers);
     if (code == 0)
-        code = mdb_env_open(index->env, directory, MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT,
-                            0600);
+        code = mdb_env_open(index->env, directory, flags | (index->mapped ? MDB_WRITEMAP : 0), 0600);
     if (code == 0)
         code = mdb_env_stat(index->env, &stat);
     if (code == 0)
@@ -223,8 +324,12 @@ void index_destroy(struct index *index)
 int index_begin(struct index *index)
 {
     MDB_envinfo info;
+    MDB_stat stat;
     mdb_env_info(index->env, &info);
-    index->room = (struct room){.end = info.me_last_pgno + 1, .there = index->room.there};
+    mdb_env_stat(index->env, &stat);
+    index->room = (struct room){.end = info.me_last_pgno + 1,
+                                .there = index->room.there,
+                                .tree = stat.ms_branch_pages + stat.ms_leaf_pages};
     return answer(index, mdb_txn_begin(index->env, NULL, 0, &index->txn));
 }
 
@@ -247,69 +352,9 @@ bool index_is_damaged(const struct index *index)
     return index->damaged;
 }
 
-/* One line of mdb_reader_list: process, thread, and the transaction that it looks at, if it does. */
-static int note_oldest(const char *line, void *oldest)
-{
-    size_t looks_at;
-    if (sscanf(line, "%*d %*x %zu", &looks_at) == 1 && looks_at < *(size_t *)oldest)
-        *(size_t *)oldest = looks_at;
-    return 0;
-}
-
-/* LMDB notes the pages that a transaction freed under its number, and uses them again when nobody looks at one that is
- * as old. */
-static int count_free_in(struct index *index, MDB_txn *txn)
-{
-    size_t oldest = mdb_txn_id(txn);
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    mdb_reader_list(index->env, note_oldest, &oldest);
-    int code = mdb_cursor_open(txn, 0, &cursor);
-    if (code != 0)
-        return code;
-    while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0 && *(size_t *)key.mv_data < oldest)
-        index->room.free += *(size_t *)value.mv_data;
-    mdb_cursor_close(cursor);
-    return code;
-}
-
-static void count_free(struct index *index)
-{
-    MDB_txn *txn;
-    index->room.counted = true;
-    if (mdb_txn_begin(index->env, NULL, MDB_RDONLY, &txn) != 0)
-        return;
-    count_free_in(index, txn);
-    mdb_txn_abort(txn);
-}
-
-static bool has(const struct room *room, uint64_t pages)
-{
-    uint64_t tail = room->there > room->end ? room->there - room->end : 0;
-    return room->spent + pages + ROOM_RESERVE <= tail + room->free;
-}
-
-static void extend(struct index *index, uint64_t pages)
-{
-    struct room *room = &index->room;
-    uint64_t end = (room->end + room->spent + pages + ROOM_RESERVE) * index->page;
-    uint64_t size = (end + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, there = room->there * index->page;
-    if (size > index->map_size)
-        size = index->map_size;
-    if (size <= there || posix_fallocate(index->data, (off_t)there, (off_t)(size - there)) != 0)
-        room->stuck = true;
-    else
-        room->there = size / index->page;
-}
-
 static int make_room(struct index *index, uint64_t pages)
 {
-    struct room *room = &index->room;
-    if (!has(room, pages) && !room->stuck)
-        extend(index, pages);
-    if (!has(room, pages) && !room->counted)
-        count_free(index);
-    return has(room, pages) ? 0 : -ENOSPC;
+    return find_room(index, pages + ROOM_RESERVE) ? 0 : -ENOSPC;
 }
 
 int index_make_room(struct index *index, unsigned changes)
@@ -327,7 +372,7 @@ int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
     int code = memory != NULL ? make_room(index, pages) : -ENOMEM;
     if (code != 0)
         return code;
-    index->room.spent += pages;
+    index->room.paid += pages;
     index->room.prepaid = names;
     return 0;
 }

@@ -114,7 +114,7 @@ int main(int argc, char *argv[])
     char line[1024];
     if (argc != 3)
         return 2;
-    int code = index_create(&index, argv[1], 64u << 20, (unsigned)atoi(argv[2]), &stamp);
+    int code = index_create(&index, argv[1], 256u << 20, (unsigned)atoi(argv[2]), &stamp);
     printf("%d\n", code);
     fflush(stdout);
     while (code == 0 && fgets(line, sizeof line, stdin) != NULL) {

@@ -314,6 +314,57 @@ Test(index, a_full_file_system)
     index_destroy(index);
 }
 
+static int change(struct index *index, unsigned number)
+{
+    struct record_entry entry = file(number);
+    char name[256];
+    size_t length = 1 + number % 255;
+    snprintf(name, sizeof name, "%0255u", number);
+    const char *tail = name + 255 - length; /* as different in length as names are */
+    return index_make_room(index, 1) == 0 ? index_put_entry(index, one, tail, length, &entry)
+                                          : index_del_entry(index, one, tail, length);
+}
+
+/* Small transactions and large ones, while there is no more room than that; now and then much is free, in no order. */
+Test(index, a_full_file_system_for_long)
+{
+    struct index *index = make_index(64 << 20);
+    unsigned seed = 5, refused = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){6 << 20, RLIM_INFINITY});
+    for (unsigned round = 0; round < 2000; round++) {
+        unsigned count = place_next(&seed) % 8 ? place_next(&seed) % 16 : place_next(&seed) % 3000;
+        cr_assert_eq(index_begin(index), 0);
+        for (unsigned i = 0; i < count; i++)
+            cr_assert_eq(change(index, place_next(&seed) % 40000), 0);
+        refused += index_make_room(index, 1) != 0;
+        cr_assert_eq(index_commit(index), 0, "round %u", round);
+    }
+    cr_assert_gt(refused, 100);
+    index_destroy(index);
+}
+
+/* What nobody asked room for is the end of the transaction, and nothing worse. */
+Test(index, a_full_file_system_and_nobody_asks)
+{
+    struct index *index = make_index(64 << 20);
+    struct record_entry entry = file(1);
+    char name[201];
+    int code = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){3 << 20, RLIM_INFINITY});
+    for (unsigned count = 0; code == 0 && count < 100000; count++) {
+        snprintf(name, sizeof name, "%0200u", count);
+        code = index_begin(index);
+        if (code == 0)
+            code = index_put_entry(index, one, name, 200, &entry);
+        if (code == 0)
+            code = index_commit(index);
+    }
+    cr_assert(code == -ENOSPC || code == -EFBIG, "%d", code);
+    index_destroy(index);
+}
+
 Test(index, measure)
 {
     struct index *index = begun();

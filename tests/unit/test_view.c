@@ -523,12 +523,21 @@ Test(view, foreign_files)
     }
 }
 
+/* LMDB notes its last page in both of the first two, whichever was written last. What is behind it holds nothing yet. */
+static size_t used_of(const char *bytes, size_t page)
+{
+    uint64_t last[2];
+    for (size_t i = 0; i < 2; i++)
+        memcpy(&last[i], bytes + i * page + 16 + 24 + 2 * 48, sizeof *last);
+    return (last[last[1] > last[0]] + 1) * page;
+}
+
 Test(view, an_index_cut_short)
 {
-    static char good[1 << 16];
+    static char good[1 << 22];
     end_writer();
     size_t size = get_file("data.mdb", good, sizeof good), page = (size_t)sysconf(_SC_PAGESIZE);
-    for (size_t cut = 0; cut < size; cut += cut <= page ? 64 : page / 2) {
+    for (size_t cut = 0, used = used_of(good, page); cut < used; cut += cut <= page ? 64 : page / 2) {
         put_file("data.mdb", good, cut);
         cr_assert_eq(in_child(open_it, NULL), EBADMSG, "cut to %zu", cut);
     }
