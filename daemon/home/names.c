@@ -149,14 +149,28 @@ static bool has_room(struct shuntd *shuntd, const struct name_question *q, struc
     return code == 0;
 }
 
+static int find_entry(struct shuntd *shuntd, const struct name_question *q, struct record_entry *entry)
+{
+    return index_get_entry(shuntd->index, q->dir, q->name, q->length, entry);
+}
+
+/* Without room it is only looked for. */
 static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
                    struct name_answer *answer)
 {
-    answer->entry = q->entry;
-    answer->entry.state = RECORD_PENDING;
-    answer->entry.ino = 0;
-    int code = hold(shuntd, dir, q);
-    return code == 0 ? put(shuntd, q, &answer->entry) : code;
+    struct record_entry there = q->entry;
+    bool adds = has_room(shuntd, q, answer);
+    there.state = RECORD_PENDING;
+    there.ino = 0;
+    answer->entry = there;
+    int code = !adds                ? find_entry(shuntd, q, &there)
+               : BROKEN("no-cas") ? put(shuntd, q, &there)
+                                    : index_add_entry(shuntd->index, q->dir, q->name, q->length, &there);
+    if (code == -EEXIST || (code == 0 && !adds))
+        return exists(shuntd, dir, q, &there, answer);
+    if (!adds)
+        return code == -ENOENT ? 0 : code;
+    return code == 0 ? hold(shuntd, dir, q) : code;
 }
 
 static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, bool there,
@@ -179,21 +193,19 @@ static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name
                   struct name_answer *answer)
 {
     struct record_entry entry = {0};
-    int code = index_get_entry(shuntd->index, q->dir, q->name, q->length, &entry);
+    answer->result = 0;
+    if (q->op == NAME_RESERVE)
+        return reserve(shuntd, dir, q, answer);
+    int code = find_entry(shuntd, q, &entry);
     bool there = code == 0;
     if (code != 0 && code != -ENOENT)
         return code;
-    answer->result = 0;
     switch (q->op) {
     case NAME_HOLD:
         return take(shuntd, dir, q, there, &entry, answer);
     case NAME_LOOKUP:
         answer->result = MESSAGE_ABSENT;
         return there ? exists(shuntd, dir, q, &entry, answer) : 0;
-    case NAME_RESERVE:
-        if (there && !BROKEN("no-cas"))
-            return exists(shuntd, dir, q, &entry, answer);
-        return has_room(shuntd, q, answer) ? reserve(shuntd, dir, q, answer) : 0;
     default: /* MARK of a name that is not held */
         return 0;
     }

@@ -164,11 +164,16 @@ static void spend_in_a_row(struct index *index, unsigned before)
         spend(index, 0);
 }
 
+static int put_as(struct index *index, struct record_key *key, MDB_val *value, unsigned flags)
+{
+    MDB_val at = key_value(key);
+    int code = spend(index, key->size + value->mv_size + ROOM_NODE);
+    return code != 0 ? code : answer(index, mdb_put(index->txn, index->names, &at, value, flags));
+}
+
 static int put(struct index *index, struct record_key *key, const void *bytes, size_t size)
 {
-    MDB_val at = key_value(key), value = {.mv_size = size, .mv_data = (void *)bytes};
-    int code = spend(index, key->size + size + ROOM_NODE);
-    return code != 0 ? code : answer(index, mdb_put(index->txn, index->names, &at, &value, 0));
+    return put_as(index, key, &(MDB_val){.mv_size = size, .mv_data = (void *)bytes}, 0);
 }
 
 static int get(struct index *index, struct record_key *key, MDB_val *value)
@@ -394,6 +399,18 @@ int index_put_entry(struct index *index, struct dirid dir, const char *name, siz
     uint8_t bytes[16];
     record_key_name(&key, dir, name, length);
     return put(index, &key, bytes, record_entry_encode(bytes, entry));
+}
+
+int index_add_entry(struct index *index, struct dirid dir, const char *name, size_t length, struct record_entry *entry)
+{
+    struct record_key key;
+    uint8_t bytes[16];
+    MDB_val value = {.mv_data = bytes};
+    record_key_name(&key, dir, name, length);
+    value.mv_size = record_entry_encode(bytes, entry);
+    int code = put_as(index, &key, &value, MDB_NOOVERWRITE);
+    int damaged = code == -EEXIST ? record_entry_decode(entry, value.mv_data, value.mv_size) : 0;
+    return damaged != 0 ? damaged : code;
 }
 
 int index_del_entry(struct index *index, struct dirid dir, const char *name, size_t length)

@@ -48,6 +48,8 @@ int index_make_room_for(struct index *, uint64_t names, uint64_t bytes);
 int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
 int index_put_entry(struct index *, struct dirid, const char *name, size_t length,
                     const struct record_entry *);
+/* The same where there is none; else -EEXIST, and it is what is there. */
+int index_add_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
 int index_del_entry(struct index *, struct dirid, const char *name, size_t length);
 int index_get_dir(struct index *, struct dirid, struct record_dir *);
 int index_put_dir(struct index *, struct dirid, const struct record_dir *);

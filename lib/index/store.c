@@ -37,6 +37,8 @@ int store_error(int code)
         return 0;
     case MDB_NOTFOUND:
         return -ENOENT;
+    case MDB_KEYEXIST:
+        return -EEXIST;
     case MDB_MAP_FULL:
     case MDB_TXN_FULL:
         return -ENOSPC;

@@ -48,6 +48,23 @@ static uint64_t get(struct index *index, struct dirid dir, const char *name)
 
 TestSuite(index, .init = place_init, .fini = place_finish);
 
+Test(index, add_where_there_is_none)
+{
+    struct index *index = begun();
+    struct record_entry entry = file(5);
+    cr_assert_eq(index_add_entry(index, one, "a", 1, &entry), 0);
+    entry = file(6);
+    cr_assert_eq(index_add_entry(index, one, "a", 1, &entry), -EEXIST);
+    cr_assert_eq(entry.ino, 5, "what is there");
+    cr_assert_eq(get(index, one, "a"), 5);
+    cr_assert_eq(index_del_entry(index, one, "a", 1), 0);
+    entry = file(6);
+    cr_assert_eq(index_add_entry(index, one, "a", 1, &entry), 0);
+    cr_assert_eq(get(index, one, "a"), 6);
+    cr_assert_eq(index_commit(index), 0);
+    index_destroy(index);
+}
+
 Test(index, put_get_del)
 {
     struct index *index = begun();
