@@ -23,7 +23,8 @@ struct listen {
     struct clients *clients;
     char path[PATH_MAX];
     uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
-    unsigned at;                       /* word of to_take to go on with */
+    uint32_t words;                    /* which of its words are not zero */
+    unsigned at;                       /* the one to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
     enum road_sleep sleep;             /* for what it is left */
     uint64_t rows;                     /* that have somebody to wake, a bit each */
@@ -148,14 +149,14 @@ void listen_ring(struct listen *listen)
 /* Moves the bits that clients set to our own; true if there were any. */
 static bool collect(struct listen *listen)
 {
-    uint64_t any = 0;
     for (unsigned i = 0; i < ROAD_LANES / 64; i++) {
         uint64_t *word = &listen->road->waiting[i];
-        if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != 0)
-            listen->to_take[i] |= __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST);
-        any |= listen->to_take[i];
+        if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 0)
+            continue;
+        listen->to_take[i] |= __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST);
+        listen->words |= 1u << i;
     }
-    return any != 0;
+    return listen->words != 0;
 }
 
 uint32_t listen_rings(struct listen *listen)
@@ -190,14 +191,15 @@ static void note_sleeper(struct listen *listen, uint32_t number)
 }
 
 /* False: nobody waits for it any more. */
-static bool put_answer(struct listen *listen, uint32_t number, const struct message *answer)
+static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, const void *bytes, size_t size)
 {
     struct road_lane *lane = &listen->road->lane[number];
     uint32_t undecided = 0;
     bool waits = __atomic_compare_exchange_n(&lane->given_up, &undecided, ROAD_DECIDED, false, __ATOMIC_ACQ_REL,
                                              __ATOMIC_ACQUIRE);
-    lane->answer_size = (uint32_t)message_encode(lane->answer, sizeof lane->answer, answer);
-    __atomic_store_n(&lane->answered, answer->tag, __ATOMIC_SEQ_CST);
+    memcpy(lane->answer, bytes, size);
+    lane->answer_size = (uint32_t)size;
+    __atomic_store_n(&lane->answered, tag, __ATOMIC_SEQ_CST);
     note_sleeper(listen, number);
     return waits;
 }
@@ -220,10 +222,11 @@ static int decode(const struct road_lane *lane, const struct road_slot *slot, st
 
 static void refuse(struct listen *listen, const struct listen_request *request)
 {
-    uint32_t tag;
-    memcpy(&tag, request->bytes + 8, sizeof tag);
-    if (tag != 0)
-        put_answer(listen, request->lane, &(struct message){.type = MESSAGE_ANSWER, .tag = tag, .result = -EBADMSG});
+    struct message answer = {.type = MESSAGE_ANSWER, .result = -EBADMSG};
+    uint8_t bytes[MESSAGE_FIXED];
+    memcpy(&answer.tag, request->bytes + 8, sizeof answer.tag);
+    if (answer.tag != 0)
+        put_answer(listen, request->lane, answer.tag, bytes, message_encode(bytes, sizeof bytes, &answer));
 }
 
 /* Takes one message of a lane: 1, 0 if it is empty. */
@@ -245,19 +248,26 @@ static int take(struct listen *listen, uint32_t number, struct listen_request *r
     return 0;
 }
 
+/* In turn, so that the last one gets its turn, too. */
+static unsigned next_word(const struct listen *listen)
+{
+    uint32_t from_here = listen->words & (UINT32_MAX << listen->at);
+    return (unsigned)__builtin_ctz(from_here != 0 ? from_here : listen->words);
+}
+
 int listen_next(struct listen *listen, struct listen_request *request, uint64_t *malformed)
 {
-    for (unsigned tried = 0; tried < ROAD_LANES / 64; tried++) {
+    while (listen->words != 0 || collect(listen)) {
+        listen->at = next_word(listen);
         uint64_t *word = &listen->to_take[listen->at];
-        while (*word != 0) {
+        for (; *word != 0; *word &= *word - 1) {
             unsigned bit = (unsigned)__builtin_ctzll(*word);
             if (take(listen, listen->at * 64 + bit, request, malformed))
                 return 1;
-            *word &= *word - 1;
         }
-        listen->at = (listen->at + 1) % (ROAD_LANES / 64);
+        listen->words &= ~(1u << listen->at);
     }
-    return collect(listen) ? listen_next(listen, request, malformed) : 0;
+    return 0;
 }
 
 static bool has_messages(struct listen *listen, pid_t client)
@@ -274,8 +284,10 @@ static bool has_messages(struct listen *listen, pid_t client)
 static void announce(struct listen *listen, pid_t client)
 {
     for (unsigned i = 0; i < ROAD_LANES; i++)
-        if ((pid_t)listen->road->lane[i].owner == client)
+        if ((pid_t)listen->road->lane[i].owner == client) {
             listen->to_take[i / 64] |= 1ull << (i % 64);
+            listen->words |= 1u << i / 64;
+        }
 }
 
 bool listen_follows_all(const struct listen *listen)
@@ -333,12 +345,9 @@ bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint3
     return tag != 0 && __atomic_load_n(&listen->road->lane[lane].given_up, __ATOMIC_ACQUIRE) == tag;
 }
 
-bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, const struct message *answer)
+bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, uint32_t tag, const void *bytes, size_t size)
 {
-    bool taken = owns(listen, number, client) && put_answer(listen, number, answer);
-    if (!taken && answer->flags & MESSAGE_BAY)
-        free_bay(&listen->road->bays[answer->child.birth]);
-    return taken;
+    return owns(listen, number, client) && put_answer(listen, number, tag, bytes, size);
 }
 
 /* What is written before the answer is, nobody looks at. */
@@ -354,6 +363,11 @@ int listen_put_page(struct listen *listen, uint64_t client, const char *page, si
         return i;
     }
     return -ENOBUFS;
+}
+
+void listen_take_back_page(struct listen *listen, int bay)
+{
+    free_bay(&listen->road->bays[bay]);
 }
 
 void listen_set_redirected(struct listen *listen)

@@ -53,12 +53,14 @@ void listen_forget(struct listen *, pid_t client);
 bool listen_is_there(struct listen *, uint32_t lane, uint64_t client);
 /* Has the sender of that request stopped waiting for the answer? */
 bool listen_gave_up(struct listen *, uint32_t lane, uint64_t client, uint32_t tag);
-/* Answers a request of a process of this node (that is woken by the next listen_wake or listen_wait), if it still owns the lane. False: nobody takes the answer, what it lets
- * its sender begin will not be begun. */
-bool listen_answer(struct listen *, uint32_t lane, uint64_t client, const struct message *answer);
+/* Answers a request of a process of this node, if it still owns the lane, with an encoded message of at most
+ * REQUEST_ANSWER_MAX; the next listen_wake or listen_wait wakes it. False: nobody takes the answer, what it lets its sender
+ * begin will not be begun. */
+bool listen_answer(struct listen *, uint32_t lane, uint64_t client, uint32_t tag, const void *answer, size_t size);
 /* Puts a page of names (PAGE_MAX at most) into a bay for a client: its number, for an answer with MESSAGE_BAY;
- * -ENOBUFS: all are taken. If that answer is not taken, the bay is free again. */
+ * -ENOBUFS: all are taken. If nobody takes that answer, it is to be taken back. */
 int listen_put_page(struct listen *, uint64_t client, const char *page, size_t size);
+void listen_take_back_page(struct listen *, int bay);
 
 /* Wakes those who sleep and were answered: of each row of lanes all at once. */
 void listen_wake(struct listen *);

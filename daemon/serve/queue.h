@@ -13,6 +13,7 @@
 struct queued {
     uint32_t lane;
     uint64_t client;
+    uint32_t tag;
     uint32_t size;
     uint8_t bytes[REQUEST_ANSWER_MAX];
 };

@@ -61,6 +61,7 @@ int serve_reply(struct shuntd *shuntd, uint64_t client, uint32_t lane, uint32_t 
         return -ENOMEM;
     queued->lane = lane;
     queued->client = client;
+    queued->tag = tag;
     queued->size = (uint32_t)message_encode(queued->bytes, sizeof queued->bytes, answer);
     return queued->size > 0 ? 0 : -EINVAL;
 }
@@ -86,20 +87,20 @@ int serve_tell_result(struct shuntd *shuntd, const struct flight *flight, int re
 }
 
 /* What an answer began that nobody has taken is settled with the next tick. */
-static void deliver(struct shuntd *shuntd, const struct queued *queued, const struct message *answer)
+static void deliver(struct shuntd *shuntd, const struct queued *queued)
 {
-    if (!listen_answer(shuntd->listen, queued->lane, queued->client, answer))
-        flight_give_up(shuntd->home, queued->client, queued->lane, answer->tag);
+    struct message answer;
+    if (listen_answer(shuntd->listen, queued->lane, queued->client, queued->tag, queued->bytes, queued->size))
+        return;
+    flight_give_up(shuntd->home, queued->client, queued->lane, queued->tag);
+    if (message_decode(&answer, queued->bytes, queued->size) == 0 && answer.flags & MESSAGE_BAY)
+        listen_take_back_page(shuntd->listen, (int)answer.child.birth);
 }
 
 void serve_flush(struct shuntd *shuntd)
 {
-    struct message answer;
-    for (size_t i = 0; i < shuntd->queue->count; i++) {
-        const struct queued *queued = &shuntd->queue->answers[i];
-        if (message_decode(&answer, queued->bytes, queued->size) == 0)
-            deliver(shuntd, queued, &answer);
-    }
+    for (size_t i = 0; i < shuntd->queue->count; i++)
+        deliver(shuntd, &shuntd->queue->answers[i]);
     shuntd->queue->count = 0;
     listen_wake(shuntd->listen);
 }
@@ -138,10 +139,15 @@ void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const 
 {
     if (entry->branch == 0)
         return;
-    int length = snprintf(to, SERVE_PLACE_MAX, "%s/%s/%u", shuntd->root.branches[entry->branch - 1],
-                          dir->record.mirror, entry->leaf);
+    struct text t;
+    text_init(&t, to, SERVE_PLACE_MAX);
+    text_add(&t, shuntd->root.branches[entry->branch - 1]);
+    text_add(&t, "/");
+    text_add(&t, dir->record.mirror);
+    text_add(&t, "/");
+    text_number(&t, entry->leaf, 10);
     answer->name[which] = to;
-    answer->name_length[which] = (uint16_t)length;
+    answer->name_length[which] = (uint16_t)t.length;
 }
 
 int serve_path(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,

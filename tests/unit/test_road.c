@@ -32,12 +32,25 @@ struct server {
     bool has_slow, ended;
 };
 
+static bool answer_to(struct server *server, const struct listen_request *request, uint64_t client,
+                      const struct message *answer)
+{
+    uint8_t bytes[REQUEST_ANSWER_MAX];
+    size_t size = message_encode(bytes, sizeof bytes, answer);
+    return listen_answer(server->listen, request->lane, client, answer->tag, bytes, size);
+}
+
+static void answer_with(struct server *server, const struct listen_request *request, const struct message *answer)
+{
+    answer_to(server, request, request->client, answer);
+}
+
 static void answer_name(struct server *server, const struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .result = MESSAGE_EXISTS};
     answer.name[0] = request->message.name[0];
     answer.name_length[0] = request->message.name_length[0];
-    listen_answer(server->listen, request->lane, request->client, &answer);
+    answer_with(server, request, &answer);
 }
 
 static void answer_counts(struct server *server, const struct listen_request *request)
@@ -49,7 +62,7 @@ static void answer_counts(struct server *server, const struct listen_request *re
     answer.text_length =
         (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
                            server->deaths, server->told_at_death, server->has_slow, gave_up);
-    listen_answer(server->listen, request->lane, request->client, &answer);
+    answer_with(server, request, &answer);
 }
 
 static void serve_lookup(struct server *server, const struct listen_request *request)
@@ -82,7 +95,10 @@ static void answer_page(struct server *server, const struct listen_request *requ
                                  .tag = request->message.tag,
                                  .result = bay < 0 ? bay : 0,
                                  .child.birth = bay >= 0 ? (uint64_t)bay : 0};
-        cr_assert_eq(listen_answer(server->listen, request->lane, client + (uint64_t)nobody, &answer), nobody == 0);
+        bool taken = answer_to(server, request, client + (uint64_t)nobody, &answer);
+        cr_assert_eq(taken, nobody == 0);
+        if (!taken && bay >= 0)
+            listen_take_back_page(server->listen, bay);
     }
 }
 
@@ -106,11 +122,11 @@ static void serve_one(struct server *server, const struct listen_request *reques
         answer_page(server, request);
         break;
     case MESSAGE_LOAD:
-        listen_answer(server->listen, request->lane, request->client,
-                      &(struct message){.type = MESSAGE_ANSWER,
-                                        .tag = request->message.tag,
-                                        .text = request->message.text,
-                                        .text_length = request->message.text_length});
+        answer_with(server, request,
+                    &(struct message){.type = MESSAGE_ANSWER,
+                                      .tag = request->message.tag,
+                                      .text = request->message.text,
+                                      .text_length = request->message.text_length});
         break;
     default:
         server->ended = true;
