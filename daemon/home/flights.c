@@ -8,15 +8,14 @@
 #include "home/state.h"
 #include "shuntd.h"
 
-static struct flight **bucket_of(struct home *home, struct dirid dir, const char *name, size_t length)
+static struct flight **bucket_of(struct home *home, struct dirid dir, uint64_t hash)
 {
-    uint64_t hash = record_hash(name, length) ^ dir.ino * 0x9e3779b97f4a7c15ull;
-    return &home->names[hash % HOME_BUCKETS];
+    return &home->names[(hash ^ dir.ino * 0x9e3779b97f4a7c15ull) % HOME_BUCKETS];
 }
 
 struct flight *flight_find(struct home *home, struct dirid dir, const char *name, size_t length)
 {
-    struct flight *flight = *bucket_of(home, dir, name, length);
+    struct flight *flight = *bucket_of(home, dir, record_hash(name, length));
     for (; flight != NULL; flight = flight->next)
         if (dirid_equal(flight->dir->id, dir) && flight->length == length &&
             memcmp(flight->name, name, length) == 0)
@@ -57,7 +56,7 @@ static void enter(struct home *home, struct flight *flight)
     home->flight_count++;
     if (!has_name(flight))
         return;
-    struct flight **bucket = bucket_of(home, flight->dir->id, flight->name, flight->length);
+    struct flight **bucket = bucket_of(home, flight->dir->id, flight->hash);
     flight->next = *bucket;
     *bucket = flight;
 }
@@ -65,9 +64,10 @@ static void enter(struct home *home, struct flight *flight)
 struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir,
                             const char *name, size_t length, const struct listen_request *request)
 {
-    struct flight *flight = calloc(1, sizeof *flight);
+    struct flight *flight = malloc(sizeof *flight); /* glibc's calloc passes by what a thread has just freed */
     if (flight == NULL)
         return NULL;
+    memset(flight, 0, offsetof(struct flight, name));
     flight->kind = kind;
     flight->dir = dir;
     flight->client = request->client;
@@ -75,6 +75,8 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
     flight->tag = request->message.tag;
     flight->flags = request->message.flags;
     flight->length = (uint16_t)length;
+    flight->hash = record_hash(name, length);
+    flight->shard = record_shard(dir->id, flight->hash);
     memcpy(flight->name, name, length);
     list_init(&flight->waiting);
     flight->request = home_copy(request);
@@ -115,7 +117,7 @@ static void leave(struct home *home, struct flight *flight)
     home->flight_count--;
     if (!has_name(flight))
         return;
-    struct flight **at = bucket_of(home, flight->dir->id, flight->name, flight->length);
+    struct flight **at = bucket_of(home, flight->dir->id, flight->hash);
     while (*at != flight)
         at = &(*at)->next;
     *at = flight->next;

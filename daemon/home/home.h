@@ -192,6 +192,8 @@ struct flight {
     bool errand;    /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
     bool sealed;    /* ... and it was sealed */
 
+    uint64_t hash;  /* of its name */
+    uint32_t shard; /* that it falls into */
     uint16_t length;
     char name[RECORD_NAME_MAX];
 };

@@ -80,7 +80,7 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
                   uint16_t member, uint64_t id)
 {
     struct held **bucket = bucket_of(shuntd->home, dir->id, name, length);
-    struct held *held = calloc(1, sizeof *held);
+    struct held *held = malloc(sizeof *held);
     if (held == NULL)
         return -ENOMEM;
     held->dir = dir;

@@ -311,7 +311,7 @@ int move_tell_end(struct shuntd *shuntd, uint16_t member)
 int move_tell_held(struct shuntd *shuntd, const struct flight *flight)
 {
     struct message part = relay_about(shuntd, flight->dir->id, flight->name, flight->length, &flight->shown);
-    uint16_t home = route_of_name(shuntd, flight->dir->id, flight->name, flight->length);
+    uint16_t home = shuntd->route.home[flight->shard];
     part.result = 1;
     part.child = (struct dirid){.ino = flight->id, .birth = shuntd->me.number};
     return home == shuntd->me.number ? take_held(shuntd, &part) : send_part(shuntd, home, &part);
