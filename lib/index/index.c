@@ -36,7 +36,8 @@ struct room {
     uint64_t bytes;   /* ... how much they put */
     uint64_t prepaid; /* ... those to come that were counted before, */
     uint64_t paid;    /* for which these are kept */
-    bool counted, stuck;
+    uint64_t refused; /* a size that the file could not have */
+    bool counted;
 };
 
 struct index {
@@ -85,17 +86,24 @@ static bool has(const struct room *room, uint64_t pages)
     return all <= tail || (all <= tail + room->free && all <= most);
 }
 
-static void extend(struct index *index, uint64_t pages)
+static void extend_to(struct index *index, uint64_t size)
 {
     struct room *room = &index->room;
-    uint64_t end = (room->end + spent(room) + pages) * index->page;
-    uint64_t size = (end + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, there = room->there * index->page;
-    if (size > index->map_size)
-        size = index->map_size;
-    if (size <= there || posix_fallocate(index->data, (off_t)there, (off_t)(size - there)) != 0)
-        room->stuck = true;
-    else
+    uint64_t there = room->there * index->page;
+    if (size <= there || size >= room->refused || size > index->map_size)
+        return;
+    if (posix_fallocate(index->data, (off_t)there, (off_t)(size - there)) == 0)
         room->there = size / index->page;
+    else
+        room->refused = size;
+}
+
+/* In large steps, but for the last one. */
+static void extend(struct index *index, uint64_t pages)
+{
+    uint64_t end = (index->room.end + spent(&index->room) + pages) * index->page;
+    extend_to(index, (end + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP);
+    extend_to(index, end);
 }
 
 /* One line of mdb_reader_list: process, thread, and the transaction that it looks at, if it does. */
@@ -138,7 +146,7 @@ static void count_free(struct index *index)
 static bool find_room(struct index *index, uint64_t pages)
 {
     struct room *room = &index->room;
-    if (!has(room, pages) && !room->stuck)
+    if (!has(room, pages))
         extend(index, pages);
     if (!has(room, pages) && !room->counted)
         count_free(index);
@@ -334,6 +342,7 @@ int index_begin(struct index *index)
     mdb_env_stat(index->env, &stat);
     index->room = (struct room){.end = info.me_last_pgno + 1,
                                 .there = index->room.there,
+                                .refused = UINT64_MAX,
                                 .tree = stat.ms_branch_pages + stat.ms_leaf_pages};
     return answer(index, mdb_txn_begin(index->env, NULL, 0, &index->txn));
 }

@@ -361,6 +361,26 @@ Test(index, a_full_file_system_for_long)
     index_destroy(index);
 }
 
+/* There is none for many names: that is no reason to refuse a few, or to fail where nobody asks. */
+Test(index, room_for_few_where_there_is_none_for_many)
+{
+    struct index *index = make_index(64 << 20);
+    char name[201];
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){8 << 20, RLIM_INFINITY});
+    for (unsigned round = 0; round < 20; round++) {
+        cr_assert_eq(index_begin(index), 0);
+        cr_assert_eq(index_make_room_for(index, 50000, 50000 * 200), -ENOSPC);
+        for (unsigned i = 0; i < 200; i++) {
+            snprintf(name, sizeof name, "%0200u", round * 1000 + i);
+            put(index, one, name, i + 1);
+        }
+        cr_assert_eq(index_make_room(index, 1), 0);
+        cr_assert_eq(index_commit(index), 0);
+    }
+    index_destroy(index);
+}
+
 /* What nobody asked room for is the end of the transaction, and nothing worse. */
 Test(index, a_full_file_system_and_nobody_asks)
 {
