@@ -9,6 +9,8 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
+#include "serve/move.h"
+#include "serve/route.h"
 #include "serve/serve.h"
 
 /* The flight on a request's first name, if somebody of this node is at work on it. */
@@ -141,6 +143,39 @@ int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, str
     return silent(serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW, NULL, held_for_adoption));
 }
 
+static bool is_at_home(const struct shuntd *shuntd, const struct message *message)
+{
+    uint32_t shard = record_shard(message->dir[0], record_hash(message->name[0], message->name_length[0]));
+    return shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard);
+}
+
+/* What nobody holds, and this daemon decides about, is told without a flight. SERVE_SILENT: it was; SERVE_PARKED: it takes a
+ * flight; or a fatal -errno. */
+static int look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request)
+{
+    const struct message *message = &request->message;
+    const struct name_question question = {.op = NAME_LOOKUP,
+                                           .flags = NAME_TRY,
+                                           .member = shuntd->me.number,
+                                           .dir = dir->id,
+                                           .name = message->name[0],
+                                           .length = message->name_length[0]};
+    struct message reply = {.type = MESSAGE_ANSWER};
+    struct name_answer found;
+    char place[SERVE_PLACE_MAX];
+    if (dir->sealed || !is_at_home(shuntd, message))
+        return SERVE_PARKED;
+    int code = home_ask(shuntd, &question, &found);
+    if (code != 0 || (found.result != MESSAGE_EXISTS && found.result != MESSAGE_ABSENT))
+        return code != 0 ? code : SERVE_PARKED;
+    reply.result = found.result;
+    if (found.result == MESSAGE_EXISTS) {
+        reply.entry[0] = found.entry;
+        serve_place(shuntd, dir, &found.entry, place, &reply, 0);
+    }
+    return silent(serve_answer(shuntd, request, &reply));
+}
+
 int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
@@ -151,6 +186,9 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     struct flight *flight = busy(shuntd, message);
     if (flight != NULL && !BROKEN("absent-while-pending"))
         return serve_park(shuntd, &flight->waiting, request);
+    how = look_up_here(shuntd, dir, request);
+    if (how != SERVE_PARKED)
+        return how;
     flight =
         flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
     return flight != NULL ? silent(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
