@@ -4,8 +4,8 @@
 /* Two calls of LMDB's in shuntd are answered here, every other one is passed on. The build renames them, and only them, in
  * the daemon's copy of liblmdb.a.
  *
- * LMDB asks "is this reader's process alive?" with F_GETLK on a record lock that the reader should hold. Our readers hold none
- * (lmdb_host.h), so the question is answered from the process itself.
+ * LMDB asks "is this reader's process alive?" with F_GETLK on a record lock that the reader should hold. Our readers hold
+ * none (lmdb_host.h), so the question is answered from the process itself.
  *
  * And it makes a data file that it writes through its map as large as the map, i.e. as the index may ever grow. That one
  * grows as index.c finds room for it. The lock file, empty at first, is made as large as it is to be. */
