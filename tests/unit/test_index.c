@@ -456,7 +456,7 @@ Test(index, that_is_overwritten)
 
 Test(index, that_is_full_is_not_damaged)
 {
-    struct index *index = make_index(64 << 10);
+    struct index *index = make_index(256 << 10);
     struct record_entry entry = file(1);
     char name[16];
     int code = index_begin(index);
