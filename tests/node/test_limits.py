@@ -273,7 +273,7 @@ def test_a_run_directory_that_gets_full(quick, area, mounts):
 def test_a_daemon_with_a_limit_of_file_size(quick):
     """For good, and not by a signal. What does not fit is refused, the rest goes on."""
     make_large(quick, 40000)
-    quick.prefix = ["prlimit", f"--fsize={26 << 20}:{26 << 20}"]
+    quick.prefix = ["prlimit", f"--fsize={28 << 20}:{28 << 20}"]
     quick.start().check()
     quick.prefix = []
     quick.exec("touch", quick.root / "out" / "x").check()
