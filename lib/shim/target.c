@@ -358,23 +358,19 @@ static int ask_home(struct target *t)
     return code;
 }
 
-static int look_far(struct target *t)
-{
-    return recall(t) ? 0 : ask_home(t);
-}
-
 static bool is_elsewhere(const struct target *t)
 {
     return t->found.dir_known && !t->found.known && t->length > 0 &&
            !names_has_all(t->root, t->dir, t->name, t->length, &t->found);
 }
 
-/* What the index cannot say of the name. */
-static int look_further(struct target *t)
+/* What the index cannot say of the name. Who looks again does so because of what was found before, and is told by the home
+ * itself. */
+static int look_further(struct target *t, bool again)
 {
     if (t->found.known && t->found.entry.branch != 0)
         names_looked(t->root, t->dir, &t->found.entry);
-    return is_elsewhere(t) ? look_far(t) : 0;
+    return !is_elsewhere(t) || (!again && recall(t)) ? 0 : ask_home(t);
 }
 
 static bool is_same_parent(const struct target *t, const struct target *first)
@@ -424,7 +420,7 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     if (code != 1)
         return code;
     t->unasked = asks && !t->slash && is_elsewhere(t);
-    code = t->unasked ? 0 : look_further(t);
+    code = t->unasked ? 0 : look_further(t, false);
     return code == 0 ? TARGET_HOT : code;
 }
 
@@ -690,7 +686,7 @@ int target_look(struct target *t)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
     if (loaded == -EIO)
         return loaded;
-    return code == 0 ? look_further(t) : code;
+    return code == 0 ? look_further(t, true) : code;
 }
 
 int target_settled(struct target *t)
