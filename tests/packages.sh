@@ -53,4 +53,13 @@ mapfile -t packages < <(missing "$@")
 [ ${#packages[@]} -gt 0 ] || exit 0
 echo "installing ${packages[*]}"
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update </dev/null
-as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${packages[@]}" </dev/null
+known=()
+for package in "${packages[@]}"; do
+    if apt-cache show "$package" >/dev/null 2>&1; then
+        known+=("$package")
+    else
+        echo "packages.sh: this release has no package $package: what needs it will say so" >&2
+    fi
+done
+[ ${#known[@]} -eq 0 ] ||
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${known[@]}" </dev/null
