@@ -53,7 +53,7 @@ class Trial:
         self.packets = self.net.count() - before
         self.session.settings["SHUNT_DEADLINE"] = str(PATIENT)
         self.session.wait_for(lambda: all(self.reaches_all(node) for node in NODES))
-        self.counters = self.session.status("--all")["counters"]
+        self.counters = self.session.status("--all")["all"]
         self.tcp = {name: sum(self.net.seen_by_tcp(node, name) for node in NODES)
                     for name in ("RetransSegs", "TCPOFOQueue", "EstabResets")}
 
