@@ -17,7 +17,7 @@
 
 /* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to
  * report; the change itself is done. */
-static int followed(int code, int at, const char *path, int flags)
+static long followed(long code, int at, const char *path, int flags)
 {
     if (code != 0 || !process_has_roots())
         return code;
@@ -27,56 +27,69 @@ static int followed(int code, int at, const char *path, int flags)
     return code;
 }
 
+/* Behind a call on the target `t`, whose result was DONE: gives it back. It may be a directory unless it is
+ * in a branch. */
+#define CHANGED_SO(FLAGS, DONE)                                                                              \
+    ({                                                                                                       \
+        long there_ = (DONE);                                                                                \
+        if (!target_is_away(&t))                                                                             \
+            followed(there_, t.at, t.path, FLAGS);                                                           \
+        target_done(&t);                                                                                     \
+        there_;                                                                                              \
+    })
+#define CHANGED(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL_NEAR(&t, CALL))
+#define CHANGED_BY_PATH(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL(&t, CALL))
+
 DOOR int chmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(chmod)(path, mode),
-                              DOOR_THERE(SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
-    return followed(code, AT_FDCWD, path, 0);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
+                          CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
 }
 
 /* glibc makes AT_SYMLINK_NOFOLLOW itself (the system call of that time has no flags): it is given the real
  * place. */
 DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
+    const int nofollow = flags & AT_SYMLINK_NOFOLLOW;
     DOOR_LAUNDER(path);
-    int code =
-        (int)DOOR_PATH(at, path, door_follow(flags), REAL(fchmodat)(at, path, mode, flags),
-                       DOOR_THERE(REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
-    return followed(code, at, path, flags & AT_SYMLINK_NOFOLLOW);
+    return (int)DOOR_PATH(
+        at, path, door_follow(flags), followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
+        CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
 }
 
 DOOR int lchmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lchmod)(path, mode),
-                              DOOR_THERE(REAL(lchmod)(t.real_path, mode) == 0 ? 0 : -errno));
-    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+    return (int)DOOR_PATH(
+        AT_FDCWD, path, 0, followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        CHANGED(AT_SYMLINK_NOFOLLOW,
+                REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
 }
 
 DOOR int chown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(chown)(path, user, group),
-                              DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, 0)));
-    return followed(code, AT_FDCWD, path, 0);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+                          followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
+                          CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
 }
 
 DOOR int lchown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    int code =
-        (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lchown)(path, user, group),
-                       DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
-    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+    return (int)DOOR_PATH(
+        AT_FDCWD, path, 0, followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
 }
 
 DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
 {
+    const int plain = flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(at, path, door_follow(flags), REAL(fchownat)(at, path, user, group, flags),
-                              DOOR_THERE(sys_fchownat(t.real_at, t.real_path, user, group, flags)));
-    return followed(code, at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+    return (int)DOOR_PATH(at, path, door_follow(flags),
+                          followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
+                          CHANGED(plain, sys_fchownat(t.real_at, t.real_path, user, group, flags)));
 }
 
 static void settle(int at, const char *path, int flags)
@@ -95,6 +108,8 @@ static bool sets_mtime(const struct timespec times[2])
 
 static long set_times(struct target *to, const struct timespec times[2], int flags)
 {
+    if (!target_is_away(to) && sets_mtime(times))
+        settle(to->at, to->path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
     long code = TARGET_CALL_NEAR(to, sys_utimensat(to->real_at, to->real_path, times, flags));
     target_done(to);
     return code;
@@ -130,44 +145,47 @@ DOOR int utime(const char *path, const struct utimbuf *times)
         split[0] = (struct timespec){.tv_sec = times->actime};
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
-    settle(AT_FDCWD, path, 0);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(utime)(path, times),
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+                          (settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
                           set_times(&t, times != NULL ? split : NULL, 0));
 }
 
 DOOR int utimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    settle(AT_FDCWD, path, 0);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(utimes)(path, times),
-                          set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+                          (settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)), set_timevals(&t, times, 0));
 }
 
 DOOR int lutimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-    return (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lutimes)(path, times),
+    return (int)DOOR_PATH(AT_FDCWD, path, 0,
+                          (settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
                           set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
 }
 
 DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    settle(at, path, 0);
-    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, REAL(futimesat)(at, path, times),
+    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, (settle(at, path, 0), REAL(futimesat)(at, path, times)),
                           set_timevals(&t, times, 0));
 }
 
 /* Without a path it is the descriptor itself. */
+static void settle_words(int at, const char *path, const struct timespec times[2], int flags)
+{
+    if (sets_mtime(times))
+        settle(at, path != NULL ? path : "",
+               path != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
+}
+
 DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
 {
     const char *where = path;
     DOOR_LAUNDER(where);
-    if (sets_mtime(times))
-        settle(at, where != NULL ? where : "",
-               where != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
-    return (int)DOOR_PATH(at, where, door_follow(flags), REAL(utimensat)(at, where, times, flags),
+    return (int)DOOR_PATH(at, where, door_follow(flags),
+                          (settle_words(at, where, times, flags), REAL(utimensat)(at, where, times, flags)),
                           set_times(&t, times, flags));
 }
 
@@ -190,17 +208,18 @@ DOOR int truncate64(const char *path, off64_t length)
 DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(setxattr)(path, name, value, size, flags),
-                              DOOR_THERE(SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
-    return followed(code, AT_FDCWD, path, 0);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+                          followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
+                          CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
 }
 
 DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lsetxattr)(path, name, value, size, flags),
-                              DOOR_THERE(SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
-    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+    return (int)DOOR_PATH(
+        AT_FDCWD, path, 0,
+        followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
 }
 
 DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
@@ -234,17 +253,17 @@ DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
 DOOR int removexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(removexattr)(path, name),
-                              DOOR_THERE(SYS2(SYS_removexattr, t.real_path, name)));
-    return followed(code, AT_FDCWD, path, 0);
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+                          followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
+                          CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
 }
 
 DOOR int lremovexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    int code = (int)DOOR_PATH(AT_FDCWD, path, 0, REAL(lremovexattr)(path, name),
-                              DOOR_THERE(SYS2(SYS_lremovexattr, t.real_path, name)));
-    return followed(code, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+    return (int)DOOR_PATH(AT_FDCWD, path, 0,
+                          followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+                          CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t.real_path, name)));
 }
 
 /* Of a descriptor, if it is a directory's. */

@@ -76,16 +76,21 @@ static int open_new(struct target *t, int flags, mode_t mode)
     if (code != 0)
         return code;
     HOOK("create-reserved");
-    target_come_near(t);
-    int fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
+    int fd = (int)TARGET_NEARBY(t, sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode));
     HOOK("create-made");
+    if (fd >= 0 && !target_is_made(t, fd)) {
+        sys_close(fd);
+        fd = -ENOENT;
+    }
     if (fd == -EEXIST)
         return found_instead(t);
     /* What the kernel knows from having made it: a question to the file system would be a message for each file. */
-    if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat) != 0)
+    if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat) != 0) {
         target_withdraw(t);
-    else
+    } else {
         birth_confirm(t, &stat);
+        target_has_made(t, &stat);
+    }
     return target_has_moved(t, fd) ? BIRTH_AGAIN : fd;
 }
 

@@ -328,7 +328,8 @@ static bool is_there(struct target *t)
 {
     struct statx stat;
     return target_place(t) == 0 &&
-           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
+           TARGET_NEARBY(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+                                      STATX_INO, &stat)) == 0 &&
            stat.stx_ino == t->found.entry.ino;
 }
 
@@ -345,6 +346,15 @@ static bool recall(struct target *t)
         t->found.known = false;
     }
     return t->found.known;
+}
+
+void target_has_made(struct target *t, const struct statx *stat)
+{
+    if (names_has_all(t->root, t->dir, t->name, t->length, &t->found) || target_learn(t, MESSAGE_EXISTS) != 0)
+        return;
+    t->found.entry.state = RECORD_LIVE;
+    t->found.entry.ino = stat->stx_ino;
+    names_remember(t->root, t->dir, t->name, t->length, &t->found);
 }
 
 /* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
@@ -527,6 +537,8 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
+    t->leaf = -1;
+    t->by_leaf = false;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -607,15 +619,67 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-void target_come_near(struct target *t)
+/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in
+ * no branch. */
+static const char *behind_branches(const struct target *t)
 {
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
-    if (t->real_path != t->scratch->real || strncmp(t->real_path + root, "/" LAYOUT_BRANCHES "/", branches) != 0)
-        return;
-    if (near_branches(t->root, &t->real_at))
-        t->real_path += root + branches;
-    else
+    const char *real = t->scratch->real;
+    return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0
+               ? real + root + branches
+               : NULL;
+}
+
+static void come_to_branches(struct target *t, const char *place)
+{
+    t->by_leaf = false;
+    if (near_branches(t->root, &t->real_at)) {
+        t->real_path = place;
+    } else {
         t->real_at = AT_FDCWD;
+        t->real_path = t->scratch->real;
+    }
+}
+
+void target_come_near(struct target *t)
+{
+    const char *place = behind_branches(t);
+    if (place == NULL)
+        return;
+    const char *mirror = strchr(place, '/'), *leaf = mirror != NULL ? strchr(mirror + 1, '/') : NULL;
+    const char *name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;
+    t->leaf = name != NULL ? (int8_t)near_leaf(t->root, place, (size_t)(name - place), &t->real_at) : -1;
+    if (t->leaf < 0) {
+        come_to_branches(t, place);
+        return;
+    }
+    t->by_leaf = true;
+    t->real_path = name + 1;
+}
+
+bool target_goes_on(struct target *t, long result)
+{
+    const int leaf = t->leaf;
+    const bool is_gone = leaf >= 0 && result == -ENOENT;
+    t->leaf = -1;
+    if (is_gone) {
+        near_give_up(t->root, leaf);
+        come_to_branches(t, behind_branches(t));
+    } else if (leaf >= 0) {
+        near_give(t->root, leaf);
+    }
+    return is_gone;
+}
+
+bool target_is_made(struct target *t, int fd)
+{
+    struct statx made, there;
+    if (!t->by_leaf || request_has_lease(t->scratch->hold.road) || BROKEN("leaf-unfenced"))
+        return true;
+    come_to_branches(t, behind_branches(t));
+    return sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &made) == 0 &&
+           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &there) == 0 &&
+           made.stx_ino == there.stx_ino;
 }
 
 static int place_in_branch(struct target *t)

@@ -72,6 +72,15 @@ def test_who_has_seen_a_name_finds_it_without_asking_again(pair, where):
     assert asked[0] >= 40 and asked[1] < 30 and asked[2] < 30, asked
 
 
+def test_who_has_made_a_name_finds_it_without_asking(pair):
+    make = "for i in range(100): open(f'out/{i}', 'x').close()"
+    before = requests(pair)
+    pair.sh("a", f'/usr/bin/python3 -c "{make}"')
+    asked = requests(pair) - before
+    pair.sh("a", f'/usr/bin/python3 -c "{LOOK}"')
+    assert requests(pair) - before - asked < 30, (asked, requests(pair) - before)
+
+
 def test_what_was_seen_is_not_believed_when_it_has_gone(pair):
     """The same name is somewhere else, is another file, is another name's file, is nowhere."""
     names = range(40)
