@@ -18,17 +18,29 @@
 #define ROOM_MAX (1u << 20) /* a buffer for names that is larger is not filled by one page anyway */
 
 struct filling {
+    const struct union_root *root;
+    uint16_t branch; /* the last one's number, and its word */
+    uint32_t word;
     char page[PAGE_MAX];
     size_t room, used;
     uint64_t limit;
 };
+
+static uint32_t word_of(struct filling *filling, uint16_t branch)
+{
+    if (branch != 0 && branch != filling->branch)
+        filling->word = record_branch_word(filling->root->branches[branch - 1]);
+    filling->branch = branch != 0 ? branch : filling->branch;
+    return branch != 0 ? filling->word : 0;
+}
 
 /* 1: it is behind the limit, or does not fit any more. */
 static int put(void *context, uint64_t hash, const char *name, size_t length,
                const struct record_entry *entry)
 {
     struct filling *filling = context;
-    const struct page_name one = {.hash = hash, .name = name, .length = length, .entry = *entry};
+    const struct page_name one = {
+        .hash = hash, .name = name, .length = length, .branch = word_of(filling, entry->branch), .entry = *entry};
     if (hash > filling->limit)
         return 1;
     if (page_add(filling->page, filling->room, &filling->used, &one))
@@ -51,6 +63,8 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
         cast_wait(cast, dir);
         return CAST_LATER;
     }
+    filling.root = &shuntd->root;
+    filling.branch = 0;
     filling.used = 0;
     filling.room = cast_room(cast);
     filling.limit = message->dir[1].ino;

@@ -34,6 +34,12 @@ uint64_t record_sum(const void *bytes, size_t size, uint64_t seed)
     return XXH3_64bits_withSeed(bytes, size, seed);
 }
 
+uint32_t record_branch_word(const char *branch)
+{
+    uint32_t word = (uint32_t)XXH3_64bits(branch, strlen(branch));
+    return word != 0 ? word : 1;
+}
+
 uint32_t record_shard(struct dirid dir, uint64_t hash)
 {
     const uint64_t words[3] = {dir.ino, dir.birth, hash};

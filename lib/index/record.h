@@ -41,6 +41,9 @@ uint64_t record_hash(const char *name, size_t length);
 /* A sum of other bytes, by which it is seen that they belong together. */
 uint64_t record_sum(const void *, size_t size, uint64_t seed);
 
+/* What a branch is called where its name would take too much room, the same on all nodes; never 0. */
+uint32_t record_branch_word(const char *branch);
+
 /* A name falls into a shard by its directory and its hash, a directory itself with hash 0; each shard has one home
  * among the daemons of a session. */
 #define RECORD_SHARDS 1024

@@ -164,6 +164,19 @@ int view_find(struct view *view, struct dirid dir, const char *name, size_t leng
     return code;
 }
 
+int view_find_branch(struct view *view, uint32_t word, char branch[LAYOUT_BRANCH_MAX])
+{
+    struct seat *seat;
+    int code = look_begin(view, &seat);
+    if (code != 0)
+        return code;
+    for (uint16_t number = 1; code == 0 && number != 0; number++)
+        if ((code = find_branch(seat, number, branch)) == 0 && record_branch_word(branch) == word)
+            break;
+    look_end(seat);
+    return code == -EBADMSG ? -ENOENT : code;
+}
+
 static int check_loaded(struct seat *seat, struct dirid dir)
 {
     struct record_key key;

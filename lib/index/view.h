@@ -45,5 +45,8 @@ struct view_found {
  * slot is left; -EOVERFLOW: the index has outgrown what is mapped of it, see view_grow; another -errno. */
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
 
+/* The name of the branch of that word, among those that this index knows. 0, -ENOENT, or as view_find. */
+int view_find_branch(struct view *, uint32_t word, char branch[LAYOUT_BRANCH_MAX]);
+
 /* As index_list; one snapshot. -ENODATA: the directory is not loaded. `each` must not block. */
 int view_list(struct view *, struct dirid, uint64_t from, index_each *each, void *context);

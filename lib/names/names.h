@@ -77,7 +77,11 @@ bool names_has_all(const struct names_root *, struct dirid, const char *name, si
  * may be elsewhere by now, or gone. names_recall sets entry, branch and dir.mirror of what was found of its directory;
  * the caller looks whether the file of that inode number is there. False: nobody knows. */
 bool names_recall(const struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
-void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct view_found *);
+void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct record_entry *,
+                    const char *branch, const char *mirror);
+/* The same of the names of a directory from a hash on, some hundreds, with one question to all daemons: for who looks at
+ * one after the other. Up to which hash that was. */
+uint64_t names_foresee(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
 /* Tells this node's daemon that a file in another node's branch was found in the index, once for a leaf. */

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "names/names.h"
+#include "wire/page.h"
+
+#define FORESEEN 32768 /* bytes of names, a part of which is at home here: so few that few of them take another's place */
 
 /* What the road has room for, for each of them. Written and read by many at once, without a lock: what was not written as
  * a whole by one of them, of that name, does not have the sum. */
@@ -43,14 +46,42 @@ bool names_recall(const struct names_root *root, struct dirid dir, const char *n
 }
 
 void names_remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,
-                    const struct view_found *found)
+                    const struct record_entry *entry, const char *branch, const char *mirror)
 {
-    struct sighting seen = {.entry = found->entry};
+    struct sighting seen = {.entry = *entry};
     uint64_t key = key_of(dir, name, length);
     if (seen.entry.branch != 0) {
-        memcpy(seen.branch, found->branch, sizeof seen.branch);
-        memcpy(seen.mirror, found->dir.mirror, sizeof seen.mirror);
+        memcpy(seen.branch, branch, strnlen(branch, sizeof seen.branch - 1));
+        memcpy(seen.mirror, mirror, strnlen(mirror, sizeof seen.mirror - 1));
     }
     seen.sum = sum_of(&seen, key);
     memcpy(request_sighting(root->road, key), &seen, sizeof seen);
+}
+
+/* The name of the branch of that word, which is mostly that of the name before. */
+static bool find_branch(const struct names_root *root, uint32_t word, uint32_t *known, char branch[LAYOUT_BRANCH_MAX])
+{
+    if (word != *known)
+        *known = view_find_branch(root->view, word, branch) == 0 ? word : 0;
+    return word == *known;
+}
+
+uint64_t names_foresee(struct names_root *root, struct dirid dir, const char *mirror, uint64_t from,
+                       struct request_answer *answer)
+{
+    const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child = {.ino = from, .birth = FORESEEN}};
+    char branch[LAYOUT_BRANCH_MAX];
+    struct page_name next;
+    uint32_t known = 0;
+    size_t at = 0;
+    if (names_ask(root, &list, answer) != 0)
+        return from;
+    const struct message *page = &answer->message;
+    while (page->result == 0 && page_next(page->text, page->text_length, &at, &next) == 1)
+        if (next.entry.state == RECORD_LIVE &&
+            (next.branch == 0 || (mirror[0] != '\0' && find_branch(root, next.branch, &known, branch))))
+            names_remember(root, dir, next.name, next.length, &next.entry, branch, mirror);
+    uint64_t limit = page->result == 0 ? page->child.ino : from;
+    request_read(answer);
+    return limit;
 }

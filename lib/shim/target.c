@@ -348,13 +348,18 @@ static bool recall(struct target *t)
     return t->found.known;
 }
 
+static void remember(const struct target *t)
+{
+    names_remember(t->root, t->dir, t->name, t->length, &t->found.entry, t->found.branch, t->found.dir.mirror);
+}
+
 void target_has_made(struct target *t, const struct statx *stat)
 {
     if (names_has_all(t->root, t->dir, t->name, t->length, &t->found) || target_learn(t, MESSAGE_EXISTS) != 0)
         return;
     t->found.entry.state = RECORD_LIVE;
     t->found.entry.ino = stat->stx_ino;
-    names_remember(t->root, t->dir, t->name, t->length, &t->found);
+    remember(t);
 }
 
 /* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
@@ -364,8 +369,32 @@ static int ask_home(struct target *t)
     int code = target_ask(t, &lookup);
     code = code < 0 ? code : target_learn(t, code);
     if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE)
-        names_remember(t->root, t->dir, t->name, t->length, &t->found);
+        remember(t);
     return code;
+}
+
+/* Whoever looks at the names of a directory in the order of a listing (ls -l, find, tar, rsync) is told of many at once:
+ * behind so many in that order, which by chance one in 40,000 would be. All these are one program's affair, and threads
+ * that are in each other's way there ask for each name. */
+#define IN_ORDER 8
+static bool foresee(struct target *t)
+{
+    static struct {
+        uint64_t dir, last, foreseen;
+        uint32_t count;
+    } order;
+    const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0), hash = record_hash(t->name, t->length);
+    const bool follows = __atomic_load_n(&order.dir, __ATOMIC_RELAXED) == dir &&
+                         __atomic_load_n(&order.last, __ATOMIC_RELAXED) < hash;
+    const uint32_t count = follows ? __atomic_load_n(&order.count, __ATOMIC_RELAXED) + 1 : 0;
+    __atomic_store_n(&order.dir, dir, __ATOMIC_RELAXED);
+    __atomic_store_n(&order.last, hash, __ATOMIC_RELAXED);
+    __atomic_store_n(&order.count, count, __ATOMIC_RELAXED);
+    if (count < IN_ORDER || (count > IN_ORDER && hash <= __atomic_load_n(&order.foreseen, __ATOMIC_RELAXED)))
+        return false;
+    const uint64_t foreseen = names_foresee(t->root, t->dir, t->found.dir.mirror, hash, &t->scratch->answer);
+    __atomic_store_n(&order.foreseen, foreseen, __ATOMIC_RELAXED);
+    return true;
 }
 
 static bool is_elsewhere(const struct target *t)
@@ -380,7 +409,7 @@ static int look_further(struct target *t, bool again)
 {
     if (t->found.known && t->found.entry.branch != 0)
         names_looked(t->root, t->dir, &t->found.entry);
-    return !is_elsewhere(t) || (!again && recall(t)) ? 0 : ask_home(t);
+    return !is_elsewhere(t) || (!again && (recall(t) || (foresee(t) && recall(t)))) ? 0 : ask_home(t);
 }
 
 static bool is_same_parent(const struct target *t, const struct target *first)

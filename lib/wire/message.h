@@ -12,7 +12,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 
 enum message_type {
     MESSAGE_LOAD = 1, /* dir[0], text: its place relative to the root */

@@ -3,8 +3,8 @@
 #pragma once
 
 /* A page of names, the text of an answer to LIST: for each, one after the other, the hash (8 bytes), the
- * inode number (8), the type (1), the state (1), 1 if it is in a branch (1), the length of the name (1), the
- * name. Numbers are little-endian. In the order of the hashes, none twice. With a page goes its limit: up to which hash
+ * inode number (8), the word of its branch (4; record_branch_word, 0: it is in the trunk), its leaf there (4), the type
+ * (1), the state (1), the length of the name (1), the name. Numbers are little-endian. In the order of the hashes, none twice. With a page goes its limit: up to which hash
  * it holds all names.
  *
  * Pure; async-signal-safe. */
@@ -15,7 +15,7 @@
 
 #include "index/record.h"
 
-#define PAGE_NAME_FIXED 20
+#define PAGE_NAME_FIXED 27
 #define PAGE_MAX 65280      /* with what travels around it, it fits a frame, and a bay of the road */
 #define PAGE_LEAST 2048     /* what every answer has room for */
 #define PAGE_ALL UINT64_MAX /* the limit of a page that has all names from where it begins */
@@ -24,7 +24,8 @@ struct page_name {
     uint64_t hash;
     const char *name; /* into the page, not terminated */
     size_t length;
-    struct record_entry entry; /* type, state and ino; branch is 0 for the trunk, 1 for any branch */
+    uint32_t branch;           /* its word; 0: the trunk */
+    struct record_entry entry; /* but for the branch, which is 1 for any */
 };
 
 /* Adds a name at *used of `size` bytes; false: it does not fit any more. */

@@ -72,6 +72,22 @@ def test_who_has_seen_a_name_finds_it_without_asking_again(pair, where):
     assert asked[0] >= 40 and asked[1] < 30 and asked[2] < 30, asked
 
 
+@pytest.mark.parametrize("where", ["branch", "trunk"])
+def test_who_looks_at_names_in_the_order_of_a_listing_is_told_of_many_at_once(pair, where):
+    """A thousand, half of them at home with the other."""
+    make = "os.mkfifo(f'out/{i}')" if where == "trunk" else "open(f'out/{i}', 'x').close()"
+    pair.sh("b", f'/usr/bin/python3 -c "import os\nfor i in range(1000): {make}"')
+    before = requests(pair)
+    assert len(pair.sh("a", "ls -l out").splitlines()) == 1001
+    asked = requests(pair) - before
+    assert asked < 100, asked
+    pair.sh("b", """/usr/bin/python3 -c "import os\nfor i in range(1000): os.rename(f'out/{i}', f'out/to{i}')" """)
+    look = "import os\nfor name in os.listdir('out'): os.lstat(f'out/{name}'), print(name)\nassert not os.path.lexists('out/1')"
+    assert sorted(pair.sh("a", f'/usr/bin/python3 -c "{look}"').split()) == sorted(f"to{i}" for i in range(1000))
+    pair.sh("b", "rm -r out; mkdir out")
+    assert pair.sh("a", "ls -l out; test ! -e out/to1") == "total 0\n"
+
+
 def test_who_has_made_a_name_finds_it_without_asking(pair):
     make = "for i in range(100): open(f'out/{i}', 'x').close()"
     before = requests(pair)

@@ -60,7 +60,7 @@ Test(wire, layout)
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
     cr_assert_gt(message_encode(bytes, sizeof bytes, &message), 0);
-    cr_assert_arr_eq(bytes, "\3\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
+    cr_assert_arr_eq(bytes, "\4\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
     cr_assert_arr_eq(bytes + 16, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 32, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
     cr_assert_arr_eq(bytes + 48, "\130\127\126\125\124\123\122\121\150\147\146\145\144\143\142\141", 16);
@@ -260,7 +260,8 @@ static size_t page_of(char *page, size_t size, unsigned count)
             .hash = 100 + i,
             .name = name,
             .length = (size_t)snprintf(name, sizeof name, "name-%u", i),
-            .entry = {.type = DT_REG, .state = RECORD_LIVE, .branch = i % 3 == 0 ? 7 : 0, .ino = 5000 + i}};
+            .branch = i % 3 == 0 ? 7 + i : 0,
+            .entry = {.type = DT_REG, .state = RECORD_LIVE, .leaf = i % 3 == 0 ? i : 0, .ino = 5000 + i}};
         cr_assert(page_add(page, size, &used, &one));
     }
     return used;
@@ -276,7 +277,8 @@ Test(page, names_survive)
         snprintf(expected, sizeof expected, "name-%u", i);
         cr_assert_eq(page_next(page, used, &at, &name), 1);
         cr_assert(name.hash == 100 + i && name.entry.ino == 5000 + i && name.entry.type == DT_REG);
-        cr_assert_eq(name.entry.branch, i % 3 == 0, "which branch is not told");
+        cr_assert_eq(name.entry.branch, i % 3 == 0, "its number is each daemon's own");
+        cr_assert(name.branch == (i % 3 == 0 ? 7 + i : 0) && name.entry.leaf == (i % 3 == 0 ? i : 0));
         cr_assert(name.length == strlen(expected) && memcmp(name.name, expected, name.length) == 0);
     }
     cr_assert_eq(page_next(page, used, &at, &name), 0);
@@ -307,12 +309,23 @@ Test(page, cut_short_is_no_page)
     }
 }
 
+Test(page, there_are_no_leaves_in_the_trunk)
+{
+    char page[64];
+    const struct page_name one = {
+        .hash = 3, .name = "x", .length = 1, .entry = {.type = DT_REG, .state = RECORD_LIVE, .leaf = 1}};
+    struct page_name name;
+    size_t used = 0, at = 0;
+    cr_assert(page_add(page, sizeof page, &used, &one));
+    cr_assert_eq(page_next(page, used, &at, &name), -EBADMSG);
+}
+
 Test(page, bad_names_are_refused)
 {
     static const struct {
         size_t at;
         char byte;
-    } bad[] = {{0, 2}, {17, 0}, {17, 4}, {16, 16}, {18, 2}, {19, 0}, {20, '/'}, {21, '\0'}};
+    } bad[] = {{0, 2}, {25, 0}, {25, 4}, {24, 16}, {26, 0}, {27, '/'}, {28, '\0'}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char page[64] = {0};
         size_t used = page_of(page, sizeof page, 1), at = 0;
