@@ -9,12 +9,23 @@
 #define CHANGE ((uint64_t)1 << 32)
 
 uint64_t cwd_changes = CHANGE;
-__thread uint64_t cwd_seen_apart;
+__thread uint64_t cwd_seen_apart, cwd_seen_within;
+
+/* A vfork child's would be taken for its parent's. */
+static void set(uint64_t *seen, uint64_t now)
+{
+    if (sys_getpid() == owner_pid())
+        *seen = now;
+}
 
 void cwd_set_apart(uint64_t now)
 {
-    if (sys_getpid() == owner_pid()) /* else a vfork child's would be taken for its parent's */
-        cwd_seen_apart = now;
+    set(&cwd_seen_apart, now);
+}
+
+void cwd_set_within(uint64_t now)
+{
+    set(&cwd_seen_within, now);
 }
 
 void cwd_change(void)

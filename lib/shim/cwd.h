@@ -4,9 +4,10 @@
 
 /* Programs that work in one directory look at file after file by relative paths, and to ask the kernel each time where
  * that directory is costs as much as half of what they asked for. So that it is beside all roots, so that only a path
- * with `..` leads from it to one, is remembered: by each thread for itself, since threads may have working directories
- * of their own, until anybody here changes his, and for a moment only. What is not seen here, a system call that a
- * program makes by itself or somebody's rename of a directory into a root, is noticed a moment later.
+ * with `..` leads from it to one, is remembered, or that it is a root or in one, so that only a path with `..` leads out of
+ * that: by each thread for itself, since threads may have working directories of their own, until anybody here changes
+ * his, and for a moment only. What is not seen here, a system call that a program makes by itself or somebody's rename of
+ * a directory into a root, is noticed a moment later.
  *
  * A vfork child shares this memory, but not its parent's working directory. It believes what its parent has seen, which
  * is right until it changes its own, and leaves nothing behind that its parent would believe.
@@ -22,8 +23,8 @@
 
 /* How often it was changed, in the upper half, and how many changes are under way. */
 extern uint64_t cwd_changes;
-/* The word of the moment in which this thread's was seen to be beside all roots. */
-extern __thread uint64_t cwd_seen_apart;
+/* The words of the moments in which this thread's was seen to be beside all roots, or in one. */
+extern __thread uint64_t cwd_seen_apart, cwd_seen_within;
 
 /* A word for now, as far as the working directory is concerned; 0 while somebody changes his. */
 static inline uint64_t cwd_now(void)
@@ -39,14 +40,22 @@ static inline bool cwd_is_apart(void)
     return seen != 0 && seen == cwd_now();
 }
 
-/* Of one that is, and of this thread's: another word than that of any other. */
+/* Is it known to be a root, or in one? */
+static inline bool cwd_is_within(void)
+{
+    uint64_t seen = cwd_seen_within;
+    return seen != 0 && seen == cwd_now();
+}
+
+/* Of one that is beside all, and of this thread's: another word than that of any other. */
 static inline uint64_t cwd_word(void)
 {
     return cwd_seen_apart ^ (uintptr_t)&cwd_seen_apart;
 }
 
-/* It was seen to be, later than `now`, which cwd_now gave. */
+/* It was seen to be there, later than `now`, which cwd_now gave. */
 void cwd_set_apart(uint64_t now);
+void cwd_set_within(uint64_t now);
 
 /* Around each change of it. */
 void cwd_change(void);

@@ -77,14 +77,19 @@ static enum path_verdict sieve(struct scratch **scratch, int at, const char *pat
         return PATH_BENEATH;
     if (stays_apart(at, path))
         return PATH_FOREIGN;
+    if (cwd_is_within() && path[0] != '.' && !path_goes_up(path))
+        return PATH_BENEATH;
     if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
         return PATH_BENEATH;
     char *base = (*scratch)->text[0];
     const uint64_t now = cwd_now();
     if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
         return PATH_FOREIGN;
-    if (!is_apart(base))
+    if (!is_apart(base)) {
+        if (text_verdict(NULL, base) != PATH_FOREIGN)
+            cwd_set_within(now);
         return text_verdict(base, path);
+    }
     cwd_set_apart(now);
     return path_goes_up(path) ? text_verdict(base, path) : PATH_FOREIGN;
 }
