@@ -13,9 +13,7 @@
 #include "union/layout.h"
 
 #define LOWEST 1000 /* below the 1,024 that a process may have open usually */
-#define LEAVES                                                                                               \
-    8 /* of a root; a program that works in more directories at once has the longer way to some              \
-       */
+#define LEAVES 8    /* of a root; who works in more at once has the longer way to some */
 #define UNTRIED 0
 #define NEVER (-1)
 #define CHANGES 0x80000000u
