@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/sys.h"
 #include "listen/clients.h"
 #include "request/request.h"
@@ -27,6 +28,7 @@ struct listen {
     unsigned at;                       /* the one to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
     enum road_sleep sleep;             /* for what it is left */
+    struct moment moment;              /* before it begins */
     uint64_t rows;                     /* that have somebody to wake, a bit each */
     uint32_t sleepers[ROAD_LANES / ROAD_ROW];
 };
@@ -169,15 +171,35 @@ void listen_heed(struct listen *listen, bool notices)
     listen->sleep = notices ? ROAD_FOR_ALL : ROAD_FOR_REQUESTS;
 }
 
+static bool is_rung(const struct listen *listen, uint32_t rings)
+{
+    return __atomic_load_n(&listen->road->bell, __ATOMIC_ACQUIRE) != rings;
+}
+
+/* Somebody has come meanwhile, or did so in a moment. */
+static bool look(struct listen *listen, uint32_t rings)
+{
+    if (!moment_pays(&listen->moment))
+        return false;
+    __atomic_store_n(&listen->road->asleep, listen->sleep | ROAD_LOOKS, __ATOMIC_SEQ_CST);
+    if (collect(listen))
+        return true;
+    bool rung = MOMENT_LOOK(is_rung(listen, rings));
+    moment_was(&listen->moment, !rung);
+    return rung;
+}
+
 /* Clients ring only while `asleep` stands, so their bits are looked at after it was raised. */
 void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
 {
     struct road *road = listen->road;
     struct timespec wait = clock_split(limit);
     listen_wake(listen);
-    __atomic_store_n(&road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
-    if (!collect(listen))
-        sys_futex_wait(&road->bell, rings, limit > 0 ? &wait : NULL);
+    if (!look(listen, rings)) {
+        __atomic_store_n(&road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
+        if (!collect(listen))
+            sys_futex_wait(&road->bell, rings, limit > 0 ? &wait : NULL);
+    }
     __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
 }
 

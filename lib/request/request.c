@@ -13,6 +13,7 @@
 
 #include "base/apart.h"
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -38,6 +39,7 @@ struct request_road {
     pid_t owner;
     uint32_t given;   /* counts the lanes that were given back */
     uint32_t wanting; /* threads that wait for one */
+    struct moment moment; /* before a thread goes to sleep */
     struct held_lane held[LANES_HELD];
 };
 
@@ -353,10 +355,12 @@ static bool lane_is_full(const struct road_lane *lane)
 static void ring(struct road *road, uint32_t number, enum road_sleep what)
 {
     __atomic_fetch_or(&road->waiting[number / 64], 1ull << (number % 64), __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST) < what)
+    uint32_t asleep = __atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST);
+    if ((asleep & ~ROAD_LOOKS) < what)
         return;
     __atomic_add_fetch(&road->bell, 1, __ATOMIC_SEQ_CST);
-    sys_futex_wake(&road->bell, 1);
+    if (!(asleep & ROAD_LOOKS))
+        sys_futex_wake(&road->bell, 1);
 }
 
 /* A ring is full only when many messages without an answer came in a row: the daemon is woken, and empties
@@ -410,12 +414,26 @@ static void sleep_for_answer(struct road *road, uint32_t number, uint32_t tag, u
     __atomic_store_n(&lane->sleeps, 0, __ATOMIC_RELAXED);
 }
 
-static int wait_for_answer(struct road *road, uint32_t number, uint32_t tag, uint64_t deadline)
+static bool is_answered(const struct road_lane *lane, uint32_t tag)
 {
+    return __atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE) == tag;
+}
+
+static void look_for_answer(struct request_road *mine, uint32_t number, uint32_t tag)
+{
+    const struct road_lane *lane = &mine->road->lane[number];
+    if (moment_pays(&mine->moment))
+        moment_was(&mine->moment, !MOMENT_LOOK(is_answered(lane, tag)));
+}
+
+static int wait_for_answer(struct request_road *mine, uint32_t number, uint32_t tag, uint64_t deadline)
+{
+    struct road *road = mine->road;
     struct road_lane *lane = &road->lane[number];
+    look_for_answer(mine, number, tag);
     uint64_t now = clock_monotonic(), end = deadline < UINT64_MAX - now ? now + deadline : UINT64_MAX;
     for (;; now = clock_monotonic()) {
-        if (__atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE) == tag)
+        if (is_answered(lane, tag))
             return 0;
         if (!road_is_alive(road))
             return -EHOSTDOWN;
@@ -485,9 +503,9 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     }
     int code = put(mine->road, held->number - 1, &tagged, ROAD_FOR_REQUESTS);
     if (code == 0)
-        code = wait_for_answer(mine->road, held->number - 1, tagged.tag, deadline);
+        code = wait_for_answer(mine, held->number - 1, tagged.tag, deadline);
     if (code == -ETIMEDOUT && !give_up(lane, tagged.tag))
-        code = wait_for_answer(mine->road, held->number - 1, tagged.tag, UINT64_MAX);
+        code = wait_for_answer(mine, held->number - 1, tagged.tag, UINT64_MAX);
     if (code == 0)
         code = answer != NULL ? read_answer(mine->road, lane, answer) : read_result(lane, result);
     /* The answer may still come: until then nobody else may find it there. */

@@ -15,7 +15,8 @@
  * it is, since each costs a round through all daemons. The daemon takes a bay for an answer, and who was answered gives
  * it back as soon as the answer was read, so that few do for all; where there is none, the page is a short one.
  *
- * Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
+ * Who waits looks for a moment before he sleeps, if that has paid lately (base/moment.h): with one process and a daemon on
+ * a core each nobody sleeps or is woken. Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
  * client raises its lane's `sleeps`, and sleeps on the word of its row of lanes, so that one
  * call wakes all in a row who are answered at the same time. That the daemon lives is read from `alive`, the word of a robust
  * mutex that the daemon holds for its whole life: the kernel marks it when the daemon is gone, however it
@@ -39,7 +40,7 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 9
+#define ROAD_VERSION 10
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
@@ -49,8 +50,9 @@
 #define ROAD_FOR_EVER UINT64_MAX
 #define ROAD_DECIDED UINT32_MAX /* no request has that tag */
 
-/* What the daemon is to be woken for. */
+/* What the daemon is to be woken for. With ROAD_LOOKS it does not sleep yet: to raise the bell is enough. */
 enum road_sleep { ROAD_AWAKE = 0, ROAD_FOR_REQUESTS, ROAD_FOR_ALL };
+#define ROAD_LOOKS 4u
 
 struct road_slot {
     uint32_t size;

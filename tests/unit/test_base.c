@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/list.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -89,6 +90,48 @@ Test(list, one_is_moved_behind_the_other)
     cr_assert(list_empty(&from));
     for (int i = 0; i < 4; i++)
         cr_assert_eq(LINK_OF(list_take(&to), struct item, link)->number, i);
+}
+
+/* Moments. */
+
+static unsigned tries_of(struct moment *moment, unsigned waits, bool in_vain)
+{
+    unsigned tries = 0;
+    for (unsigned i = 0; i < waits; i++)
+        if (moment_pays(moment)) {
+            moment_was(moment, in_vain);
+            tries++;
+        }
+    return tries;
+}
+
+Test(moment, what_is_in_vain_is_tried_ever_less_often)
+{
+    struct moment moment = {0};
+    cr_assert_eq(tries_of(&moment, 1 + 1 + 1 + 3 + 1, true), 3, "at once, behind one wait, behind three more");
+    unsigned tries = tries_of(&moment, 100 * (MOMENT_REST + 1), true);
+    cr_assert(tries >= 100 && tries < 120, "%u", tries);
+}
+
+Test(moment, what_pays_is_tried_each_time)
+{
+    struct moment moment = {0};
+    cr_assert_eq(tries_of(&moment, 1000, false), 1000);
+    tries_of(&moment, 10000, true);
+    while (!moment_pays(&moment))
+        ;
+    moment_was(&moment, false);
+    cr_assert_eq(tries_of(&moment, 1000, false), 1000, "from the first one on that pays");
+}
+
+Test(moment, nobody_looks_for_longer)
+{
+    unsigned looks = 0;
+    uint64_t before = clock_monotonic();
+    cr_assert(MOMENT_LOOK(++looks == 20));
+    cr_assert_eq(looks, 20);
+    cr_assert_not(MOMENT_LOOK(false));
+    cr_assert_geq(clock_monotonic() - before, MOMENT);
 }
 
 Test(clock, split_and_order)

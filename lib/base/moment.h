@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* To sleep until another process has done its part, and to be woken, costs both of them more than the part where that
+ * takes some microseconds: 20 to 50 us on an idle core. So who waits looks for a moment first, and sleeps then. Whether
+ * that pays is learnt: each moment in vain doubles how many waits go without one (as the kernel's governor haltpoll does).
+ *
+ * What threads write there at the same time is a guess more or less. Async-signal-safe. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/* ns: as long as it takes to be woken, so that who looks in vain pays twice at most (Karlin et al., SOSP 1991) */
+#define MOMENT 50000
+#define MOMENT_REST 256 /* waits at most between two tries */
+
+struct moment {
+    uint32_t rest, next; /* so many waits go without, and so many behind the next try that is in vain */
+};
+
+static inline bool moment_pays(struct moment *moment)
+{
+    uint32_t rest = __atomic_load_n(&moment->rest, __ATOMIC_RELAXED);
+    if (rest > 0)
+        __atomic_store_n(&moment->rest, rest - 1, __ATOMIC_RELAXED);
+    return rest == 0;
+}
+
+static inline void moment_was(struct moment *moment, bool in_vain)
+{
+    uint32_t next = __atomic_load_n(&moment->next, __ATOMIC_RELAXED);
+    next = !in_vain ? next / 4 : next < MOMENT_REST / 2 ? 2 * next + 1 : MOMENT_REST;
+    __atomic_store_n(&moment->next, next, __ATOMIC_RELAXED);
+    __atomic_store_n(&moment->rest, in_vain ? next : 0, __ATOMIC_RELAXED);
+}
+
+static inline void moment_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Looks for a moment until DONE: whether it is. */
+#define MOMENT_LOOK(DONE)                                                                                    \
+    ({                                                                                                       \
+        const uint64_t end_ = clock_monotonic() + MOMENT;                                                    \
+        bool done_ = (DONE);                                                                                 \
+        while (!done_ && clock_monotonic() < end_)                                                           \
+            for (int i_ = 0; i_ < 8 && !done_; i_++, done_ = (DONE))                                         \
+                moment_pause();                                                                              \
+        done_;                                                                                               \
+    })
