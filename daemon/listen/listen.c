@@ -145,7 +145,9 @@ void listen_destroy(struct listen *listen)
 void listen_ring(struct listen *listen)
 {
     __atomic_add_fetch(&listen->road->bell, 1, __ATOMIC_SEQ_CST);
-    sys_futex_wake(&listen->road->bell, 1);
+    uint32_t asleep = __atomic_load_n(&listen->road->asleep, __ATOMIC_SEQ_CST);
+    if (asleep != ROAD_AWAKE && !(asleep & ROAD_LOOKS))
+        sys_futex_wake(&listen->road->bell, 1);
 }
 
 /* Moves the bits that clients set to our own; true if there were any. */

@@ -4,7 +4,8 @@
 
 /* To sleep until another process has done its part, and to be woken, costs both of them more than the part where that
  * takes some microseconds: 20 to 50 us on an idle core. So who waits looks for a moment first, and sleeps then. Whether
- * that pays is learnt: each moment in vain doubles how many waits go without one (as the kernel's governor haltpoll does).
+ * that pays is learnt: each moment in vain doubles how many waits go without one, and one that pays takes an eighth off, so
+ * that there is one for each wait where nine of ten pay.
  *
  * What threads write there at the same time is a guess more or less. Async-signal-safe. */
 
@@ -32,7 +33,7 @@ static inline bool moment_pays(struct moment *moment)
 static inline void moment_was(struct moment *moment, bool in_vain)
 {
     uint32_t next = __atomic_load_n(&moment->next, __ATOMIC_RELAXED);
-    next = !in_vain ? next / 4 : next < MOMENT_REST / 2 ? 2 * next + 1 : MOMENT_REST;
+    next = !in_vain ? next - next / 8 - (next > 0) : next < MOMENT_REST / 2 ? 2 * next + 1 : MOMENT_REST;
     __atomic_store_n(&moment->next, next, __ATOMIC_RELAXED);
     __atomic_store_n(&moment->rest, in_vain ? next : 0, __ATOMIC_RELAXED);
 }
