@@ -65,7 +65,7 @@ static inline unsigned door_follow(int flags)
     })
 
 /* The same where CALL uses both real_at and real_path. */
-#define DOOR_NEAR(CALL) DOOR_THERE(TARGET_NEARBY(&t, CALL))
+#define DOOR_NEAR(CALL) DOOR_THERE((target_come_near(&t), (CALL)))
 
 /* Pointers that glibc's headers declare nonnull may be NULL all the same, and then the kernel says EFAULT:
  * the compiler must not know. */

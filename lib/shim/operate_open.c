@@ -76,12 +76,9 @@ static int open_new(struct target *t, int flags, mode_t mode)
     if (code != 0)
         return code;
     HOOK("create-reserved");
-    int fd = (int)TARGET_NEARBY(t, sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode));
+    target_come_near(t);
+    int fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
     HOOK("create-made");
-    if (fd >= 0 && !target_is_made(t, fd)) {
-        sys_close(fd);
-        fd = -ENOENT;
-    }
     if (fd == -EEXIST)
         return found_instead(t);
     /* What the kernel knows from having made it: a question to the file system would be a message for each file. */

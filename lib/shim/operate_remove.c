@@ -32,7 +32,8 @@ static int unlink_held(struct target *t)
     if (code != 0)
         return code;
     HOOK("remove-held");
-    code = (int)TARGET_NEARBY(t, sys_unlinkat(t->real_at, t->real_path, 0));
+    target_come_near(t);
+    code = sys_unlinkat(t->real_at, t->real_path, 0);
     HOOK("remove-done");
     if (code == 0 || (code == -ENOENT && (!target_was_away(t) || BROKEN("missing-is-gone"))))
         target_tell(t, &gone);

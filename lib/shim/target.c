@@ -332,9 +332,10 @@ int target_learn(struct target *t, int result)
 static bool is_there(struct target *t)
 {
     struct statx stat;
-    return target_place(t) == 0 &&
-           TARGET_NEARBY(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
-                                      STATX_INO, &stat)) == 0 &&
+    if (target_place(t) != 0)
+        return false;
+    target_come_near(t);
+    return sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
            stat.stx_ino == t->found.entry.ino;
 }
 
@@ -571,8 +572,6 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
-    t->leaf = -1;
-    t->by_leaf = false;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -653,67 +652,15 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in
- * no branch. */
-static const char *behind_branches(const struct target *t)
-{
-    const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
-    const char *real = t->scratch->real;
-    return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0
-               ? real + root + branches
-               : NULL;
-}
-
-static void come_to_branches(struct target *t, const char *place)
-{
-    t->by_leaf = false;
-    if (near_branches(t->root, &t->real_at)) {
-        t->real_path = place;
-    } else {
-        t->real_at = AT_FDCWD;
-        t->real_path = t->scratch->real;
-    }
-}
-
 void target_come_near(struct target *t)
 {
-    const char *place = behind_branches(t);
-    if (place == NULL)
+    const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
+    if (t->real_path != t->scratch->real || strncmp(t->real_path + root, "/" LAYOUT_BRANCHES "/", branches) != 0)
         return;
-    const char *mirror = strchr(place, '/'), *leaf = mirror != NULL ? strchr(mirror + 1, '/') : NULL;
-    const char *name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;
-    t->leaf = name != NULL ? (int8_t)near_leaf(t->root, place, (size_t)(name - place), &t->real_at) : -1;
-    if (t->leaf < 0) {
-        come_to_branches(t, place);
-        return;
-    }
-    t->by_leaf = true;
-    t->real_path = name + 1;
-}
-
-bool target_goes_on(struct target *t, long result)
-{
-    const int leaf = t->leaf;
-    const bool is_gone = leaf >= 0 && result == -ENOENT;
-    t->leaf = -1;
-    if (is_gone) {
-        near_give_up(t->root, leaf);
-        come_to_branches(t, behind_branches(t));
-    } else if (leaf >= 0) {
-        near_give(t->root, leaf);
-    }
-    return is_gone;
-}
-
-bool target_is_made(struct target *t, int fd)
-{
-    struct statx made, there;
-    if (!t->by_leaf || request_has_lease(t->scratch->hold.road) || BROKEN("leaf-unfenced"))
-        return true;
-    come_to_branches(t, behind_branches(t));
-    return sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &made) == 0 &&
-           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &there) == 0 &&
-           made.stx_ino == there.stx_ino;
+    if (near_branches(t->root, &t->real_at))
+        t->real_path += root + branches;
+    else
+        t->real_at = AT_FDCWD;
 }
 
 static int place_in_branch(struct target *t)

@@ -48,8 +48,6 @@ struct target {
     bool unasked;   /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
-    bool by_leaf;   /* it was last reached from its leaf's descriptor */
-    int8_t leaf;    /* which is in use (near.h), -1: none */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -77,13 +75,8 @@ int target_place_at(struct target *, const char *place, size_t length);
  * False: it is not that. */
 bool target_place_by_root(struct target *);
 /* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
- * calls that take real_at and real_path, and that target_goes_on may have made once more. */
+ * calls that take real_at and real_path. */
 void target_come_near(struct target *);
-/* Behind such a call. True: its leaf was not there any more, it is to be made the longer way. */
-bool target_goes_on(struct target *, long result);
-/* The file `fd` was made there while its name is held. Is it sure to be under that name? From a leaf that was reached by
- * its descriptor it is not, if the node was lost meanwhile and the branch is fenced: then nobody else may know the file. */
-bool target_is_made(struct target *, int fd);
 /* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
@@ -123,17 +116,8 @@ void target_forget(struct target *);
         result_;                                                                                             \
     })
 
-/* Runs CALL, which uses both, from nearby. */
-#define TARGET_NEARBY(T, CALL)                                                                               \
-    ({                                                                                                       \
-        long nearby_;                                                                                        \
-        target_come_near(T);                                                                                 \
-        do                                                                                                   \
-            nearby_ = (CALL);                                                                                \
-        while (target_goes_on(T, nearby_));                                                                  \
-        nearby_;                                                                                             \
-    })
-#define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, TARGET_NEARBY(T, CALL))
+/* The same where CALL uses both. */
+#define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, (target_come_near(T), (CALL)))
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */

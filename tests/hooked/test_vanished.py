@@ -5,7 +5,6 @@
 import os
 import pathlib
 import signal
-import subprocess
 
 import conftest
 import pytest
@@ -68,36 +67,6 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
     if guard is None:
         assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
         assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
-
-
-@pytest.fixture
-def far(session):
-    """The root is on a file system in user space, where processes keep the leaves open that they use."""
-    beneath = session.root.with_name("beneath")
-    beneath.mkdir()
-    subprocess.run(["bindfs", beneath, session.root], check=True)
-    yield
-    session.tool("stop", "--root", session.root)
-    subprocess.run(["fusermount", "-uz", session.root], check=True)
-
-
-@guarded("leaf-unfenced")
-def test_what_a_lost_node_makes_in_a_leaf_that_it_has_open_is_nobodys(far, stage, guard):
-    """It does not go by its branch's name, so nothing refuses it. But it looks behind itself."""
-    stage.begin(guard)
-    kept = stage.meeting()
-    late = stage.call("c", "make('before'), make('n', 'late')", kept.at("leaf-kept"))
-    kept.reached()
-    daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
-    dropped(stage, "c")
-    assert stage.does("a", "make('n', 'first')") == "None"
-    kept.go()
-    conftest.wait_until(lambda: len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 2, "two")
-    os.kill(daemon, signal.SIGCONT)
-    expect(guard, late.answer() == "EEXIST")
-    if guard is None:
-        assert stage.does("b", "read('n'), sorted(os.listdir())") == "('first', ['before', 'n'])"
 
 
 def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
