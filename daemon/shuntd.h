@@ -98,6 +98,7 @@ struct shuntd {
     struct link checks;               /* collectives that wait until this daemon has done its part of a move */
     struct link casts, errands;       /* collectives, and questions to rulers, that are under way */
     struct link lists;                /* listings that wait, since a home is gone */
+    struct link moving;               /* directories that are being renamed, anywhere (serve/moving.h) */
     uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
     struct disk *pulse;  /* for beats, and looks at those of others: nothing else delays them */
@@ -122,4 +123,5 @@ static inline void shuntd_init(struct shuntd *shuntd)
     list_init(&shuntd->casts);
     list_init(&shuntd->errands);
     list_init(&shuntd->lists);
+    list_init(&shuntd->moving);
 }

@@ -26,10 +26,11 @@
 #include "home/home.h"
 #include "listen/former.h"
 #include "listen/listen.h"
-#include "serve/queue.h"
 #include "serve/cast.h"
 #include "serve/homes.h"
 #include "serve/move.h"
+#include "serve/moving.h"
+#include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
 #include "serve/watch.h"
@@ -731,6 +732,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     watch_free(shuntd);
     listen_destroy(shuntd->listen);
     cast_free(shuntd);
+    moving_free(shuntd);
     rule_free(shuntd);
     list_free(shuntd);
     move_free(shuntd);

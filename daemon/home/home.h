@@ -189,6 +189,7 @@ struct flight {
     bool given_up;  /* its answer came too late for who had asked */
     bool abandoned; /* nobody waits for it any more, and nothing was begun */
     bool marked;    /* FLIGHT_FROM, FLIGHT_TO: readers know */
+    bool moving;    /* FLIGHT_FROM: all daemons were told that a directory moves */
     bool errand;    /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
     bool sealed;    /* ... and it was sealed */
 

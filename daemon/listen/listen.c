@@ -79,6 +79,7 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root,
     listen->road->daemon = getpid();
     listen->road->supervisor = supervisor;
     listen->road->lease = ROAD_FOR_EVER;
+    listen->road->places = ROAD_PLACES;
     listen->road->pid_namespace = request_pid_namespace();
     code = lock_life(listen->road);
     __atomic_store_n(&listen->road->magic, ROAD_MAGIC, __ATOMIC_RELEASE);
@@ -392,6 +393,14 @@ int listen_put_page(struct listen *listen, uint64_t client, const char *page, si
 void listen_take_back_page(struct listen *listen, int bay)
 {
     free_bay(&listen->road->bays[bay]);
+}
+
+void listen_set_moving(struct listen *listen, uint32_t count)
+{
+    uint64_t *places = &listen->road->places, before = __atomic_load_n(places, __ATOMIC_RELAXED), now;
+    do
+        now = (before & ~(ROAD_PLACES - 1)) + ROAD_PLACES + count;
+    while (!__atomic_compare_exchange_n(places, &before, now, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
 void listen_set_redirected(struct listen *listen)

@@ -65,6 +65,8 @@ void listen_take_back_page(struct listen *, int bay);
 /* Wakes those who sleep and were answered: of each row of lanes all at once. */
 void listen_wake(struct listen *);
 
+/* So many directories are about to be renamed, and others were: clients are to forget where they were. */
+void listen_set_moving(struct listen *, uint32_t count);
 /* Directories may have times that their trunk does not show: clients are to look. */
 void listen_set_redirected(struct listen *);
 /* The number of this node's branch. */

@@ -51,6 +51,7 @@ static cast_part *const parts[MESSAGE_TYPES] = {
     [MESSAGE_FOLLOW] = cast_sync, [MESSAGE_SYNC] = cast_sync,     [MESSAGE_WATCH] = cast_watch,
     [MESSAGE_LIST] = cast_list,   [MESSAGE_MOVED] = cast_place,
     [MESSAGE_IDLE] = cast_moved_on, [MESSAGE_STATUS] = cast_status, [MESSAGE_STOP] = cast_stop,
+    [MESSAGE_MOVING] = cast_moving,
 };
 
 uint32_t cast_expected(const struct cast *cast)

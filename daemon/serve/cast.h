@@ -47,7 +47,7 @@ void cast_free(struct shuntd *);
 struct cast;
 typedef int cast_part(struct shuntd *, struct cast *, const struct message *);
 cast_part cast_known, cast_record, cast_seal, cast_unseal, cast_drop, cast_settle, cast_sync, cast_watch, cast_list,
-    cast_place, cast_moved_on, cast_status, cast_stop;
+    cast_place, cast_moved_on, cast_moving, cast_status, cast_stop;
 int cast_finish(struct shuntd *, struct cast *, int result);
 /* For the parts. */
 uint32_t cast_expected(const struct cast *);

@@ -15,6 +15,7 @@
 #include "serve/cast.h"
 #include "serve/homes.h"
 #include "serve/move.h"
+#include "serve/moving.h"
 #include "serve/parts.h"
 #include "serve/route.h"
 #include "serve/rule.h"
@@ -410,6 +411,7 @@ static int remove_members(struct shuntd *shuntd)
         if (!peers_knows(shuntd->peers, member) || session_has(&shuntd->session, member))
             continue;
         code = cast_gone(shuntd, member);
+        moving_gone(shuntd, member);
         if (code == 0)
             code = serve_settle_member(shuntd, member);
         peers_remove(shuntd->peers, member);

@@ -15,6 +15,7 @@
 
 #include "base/hook.h"
 #include "serve/cast.h"
+#include "serve/moving.h"
 #include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
@@ -103,6 +104,16 @@ static int tell(struct shuntd *shuntd, const struct flight *from, const struct f
     return serve_reply(shuntd, from->client, from->lane, from->tag, &answer);
 }
 
+static int give_leave(struct shuntd *shuntd, struct flight *from)
+{
+    return tell(shuntd, from, from->partner);
+}
+
+static bool moves_directory(const struct flight *from, const struct flight *to)
+{
+    return from->before.type == DT_DIR || (to->had_before && to->before.type == DT_DIR);
+}
+
 static int marked(struct shuntd *shuntd, struct flight *flight, const struct name_answer *unused)
 {
     flight->marked = true;
@@ -112,7 +123,9 @@ static int marked(struct shuntd *shuntd, struct flight *flight, const struct nam
     int code = from->before.branch != 0 ? flight_touch(shuntd, from) : 0;
     if (code == 0 && to->place.branch != 0)
         code = flight_touch(shuntd, to);
-    return code == 0 ? tell(shuntd, from, to) : code;
+    if (code == 0 && moves_directory(from, to))
+        return moving_begin(shuntd, from, give_leave);
+    return code == 0 ? give_leave(shuntd, from) : code;
 }
 
 /* Readers meet the old name as dying and a new one as pending. So is a name that is replaced, or exchanged,
@@ -282,8 +295,10 @@ int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *
                      const struct message *renamed)
 {
     struct record_entry moved = from->before;
-    int code = 0;
+    int code = moving_end(shuntd, from);
     from->partner = to->partner = NULL;
+    if (code != 0)
+        return code;
     if (renamed->result == 0 && is_exchange(from))
         return exchanged(shuntd, from, to);
     if (renamed->result != 0) {

@@ -36,13 +36,13 @@ static void proc_fd(struct text *t, int fd)
 }
 
 /* The kernel's own name for what a descriptor stands for. */
-static int read_place(int fd, char *to, size_t size)
+int names_read_place(int fd, char to[PATH_MAX])
 {
     char link[40];
     struct text t;
     text_init(&t, link, sizeof link);
     proc_fd(&t, fd);
-    ssize_t length = sys_readlinkat(AT_FDCWD, link, to, size - 1);
+    ssize_t length = sys_readlinkat(AT_FDCWD, link, to, PATH_MAX - 1);
     if (length < 0)
         return (int)length;
     to[length] = '\0';
@@ -73,7 +73,7 @@ static int resolve(struct names_root *root, char *to)
         return fd;
     int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && root->path == to)
-        code = read_place(fd, to, PATH_MAX);
+        code = names_read_place(fd, to);
     sys_close(fd);
     if (code != 0)
         return code;
@@ -573,10 +573,17 @@ bool names_is_far(const struct names_root *root)
     return road != NULL && request_is_far(road);
 }
 
-uint32_t names_generation(const struct names_root *root)
+uint64_t names_places(const struct names_root *root)
 {
     const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
-    return road != NULL ? request_generation(road) : 0;
+    return road != NULL ? request_places(road) : 0;
+}
+
+void names_raise_places(struct names_root *root)
+{
+    struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    if (road != NULL)
+        request_raise_places(road);
 }
 
 /* Is a directory whose place is too long to be told beneath the root? Every step of the way up is asked; one
@@ -604,7 +611,7 @@ static bool leads_up_to(const struct names_root *root, int directory)
 
 int names_place_of(const struct names_root *root, int directory, char *text, const char **relative)
 {
-    int code = read_place(directory, text, PATH_MAX);
+    int code = names_read_place(directory, text);
     if (code == -ENAMETOOLONG && !leads_up_to(root, directory))
         return 0;
     if (code != 0)

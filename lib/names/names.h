@@ -76,8 +76,8 @@ int names_list(struct names_root *, struct dirid, uint64_t *from, size_t room, i
 bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length,
                    const struct view_found *);
 /* Where a name that another node's daemon is home of was when that was last asked, by whichever process of this node: it
- * may be elsewhere by now, or gone. names_recall sets entry, branch and dir.mirror of what was found of its directory;
- * the caller looks whether the file of that inode number is there. False: nobody knows. */
+ * may be elsewhere by now, or gone, which the caller is to find out. names_recall sets entry, branch and dir.mirror of what
+ * was found of its directory. False: nobody knows. */
 bool names_recall(const struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
 void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct record_entry *,
                     const char *branch, const char *mirror);
@@ -102,8 +102,14 @@ void names_tell(struct names_root *, const struct message *);
 bool names_has_redirected(const struct names_root *);
 /* Does its file system ask a server for each part of a path? False if not attached. */
 bool names_is_far(const struct names_root *);
-uint32_t names_generation(const struct names_root *);
+/* A word for where directories are and whom they let through, as far as the session changes that (request_places); 0:
+ * not attached. */
+uint64_t names_places(const struct names_root *);
+/* One lets others through than before. */
+void names_raise_places(struct names_root *);
 
+/* The path of an open file, as the kernel knows it. 0 or -errno. */
+int names_read_place(int fd, char to[PATH_MAX]);
 /* The place of an open directory relative to the root: 1 (and *relative points into `text`, of PATH_MAX
  * bytes), 0 if it is not beneath it or in shunt's own directory; -ENAMETOOLONG if it is too deep beneath it
  * to be served (layout_is_in_reach); another -errno. */

@@ -7,10 +7,10 @@
 #include "names/names.h"
 #include "wire/page.h"
 
-#define FORESEEN 32768 /* bytes of names, a part of which is at home here: so few that few of them take another's place */
+#define FORESEEN 32768 /* bytes of names, a part of which is at home here: so few that hardly one loses its place to others */
 
-/* What the road has room for, for each of them. Written and read by many at once, without a lock: what was not written as
- * a whole by one of them, of that name, does not have the sum. */
+/* What the road has room for, twice for names whose keys are alike, of which the newest comes first. Written and read by
+ * many at once, without a lock: what was not written as a whole by one of them, of that name, does not have the sum. */
 struct sighting {
     uint64_t sum;
     struct record_entry entry;
@@ -30,12 +30,17 @@ static uint64_t key_of(struct dirid dir, const char *name, size_t length)
     return record_sum(name, length, record_sum(&dir, sizeof dir, 0));
 }
 
+static bool is_seen(const struct names_root *root, uint64_t key, unsigned which, struct sighting *seen)
+{
+    memcpy(seen, request_sighting(root->road, key, which), sizeof *seen);
+    return seen->sum == sum_of(seen, key);
+}
+
 bool names_recall(const struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
 {
     struct sighting seen;
     uint64_t key = key_of(dir, name, length);
-    memcpy(&seen, request_sighting(root->road, key), sizeof seen);
-    if (seen.sum != sum_of(&seen, key))
+    if (!is_seen(root, key, 0, &seen) && !is_seen(root, key, 1, &seen))
         return false;
     found->entry = seen.entry;
     if (seen.entry.branch != 0) {
@@ -55,7 +60,9 @@ void names_remember(const struct names_root *root, struct dirid dir, const char 
         memcpy(seen.mirror, mirror, strnlen(mirror, sizeof seen.mirror - 1));
     }
     seen.sum = sum_of(&seen, key);
-    memcpy(request_sighting(root->road, key), &seen, sizeof seen);
+    void *newest = request_sighting(root->road, key, 0);
+    memcpy(request_sighting(root->road, key, 1), newest, sizeof seen);
+    memcpy(newest, &seen, sizeof seen);
 }
 
 /* The name of the branch of that word, which is mostly that of the name before. */

@@ -229,9 +229,9 @@ uint32_t request_gains(const struct request_road *mine)
 
 _Static_assert(sizeof(struct road_sighting) == REQUEST_SIGHTING, "what is promised is there");
 
-void *request_sighting(struct request_road *mine, uint64_t key)
+void *request_sighting(struct request_road *mine, uint64_t key, unsigned which)
 {
-    return &mine->road->sightings[key & (ROAD_SIGHTINGS - 1)];
+    return &mine->road->sightings[((key << 1) & (ROAD_SIGHTINGS - 1)) + which];
 }
 
 uint32_t request_losses(const struct request_road *mine)
@@ -244,14 +244,14 @@ int request_is_far(const struct request_road *mine)
     return __atomic_load_n(&mine->road->far, __ATOMIC_RELAXED) != 0;
 }
 
-uint32_t request_generation(const struct request_road *mine)
+uint64_t request_places(const struct request_road *mine)
 {
-    return __atomic_load_n(&mine->road->generation, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&mine->road->places, __ATOMIC_ACQUIRE);
 }
 
-void request_raise_generation(struct request_road *mine)
+void request_raise_places(struct request_road *mine)
 {
-    __atomic_add_fetch(&mine->road->generation, 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&mine->road->places, ROAD_PLACES, __ATOMIC_ACQ_REL);
 }
 
 /* Takes a lane of the node for this process; its number + 1, or 0. Starting from the process id, so that

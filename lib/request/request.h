@@ -45,17 +45,24 @@ int request_is_sole_home(const struct request_road *);
 /* How often shards came home here: while it stays the same, a bit that is set was set all the time. */
 uint32_t request_gains(const struct request_road *);
 #define REQUEST_SIGHTING 192
-/* So many bytes that the processes of the node share, for what was seen of the name with that key; they may hold anything. */
-void *request_sighting(struct request_road *, uint64_t key);
+/* So many bytes that the processes of the node share, twice (`which`), for what was seen of names with that key; they may
+ * hold anything. */
+void *request_sighting(struct request_road *, uint64_t key, unsigned which);
 /* ... and how often they began to go elsewhere: while it stays the same, what was at home here is in the index. */
 uint32_t request_losses(const struct request_road *);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
 /* Does the root's file system ask a server for each part of a path? */
 int request_is_far(const struct request_road *);
-uint32_t request_generation(const struct request_road *);
-/* Tells every process of the node that a directory crossed the edge of the root. */
-void request_raise_generation(struct request_road *);
+/* Changes when a directory is renamed, or lets others through; while that is under way (request_are_places_kept), nothing
+ * that was seen before is to be gone by, or remembered. */
+uint64_t request_places(const struct request_road *);
+static inline int request_are_places_kept(uint64_t places)
+{
+    return places != 0 && (uint32_t)places == 0;
+}
+/* Tells every process of the node that a directory lets others through. */
+void request_raise_places(struct request_road *);
 
 #define REQUEST_TEXT_MAX 2048 /* the longest text of an answer, but for those in a bay */
 #define REQUEST_ANSWER_MAX (MESSAGE_FIXED + 2 * RECORD_NAME_MAX + REQUEST_TEXT_MAX)

@@ -40,12 +40,13 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 10
+#define ROAD_VERSION 11
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
 #define ROAD_SIGHTINGS 8192 /* a power of two */
 #define ROAD_BAYS 16
+#define ROAD_PLACES ((uint64_t)1 << 32)
 
 #define ROAD_FOR_EVER UINT64_MAX
 #define ROAD_DECIDED UINT32_MAX /* no request has that tag */
@@ -108,7 +109,8 @@ struct road {
     uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t losses;      /* raised before a bit is cleared: then names begin to leave the index */
-    uint32_t generation;  /* raised when a directory crosses the edge of the root: forget what was foreign */
+    uint64_t places; /* how many renames of directories are under way in the session, and from ROAD_PLACES on, how often
+                      * one had another place or let others through: forget where words led (shim/parents.h) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
     uint32_t bell;   /* raised and woken for a sleeping daemon; a futex */

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "shim/door_credentials.h"
 #include "shim/door.h"
+#include "shim/parents.h"
 
 void credentials_prepare(void)
 {
@@ -20,32 +21,36 @@ void credentials_prepare(void)
         names_is_attached(&process.roots[i]);
 }
 
+/* Whoever one was before, he was let through other directories. */
+#define BECOME(CALL)                                                                                         \
+    ({                                                                                                       \
+        credentials_prepare();                                                                               \
+        int result_ = (CALL);                                                                                \
+        parents_forget();                                                                                   \
+        result_;                                                                                             \
+    })
+
 DOOR int setuid(uid_t user)
 {
-    credentials_prepare();
-    return REAL(setuid)(user);
+    return BECOME(REAL(setuid)(user));
 }
 
 DOOR int seteuid(uid_t user)
 {
-    credentials_prepare();
-    return REAL(seteuid)(user);
+    return BECOME(REAL(seteuid)(user));
 }
 
 DOOR int setreuid(uid_t own, uid_t effective)
 {
-    credentials_prepare();
-    return REAL(setreuid)(own, effective);
+    return BECOME(REAL(setreuid)(own, effective));
 }
 
 DOOR int setresuid(uid_t own, uid_t effective, uid_t saved)
 {
-    credentials_prepare();
-    return REAL(setresuid)(own, effective, saved);
+    return BECOME(REAL(setresuid)(own, effective, saved));
 }
 
 DOOR int setfsuid(uid_t user)
 {
-    credentials_prepare();
-    return REAL(setfsuid)(user);
+    return BECOME(REAL(setfsuid)(user));
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shim/door.h"
+#include "shim/parents.h"
 #include "shim/door_credentials.h"
 #include "shim/door_directory.h"
 #include "shim/door_open.h"
@@ -216,6 +217,7 @@ static long meta_call(long number, const long a[6], bool *known)
 /* What names a path for something else than a file's own sake. */
 static long other_call(long number, const long a[6], bool *known)
 {
+    long answer;
     *known = true;
     switch (number) {
     case SYS_chdir:
@@ -244,7 +246,9 @@ static long other_call(long number, const long a[6], bool *known)
     case SYS_setresuid:
     case SYS_setfsuid:
         credentials_prepare();
-        return REAL(syscall)(number, a[0], a[1], a[2]);
+        answer = REAL(syscall)(number, a[0], a[1], a[2]);
+        parents_forget();
+        return answer;
     case SYS_name_to_handle_at:
         return name_to_handle_at(I(0), P(1), (struct file_handle *)a[2], (int *)a[3], I(4));
     default:

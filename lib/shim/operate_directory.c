@@ -92,9 +92,20 @@ static int about(int at, const char *path, int flags, uint16_t type)
     return code < 0 ? code : 0;
 }
 
+static void raise_places(void)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        names_raise_places(&process.roots[i]);
+}
+
+/* One that lets nobody through any more may not show itself either (`directory/.`). */
 int directory_follow(int at, const char *path, int flags)
 {
-    return about(at, path, flags, MESSAGE_FOLLOW);
+    struct statx stat;
+    int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE, &stat);
+    if (code == -EACCES || (code == 0 && S_ISDIR(stat.stx_mode)))
+        raise_places();
+    return code == 0 && S_ISDIR(stat.stx_mode) ? about(at, path, flags, MESSAGE_FOLLOW) : 0;
 }
 
 /* May a directory of a root (on that device, 0: on any) have times that its trunk does not show? */

@@ -111,7 +111,7 @@ static int follow(struct target *t, int flags, mode_t mode)
     const char *path = t->path;
     if (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || (flags & (O_EXCL | O_NOFOLLOW)))
         return BIRTH_AGAIN;
-    int how = target_find_anew(t, TARGET_MAKES | TARGET_FOLLOW);
+    int how = target_find_anew(t, TARGET_MAKES | TARGET_NEW | TARGET_FOLLOW);
     return how == TARGET_HOT ? BIRTH_AGAIN : how < 0 ? how : sys_openat(at, path, flags, mode);
 }
 

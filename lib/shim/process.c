@@ -105,7 +105,7 @@ static uint64_t foreign_word(uint64_t device, struct dirid id)
 {
     uint64_t word = id.ino * 0x9e3779b97f4a7c15ull ^ id.birth ^ device * 0xff51afd7ed558ccdull;
     for (unsigned i = 0; i < process.count; i++)
-        word += (uint64_t)names_generation(&process.roots[i]) << 32;
+        word += names_places(&process.roots[i]) * 0x9e3779b97f4a7c15ull;
     word ^= word >> 29;
     return word | 1;
 }

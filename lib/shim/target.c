@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "shim/cwd.h"
 #include "shim/near.h"
+#include "shim/parents.h"
 #include "shim/process.h"
 #include "union/layout.h"
 
@@ -328,18 +329,18 @@ int target_learn(struct target *t, int result)
                : 0;
 }
 
-/* The file under the name, and nobody else's: a name has one place, so whoever is there under that name is it. */
-static bool is_there(struct target *t)
+/* Is the file still under the name? A name has one place, and in a branch nothing but regular files are: whoever is there
+ * under that name is it, and if nobody is, the call itself finds that out (target_again). In the trunk a link may be there
+ * now, which leads the call elsewhere. */
+static bool is_there(const struct target *t)
 {
     struct statx stat;
-    if (target_place(t) != 0)
-        return false;
-    target_come_near(t);
-    return sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
-           stat.stx_ino == t->found.entry.ino;
+    return t->found.entry.branch != 0 ||
+           (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
+            stat.stx_ino == t->found.entry.ino);
 }
 
-/* Somebody of this node has asked before, and the file is still where it was. */
+/* Somebody of this node has asked before, or has made it. */
 static bool recall(struct target *t)
 {
     char mirror[RECORD_MIRROR_MAX];
@@ -437,8 +438,35 @@ static int find_in_parent_of(struct target *t, const struct target *first)
     return code == 0 ? TARGET_HOT : code;
 }
 
+/* A name that is being replaced has the type of what was there before: the file system knows better. Links
+ * are in the trunk alone. */
+static bool may_be_link(const struct record_entry *entry)
+{
+    return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
+}
+
+/* A file that is known in the directory that the words led to before. False: let the kernel say where they lead. */
+static bool find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
+{
+    struct parent parent;
+    if ((want & TARGET_NEW) || !parents_recall(words, &parent))
+        return false;
+    t->root = parent.root;
+    t->dir = parent.dir;
+    t->mount = parent.mount;
+    if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !is_loaded(&t->found))
+        return false;
+    const bool seen = !(want & TARGET_ASKS) && is_elsewhere(t) && recall(t);
+    if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
+        may_be_link(&t->found.entry))
+        return false;
+    if (!seen && t->found.entry.branch != 0)
+        names_looked(t->root, t->dir, &t->found.entry);
+    return true;
+}
+
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, const struct target *first, int at, const char *path, bool asks,
+static int find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want,
                        char *text)
 {
     struct path_parts parts;
@@ -450,6 +478,9 @@ static int find_parent(struct target *t, const struct target *first, int at, con
         return TARGET_COLD; /* too long a text the native call refuses, too */
     if (parts.last == PATH_NAME && is_same_parent(t, first))
         return find_in_parent_of(t, first);
+    const struct parents_words words = parents_words(at, path, parts.parent_length);
+    if (parts.last == PATH_NAME && find_in_remembered(t, &words, want))
+        return TARGET_HOT;
     if (target_parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
     int code = identify(at, text, 0, &stat);
@@ -464,7 +495,8 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     t->parent = code == 1 ? TARGET_PARENT_OURS : code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
         return code;
-    t->unasked = asks && !t->slash && is_elsewhere(t);
+    parents_learn(&words, &(struct parent){t->root, t->dir, t->mount}, t->scratch);
+    t->unasked = (want & TARGET_ASKS) && !t->slash && is_elsewhere(t);
     code = t->unasked ? 0 : look_further(t, false);
     return code == 0 ? TARGET_HOT : code;
 }
@@ -507,13 +539,6 @@ static bool is_in_proc(const struct target *t)
            fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* A name that is being replaced has the type of what was there before: the file system knows better. Links
- * are in the trunk alone. */
-static bool may_be_link(const struct record_entry *entry)
-{
-    return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
-}
-
 /* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other
  * the file system. */
 static bool ends_in_link(const struct target *t, int how, unsigned want)
@@ -530,7 +555,7 @@ static bool ends_in_link(const struct target *t, int how, unsigned want)
 static int resolve(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
-    int how = find_parent(t, first, at, path, want & TARGET_ASKS, parent);
+    int how = find_parent(t, first, at, path, want, parent);
     for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
             return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
@@ -544,7 +569,7 @@ static int resolve(struct target *t, const struct target *first, int at, const c
         plain[plain_length] = '\0';
         if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, NULL, t->at, link, false, parent);
+        how = find_parent(t, NULL, t->at, link, want & TARGET_NEW, parent);
         t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's words */
     }
     return how;

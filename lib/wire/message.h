@@ -12,7 +12,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 
 enum message_type {
     MESSAGE_LOAD = 1, /* dir[0], text: its place relative to the root */
@@ -53,7 +53,8 @@ enum message_type {
     /* From a process again. */
     MESSAGE_STOP, /* all daemons of the session are to end */
     /* Between daemons again. */
-    MESSAGE_TIMES, /* when dir[0] changed last */
+    MESSAGE_TIMES,  /* when dir[0] changed last */
+    MESSAGE_MOVING, /* a directory is about to be renamed, or was: child says by whom */
     MESSAGE_TYPES
 };
 

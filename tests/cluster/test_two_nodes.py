@@ -124,6 +124,35 @@ def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
         assert 300 < pair.status("--all")["all"]["asked"] - before < 500, call
 
 
+SEE_MOVE = """
+import os
+hear, tell = open('../b', 'rb', 0), open('../a', 'wb', 0)
+for _ in range(20):
+    for _ in range(40): # so often that where words lead is remembered
+        assert os.path.exists(os.getcwd() + '/out/f')
+    tell.write(b'?'), hear.read(1)
+    assert not os.path.exists(os.getcwd() + '/out/f')
+    tell.write(b'?'), hear.read(1)
+"""
+MOVE = """
+import os
+tell, hear = open('../b', 'wb', 0), open('../a', 'rb', 0)
+for _ in range(20):
+    hear.read(1), os.rename('out', 'gone'), tell.write(b'!')
+    hear.read(1), os.rename('gone', 'out'), tell.write(b'!')
+"""
+
+
+@BOTH_WAYS
+def test_where_a_directory_was_is_believed_by_nobody_when_it_was_renamed(pair, one, other):
+    pair.sh(one, "echo >out/f")
+    for name in "ab":
+        os.mkfifo(pair.root.parent / name)
+    sees, moves = (pair.begin("exec", node, "--", sys.executable, "-c", script)
+                   for node, script in ((one, SEE_MOVE), (other, MOVE)))
+    assert (sees.wait(60), moves.wait(60)) == (0, 0)
+
+
 @BOTH_WAYS
 def test_what_is_opened_to_be_made_is_looked_for_behind_links(pair, one, other):
     """Whatever the home of a link is."""

@@ -354,7 +354,7 @@ Test(root, without_a_daemon_all_fails_and_says_why_once)
     cr_assert_eq(strncmp(heard_error.words, expected, strlen(expected)), 0, "%s", heard_error.words);
     cr_assert_str_empty(heard_out.words);
     cr_assert_not(names_has_redirected(&root));
-    cr_assert_eq(names_generation(&root), 0);
+    cr_assert_eq(names_places(&root), 0);
 }
 
 Test(root, each_root_says_its_own_reason)
@@ -551,17 +551,33 @@ Test(names, is_told_of_the_first_redirection)
     cr_assert(names_has_redirected(&root), "the trunk's time is not that of the last birth");
 }
 
-Test(names, a_generation_is_everybodys)
+Test(names, what_was_seen_of_a_thousand_names)
+{
+    const struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE, .branch = 3, .leaf = 4, .ino = 5};
+    struct view_found found = {0};
+    unsigned recalled = 0;
+    char name[20];
+    cr_assert_eq(names_attach(&root), 0);
+    for (int i = 0; i < 2000; i++)
+        names_remember(&root, out, name, (size_t)sprintf(name, "name%d", i), &entry, "node.1", "out-1");
+    for (int i = 0; i < 2000; i++)
+        recalled += names_recall(&root, out, name, (size_t)sprintf(name, "name%d", i), &found);
+    cr_assert_gt(recalled, 1900, "%u", recalled); /* with one place each it would be some 1,770 */
+    cr_assert(record_same(&found.entry, &entry) && strcmp(found.branch, "node.1") == 0 && strcmp(found.dir.mirror, "out-1") == 0);
+    cr_assert_not(names_recall(&root, out, "name", 4, &found));
+}
+
+Test(names, a_word_for_places_is_everybodys)
 {
     struct names_root other;
     cr_assert_eq(init_root(&other, place_path("r/a/..")), 0);
     cr_assert_eq(names_attach(&root), 0);
     cr_assert_eq(names_attach(&other), 0);
-    uint32_t before = names_generation(&root);
-    cr_assert_eq(names_generation(&other), before);
-    request_raise_generation(other.road);
-    cr_assert_neq(names_generation(&root), before);
-    cr_assert_eq(names_generation(&root), names_generation(&other));
+    uint64_t before = names_places(&root);
+    cr_assert_eq(names_places(&other), before);
+    request_raise_places(other.road);
+    cr_assert_neq(names_places(&root), before);
+    cr_assert_eq(names_places(&root), names_places(&other));
 }
 
 /* A daemon that ends, hangs, or is another's. */

@@ -9,7 +9,9 @@
 #include <pthread.h>
 
 #include "request/road.h"
+#include "shim/cwd.h"
 #include "shim/hold.h"
+#include "shim/parents.h"
 #include "shimmed.h"
 
 TestSuite(target, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
@@ -315,9 +317,76 @@ Test(target, a_foreign_directory_that_came_under_the_root)
     cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
     cr_assert(process_is_foreign(process.roots[0].device, id));
     cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
-    request_raise_generation(process.roots[0].road);
+    request_raise_places(process.roots[0].road);
     cr_assert_not(process_is_foreign(process.roots[0].device, id));
     cr_assert_eq(how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
+}
+
+/* Is it remembered where these words lead? Within a tick of the clock, which may just have come to its end. */
+static bool is_remembered(const char *path)
+{
+    struct target t;
+    struct parent parent;
+    struct path_parts parts;
+    path_split(&parts, path);
+    for (int i = 0; i < 1000; i++) {
+        for (int j = 0; j < 10; j++)
+            if (target_find(&t, AT_FDCWD, path, 0) == TARGET_HOT)
+                target_done(&t);
+        const struct parents_words words = parents_words(AT_FDCWD, path, parts.parent_length);
+        if (parents_recall(&words, &parent)) {
+            cr_assert(dirid_equal(parent.dir, id_at(place_path("r/out"))));
+            cr_assert(parent.root == &process.roots[0] && parent.mount != 0);
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(target, where_words_lead_is_remembered)
+{
+    cr_assert_eq(symlink("out", place_path("r/link")), 0);
+    cr_assert(is_remembered(place_path("r/out/f")));
+    cr_assert(is_remembered(place_path("r/out//f")));
+    cr_assert_not(is_remembered(place_path("r/link/f")));
+    cr_assert_not(is_remembered(place_path("r//out/f")));
+    cr_assert_not(is_remembered(place_path("r/./out/f")));
+    cr_assert_not(is_remembered(place_path("r/out/../out/f")));
+    cr_assert_eq(chdir(place_path("r")), 0);
+    cwd_change(), cwd_changed();
+    cr_assert(is_remembered("out/f"));
+    cr_assert_not(is_remembered("link/f"));
+    cr_assert_not(is_remembered("../r/out/f"));
+    cr_assert_eq(chdir("out"), 0);
+    cwd_change(), cwd_changed();
+    cr_assert(is_remembered("f"));
+    cr_assert_not(is_remembered("./f"));
+}
+
+static bool is_recalled(const char *path, size_t parent_length)
+{
+    struct parent parent;
+    const struct parents_words words = parents_words(AT_FDCWD, path, parent_length);
+    return parents_recall(&words, &parent);
+}
+
+Test(target, where_words_lead_is_forgotten)
+{
+    const char *path = place_path("r/out/f");
+    const size_t length = strlen(path) - 1;
+    struct target t;
+    cr_assert(is_remembered(path));
+    request_raise_places(process.roots[0].road);
+    cr_assert_not(is_recalled(path, length));
+    cr_assert(is_remembered(path));
+    parents_forget();
+    cr_assert_not(is_recalled(path, length));
+    cr_assert(is_remembered(path));
+    usleep(20000); /* a tick of the slowest clock is 10 ms */
+    cr_assert_not(is_recalled(path, length));
+    cr_assert(is_remembered(path));
+    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_NEW), TARGET_HOT, "who makes a file asks the kernel");
+    target_done(&t);
 }
 
 Test(target, no_room_is_kept)

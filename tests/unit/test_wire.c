@@ -60,7 +60,7 @@ Test(wire, layout)
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
     cr_assert_gt(message_encode(bytes, sizeof bytes, &message), 0);
-    cr_assert_arr_eq(bytes, "\4\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
+    cr_assert_arr_eq(bytes, "\5\0\12\0\6\0\0\0\4\3\2\1\376\377\377\377", 16);
     cr_assert_arr_eq(bytes + 16, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 32, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
     cr_assert_arr_eq(bytes + 48, "\130\127\126\125\124\123\122\121\150\147\146\145\144\143\142\141", 16);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Which directory the words before a name lead to, remembered. The kernel says that with one statx of `parent/.`, which
+ * takes as long as what most calls ask for. Each thread remembers a few directories that it uses again and again, and
+ * goes by that for names alone that the index knows as files: what is not there, is made or is a link is looked at from
+ * the kernel's answer, so a directory that was removed needs nobody to say so.
+ *
+ * What else may change is where a directory is, and whom those on the way to it let through:
+ *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it
+ *    (daemon/serve/moving.h), and nobody goes by what he remembers in between.
+ *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a tick later.
+ *  - This process becomes somebody else: parents_forget.
+ *  - What a program without the shim does, or somebody mounts, is seen at the next tick of the kernel's coarse clock (1 to
+ *    10 ms).
+ *  - What happens above the root the file's own path meets, be it in the trunk or in a branch.
+ *
+ * Only words that are the directory's own path are remembered, without links and `..`, be it from the working directory.
+ * Words are looked at that closely once they have been used a few times within one tick: on a file system that needs
+ * milliseconds for a call nothing is remembered, and nothing is lost.
+ *
+ * Async-signal-safe, thread-safe. A vfork child goes by what its parent knows, as with working directories (cwd.h), and
+ * leaves nothing behind. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "names/names.h"
+
+struct parent {
+    struct names_root *root;
+    struct dirid dir;
+    uint64_t mount;
+};
+
+struct scratch;
+
+/* The words of one call, and when they were looked at; word 0: nothing is remembered of them. */
+struct parents_words {
+    uint64_t word;
+    const char *path;
+    size_t length; /* of the parent's text, its slash included */
+};
+
+/* Before the kernel is asked. */
+struct parents_words parents_words(int at, const char *path, size_t length);
+/* True: that is the directory. */
+bool parents_recall(const struct parents_words *, struct parent *);
+/* The kernel has said so since. Uses scratch->real and, of scratch->text[0], which is `parent/.`, the room. */
+void parents_learn(const struct parents_words *, const struct parent *, struct scratch *);
+/* This process is somebody else from now on. */
+void parents_forget(void);

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Which directory words lead to is remembered for a moment: nobody can tell, whatever becomes of the directory."""
+
+import os
+
+import pytest
+
+from conftest import run
+from test_failures import NOBODY, PYTHON, Session, run_base, session, started  # noqa: F401: fixtures
+from test_semantics import open_area, user  # noqa: F401: fixtures
+
+# `seen` uses words so often that where they lead is remembered, and says what is there.
+SEE = """
+import ctypes, os, subprocess, sys
+def seen(path):
+    for _ in range(40):
+        try:
+            result = os.stat(path).st_size
+        except OSError as error:
+            result = error.strerror
+    return result
+def fill(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+ACL = "02000000 01000600ffffffff 04000500ffffffff 20000500ffffffff"  # rw-r-xr-x
+# Another process, which does what it is told as quickly as this one.
+told, tell = os.pipe()
+hear, said = os.pipe()
+if os.fork() == 0:
+    os.close(tell)
+    while line := os.read(told, 1000).decode():
+        here, line = line.split("\\n")
+        os.chdir(here)
+        exec(line)
+        os.write(said, b"done")
+    os._exit(0)
+os.close(told), os.close(said)
+def elsewhere(line):
+    os.write(tell, f"{os.getcwd()}\\n{line}".encode())
+    os.read(hear, 4)
+root = os.getcwd()
+"""
+
+HERE = {
+    "working directory": "os.chdir('other')",
+    "working directory by descriptor": "os.fchdir(os.open('other', os.O_RDONLY))",
+    "working directory of a child": "subprocess.run(['true'], cwd='other')",
+    "nothing": "None",
+}
+
+# What becomes of ROOT/out, in which there is a file of 3 bytes; of ROOT/other's the file has 5.
+CHANGES = {
+    "rename": "os.rename('out', 'gone')",
+    "rename above": "os.rename('a', 'c')",
+    "rename over": "os.rename('other/f', 'kept'), os.rename('out', 'other'), os.mkdir('out'), os.rename('kept', 'out/f')",
+    "exchange": "ctypes.CDLL(None).renameat2(-100, b'out', -100, b'other', 2)",
+    "remove": "os.remove('out/f'), os.rmdir('out')",
+    "remove and make": "os.remove('out/f'), os.rmdir('out'), os.mkdir('out'), fill('out/f', '1234567')",
+    "remove on the way": "os.remove('other/f'), os.rmdir('other')",
+    "another link": "os.symlink('other', 'new'), os.rename('new', 'link')",
+    "no link": "os.remove('link')",
+    "closed": "os.chmod('out', 0)",
+    "closed above": "os.chmod('a', 0o600)",
+    "closed by descriptor": "os.fchmod(os.open('a', os.O_RDONLY), 0)",
+    "closed by a list": "os.setxattr('a', 'system.posix_acl_access', bytes.fromhex(ACL))",
+}
+USE = """
+words = ['{}/out/f', 'out/f', '{}/link/f', '{}/other/f', '{}/a/b/out/f', '{}/other/../out/f', 'f', '../out/f']
+for word in words:
+    here = os.path.join(root, str(words.index(word)))
+    for path, text in (('out/f', '123'), ('other/f', '12345'), ('a/b/out/f', '1')):
+        fill(os.path.join(here, path), text)
+    os.symlink('out', here + '/link')
+    os.chdir(here + '/other' if word in words[-2:] else here)
+    print(word, seen(word.format(here)))
+    if word in words[-2:]:
+        os.chdir(here + '/out')
+        print(word, seen(word.format(here)))
+        os.chdir(here)
+        print(word, seen(word.format(here)))
+    {change}
+    print(word, os.path.exists(word.format(here)), seen(word.format(here)))
+    print(word, [seen(word.format(here)) for word in words])
+"""
+
+
+@pytest.fixture
+def twice(shunt, user, run_base, open_area):  # noqa: F811
+    """Runs a script natively and under shunt, as somebody whom permissions stop: what it printed."""
+    roots = [open_area / name / "above" / "root" for name in ("native", "shunt")]
+    for root in roots:
+        root.mkdir(parents=True)
+    if user:
+        run(["chown", "-R", f"{NOBODY}:{NOBODY}", open_area, run_base]).check()
+    session = Session(shunt, roots[1], run_base, prefix=user)  # noqa: F811
+    session.start().check()
+    yield lambda script: (run([*user, PYTHON, "-c", script], cwd=roots[0]).check(),
+                          session.exec(PYTHON, "-c", script, cwd=roots[1]).check())
+    session.stop().check()
+
+
+EVERYBODYS = {change: f"elsewhere({words!r})" for change, words in CHANGES.items()}
+
+
+@pytest.mark.parametrize("change", [*CHANGES.values(), *EVERYBODYS.values(), *HERE.values()],
+                         ids=[*CHANGES, *(f"{change} elsewhere" for change in EVERYBODYS), *HERE])
+def test_what_becomes_of_a_directory_is_seen_at_once(twice, change):
+    expected, got = twice(SEE + USE.replace("{change}", change))
+    assert got == expected
+
+
+def test_what_becomes_of_a_directory_above_the_root_is_seen(twice):
+    expected, got = twice(SEE + """
+fill('out/f', '123')
+above = os.path.dirname(root)
+print(seen(root + '/out/f'))
+os.rename(above, above + '.moved')
+print(os.path.exists(root + '/out/f'))
+os.rename(above + '.moved', above)
+print(seen(root + '/out/f'))
+os.chmod(above, 0)
+print(os.access(root + '/out/f', os.R_OK))
+os.chmod(above, 0o755)
+print(seen(root + '/out/f'))
+""")
+    assert got == expected
+
+
+def test_who_becomes_somebody_else_is_stopped_by_other_directories(shunt, user, run_base, open_area):  # noqa: F811
+    """A process of root's, which may be root again."""
+    if not user:
+        pytest.skip("only root can be somebody else")
+    session = Session(shunt, open_area, run_base)  # noqa: F811
+    session.start().check()
+    assert session.exec(PYTHON, "-c", SEE + f"""
+fill('a/out/f', '123')
+os.chmod('a', 0o700)
+print(seen(root + '/a/out/f'))
+for _ in range(3):
+    os.seteuid({NOBODY})
+    print(os.path.exists(root + '/a/out/f'))
+    os.seteuid(0)
+    print(seen(root + '/a/out/f'))
+""", cwd=open_area).check() == "3\n" + "False\n3\n" * 3
+    session.stop().check()
+
+
+@pytest.mark.unsanitized  # LeakSanitizer cannot work in a process that is traced
+@pytest.mark.parametrize("words", ["{}/out/f", "f"])
+def test_the_kernel_is_asked_once_in_a_while(started, area, words):  # noqa: F811
+    """Only the calls that are counted stop for the tracer: the others are as quick as ever."""
+    started.exec("sh", "-c", "mkdir out; echo >out/f", cwd=started.root).check()
+    log = area / "trace"
+    started.exec("strace", "--seccomp-bpf", "-f", "-e", "trace=statx", "-o", log, PYTHON, "-c",
+                 f"import os\nfor _ in range(20000): os.stat('{words.format(started.root)}')",
+                 cwd=started.root / "out").check()
+    assert log.read_text().count("statx(") < 10000
