@@ -498,10 +498,13 @@ static int ask(struct request_road *mine, const struct message *message, struct 
         held->tag = 1;
     tagged.tag = held->tag;
     if (hold != NULL) { /* before the daemon can answer, hence while it lives */
-        *hold = (struct request_hold){mine, held->number};
+        hold->road = mine;
+        hold->lane = held->number;
         __atomic_add_fetch(&lane->holding, 1, __ATOMIC_SEQ_CST);
     }
     int code = put(mine->road, held->number - 1, &tagged, ROAD_FOR_REQUESTS);
+    if (code == 0 && hold != NULL && hold->meanwhile != NULL)
+        hold->meanwhile(hold->context);
     if (code == 0)
         code = wait_for_answer(mine, held->number - 1, tagged.tag, deadline);
     if (code == -ETIMEDOUT && !give_up(lane, tagged.tag))

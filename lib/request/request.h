@@ -83,10 +83,12 @@ int request_ask(struct request_road *, const struct message *, struct request_an
 void request_read(struct request_answer *);
 /* The same where only the answer's result is wanted, which takes little room on the stack. */
 int request_result(struct request_road *, const struct message *, int *result, uint64_t deadline);
-/* What a process holds by the word of a daemon. Zero: nothing. */
+/* What a process holds by the word of a daemon. Zero: nothing. `meanwhile` is set before request_hold is called. */
 struct request_hold {
     struct request_road *road;
     uint32_t lane; /* 1 + its number */
+    void (*meanwhile)(void *context); /* the caller's, or NULL: what there is to do while the daemon is at work */
+    void *context;
 };
 /* Asks for leave to change the file system. On 0 the road knows that a change may be under way, until request_let_go:
  * call that when the answer gives no leave, and else behind the notice of how the change went. */

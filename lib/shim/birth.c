@@ -33,6 +33,8 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
             target_withdraw(t);
         return code;
     }
+    if (code == TARGET_ASTRAY)
+        return BIRTH_AGAIN;
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = t->unasked ? target_learn(t, code) : target_look(t);

@@ -104,14 +104,16 @@ static int open_once(struct target *t, int flags, mode_t mode)
 }
 
 /* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
- * the call to another name. BIRTH_AGAIN, or what the native call answers where that is not ours. */
+ * the call to another name. Or its words lead to another directory. BIRTH_AGAIN, or what the native call answers where
+ * that is not ours. */
 static int follow(struct target *t, int flags, mode_t mode)
 {
     const int at = t->at;
     const char *path = t->path;
-    if (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || (flags & (O_EXCL | O_NOFOLLOW)))
+    const bool follows = !(flags & (O_EXCL | O_NOFOLLOW));
+    if (!t->unseen && (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || !follows))
         return BIRTH_AGAIN;
-    int how = target_find_anew(t, TARGET_MAKES | TARGET_NEW | TARGET_FOLLOW);
+    int how = target_find_anew(t, TARGET_MAKES | TARGET_NEW | (follows ? TARGET_FOLLOW : 0));
     return how == TARGET_HOT ? BIRTH_AGAIN : how < 0 ? how : sys_openat(at, path, flags, mode);
 }
 

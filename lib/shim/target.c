@@ -269,7 +269,7 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->length = parts->length;
     t->parent_length = parts->parent_length;
     t->slash = parts->slash;
-    t->unasked = false;
+    t->unasked = t->unseen = false;
 }
 
 /* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
@@ -445,17 +445,28 @@ static bool may_be_link(const struct record_entry *entry)
     return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
 }
 
+/* Its home will be asked for it before anything is done. */
+static bool is_new(struct target *t, unsigned want)
+{
+    const bool elsewhere = is_elsewhere(t);
+    t->unasked = elsewhere;
+    t->unseen = !t->found.known && !t->slash && (!elsewhere || (want & TARGET_ASKS));
+    return t->unseen;
+}
+
 /* A file that is known in the directory that the words led to before. False: let the kernel say where they lead. */
 static bool find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
 {
     struct parent parent;
-    if ((want & TARGET_NEW) || !parents_recall(words, &parent))
+    if ((want & (TARGET_NEW | TARGET_LATER)) == TARGET_NEW || !parents_recall(words, &parent))
         return false;
     t->root = parent.root;
     t->dir = parent.dir;
     t->mount = parent.mount;
     if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !is_loaded(&t->found))
         return false;
+    if (want & TARGET_NEW)
+        return is_new(t, want);
     const bool seen = !(want & TARGET_ASKS) && is_elsewhere(t) && recall(t);
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
         may_be_link(&t->found.entry))
@@ -790,10 +801,25 @@ static bool gives_leave(const struct message *message, int result)
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
+/* While the daemon is at work: `unseen` stays if the words lead elsewhere than memory has it. */
+static void see_parent(void *context)
+{
+    struct target *t = context;
+    struct statx stat;
+    char *text = t->scratch->text[0];
+    t->unseen = t->unseen && (target_parent_text(t->path, t->parent_length, text) != 0 ||
+                              identify(t->at, text, 0, &stat) != 0 || !dirid_equal(dirid_of(&stat), t->dir) ||
+                              target_mount(&stat) != t->mount);
+}
+
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
 static int ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
 {
     address(t, message);
+    if (hold != NULL) {
+        hold->meanwhile = t->unseen ? see_parent : NULL;
+        hold->context = t;
+    }
     for (int i = 0; i < TRIES_MAX; i++) {
         int code = hold != NULL ? names_hold(t->root, message, &t->scratch->answer, hold)
                                 : names_ask(t->root, message, &t->scratch->answer);
@@ -802,6 +828,10 @@ static int ask(struct target *t, struct target *other, struct message *message, 
         code = t->scratch->answer.message.result;
         if (hold != NULL && !gives_leave(message, code))
             request_let_go(hold);
+        else if (hold != NULL && t->unseen)
+            target_withdraw(t);
+        if (hold != NULL && t->unseen)
+            return TARGET_ASTRAY;
         if (code != MESSAGE_NOT_LOADED)
             return code;
         code = target_load(t);

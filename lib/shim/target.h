@@ -29,6 +29,7 @@ enum target_want {
     TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
     TARGET_ASKS = 8,  /* the operation asks the home of the name anyway: one elsewhere is not asked before */
     TARGET_NEW = 16,  /* it expects no file there: which directory it is in is not told from memory */
+    TARGET_LATER = 32, /* ... but for the time until target_hold, which may answer TARGET_ASTRAY */
 };
 
 /* What is known of the parent that the caller's words name. */
@@ -47,6 +48,7 @@ struct target {
     size_t parent_length;
     bool slash;     /* a slash follows: it must be a directory */
     bool unasked;   /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
+    bool unseen;    /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
@@ -124,7 +126,8 @@ void target_forget(struct target *);
  * scratch->answer; its result (not negative) or -errno is returned. */
 int target_ask(struct target *, struct message *);
 /* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
- * target_withdraw is to follow. */
+ * target_withdraw is to follow. TARGET_ASTRAY: the words lead elsewhere than memory had it, find it anew. */
+#define TARGET_ASTRAY 1000
 int target_hold(struct target *, struct message *);
 /* ... of a message that is about another target, too. It is the first that holds. */
 int target_hold_both(struct target *, struct target *other, struct message *);

@@ -20,6 +20,11 @@ def seen(path):
         except OSError as error:
             result = error.strerror
     return result
+def made(path):
+    try:
+        return os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+    except OSError as error:
+        return error.strerror
 def fill(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
@@ -81,7 +86,9 @@ for word in words:
         os.chdir(here)
         print(word, seen(word.format(here)))
     {change}
+    print(word, {first}(word.format(here) + {more!r}))
     print(word, os.path.exists(word.format(here)), seen(word.format(here)))
+    print(word, sorted(os.path.join(os.path.relpath(at, here), name) for at, _, names in os.walk(here) for name in names))
     print(word, [seen(word.format(here)) for word in words])
 """
 
@@ -104,10 +111,31 @@ def twice(shunt, user, run_base, open_area):  # noqa: F811
 EVERYBODYS = {change: f"elsewhere({words!r})" for change, words in CHANGES.items()}
 
 
+@pytest.mark.parametrize("first, more", [("seen", ""), ("made", ".new"), ("made", "")])
 @pytest.mark.parametrize("change", [*CHANGES.values(), *EVERYBODYS.values(), *HERE.values()],
                          ids=[*CHANGES, *(f"{change} elsewhere" for change in EVERYBODYS), *HERE])
-def test_what_becomes_of_a_directory_is_seen_at_once(twice, change):
-    expected, got = twice(SEE + USE.replace("{change}", change))
+def test_what_becomes_of_a_directory_is_seen_at_once(twice, change, first, more):
+    use = USE.replace("{change}", change).replace("{first}", first).replace("{more!r}", repr(more))
+    expected, got = twice(SEE + use)
+    assert got == expected
+
+
+def test_nothing_is_made_where_a_directory_was_before_the_kernel_was_asked(twice):
+    """What the library does not see, a tick of the clock later would be too late for a file."""
+    expected, got = twice(SEE + """
+libc = ctypes.CDLL("libc.so.6")
+for i in range(20):
+    fill('out/f', '123')
+    seen(root + '/out/f'), seen('out/f')
+    libc.rename(b'out', b'gone%d' % i)
+    print(made(root + '/out/new'), made('out/new'))
+    fill('out/f', '12')
+    seen(root + '/out/f'), seen('out/f')
+    libc.rename(b'out', b'left%d' % i), os.mkdir('out')
+    print(made(root + '/out/new'), made('out/newer'))
+    print(sorted(os.listdir('out')), os.listdir(f'left{i}'))
+    os.remove('out/new'), os.remove('out/newer'), os.rmdir('out')
+""")
     assert got == expected
 
 

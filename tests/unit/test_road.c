@@ -690,6 +690,25 @@ Test(road, what_is_held_when_the_daemon_crashes_is_seen_by_the_next)
     cr_assert_eq(former_holder(place), 0, "what is not answered is not held");
 }
 
+static void count(void *context)
+{
+    ++*(int *)context;
+}
+
+Test(road, who_waits_for_leave_does_something_meanwhile)
+{
+    int times = 0;
+    struct request_hold hold = {.meanwhile = count, .context = &times};
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, "a");
+    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), 0);
+    cr_assert_eq(times, 1);
+    request_let_go(&hold);
+    message = named(MESSAGE_LOOKUP, "slow");
+    cr_assert_eq(request_hold(road, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
+    cr_assert_eq(times, 2, "before the answer");
+}
+
 Test(road, a_question_that_is_given_up_holds_nothing)
 {
     struct request_hold hold = {0};
@@ -704,7 +723,7 @@ Test(road, what_a_process_held_that_is_gone_is_not_waited_for)
 {
     pid_t client = fork();
     if (client == 0) {
-        struct request_hold hold;
+        struct request_hold hold = {0};
         struct request_answer answer;
         struct message message = named(MESSAGE_LOOKUP, "a");
         _exit(request_inherit(road) != 0 || request_hold(road, &message, &answer, SOON, &hold) != 0);
