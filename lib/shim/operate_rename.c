@@ -162,10 +162,11 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
         code = target_settled(from);
     if (code == 0)
         code = target_settled(to);
-    if (code == 0 && !from->found.known)
+    if (code == 0 && !from->found.known) {
         code = stat_of(from, &stat); /* adopts it, if the trunk has it */
-    if (code == 0)
-        code = target_look(from);
+        if (code == 0)
+            code = target_look(from);
+    }
     if (code == 0 && !from->found.known)
         return -ENOENT;
     if (code == 0)

@@ -801,36 +801,67 @@ static bool gives_leave(const struct message *message, int result)
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
-/* While the daemon is at work: `unseen` stays if the words lead elsewhere than memory has it. */
-static void see_parent(void *context)
+static void see_parent(struct target *t)
 {
-    struct target *t = context;
     struct statx stat;
     char *text = t->scratch->text[0];
-    t->unseen = t->unseen && (target_parent_text(t->path, t->parent_length, text) != 0 ||
-                              identify(t->at, text, 0, &stat) != 0 || !dirid_equal(dirid_of(&stat), t->dir) ||
-                              target_mount(&stat) != t->mount);
+    t->unseen = target_parent_text(t->path, t->parent_length, text) != 0 || identify(t->at, text, 0, &stat) != 0 ||
+                !dirid_equal(dirid_of(&stat), t->dir) || target_mount(&stat) != t->mount;
+}
+
+/* While the daemon is at work: they stay unseen if their words lead elsewhere than memory has it. */
+static void see_parents(void *context)
+{
+    struct target *const *both = context;
+    for (int i = 0; i < 2; i++)
+        if (both[i] != NULL && both[i]->unseen)
+            see_parent(both[i]);
+}
+
+static bool is_unseen(const struct target *t)
+{
+    return t != NULL && t->unseen;
+}
+
+static int hold_both(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
+{
+    struct target *both[2] = {t, other};
+    hold->meanwhile = is_unseen(t) || is_unseen(other) ? see_parents : NULL;
+    hold->context = both;
+    int code = names_hold(t->root, message, &t->scratch->answer, hold);
+    hold->context = NULL;
+    return code;
+}
+
+/* Leave that is not made use of. */
+static void give_back(struct target *t, const struct message *message)
+{
+    struct message renamed = *message;
+    renamed.type = MESSAGE_RENAMED;
+    renamed.flags = 0;
+    renamed.result = -ECANCELED;
+    if (message->type == MESSAGE_RENAME)
+        target_tell(t, &renamed);
+    else
+        target_withdraw(t);
 }
 
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
 static int ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
 {
     address(t, message);
-    if (hold != NULL) {
-        hold->meanwhile = t->unseen ? see_parent : NULL;
-        hold->context = t;
-    }
     for (int i = 0; i < TRIES_MAX; i++) {
-        int code = hold != NULL ? names_hold(t->root, message, &t->scratch->answer, hold)
+        int code = hold != NULL ? hold_both(t, other, message, hold)
                                 : names_ask(t->root, message, &t->scratch->answer);
         if (code != 0)
             return code;
         code = t->scratch->answer.message.result;
+        const bool astray = hold != NULL && (is_unseen(t) || is_unseen(other));
         if (hold != NULL && !gives_leave(message, code))
             request_let_go(hold);
-        else if (hold != NULL && t->unseen)
-            target_withdraw(t);
-        if (hold != NULL && t->unseen)
+        else if (astray)
+            give_back(t, message);
+        if (astray)
             return TARGET_ASTRAY;
         if (code != MESSAGE_NOT_LOADED)
             return code;

@@ -25,6 +25,11 @@ def made(path):
         return os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
     except OSError as error:
         return error.strerror
+def moved(path):
+    try:
+        return os.rename(root + '/spare', path)
+    except OSError as error:
+        return error.strerror
 def fill(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
@@ -77,6 +82,7 @@ for word in words:
     here = os.path.join(root, str(words.index(word)))
     for path, text in (('out/f', '123'), ('other/f', '12345'), ('a/b/out/f', '1')):
         fill(os.path.join(here, path), text)
+    fill(root + '/spare', '1234')
     os.symlink('out', here + '/link')
     os.chdir(here + '/other' if word in words[-2:] else here)
     print(word, seen(word.format(here)))
@@ -111,7 +117,7 @@ def twice(shunt, user, run_base, open_area):  # noqa: F811
 EVERYBODYS = {change: f"elsewhere({words!r})" for change, words in CHANGES.items()}
 
 
-@pytest.mark.parametrize("first, more", [("seen", ""), ("made", ".new"), ("made", "")])
+@pytest.mark.parametrize("first, more", [("seen", ""), ("made", ".new"), ("made", ""), ("moved", ".new")])
 @pytest.mark.parametrize("change", [*CHANGES.values(), *EVERYBODYS.values(), *HERE.values()],
                          ids=[*CHANGES, *(f"{change} elsewhere" for change in EVERYBODYS), *HERE])
 def test_what_becomes_of_a_directory_is_seen_at_once(twice, change, first, more):
@@ -128,11 +134,13 @@ for i in range(20):
     fill('out/f', '123')
     seen(root + '/out/f'), seen('out/f')
     libc.rename(b'out', b'gone%d' % i)
-    print(made(root + '/out/new'), made('out/new'))
+    fill(root + '/spare', '12'), fill(root + '/more', '123')
+    print(made(root + '/out/new'), made('out/new'), moved(root + '/out/more'), moved('out/more'))
     fill('out/f', '12')
     seen(root + '/out/f'), seen('out/f')
     libc.rename(b'out', b'left%d' % i), os.mkdir('out')
-    print(made(root + '/out/new'), made('out/newer'))
+    print(made(root + '/out/new'), made('out/newer'), moved(root + '/out/more'))
+    os.remove('out/more')
     print(sorted(os.listdir('out')), os.listdir(f'left{i}'))
     os.remove('out/new'), os.remove('out/newer'), os.rmdir('out')
 """)
