@@ -12,29 +12,33 @@
 #include "shim/cwd.h"
 #include "shim/scratch.h"
 
-#define REMEMBERED 4 /* a power of two */
+#define REMEMBERED 4
 #define OFTEN 8
+#define FAR_MOMENT (CLOCK_SECOND / 4)
 
-/* A handler may interrupt whoever reads or writes here: what was read counts if the word is the same behind it, and who is
- * interrupted while he writes is left alone. */
-static __thread struct {
+/* A handler may interrupt whoever reads or writes here: what was read counts if the words are the same behind it, and who
+ * is interrupted while he writes is left alone. */
+static __thread struct remembered {
     uint64_t word;
-    uint64_t places; /* the road's, when it was learnt */
+    uint64_t until;  /* by the coarse clock; 0: where the words lead was not looked at closely */
+    uint64_t places; /* the road's, before it was */
     struct parent parent;
-    uint64_t tried; /* the words that were used last, and how often */
+    uint64_t since; /* they were used so often since then */
     uint32_t times;
 } remembered[REMEMBERED];
 static __thread bool writing;
-static uint64_t people; /* whom this process has been */
+static __thread unsigned next; /* to be replaced */
+static uint64_t people;        /* whom this process has been */
 
 void parents_forget(void)
 {
     __atomic_add_fetch(&people, 1, __ATOMIC_ACQ_REL);
 }
 
-static uint64_t now(void)
+/* As long as the clock stands still; where a look is a message to a server, longer. */
+static uint64_t moment_of(const struct names_root *root)
 {
-    return clock_of(CLOCK_MONOTONIC_COARSE) + (__atomic_load_n(&people, __ATOMIC_ACQUIRE) << 40);
+    return names_is_far(root) ? FAR_MOMENT : 0;
 }
 
 struct parents_words parents_words(int at, const char *path, size_t length)
@@ -42,25 +46,29 @@ struct parents_words parents_words(int at, const char *path, size_t length)
     struct parents_words words = {.path = path, .length = length};
     const uint64_t cwd = path[0] == '/' ? 1 : at == AT_FDCWD ? cwd_now() : 0;
     if (cwd != 0)
-        words.word = (record_hash(path, length) ^ cwd ^ now() * 0x9e3779b97f4a7c15ull) | 1;
+        words.word = (record_hash(path, length) ^ cwd ^ __atomic_load_n(&people, __ATOMIC_ACQUIRE) << 48) | 1;
+    words.now = clock_of(CLOCK_MONOTONIC_COARSE);
     return words;
 }
 
-static unsigned slot_of(uint64_t word)
+static struct remembered *find(uint64_t word)
 {
-    return (unsigned)(word >> 32) % REMEMBERED;
+    for (unsigned i = 0; i < REMEMBERED; i++)
+        if (remembered[i].word == word)
+            return &remembered[i];
+    return NULL;
 }
 
 bool parents_recall(const struct parents_words *words, struct parent *to)
 {
-    const unsigned slot = slot_of(words->word);
-    if (words->word == 0 || remembered[slot].word != words->word)
+    const struct remembered *one = words->word != 0 ? find(words->word) : NULL;
+    if (one == NULL || words->now > one->until)
         return false;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
-    *to = remembered[slot].parent;
-    const uint64_t places = remembered[slot].places;
+    *to = one->parent;
+    const uint64_t places = one->places;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
-    return remembered[slot].word == words->word && names_places(to->root) == places;
+    return one->word == words->word && words->now <= one->until && names_places(to->root) == places;
 }
 
 /* Begins with `path`, then ends or goes on behind a slash: what is behind, else NULL. */
@@ -99,31 +107,44 @@ static bool lead_straight(const struct parents_words *words, const struct parent
     return straight && are_its_place(words, place);
 }
 
-static void remember(unsigned slot, const struct parents_words *words, const struct parent *parent, uint64_t places)
+static struct remembered *find_room(uint64_t word)
 {
-    remembered[slot].word = 0;
+    struct remembered *one = find(word);
+    if (one == NULL) {
+        one = &remembered[next++ % REMEMBERED];
+        one->until = 0;
+        __atomic_signal_fence(__ATOMIC_RELEASE);
+        one->word = word;
+        one->since = 0;
+    }
+    return one;
+}
+
+static void learn(const struct parents_words *words, const struct parent *parent, struct scratch *scratch)
+{
+    struct remembered *one = find_room(words->word);
+    if (words->now > one->since + moment_of(parent->root)) {
+        one->since = words->now;
+        one->times = 0;
+        one->until = 0;
+    }
+    const uint64_t places = names_places(parent->root);
+    if (++one->times != OFTEN || !request_are_places_kept(places) || sys_getpid() != owner_pid() ||
+        !lead_straight(words, parent, scratch))
+        return;
+    one->parent = *parent;
+    one->places = places;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    remembered[slot].parent = *parent;
-    remembered[slot].places = places;
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    remembered[slot].word = words->word;
+    one->until = words->now + moment_of(parent->root);
 }
 
 void parents_learn(const struct parents_words *words, const struct parent *parent, struct scratch *scratch)
 {
-    const unsigned slot = slot_of(words->word);
     if (words->word == 0 || writing)
         return;
     writing = true;
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
-    if (remembered[slot].tried != words->word) {
-        remembered[slot].tried = words->word;
-        remembered[slot].times = 0;
-    }
-    const uint64_t places = names_places(parent->root);
-    if (++remembered[slot].times == OFTEN && request_are_places_kept(places) && sys_getpid() == owner_pid() &&
-        lead_straight(words, parent, scratch))
-        remember(slot, words, parent, places);
+    learn(words, parent, scratch);
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
     writing = false;
 }

@@ -11,15 +11,15 @@
  * What else may change is where a directory is, and whom those on the way to it let through:
  *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it
  *    (daemon/serve/moving.h), and nobody goes by what he remembers in between.
- *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a tick later.
+ *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a moment later.
  *  - This process becomes somebody else: parents_forget.
- *  - What a program without the shim does, or somebody mounts, is seen at the next tick of the kernel's coarse clock (1 to
- *    10 ms).
+ *  - What a program without the shim does, or somebody mounts, is seen a moment later.
  *  - What happens above the root the file's own path meets, be it in the trunk or in a branch.
  *
  * Only words that are the directory's own path are remembered, without links and `..`, be it from the working directory.
- * Words are looked at that closely once they have been used a few times within one tick: on a file system that needs
- * milliseconds for a call nothing is remembered, and nothing is lost.
+ * Words are looked at that closely once they have been used a few times within such a moment. It lasts until the next tick
+ * of the kernel's coarse clock (1 to 10 ms); a quarter of a second on file systems that are asked for each part of a path
+ * each time (FUSE), which remember as long themselves elsewhere.
  *
  * Async-signal-safe, thread-safe. A vfork child goes by what its parent knows, as with working directories (cwd.h), and
  * leaves nothing behind. */
@@ -41,6 +41,7 @@ struct scratch;
 /* The words of one call, and when they were looked at; word 0: nothing is remembered of them. */
 struct parents_words {
     uint64_t word;
+    uint64_t now; /* by the coarse clock */
     const char *path;
     size_t length; /* of the parent's text, its slash included */
 };
