@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <sys/syscall.h>
 
+#include "request/request.h"
 #include "serving.h"
 
 static void rename_init(void)
@@ -383,4 +384,31 @@ Test(serve_rename, a_client_ends_after_it_moved_a_directory)
     client_ends(ME);
     cr_assert(is_unknown("out", "sub"));
     cr_assert_str_eq(home_of("in/sub/deep")->path, "in/sub/deep");
+}
+
+Test(serve_rename, while_a_directory_moves_nobody_goes_by_where_it_was)
+{
+    struct request_road *road;
+    cr_assert_eq(chmod(place_path("run"), 0700), 0);
+    cr_assert_eq(request_attach(&road, place_path("run")), 0);
+    born_directory("out", "sub");
+    born("out", "a");
+    const uint64_t before = request_places(road);
+    cr_assert(request_are_places_kept(before));
+    ask(ME, rename_message("out", "a", "out", "b", 0));
+    renamed("out", "a", "out", "b", -EIO);
+    cr_assert_eq(request_places(road), before, "files are nothing that leads anywhere");
+    ask(ME, rename_message("out", "sub", ".", "top", 0));
+    cr_assert_not(request_are_places_kept(request_places(road)));
+    ask(YOU, rename_message("out", "a", "out", "b", 0));
+    cr_assert_not(request_are_places_kept(request_places(road)));
+    renamed("out", "sub", ".", "top", -EIO);
+    const uint64_t after = request_places(road);
+    cr_assert(request_are_places_kept(after) && after != before);
+    client_ends(YOU);
+    cr_assert_eq(request_places(road), after);
+    ask(ME, rename_message("out", "a", "out", "sub", MESSAGE_EXCHANGE));
+    cr_assert_not(request_are_places_kept(request_places(road)));
+    client_ends(ME);
+    cr_assert(request_are_places_kept(request_places(road)) && request_places(road) != after);
 }
