@@ -329,18 +329,18 @@ int target_learn(struct target *t, int result)
                : 0;
 }
 
-/* Is the file still under the name? A name has one place, and in a branch nothing but regular files are: whoever is there
- * under that name is it, and if nobody is, the call itself finds that out (target_again). In the trunk a link may be there
- * now, which leads the call elsewhere. */
-static bool is_there(const struct target *t)
+/* The file under the name, and nobody else's: a name has one place, so whoever is there under that name is it. */
+static bool is_there(struct target *t)
 {
     struct statx stat;
-    return t->found.entry.branch != 0 ||
-           (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
-            stat.stx_ino == t->found.entry.ino);
+    if (target_place(t) != 0)
+        return false;
+    target_come_near(t);
+    return sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
+           stat.stx_ino == t->found.entry.ino;
 }
 
-/* Somebody of this node has asked before, or has made it. */
+/* Somebody of this node has asked before, and the file is still where it was. */
 static bool recall(struct target *t)
 {
     char mirror[RECORD_MIRROR_MAX];
@@ -829,6 +829,7 @@ static int hold_both(struct target *t, struct target *other, struct message *mes
     hold->meanwhile = is_unseen(t) || is_unseen(other) ? see_parents : NULL;
     hold->context = both;
     int code = names_hold(t->root, message, &t->scratch->answer, hold);
+    hold->meanwhile = NULL; /* others ask with the same scratch */
     hold->context = NULL;
     return code;
 }

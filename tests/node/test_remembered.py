@@ -147,6 +147,19 @@ for i in range(20):
     assert got == expected
 
 
+def test_what_follows_files_that_were_made_from_memory(twice):
+    """Calls that hold a name, too, with the same memory for their question and its answer."""
+    expected, got = twice(SEE + """
+for i in range(100):
+    fill(f'out/{i}', ''), os.rename(f'out/{i}', f'out/new{i}')
+    os.mkdir('sub'), os.rmdir('sub'), os.rename(f'out/new{i}', f'{i}'), os.mkdir('out/sub')
+    fill(f'out/{i}', ''), os.rmdir('out/sub'), os.link(f'out/{i}', f'out/link{i}'), os.symlink('.', f'out/to{i}')
+    fill(f'out/again{i}', ''), os.unlink(f'out/{i}'), os.chmod(f'out/link{i}', 0o700)
+print(sorted(os.listdir('out')), sorted(os.listdir()))
+""")
+    assert got == expected
+
+
 def test_what_becomes_of_a_directory_above_the_root_is_seen(twice):
     expected, got = twice(SEE + """
 fill('out/f', '123')
