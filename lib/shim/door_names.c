@@ -141,13 +141,13 @@ static int rename_words(int from_at, const char *from, int to_at, const char *to
     *how = TARGET_COLD;
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return 0; /* the kernel says so */
-    unsigned to_want = TARGET_MAKES | TARGET_NEW | TARGET_LATER;
+    unsigned to_want = TARGET_MAKES | TARGET_LATER;
     do {
         *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to, to_want);
         const int code = *how == TARGET_HOT ? operate_rename(&one, &two, flags) : 0;
         if (*how == TARGET_HOT && code != TARGET_ASTRAY)
             return (int)door_answer(code);
-        to_want = TARGET_MAKES | TARGET_NEW;
+        to_want = TARGET_MAKES;
     } while (*how == TARGET_HOT);
     if (*how == TARGET_ROOT && (ends_in_dots(from) || ends_in_dots(to)))
         *how = TARGET_COLD; /* the kernel says EBUSY itself */

@@ -113,7 +113,7 @@ static int follow(struct target *t, int flags, mode_t mode)
     const bool follows = !(flags & (O_EXCL | O_NOFOLLOW));
     if (!t->unseen && (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || !follows))
         return BIRTH_AGAIN;
-    int how = target_find_anew(t, TARGET_MAKES | TARGET_NEW | (follows ? TARGET_FOLLOW : 0));
+    int how = target_find_anew(t, TARGET_MAKES | (follows ? TARGET_FOLLOW : 0));
     return how == TARGET_HOT ? BIRTH_AGAIN : how < 0 ? how : sys_openat(at, path, flags, mode);
 }
 

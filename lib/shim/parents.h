@@ -5,8 +5,9 @@
 /* Which directory the words before a name lead to, remembered. The kernel says that with one statx of `parent/.`, which
  * takes as long as what most calls ask for. Each thread remembers a few directories that it uses again and again, and
  * goes by that for names alone that the index knows as files: what is not there or is a link is looked at from the kernel's
- * answer, so a directory that was removed needs nobody to say so. A file that is to be made is asked for where memory has
- * the directory, and made when the kernel has said the same, while its home was at work (TARGET_LATER).
+ * answer, so a directory that was removed needs nobody to say so; and so is what is to be removed or renamed. A file that is
+ * to be made is asked for where memory has the directory, and made when the kernel has said the same, while its home was at
+ * work (TARGET_LATER).
  *
  * What else may change is where a directory is, and whom those on the way to it let through:
  *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it

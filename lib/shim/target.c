@@ -458,16 +458,16 @@ static bool is_new(struct target *t, unsigned want)
 static bool find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
 {
     struct parent parent;
-    if ((want & (TARGET_NEW | TARGET_LATER)) == TARGET_NEW || !parents_recall(words, &parent))
+    if ((want & (TARGET_MAKES | TARGET_LATER)) == TARGET_MAKES || !parents_recall(words, &parent))
         return false;
     t->root = parent.root;
     t->dir = parent.dir;
     t->mount = parent.mount;
     if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !is_loaded(&t->found))
         return false;
-    if (want & TARGET_NEW)
+    if (want & TARGET_LATER)
         return is_new(t, want);
-    const bool seen = !(want & TARGET_ASKS) && is_elsewhere(t) && recall(t);
+    const bool seen = is_elsewhere(t) && recall(t);
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
         may_be_link(&t->found.entry))
         return false;
@@ -580,7 +580,7 @@ static int resolve(struct target *t, const struct target *first, int at, const c
         plain[plain_length] = '\0';
         if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, NULL, t->at, link, want & TARGET_NEW, parent);
+        how = find_parent(t, NULL, t->at, link, want & TARGET_MAKES, parent);
         t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's words */
     }
     return how;
@@ -938,6 +938,11 @@ static void adopt(struct target *t)
  * that lead there no more. */
 static bool vanished(struct target *t)
 {
+    see_parent(t);
+    const bool is_elsewhere = t->unseen;
+    t->unseen = false;
+    if (is_elsewhere) /* it is not the file that has gone */
+        return false;
     struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
     int code = target_ask(t, &message);
     if (code == MESSAGE_CHANGED && t->again++ == SEEN_MAX)

@@ -385,7 +385,7 @@ Test(target, where_words_lead_is_forgotten)
     usleep(20000); /* a tick of the slowest clock is 10 ms */
     cr_assert_not(is_recalled(path, length));
     cr_assert(is_remembered(path));
-    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_NEW), TARGET_HOT, "who makes a file asks the kernel");
+    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_HOT, "who makes a file asks the kernel");
     target_done(&t);
 }
 
