@@ -109,10 +109,10 @@ static void drop(struct side *side)
 /* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or
  * -errno. */
 static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
-                      int to_at, const char *to_path, unsigned to_want)
+                      int to_at, const char *to_path)
 {
     int one = find_side(from, NULL, from_at, from_path, want);
-    int two = find_side(to, from, to_at, to_path, from->hot ? to_want : TARGET_MAKES);
+    int two = find_side(to, from, to_at, to_path, TARGET_MAKES);
     if (one >= 0 && two >= 0)
         return from->hot || to->hot                       ? TARGET_HOT
                : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
@@ -141,14 +141,9 @@ static int rename_words(int from_at, const char *from, int to_at, const char *to
     *how = TARGET_COLD;
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return 0; /* the kernel says so */
-    unsigned to_want = TARGET_MAKES | TARGET_LATER;
-    do {
-        *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to, to_want);
-        const int code = *how == TARGET_HOT ? operate_rename(&one, &two, flags) : 0;
-        if (*how == TARGET_HOT && code != TARGET_ASTRAY)
-            return (int)door_answer(code);
-        to_want = TARGET_MAKES;
-    } while (*how == TARGET_HOT);
+    *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
+    if (*how == TARGET_HOT)
+        return (int)door_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (ends_in_dots(from) || ends_in_dots(to)))
         *how = TARGET_COLD; /* the kernel says EBUSY itself */
     if (*how == TARGET_ROOT)
@@ -194,8 +189,7 @@ static int link_words(int from_at, const char *from, int to_at, const char *to, 
     struct side one, two;
     *how =
         find_sides(&one, from_at, from,
-                   flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at, to,
-                   TARGET_MAKES);
+                   flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at, to);
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP) &&

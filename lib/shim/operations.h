@@ -26,7 +26,6 @@ int operate_rmdir(struct target *);
 int operate_make(struct target *, mode_t type_and_mode, dev_t device, const char *link_text);
 /* The address is one whose words name the target. -EADDRINUSE if there is something of that name. */
 int operate_bind(struct target *, int socket, const void *address, unsigned length);
-/* TARGET_ASTRAY: find `to` anew. */
 int operate_rename(struct side *from, struct side *to, unsigned flags);
 int operate_link(struct side *from, struct side *to, int flags);
 /* Moves a file to the trunk, where a loader and its $ORIGIN expect it; 0 if it is there already, or is no

@@ -445,12 +445,11 @@ static bool may_be_link(const struct record_entry *entry)
     return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
 }
 
-/* Its home will be asked for it before anything is done. */
-static bool is_new(struct target *t, unsigned want)
+/* A name that is to be made, and of which nothing is known: its home is asked before anything is done. */
+static bool find_new(struct target *t)
 {
-    const bool elsewhere = is_elsewhere(t);
-    t->unasked = elsewhere;
-    t->unseen = !t->found.known && !t->slash && (!elsewhere || (want & TARGET_ASKS));
+    t->unseen = !t->found.known && !t->slash;
+    t->unasked = t->unseen && is_elsewhere(t);
     return t->unseen;
 }
 
@@ -466,7 +465,7 @@ static bool find_in_remembered(struct target *t, const struct parents_words *wor
     if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !is_loaded(&t->found))
         return false;
     if (want & TARGET_LATER)
-        return is_new(t, want);
+        return find_new(t);
     const bool seen = is_elsewhere(t) && recall(t);
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
         may_be_link(&t->found.entry))
@@ -801,50 +800,29 @@ static bool gives_leave(const struct message *message, int result)
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
-static void see_parent(struct target *t)
+/* Do its words lead to another directory by now, or to none? */
+static bool leads_elsewhere(struct target *t)
 {
     struct statx stat;
     char *text = t->scratch->text[0];
-    t->unseen = target_parent_text(t->path, t->parent_length, text) != 0 || identify(t->at, text, 0, &stat) != 0 ||
-                !dirid_equal(dirid_of(&stat), t->dir) || target_mount(&stat) != t->mount;
+    return target_parent_text(t->path, t->parent_length, text) != 0 || identify(t->at, text, 0, &stat) != 0 ||
+           !dirid_equal(dirid_of(&stat), t->dir) || target_mount(&stat) != t->mount;
 }
 
-/* While the daemon is at work: they stay unseen if their words lead elsewhere than memory has it. */
-static void see_parents(void *context)
+/* While the daemon is at work: it stays unseen if memory was wrong. */
+static void see_parent(void *context)
 {
-    struct target *const *both = context;
-    for (int i = 0; i < 2; i++)
-        if (both[i] != NULL && both[i]->unseen)
-            see_parent(both[i]);
+    struct target *t = context;
+    t->unseen = t->unseen && leads_elsewhere(t);
 }
 
-static bool is_unseen(const struct target *t)
+static int ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)
 {
-    return t != NULL && t->unseen;
-}
-
-static int hold_both(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
-{
-    struct target *both[2] = {t, other};
-    hold->meanwhile = is_unseen(t) || is_unseen(other) ? see_parents : NULL;
-    hold->context = both;
+    hold->meanwhile = t->unseen ? see_parent : NULL;
+    hold->context = t;
     int code = names_hold(t->root, message, &t->scratch->answer, hold);
     hold->meanwhile = NULL; /* others ask with the same scratch */
-    hold->context = NULL;
     return code;
-}
-
-/* Leave that is not made use of. */
-static void give_back(struct target *t, const struct message *message)
-{
-    struct message renamed = *message;
-    renamed.type = MESSAGE_RENAMED;
-    renamed.flags = 0;
-    renamed.result = -ECANCELED;
-    if (message->type == MESSAGE_RENAME)
-        target_tell(t, &renamed);
-    else
-        target_withdraw(t);
 }
 
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
@@ -852,16 +830,16 @@ static int ask(struct target *t, struct target *other, struct message *message, 
 {
     address(t, message);
     for (int i = 0; i < TRIES_MAX; i++) {
-        int code = hold != NULL ? hold_both(t, other, message, hold)
+        int code = hold != NULL ? ask_for_leave(t, message, hold)
                                 : names_ask(t->root, message, &t->scratch->answer);
         if (code != 0)
             return code;
         code = t->scratch->answer.message.result;
-        const bool astray = hold != NULL && (is_unseen(t) || is_unseen(other));
+        const bool astray = hold != NULL && t->unseen;
         if (hold != NULL && !gives_leave(message, code))
             request_let_go(hold);
         else if (astray)
-            give_back(t, message);
+            target_withdraw(t);
         if (astray)
             return TARGET_ASTRAY;
         if (code != MESSAGE_NOT_LOADED)
@@ -938,10 +916,7 @@ static void adopt(struct target *t)
  * that lead there no more. */
 static bool vanished(struct target *t)
 {
-    see_parent(t);
-    const bool is_elsewhere = t->unseen;
-    t->unseen = false;
-    if (is_elsewhere) /* it is not the file that has gone */
+    if (leads_elsewhere(t)) /* it is not the file that has gone */
         return false;
     struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
     int code = target_ask(t, &message);

@@ -28,8 +28,9 @@ enum target_want {
         2, /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
     TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
     TARGET_ASKS = 8,  /* the operation asks the home of the name anyway: one elsewhere is not asked before */
-    TARGET_LATER = 16, /* it makes a name: which directory that is in may be told from memory until target_hold, which may
-                        * answer TARGET_ASTRAY. Others that make, remove or replace one ask the kernel first */
+    TARGET_LATER = 16, /* beside TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
+                        * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one ask the
+                        * kernel first */
 };
 
 /* What is known of the parent that the caller's words name. */

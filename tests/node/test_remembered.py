@@ -7,12 +7,12 @@ import os
 import pytest
 
 from conftest import run
-from test_failures import NOBODY, PYTHON, Session, run_base, session, started  # noqa: F401: fixtures
+from test_failures import IS_SUPERUSER, NOBODY, PYTHON, Session, run_base, session, started  # noqa: F401: fixtures
 from test_semantics import open_area, user  # noqa: F401: fixtures
 
 # `seen` uses words so often that where they lead is remembered, and says what is there.
 SEE = """
-import ctypes, os, subprocess, sys
+import ctypes, os, subprocess
 def seen(path):
     for _ in range(40):
         try:
@@ -177,10 +177,8 @@ print(seen(root + '/out/f'))
     assert got == expected
 
 
-def test_who_becomes_somebody_else_is_stopped_by_other_directories(shunt, user, run_base, open_area):  # noqa: F811
-    """A process of root's, which may be root again."""
-    if not user:
-        pytest.skip("only root can be somebody else")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="only root can become somebody else, and be root again")
+def test_who_becomes_somebody_else_is_stopped_by_other_directories(shunt, run_base, open_area):  # noqa: F811
     session = Session(shunt, open_area, run_base)  # noqa: F811
     session.start().check()
     assert session.exec(PYTHON, "-c", SEE + f"""
