@@ -428,6 +428,11 @@ void listen_set_far(struct listen *listen)
     __atomic_store_n(&listen->road->far, 1, __ATOMIC_RELAXED);
 }
 
+bool listen_is_far(const struct listen *listen)
+{
+    return listen->road->far != 0;
+}
+
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
 {
     uint64_t all = UINT64_MAX, gained = 0, lost = 0;

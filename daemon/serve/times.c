@@ -140,9 +140,20 @@ static int write_time(int trunk, uint64_t modified)
     return sys_utimensat(AT_FDCWD, self, times, 0);
 }
 
+/* Until CephFS has a change of a directory in its journal, some seconds later or when somebody wants it, it lets no client
+ * know the directory: each create asks for it again, and costs two requests. To no avail is no error. */
+static void have_written_down(int trunk)
+{
+    int directory = sys_openat(trunk, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (directory < 0)
+        return;
+    SYS1(SYS_fsync, directory);
+    sys_close(directory);
+}
+
 /* Gives the trunk directory the time of the last change, unless its own is later. That changes its change
  * time, which is not to be seen; attributes may have been changed later. */
-static int write_times(int trunk, struct home_times *times)
+static int write_times(int trunk, struct home_times *times, bool far)
 {
     struct statx stat;
     int code = look(trunk, &stat);
@@ -152,6 +163,8 @@ static int write_times(int trunk, struct home_times *times)
     if (time_of(stat.stx_mtime) < times->changed) {
         stood = stood > times->changed ? stood : times->changed;
         code = write_time(trunk, times->changed);
+        if (code == 0 && far)
+            have_written_down(trunk);
         if (code == 0)
             code = look(trunk, &stat);
     }
@@ -169,7 +182,7 @@ static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
     job->result = trunk;
     if (trunk < 0)
         return;
-    job->result = write_times(trunk, &job->times);
+    job->result = write_times(trunk, &job->times, listen_is_far(shuntd->listen));
     job->times.written = job->result == 0;
     sys_close(trunk);
 }
