@@ -24,10 +24,11 @@ static inline long door_answer(long result)
     return -1;
 }
 
-/* The target_want of a call that follows a link at the end unless its flags say AT_SYMLINK_NOFOLLOW. */
+/* The target_want of a call that does nothing but TARGET_CALL, and follows a link at the end unless its flags
+ * say AT_SYMLINK_NOFOLLOW. */
 static inline unsigned door_follow(int flags)
 {
-    return flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW;
+    return TARGET_LOOKS | (flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW);
 }
 
 /* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it

@@ -43,7 +43,8 @@ static long followed(long code, int at, const char *path, int flags)
 DOOR int chmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
+                          followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
                           CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
 }
 
@@ -62,7 +63,8 @@ DOOR int lchmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(
-        AT_FDCWD, path, 0, followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
+        followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
         CHANGED(AT_SYMLINK_NOFOLLOW,
                 REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
 }
@@ -70,7 +72,7 @@ DOOR int lchmod(const char *path, mode_t mode)
 DOOR int chown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
                           followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
                           CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
 }
@@ -79,7 +81,8 @@ DOOR int lchown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(
-        AT_FDCWD, path, 0, followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
+        followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
         CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
 }
 
@@ -106,11 +109,16 @@ static bool sets_mtime(const struct timespec times[2])
     return !process_can_read(times) || !process_can_read(&times[1].tv_nsec) || times[1].tv_nsec != UTIME_OMIT;
 }
 
-static long set_times(struct target *to, const struct timespec times[2], int flags)
+static int set_times_there(struct target *to, const struct timespec times[2], int flags)
 {
     if (!target_is_away(to) && sets_mtime(times))
         settle(to->at, to->path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
-    long code = TARGET_CALL_NEAR(to, sys_utimensat(to->real_at, to->real_path, times, flags));
+    return sys_utimensat(to->real_at, to->real_path, times, flags);
+}
+
+static long set_times(struct target *to, const struct timespec times[2], int flags)
+{
+    long code = TARGET_CALL_NEAR(to, set_times_there(to, times, flags));
     target_done(to);
     return code;
 }
@@ -145,7 +153,7 @@ DOOR int utime(const char *path, const struct utimbuf *times)
         split[0] = (struct timespec){.tv_sec = times->actime};
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
                           (settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
                           set_times(&t, times != NULL ? split : NULL, 0));
 }
@@ -153,14 +161,14 @@ DOOR int utime(const char *path, const struct utimbuf *times)
 DOOR int utimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
                           (settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)), set_timevals(&t, times, 0));
 }
 
 DOOR int lutimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, 0,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
                           (settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
                           set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
 }
@@ -168,7 +176,7 @@ DOOR int lutimes(const char *path, const struct timeval times[2])
 DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, TARGET_FOLLOW, (settle(at, path, 0), REAL(futimesat)(at, path, times)),
+    return (int)DOOR_PATH(at, path, door_follow(0), (settle(at, path, 0), REAL(futimesat)(at, path, times)),
                           set_timevals(&t, times, 0));
 }
 
@@ -192,14 +200,14 @@ DOOR int utimensat(int at, const char *path, const struct timespec times[2], int
 DOOR int truncate(const char *path, off_t length)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(truncate)(path, length),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(truncate)(path, length),
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
 DOOR int truncate64(const char *path, off64_t length)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(truncate64)(path, length),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(truncate64)(path, length),
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
@@ -208,7 +216,7 @@ DOOR int truncate64(const char *path, off64_t length)
 DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
                           followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
                           CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
 }
@@ -217,7 +225,7 @@ DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(
-        AT_FDCWD, path, 0,
+        AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
         followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
         CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
 }
@@ -225,35 +233,36 @@ DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t
 DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(getxattr)(path, name, value, size),
+    return DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(getxattr)(path, name, value, size),
                      DOOR_THERE(SYS4(SYS_getxattr, t.real_path, name, value, size)));
 }
 
 DOOR ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, 0, REAL(lgetxattr)(path, name, value, size),
+    return DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
+                     REAL(lgetxattr)(path, name, value, size),
                      DOOR_THERE(SYS4(SYS_lgetxattr, t.real_path, name, value, size)));
 }
 
 DOOR ssize_t listxattr(const char *path, char *list, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(listxattr)(path, list, size),
+    return DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(listxattr)(path, list, size),
                      DOOR_THERE(SYS3(SYS_listxattr, t.real_path, list, size)));
 }
 
 DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
 {
     DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, 0, REAL(llistxattr)(path, list, size),
+    return DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW), REAL(llistxattr)(path, list, size),
                      DOOR_THERE(SYS3(SYS_llistxattr, t.real_path, list, size)));
 }
 
 DOOR int removexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
                           followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
                           CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
 }
@@ -261,7 +270,7 @@ DOOR int removexattr(const char *path, const char *name)
 DOOR int lremovexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, 0,
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
                           followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
                           CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t.real_path, name)));
 }
@@ -332,21 +341,21 @@ DOOR int fdatasync(int fd)
 DOOR int statfs(const char *path, struct statfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statfs)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statfs)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 DOOR int statfs64(const char *path, struct statfs64 *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statfs64)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statfs64)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 int __statfs(const char *path, struct statfs *to);
 DOOR int __statfs(const char *path, struct statfs *to)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(__statfs)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(__statfs)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
@@ -354,14 +363,14 @@ DOOR int __statfs(const char *path, struct statfs *to)
 DOOR int statvfs(const char *path, struct statvfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statvfs)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statvfs)(path, to),
                           DOOR_THERE(REAL(statvfs)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
 DOOR int statvfs64(const char *path, struct statvfs64 *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(statvfs64)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statvfs64)(path, to),
                           DOOR_THERE(REAL(statvfs64)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
@@ -380,7 +389,7 @@ DOOR long pathconf(const char *path, int name)
     DOOR_LAUNDER(path);
     int saved = errno;
     errno = 0;
-    long limit = DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(pathconf)(path, name),
+    long limit = DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(pathconf)(path, name),
                            DOOR_THERE(limit_of(t.real_path, name)));
     if (limit != -1 || errno == 0)
         errno = saved;
@@ -402,7 +411,8 @@ static long key_there(struct target *to, int project)
 DOOR key_t ftok(const char *path, int project)
 {
     DOOR_LAUNDER(path);
-    return (key_t)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(ftok)(path, project), key_there(&t, project));
+    return (key_t)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(ftok)(path, project),
+                            key_there(&t, project));
 }
 
 /* It follows a link only if told so. */
@@ -410,7 +420,7 @@ DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle,
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(
-        at, path, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW : 0,
+        at, path, door_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
         REAL(name_to_handle_at)(at, path, handle, mount, flags),
         DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
 }
@@ -426,7 +436,7 @@ static long accessible(struct target *to, int mode, int flags)
 DOOR int access(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(access)(path, mode), accessible(&t, mode, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(access)(path, mode), accessible(&t, mode, 0));
 }
 
 DOOR int faccessat(int at, const char *path, int mode, int flags)
@@ -439,13 +449,13 @@ DOOR int faccessat(int at, const char *path, int mode, int flags)
 DOOR int eaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(eaccess)(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(eaccess)(path, mode),
                           accessible(&t, mode, AT_EACCESS));
 }
 
 DOOR int euidaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_FOLLOW, REAL(euidaccess)(path, mode),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(euidaccess)(path, mode),
                           accessible(&t, mode, AT_EACCESS));
 }

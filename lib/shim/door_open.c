@@ -10,7 +10,7 @@
 unsigned door_open_want(int flags)
 {
     bool creates = (flags & O_CREAT) && !(flags & O_PATH); /* O_PATH makes little of other flags */
-    unsigned want = creates ? TARGET_MAKES : 0;
+    unsigned want = creates ? TARGET_MAKES : TARGET_LOOKS;
     if (creates && !(flags & O_DIRECTORY))
         want |= TARGET_ASKS | TARGET_LATER;
     if (!(flags & O_NOFOLLOW) && !(creates && (flags & O_EXCL)))

@@ -160,7 +160,8 @@ static int plan_open(struct step *step, int base)
 {
     struct target t;
     const int flags = step->open.flags, creates = flags & O_CREAT;
-    unsigned want = (door_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER)) | (creates ? 0 : TARGET_ALIAS);
+    unsigned want =
+        (door_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
     int how = target_find(&t, base, step->open.path, want);
     if (how == TARGET_HOT && creates && (!t.found.known || (flags & O_EXCL))) {
         int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & (O_EXCL | O_NOFOLLOW)),

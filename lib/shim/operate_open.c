@@ -88,7 +88,8 @@ static int open_new(struct target *t, int flags, mode_t mode)
         birth_confirm(t, &stat);
         target_has_made(t, &stat);
     }
-    return target_has_moved(t, fd) ? BIRTH_AGAIN : fd;
+    long result = fd;
+    return target_has_moved(t, &result) ? BIRTH_AGAIN : (int)result;
 }
 
 static int open_once(struct target *t, int flags, mode_t mode)

@@ -28,9 +28,9 @@ static int remove_plainly(struct target *t)
 static int unlink_held(struct target *t)
 {
     struct message gone = {.type = MESSAGE_GONE};
-    int code = hold_name(t, MESSAGE_REMOVE);
+    long code = hold_name(t, MESSAGE_REMOVE);
     if (code != 0)
-        return code;
+        return (int)code;
     HOOK("remove-held");
     target_come_near(t);
     code = sys_unlinkat(t->real_at, t->real_path, 0);
@@ -39,7 +39,7 @@ static int unlink_held(struct target *t)
         target_tell(t, &gone);
     else
         target_withdraw(t);
-    return target_has_moved(t, code) ? BIRTH_AGAIN : code;
+    return target_has_moved(t, &code) ? BIRTH_AGAIN : (int)code;
 }
 
 /* What was found there and is unknown all the same, was removed meanwhile, and the next one that is found is another. */
@@ -208,16 +208,16 @@ static int promote_held(struct target *t)
 
 static int promote_away(struct target *t)
 {
-    int code;
+    long code;
     do {
         code = hold_name(t, MESSAGE_PROMOTE);
         if (code == 0)
             code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (target_withdraw(t), 0);
         else if (code == MESSAGE_ABSENT)
             code = -ENOENT;
-    } while (target_has_moved(t, code));
+    } while (target_has_moved(t, &code));
     int looked = target_look(t);
-    return code != 0 ? code : looked;
+    return code != 0 ? (int)code : looked;
 }
 
 int promote_target(struct target *t)

@@ -123,11 +123,12 @@ static void tell_renamed(struct target *from, struct target *to, int result, str
 }
 
 /* What was to be renamed, or replaced, was not there: if it is elsewhere now, BIRTH_AGAIN. */
-static int missed(struct target *from, struct target *to, int code)
+static int missed(struct target *from, struct target *to, long code)
 {
-    bool moved = from != NULL && target_has_moved(from, code);
-    moved |= to != NULL && target_has_moved(to, code);
-    return moved ? BIRTH_AGAIN : code;
+    long of_to = code;
+    bool moved = from != NULL && target_has_moved(from, &code);
+    moved |= to != NULL && target_has_moved(to, &of_to);
+    return moved ? BIRTH_AGAIN : code != -ENOENT ? (int)code : (int)of_to;
 }
 
 /* Both names are held: one rename of the file system. */
@@ -425,7 +426,8 @@ static int link_once(struct side *from, struct side *to_side, int flags)
     else
         target_withdraw(to);
     /* Asked about only now: who is at work on the old name may wait for the new one, or it is the same. */
-    return from->hot && target_again(&from->target, code) ? BIRTH_AGAIN : code;
+    long result = code;
+    return from->hot && target_again(&from->target, &result) ? BIRTH_AGAIN : (int)result;
 }
 
 static int link_out(struct side *from_side, const struct side *to, int flags)

@@ -269,7 +269,7 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->length = parts->length;
     t->parent_length = parts->parent_length;
     t->slash = parts->slash;
-    t->unasked = t->unseen = false;
+    t->unasked = t->unseen = t->guessed = t->foreign = false;
 }
 
 /* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
@@ -340,15 +340,17 @@ static bool is_there(struct target *t)
            stat.stx_ino == t->found.entry.ino;
 }
 
-/* Somebody of this node has asked before, and the file is still where it was. */
-static bool recall(struct target *t)
+/* Somebody of this node has asked before, and the file is still where it was; or the call finds that out: in a branch there
+ * is nothing but files that have this name. In the trunk a link might be there by now, and lead the call elsewhere. */
+static bool recall(struct target *t, unsigned want)
 {
     char mirror[RECORD_MIRROR_MAX];
     memcpy(mirror, t->found.dir.mirror, sizeof mirror);
     t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found);
     if (!t->found.known)
         return false;
-    if (!is_there(t)) {
+    t->guessed = (want & TARGET_LOOKS) && t->found.entry.branch != 0 && t->found.entry.type == DT_REG;
+    if (!t->guessed && !is_there(t)) {
         memcpy(t->found.dir.mirror, mirror, sizeof mirror);
         t->found.known = false;
     }
@@ -412,11 +414,11 @@ static bool is_elsewhere(const struct target *t)
 
 /* What the index cannot say of the name. Who looks again does so because of what was found before, and is told by the home
  * itself. */
-static int look_further(struct target *t, bool again)
+static int look_further(struct target *t, unsigned want, bool again)
 {
     if (t->found.known && t->found.entry.branch != 0)
         names_looked(t->root, t->dir, &t->found.entry);
-    return !is_elsewhere(t) || (!again && (recall(t) || (foresee(t) && recall(t)))) ? 0 : ask_home(t);
+    return !is_elsewhere(t) || (!again && (recall(t, want) || (foresee(t) && recall(t, want)))) ? 0 : ask_home(t);
 }
 
 static bool is_same_parent(const struct target *t, const struct target *first)
@@ -466,7 +468,7 @@ static bool find_in_remembered(struct target *t, const struct parents_words *wor
         return false;
     if (want & TARGET_LATER)
         return find_new(t);
-    const bool seen = is_elsewhere(t) && recall(t);
+    const bool seen = is_elsewhere(t) && recall(t, want);
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
         may_be_link(&t->found.entry))
         return false;
@@ -507,7 +509,7 @@ static int find_parent(struct target *t, const struct target *first, int at, con
         return code;
     parents_learn(&words, &(struct parent){t->root, t->dir, t->mount}, t->scratch);
     t->unasked = (want & TARGET_ASKS) && !t->slash && is_elsewhere(t);
-    code = t->unasked ? 0 : look_further(t, false);
+    code = t->unasked ? 0 : look_further(t, want, false);
     return code == 0 ? TARGET_HOT : code;
 }
 
@@ -607,6 +609,7 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
+    t->want = (uint8_t)want;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -766,7 +769,7 @@ int target_look(struct target *t)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
     if (loaded == -EIO)
         return loaded;
-    return code == 0 ? look_further(t, true) : code;
+    return code == 0 ? look_further(t, 0, true) : code;
 }
 
 int target_settled(struct target *t)
@@ -925,19 +928,44 @@ static bool vanished(struct target *t)
     return code >= 0 && target_look(t) == 0;
 }
 
-bool target_again(struct target *t, long result)
+/* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
+static bool follow_anew(struct target *t, long *result)
+{
+    struct scratch *scratch = t->scratch;
+    int how = find(t, NULL, t->at, t->path, (t->want & ~(unsigned)TARGET_LOOKS) | TARGET_ALIAS);
+    if (how == TARGET_HOT) {
+        scratch_give(scratch);
+        return true;
+    }
+    t->scratch = scratch;
+    t->found.known = false;
+    t->foreign = true;
+    if (how < 0)
+        *result = how;
+    return how >= 0;
+}
+
+/* What has become of a file that is not where it is known to be. */
+static bool look_again(struct target *t, long *result)
 {
     struct record_entry before = t->found.entry;
-    if (!t->found.known) {
-        if (result >= 0)
-            adopt(t);
-        return false;
-    }
-    if (result != -ENOENT || BROKEN("no-second-look") || target_look(t) != 0 || !t->found.known)
+    int code = target_look(t);
+    if (code != 0 && code != -ENOENT) /* nobody knows */
+        *result = code;
+    if (code != 0 || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
     return t->found.entry.state == RECORD_LIVE && vanished(t);
+}
+
+bool target_again(struct target *t, long *result)
+{
+    if (!t->found.known && *result >= 0 && !t->foreign)
+        adopt(t);
+    if (!t->found.known || *result != -ENOENT || BROKEN("no-second-look"))
+        return false;
+    return t->guessed ? follow_anew(t, result) : look_again(t, result);
 }
 
 bool target_was_away(const struct target *t)
@@ -946,9 +974,9 @@ bool target_was_away(const struct target *t)
     return t->real_path >= real && t->real_path < real + sizeof t->scratch->real; /* from nearby it begins behind that */
 }
 
-bool target_has_moved(struct target *t, long result)
+bool target_has_moved(struct target *t, long *result)
 {
-    if (result != -ENOENT || !target_was_away(t))
+    if (*result != -ENOENT || !target_was_away(t))
         return false;
     return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && target_look(t) == 0;
 }
@@ -959,9 +987,10 @@ void target_forget(struct target *t)
     if (target_look(t) != 0)
         return;
     do {
+        long result = -ENOENT;
         if (target_settled(t) != 0)
             return;
-        busy = target_again(t, -ENOENT) || (t->found.known && t->found.entry.state != RECORD_LIVE);
+        busy = target_again(t, &result) || (t->found.known && t->found.entry.state != RECORD_LIVE);
     } while (busy);
 }
 

@@ -31,6 +31,8 @@ enum target_want {
     TARGET_LATER = 16, /* beside TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
                         * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one ask the
                         * kernel first */
+    TARGET_LOOKS = 32, /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
+                        * where it was when this node last asked: that is not looked at before */
 };
 
 /* What is known of the parent that the caller's words name. */
@@ -50,6 +52,9 @@ struct target {
     bool slash;     /* a slash follows: it must be a directory */
     bool unasked;   /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
     bool unseen;    /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
+    bool guessed;   /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
+    bool foreign;   /* ... was not so, and by now its words lead to nothing of ours */
+    uint8_t want;   /* enum target_want */
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
     struct view_found found;
@@ -95,14 +100,15 @@ static inline bool target_is_away(const struct target *t)
     return t->found.known && t->found.entry.branch != 0;
 }
 
-/* An operation on a file that exists ended with `result`. True: what was known is out of date, try it again
- * (at a new target_place). A file that turned up in the trunk is adopted. */
-bool target_again(struct target *, long result);
+/* An operation on a file that exists ended with `*result`. True: what was known is out of date, try it again
+ * (at a new target_place). A file that turned up in the trunk is adopted. Where nobody can say what became of it, the
+ * result is that error. */
+bool target_again(struct target *, long *result);
 /* Was real_path in a branch? */
 bool target_was_away(const struct target *);
 /* The same as target_again of what was to be changed at real_path, and was held: if the node whose branch that is was
  * lost, the branch has another name now. Where nothing was there, and that is all that is known, a few times. */
-bool target_has_moved(struct target *, long result);
+bool target_has_moved(struct target *, long *result);
 
 /* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it
  * there just before, the home knows it by now: it is to forget it. */
@@ -116,7 +122,7 @@ void target_forget(struct target *);
             result_ = target_place(T);                                                                       \
             if (result_ == 0)                                                                                \
                 result_ = (CALL);                                                                            \
-        } while (target_again(T, result_));                                                                  \
+        } while (target_again(T, &result_));                                                                 \
         result_;                                                                                             \
     })
 

@@ -117,6 +117,67 @@ def test_what_was_seen_is_not_believed_when_it_has_gone(pair):
     assert pair.sh("a", "for i in $(seq 0 39); do readlink out/$i; done") == "".join(f"link{i}\n" for i in names)
 
 
+BECOMES = {"nothing": "rm $f", "another": "echo another >x; mv x $f", "made again": "rm $f; echo again >$f",
+           "a link": "ln -sf aim $f", "a link to nothing": "ln -sf nothing $f", "a link to itself": "rm $f; ln -s $f $f",
+           "a link out": "ln -sf OUTSIDE $f", "a directory": "rm $f; mkdir $f; touch $f/in", "a fifo": "rm $f; mkfifo $f"}
+SEES = """
+import os, sys
+def told(call, *words, **more):
+    try:
+        return call(*words, **more)
+    except OSError as error:
+        return error.errno
+def opened(name, flags):
+    descriptor = os.open(name, flags | os.O_NONBLOCK)
+    try:
+        return told(os.read, descriptor, 20)
+    finally:
+        os.close(descriptor)
+def looked_at(stat):
+    return stat if isinstance(stat, int) else (stat.st_mode, stat.st_size if stat.st_mode & 0o100000 else 0, int(stat.st_mtime) == 5)
+CALLS = {
+    "stat": lambda name: looked_at(told(os.stat, name)),
+    "lstat": lambda name: looked_at(told(os.lstat, name)),
+    "open": lambda name: told(opened, name, os.O_RDONLY),
+    "nofollow": lambda name: told(opened, name, os.O_RDONLY | os.O_NOFOLLOW),
+    "directory": lambda name: told(opened, name, os.O_RDONLY | os.O_DIRECTORY),
+    "slash": lambda name: looked_at(told(os.stat, name + "/")),
+    "access": lambda name: (os.access(name, os.R_OK), os.access(name, os.X_OK)),
+    "utime": lambda name: (told(os.utime, name, (5, 5)), looked_at(told(os.stat, name))),
+    "chmod": lambda name: (told(os.chmod, name, 0o750), looked_at(told(os.lstat, name))),
+    "truncate": lambda name: (told(os.truncate, name, 3), told(opened, name, os.O_RDONLY)),
+    "xattr": lambda name: (told(os.getxattr, name, "user.no"), told(os.listxattr, name, follow_symlinks=False)),
+}
+call = CALLS[sys.argv[1]]
+for name in map(str, range(16)): # by turns with its parent known and not
+    if int(name) % 2:
+        for _ in range(12):
+            os.access("aim", 0)
+    print(name, call(name))
+"""
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("change", BECOMES)
+def test_what_a_remembered_name_has_become(pair, tmp_path, change):
+    """Whichever call finds out, its answer is the one that it gives natively. Half of the names are at home with the other."""
+    native, outside = tmp_path / "native", tmp_path / "outside"
+    native.mkdir()
+    calls = SEES[SEES.index("CALLS"):].split('    "')[1:]
+    for call in (text.split('"')[0] for text in calls):
+        make, become = (f'for f in $(seq 0 15); do {text.replace("OUTSIDE", str(outside))}; done'
+                        for text in ("echo file >$f; chmod 666 $f", BECOMES[change]))
+        start = f"cd $0; rm -rf *; echo outside >{outside}; echo aim >aim; chmod 666 aim {outside}; {make}"
+        look = [sys.executable, "-c", SEES, call]
+        expected = subprocess.run(["sh", "-ec", f'{start}; {become}; "$@"', native, *look], stdout=subprocess.PIPE, text=True,
+                                  check=True).stdout
+        pair.sh("b", start.replace("cd $0", "cd out"))
+        pair.on("a", sys.executable, "-c", "import os\nfor i in range(16): os.stat(str(i))", cwd=pair.root / "out").check()
+        pair.sh("b", f"cd out; {become}")
+        got = pair.on("a", *look, cwd=pair.root / "out").check()
+        assert got == expected, call
+
+
 def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
     """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done."""
     for call in ("open(f'out/{i}', 'x').close()", "os.unlink(f'out/{i}')"):
