@@ -382,28 +382,47 @@ static int ask_home(struct target *t)
     return code;
 }
 
-/* Whoever looks at the names of a directory in the order of a listing (ls -l, find, tar, rsync) is told of many at once:
- * behind so many in that order, which by chance one in 40,000 would be. All these are one program's affair, and threads
- * that are in each other's way there ask for each name. */
+/* Whoever looks at names of a directory that nobody of this node has seen, one after the other, is told of many at once: in
+ * the order of a listing (ls -l, find, tar, rsync) of those that come next, after so many in that order, which by chance
+ * one in 40,000 would be. In any other order (each rank reads what its neighbour has written) of some, after so many that
+ * he had to ask for, then after twice as many, and so on: of a directory of some hundred names he soon knows all, and where
+ * it is in vain it is few questions. All these are one program's affair, and threads that are in each other's way there
+ * ask for each name. */
 #define IN_ORDER 8
+static struct {
+    uint64_t dir, last, foreseen;
+    uint32_t count, asked, enough;
+} order;
+#define ORDER(FIELD) __atomic_load_n(&order.FIELD, __ATOMIC_RELAXED)
+#define SET_ORDER(FIELD, TO) __atomic_store_n(&order.FIELD, TO, __ATOMIC_RELAXED)
+
+/* From which hash on; UINT64_MAX: nothing is foreseen. */
+static uint64_t foresee_from(uint64_t dir, uint64_t hash)
+{
+    const bool here = ORDER(dir) == dir, follows = here && ORDER(last) < hash;
+    const uint32_t count = follows ? ORDER(count) + 1 : 0, asked = here ? ORDER(asked) + 1 : 0;
+    const uint32_t enough = here ? ORDER(enough) : IN_ORDER;
+    SET_ORDER(dir, dir);
+    SET_ORDER(last, hash);
+    SET_ORDER(count, count);
+    SET_ORDER(asked, asked);
+    SET_ORDER(enough, enough);
+    if (count == IN_ORDER || (count > IN_ORDER && hash > ORDER(foreseen)))
+        return hash;
+    if (asked < enough)
+        return UINT64_MAX;
+    SET_ORDER(asked, 0);
+    SET_ORDER(enough, 2 * enough);
+    return enough == IN_ORDER ? 0 : hash;
+}
+
 static bool foresee(struct target *t)
 {
-    static struct {
-        uint64_t dir, last, foreseen;
-        uint32_t count;
-    } order;
     const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0), hash = record_hash(t->name, t->length);
-    const bool follows = __atomic_load_n(&order.dir, __ATOMIC_RELAXED) == dir &&
-                         __atomic_load_n(&order.last, __ATOMIC_RELAXED) < hash;
-    const uint32_t count = follows ? __atomic_load_n(&order.count, __ATOMIC_RELAXED) + 1 : 0;
-    __atomic_store_n(&order.dir, dir, __ATOMIC_RELAXED);
-    __atomic_store_n(&order.last, hash, __ATOMIC_RELAXED);
-    __atomic_store_n(&order.count, count, __ATOMIC_RELAXED);
-    if (count < IN_ORDER || (count > IN_ORDER && hash <= __atomic_load_n(&order.foreseen, __ATOMIC_RELAXED)))
-        return false;
-    const uint64_t foreseen = names_foresee(t->root, t->dir, t->found.dir.mirror, hash, &t->scratch->answer);
-    __atomic_store_n(&order.foreseen, foreseen, __ATOMIC_RELAXED);
-    return true;
+    const uint64_t from = foresee_from(dir, hash);
+    if (from != UINT64_MAX)
+        SET_ORDER(foreseen, names_foresee(t->root, t->dir, t->found.dir.mirror, from, &t->scratch->answer));
+    return from != UINT64_MAX;
 }
 
 static bool is_elsewhere(const struct target *t)
