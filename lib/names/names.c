@@ -89,7 +89,6 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     /* Not the whole structure: to write pages of texts would cost a process's start. */
     root->deadline = deadline;
     root->attaching = root->told = 0;
-    root->near = 0;
     root->view = root->inherited_view = NULL;
     root->road = root->inherited_road = NULL;
     text_init(&given, root->texts, PATH_MAX);

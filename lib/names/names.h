@@ -29,8 +29,6 @@ struct names_root {
     uint64_t deadline;  /* ns, of a request */
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
-    int near;           /* a descriptor of the directory of branches (shim/near.h) */
-    uint64_t near_ino;
     struct view *view; /* both or none */
     struct request_road *road;
     struct view *inherited_view; /* in a fork child, of its parent, until it attaches; both or none */

@@ -58,15 +58,15 @@ static inline unsigned door_follow(int flags)
     })
 
 /* Runs CALL on the target's real place, and gives it back. */
-#define DOOR_THERE(CALL)                                                                                     \
+#define DOOR_THERE(CALL) DOOR_DONE(TARGET_CALL(&t, CALL))
+/* The same where CALL uses both real_at and real_path. */
+#define DOOR_NEAR(CALL) DOOR_DONE(TARGET_CALL_NEAR(&t, CALL))
+#define DOOR_DONE(CALLED)                                                                                    \
     ({                                                                                                       \
-        long there_ = TARGET_CALL(&t, CALL);                                                                 \
+        long there_ = (CALLED);                                                                              \
         target_done(&t);                                                                                     \
         there_;                                                                                              \
     })
-
-/* The same where CALL uses both real_at and real_path. */
-#define DOOR_NEAR(CALL) DOOR_THERE((target_come_near(&t), (CALL)))
 
 /* Pointers that glibc's headers declare nonnull may be NULL all the same, and then the kernel says EFAULT:
  * the compiler must not know. */

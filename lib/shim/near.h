@@ -3,16 +3,31 @@
 #pragma once
 
 /* Places in branches, named from nearby where each part of a path is a message to a server (a file system in user space,
- * which the kernel asks for every part of every path): there a process keeps the directory of all branches open. A
- * branch itself is still reached by its name each time, which is what fences it.
+ * which the kernel asks for every part of every path): there a process keeps some directories open, that of all branches
+ * and the leaves that it used last.
  *
- * It is one descriptor, far above those that a program is given, closed by exec, and looked at before each use: a program
- * that closes it, or has another file there, has the long way again. Async-signal-safe, thread-safe, and right in
+ * Whoever reaches a file from the directory of branches names its branch, which is what fences a branch: of a node that
+ * was lost it has another name. From a leaf only what is there is looked at, opened and given other attributes: a process
+ * of a node that was lost may make or remove nothing in a leaf that is another branch's by now.
+ *
+ * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
+ * that closes them, or has other files there, has the long way again. Async-signal-safe, thread-safe, and right in
  * children. */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "names/names.h"
+#include "union/layout.h"
 
 /* The root's directory of branches. False: only the long way leads there. */
-bool near_branches(struct names_root *, int *directory);
+bool near_branches(const struct names_root *, int *directory);
+
+#define NEAR_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)
+
+/* The leaf at `place` (BRANCH/MIRROR/LEAF): what is to be given back, and keeps *directory what it is until then; -1: it
+ * cannot be kept. */
+int near_leaf(const struct names_root *, const char *place, size_t length, int *directory);
+void near_give(const struct names_root *, int leaf);
+/* The same, and nobody shall come there any more: it was removed. */
+void near_give_up(const struct names_root *, int leaf);

@@ -629,6 +629,7 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->parent = TARGET_PARENT_UNSEEN;
     t->again = 0;
     t->want = (uint8_t)want;
+    t->leaf = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
@@ -709,15 +710,53 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-void target_come_near(struct target *t)
+/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
+static const char *behind_branches(const struct target *t)
 {
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
-    if (t->real_path != t->scratch->real || strncmp(t->real_path + root, "/" LAYOUT_BRANCHES "/", branches) != 0)
-        return;
-    if (near_branches(t->root, &t->real_at))
-        t->real_path += root + branches;
-    else
-        t->real_at = AT_FDCWD;
+    const char *real = t->scratch->real;
+    return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches
+                                                                                               : NULL;
+}
+
+static void come_near(struct target *t, const char *place)
+{
+    const bool is_near = near_branches(t->root, &t->real_at);
+    t->real_at = is_near ? t->real_at : AT_FDCWD;
+    t->real_path = is_near ? place : t->scratch->real;
+}
+
+void target_come_near(struct target *t)
+{
+    const char *place = behind_branches(t);
+    if (place != NULL)
+        come_near(t, place);
+}
+
+void target_come_to_leaf(struct target *t)
+{
+    const char *place = behind_branches(t);
+    const char *mirror = place != NULL ? strchr(place, '/') : NULL, *leaf = mirror != NULL ? strchr(mirror + 1, '/') : NULL;
+    const char *name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;
+    t->leaf = name != NULL ? (int8_t)near_leaf(t->root, place, (size_t)(name - place), &t->real_at) : -1;
+    if (t->leaf >= 0)
+        t->real_path = name + 1;
+    else if (place != NULL)
+        come_near(t, place);
+}
+
+bool target_goes_on(struct target *t, long result)
+{
+    const int leaf = t->leaf;
+    const bool is_gone = leaf >= 0 && (result == -ENOENT || result == -ESTALE);
+    t->leaf = -1;
+    if (is_gone)
+        near_give_up(t->root, leaf);
+    else if (leaf >= 0)
+        near_give(t->root, leaf);
+    if (is_gone)
+        come_near(t, behind_branches(t));
+    return is_gone;
 }
 
 static int place_in_branch(struct target *t)

@@ -57,6 +57,7 @@ struct target {
     uint8_t want;   /* enum target_want */
     uint8_t parent; /* enum target_parent */
     uint8_t again;  /* how often the daemon saw what this call did not find */
+    int8_t leaf;    /* which is in use (near.h), -1: none */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -86,6 +87,10 @@ bool target_place_by_root(struct target *);
 /* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
+/* The same, or from its leaf, for calls on a file that is there: target_goes_on is to follow. */
+void target_come_to_leaf(struct target *);
+/* Behind such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
+bool target_goes_on(struct target *, long result);
 /* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
@@ -127,7 +132,15 @@ void target_forget(struct target *);
     })
 
 /* The same where CALL uses both. */
-#define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, (target_come_near(T), (CALL)))
+#define TARGET_CALL_NEAR(T, CALL)                                                                            \
+    TARGET_CALL(T, ({                                                                                        \
+                    long near_;                                                                              \
+                    target_come_to_leaf(T);                                                                  \
+                    do                                                                                       \
+                        near_ = (CALL);                                                                      \
+                    while (target_goes_on(T, near_));                                                        \
+                    near_;                                                                                   \
+                }))
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */

@@ -584,36 +584,151 @@ static void set_far(void)
     close(fd);
 }
 
-static void assert_opens(const char *path, bool nearby)
+enum way { BY_PATH, FROM_BRANCHES, FROM_LEAF };
+
+/* How the place of a file was reached that can be opened; the descriptor that was used. */
+static enum way way_to(const char *path, int *at)
 {
     struct target t = hot(path, 0);
     cr_assert_eq(target_place(&t), 0);
     cr_assert_eq(t.real_path[0], '/');
+    target_come_to_leaf(&t);
+    *at = t.real_at;
+    int fd = openat(t.real_at, t.real_path, O_RDONLY | O_CLOEXEC);
+    enum way way = t.real_path[0] == '/' ? BY_PATH : strchr(t.real_path, '/') != NULL ? FROM_BRANCHES : FROM_LEAF;
+    cr_assert(fd >= 0 && (way == FROM_LEAF) == (t.leaf >= 0) && (way == BY_PATH) == (*at == AT_FDCWD));
+    cr_assert(!target_goes_on(&t, fd) && t.leaf < 0);
     target_come_near(&t);
-    cr_assert_eq(t.real_at != AT_FDCWD, nearby);
-    cr_assert_eq(t.real_path[0] != '/', nearby);
-    int fd = operate_open(&t, O_RDONLY, 0);
+    cr_assert(way == BY_PATH ? t.real_at == AT_FDCWD : strchr(t.real_path, '/') != NULL, "by its branch's name");
+    close(fd);
+    fd = operate_open(&t, O_RDONLY, 0);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    return way;
+}
+
+static void make_file(const char *path)
+{
+    struct target t = hot(path, TARGET_MAKES);
+    int fd = operate_open(&t, O_CREAT | O_WRONLY, 0600);
     cr_assert_geq(fd, 0);
     close(fd);
 }
 
-Test(held, a_branch_is_named_from_nearby_where_paths_are_far)
+static void assert_kept(int fd)
+{
+    cr_assert(fd >= 1000 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+}
+
+Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
 {
     const char *path = place_path("r/out/f");
-    struct target t = hot(path, TARGET_MAKES);
-    close(operate_open(&t, O_CREAT | O_WRONLY, 0600));
-    assert_opens(path, false);
+    int at;
+    make_file(path);
+    cr_assert_eq(way_to(path, &at), BY_PATH);
     set_far();
-    assert_opens(path, true);
-    int kept = process.roots[0].near;
-    cr_assert(kept >= 1000 && fcntl(kept, F_GETFD) == FD_CLOEXEC);
-    cr_assert_eq(ino_at(place_path("r/.shunt/b")), process.roots[0].near_ino);
-    dup2(place_open("r/out"), kept);
-    assert_opens(path, false);
-    close(kept);
-    assert_opens(path, false);
-    dup2(place_open("r/.shunt/b"), kept);
-    assert_opens(path, true);
+    cr_assert_eq(way_to(path, &at), FROM_LEAF);
+    assert_kept(at);
+    int leaf = at;
+    cr_assert(way_to(path, &at) == FROM_LEAF && at == leaf);
+    dup2(place_open("r/out"), leaf);
+    cr_assert_eq(way_to(path, &at), FROM_BRANCHES, "the program has another file there");
+    assert_kept(at);
+    int branches = at;
+    close(leaf);
+    cr_assert_eq(way_to(path, &at), FROM_BRANCHES);
+    dup2(place_open("r/out"), branches);
+    cr_assert_eq(way_to(path, &at), BY_PATH);
+    close(branches);
+    cr_assert_eq(way_to(path, &at), BY_PATH);
+    dup2(place_open("r/.shunt/b"), branches);
+    cr_assert_eq(way_to(path, &at), FROM_BRANCHES, "it is the same directory");
+}
+
+static void place_of(const char *path, char to[PATH_MAX])
+{
+    struct target t = hot(path, 0);
+    cr_assert_eq(target_place(&t), 0);
+    snprintf(to, PATH_MAX, "%s", t.real_path);
+    target_done(&t);
+}
+
+Test(held, a_leaf_that_was_removed_is_looked_for_again)
+{
+    char path[PATH_MAX], file[PATH_MAX], leaf[PATH_MAX];
+    int at;
+    snprintf(path, sizeof path, "%s", place_path("r/out/f"));
+    make_file(path);
+    set_far();
+    cr_assert_eq(way_to(path, &at), FROM_LEAF);
+    place_of(path, file);
+    snprintf(leaf, sizeof leaf, "%.*s", (int)(strrchr(file, '/') - file), file);
+    cr_assert(unlink(file) == 0 && rmdir(leaf) == 0 && mkdir(leaf, 0755) == 0);
+    snprintf(path, sizeof path, "%s", place_path("r/out/g"));
+    make_file(path);
+    struct target t = hot(path, 0);
+    cr_assert_eq(target_place(&t), 0);
+    target_come_to_leaf(&t);
+    cr_assert(t.leaf >= 0 && openat(t.real_at, t.real_path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT);
+    cr_assert(target_goes_on(&t, -ENOENT) && faccessat(t.real_at, t.real_path, F_OK, 0) == 0);
+    cr_assert(!target_goes_on(&t, -ENOENT));
+    target_done(&t);
+    cr_assert_eq(way_to(path, &at), FROM_LEAF);
+}
+
+#define DIRECTORIES 12 /* more than a process keeps leaves of */
+
+Test(held, a_process_keeps_some_leaves_and_no_more)
+{
+    char path[DIRECTORIES][PATH_MAX];
+    int at, highest = 0;
+    for (int i = 0; i < DIRECTORIES; i++) {
+        snprintf(path[i], sizeof path[i], "%s", place_path("r/out%d", i));
+        cr_assert_eq(mkdir(path[i], 0700), 0);
+        strcat(path[i], "/f");
+        make_file(path[i]);
+    }
+    set_far();
+    for (int i = 0; i < 2 * DIRECTORIES; i++) {
+        cr_assert_eq(way_to(path[i % DIRECTORIES], &at), FROM_LEAF);
+        highest = at > highest ? at : highest;
+    }
+    cr_assert_leq(highest, 1000 + 8, "the branches, and eight leaves");
+}
+
+/* The file of each directory says which one that is. */
+static void *read_all(void *from)
+{
+    for (int i = 0; i < 3000; i++) {
+        const int which = (i + (int)(intptr_t)from) % DIRECTORIES;
+        char path[PATH_MAX], said = 0;
+        snprintf(path, sizeof path, "%s/r/out%d/f", place, which);
+        struct target t = hot(path, 0);
+        int fd = operate_open(&t, O_RDONLY, 0);
+        cr_assert(fd >= 0 && read(fd, &said, 1) == 1 && said == 'a' + which, "%s is that of %c", path, said);
+        close(fd);
+    }
+    return NULL;
+}
+
+Test(held, threads_find_each_file_in_its_own_leaf)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < DIRECTORIES; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s", place_path("r/out%d", i));
+        cr_assert_eq(mkdir(path, 0700), 0);
+        strcat(path, "/f");
+        struct target t = hot(path, TARGET_MAKES);
+        int fd = operate_open(&t, O_CREAT | O_WRONLY, 0600);
+        cr_assert(fd >= 0 && write(fd, &(char){(char)('a' + i)}, 1) == 1);
+        close(fd);
+    }
+    set_far();
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, read_all, (void *)(intptr_t)(3 * i)), 0);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
 }
 
 Test(held, what_is_in_the_trunk_is_named_by_the_caller)
