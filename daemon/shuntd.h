@@ -86,6 +86,7 @@ struct shuntd {
     struct listen *listen;
     struct disk *disk;
     struct home *home;
+    struct times_job *flushing, *to_flush; /* by whom the journal of directories' times is written down, now and then */
     struct serve_queue *queue; /* answers that wait for the commit */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */

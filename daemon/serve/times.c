@@ -140,20 +140,9 @@ static int write_time(int trunk, uint64_t modified)
     return sys_utimensat(AT_FDCWD, self, times, 0);
 }
 
-/* Until CephFS has a change of a directory in its journal, some seconds later or when somebody wants it, it lets no client
- * know the directory: each create asks for it again, and costs two requests. To no avail is no error. */
-static void have_written_down(int trunk)
-{
-    int directory = sys_openat(trunk, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (directory < 0)
-        return;
-    SYS1(SYS_fsync, directory);
-    sys_close(directory);
-}
-
 /* Gives the trunk directory the time of the last change, unless its own is later. That changes its change
  * time, which is not to be seen; attributes may have been changed later. */
-static int write_times(int trunk, struct home_times *times, bool far)
+static int write_times(int trunk, struct home_times *times)
 {
     struct statx stat;
     int code = look(trunk, &stat);
@@ -163,8 +152,6 @@ static int write_times(int trunk, struct home_times *times, bool far)
     if (time_of(stat.stx_mtime) < times->changed) {
         stood = stood > times->changed ? stood : times->changed;
         code = write_time(trunk, times->changed);
-        if (code == 0 && far)
-            have_written_down(trunk);
         if (code == 0)
             code = look(trunk, &stat);
     }
@@ -182,9 +169,52 @@ static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
     job->result = trunk;
     if (trunk < 0)
         return;
-    job->result = write_times(trunk, &job->times, listen_is_far(shuntd->listen));
+    job->result = write_times(trunk, &job->times);
     job->times.written = job->result == 0;
     sys_close(trunk);
+}
+
+/* Until CephFS has a change of a directory in its journal, some seconds later or when somebody wants it, it lets no client
+ * know the directory: each create asks for it again, and costs two requests. To no avail is no error. */
+static void flush(struct disk_job *base, const struct shuntd *shuntd)
+{
+    struct times_job *job = (struct times_job *)base;
+    int trunk = disk_open_trunk(shuntd, job->path, job->id);
+    int directory = trunk >= 0 ? sys_openat(trunk, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : trunk;
+    if (directory >= 0) {
+        SYS1(SYS_fsync, directory);
+        sys_close(directory);
+    }
+    if (trunk >= 0)
+        sys_close(trunk);
+}
+
+/* One at a time, and one more for all that was written meanwhile: the journal is that of all directories. */
+static void flush_next(struct shuntd *shuntd)
+{
+    if (shuntd->flushing != NULL || shuntd->to_flush == NULL)
+        return;
+    shuntd->flushing = shuntd->to_flush;
+    shuntd->to_flush = NULL;
+    disk_submit(shuntd->disk, &shuntd->flushing->job);
+}
+
+static int flushed(struct disk_job *base, struct shuntd *shuntd)
+{
+    (void)base;
+    free(shuntd->flushing);
+    shuntd->flushing = NULL;
+    flush_next(shuntd);
+    return 0;
+}
+
+/* Takes the job. */
+static void have_flushed(struct shuntd *shuntd, struct times_job *job)
+{
+    job->job = (struct disk_job){.carry_out = flush, .finish = flushed};
+    free(shuntd->to_flush);
+    shuntd->to_flush = job;
+    flush_next(shuntd);
 }
 
 /* One that could not be written is not tried again, and is still shown to this session's processes. */
@@ -204,7 +234,10 @@ static int finish(struct disk_job *base, struct shuntd *shuntd)
     if (code == 0)
         code = home_dir_wrote(shuntd->home, dir);
     home_dir_release(shuntd->home, dir);
-    free(job);
+    if (job->result == 0 && listen_is_far(shuntd->listen))
+        have_flushed(shuntd, job);
+    else
+        free(job);
     return code;
 }
 

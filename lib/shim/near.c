@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/hook.h"
+#include "base/owner.h"
 #include "base/sys.h"
 #include "index/record.h"
 #include "shim/process.h"
@@ -41,6 +41,12 @@ static struct near {
     uint32_t next; /* to be replaced */
 } nears[NAMES_ROOTS];
 
+/* The memory of a vfork child is its parent's, its descriptors are not. */
+static bool may_keep(void)
+{
+    return sys_getpid() == owner_pid();
+}
+
 static struct near *near_of(const struct names_root *root)
 {
     return &nears[root - process.roots];
@@ -62,7 +68,7 @@ static int open_directory(int at, const char *path)
 /* Puts `fd`, which is closed, where it is out of the program's way. False: it cannot be. */
 static bool keep(int fd, struct kept *to)
 {
-    struct statx stat;
+    struct statx stat = {0};
     if (fd < 0)
         return false;
     int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat);
@@ -86,6 +92,8 @@ static void try(const struct names_root *root, struct kept *branches)
 {
     struct kept opened = {0};
     int untried = UNTRIED;
+    if (!may_keep())
+        return;
     bool is_open = open_branches(root, &opened);
     if (is_open)
         __atomic_store_n(&branches->ino, opened.ino, __ATOMIC_RELAXED);
@@ -146,31 +154,36 @@ static void drop(const struct names_root *root, struct leaf *leaf)
     __atomic_store_n(&leaf->key, 0, __ATOMIC_RELAXED);
 }
 
-static bool open_leaf(const struct names_root *root, struct leaf *leaf, const char *place, size_t length)
+static bool open_leaf(const struct names_root *root, struct leaf *to, const char *place, size_t length)
 {
     int branches;
-    memcpy(leaf->place, place, length);
-    leaf->place[length] = '\0';
-    leaf->length = length;
-    return near_branches(root, &branches) && keep(open_directory(branches, leaf->place), &leaf->kept);
+    memcpy(to->place, place, length);
+    to->place[length] = '\0';
+    to->length = length;
+    return near_branches(root, &branches) && keep(open_directory(branches, to->place), &to->kept);
 }
 
 /* -1, or which it is, in use. */
 static int replace(const struct names_root *root, struct near *near, uint64_t key, const char *place,
                    size_t length)
 {
+    struct leaf opened;
+    if (!may_keep() || !open_leaf(root, &opened, place, length))
+        return -1;
     unsigned number = __atomic_fetch_add(&near->next, 1, __ATOMIC_RELAXED) % LEAVES;
     struct leaf *leaf = &near->leaves[number];
-    if (!begin_change(leaf))
+    if (!begin_change(leaf)) {
+        sys_close(opened.kept.fd);
         return -1;
-    drop(root, leaf);
-    bool is_open = open_leaf(root, leaf, place, length);
-    if (is_open) {
-        __atomic_add_fetch(&leaf->users, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&leaf->key, key, __ATOMIC_RELAXED);
     }
+    drop(root, leaf);
+    leaf->kept = opened.kept;
+    leaf->length = length;
+    memcpy(leaf->place, place, length);
+    __atomic_add_fetch(&leaf->users, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&leaf->key, key, __ATOMIC_RELAXED);
     end_change(leaf);
-    return is_open ? (int)number : -1;
+    return (int)number;
 }
 
 static int find(struct near *near, uint64_t key, const char *place, size_t length)
@@ -188,9 +201,7 @@ int near_leaf(const struct names_root *root, const char *place, size_t length, i
         return -1;
     uint64_t key = record_hash(place, length);
     int number = find(near, key, place, length);
-    if (number >= 0)
-        HOOK("leaf-kept");
-    else
+    if (number < 0)
         number = replace(root, near, key, place, length);
     if (number < 0)
         return -1;
@@ -210,7 +221,7 @@ void near_give_up(const struct names_root *root, int number)
 {
     struct leaf *leaf = &near_of(root)->leaves[number];
     stop_using(leaf);
-    if (begin_change(leaf)) {
+    if (may_keep() && begin_change(leaf)) {
         drop(root, leaf);
         end_change(leaf);
     }

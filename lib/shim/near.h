@@ -29,5 +29,5 @@ bool near_branches(const struct names_root *, int *directory);
  * cannot be kept. */
 int near_leaf(const struct names_root *, const char *place, size_t length, int *directory);
 void near_give(const struct names_root *, int leaf);
-/* The same, and nobody shall come there any more: it was removed. */
+/* The same, and nobody shall come there any more: another one is at that place. */
 void near_give_up(const struct names_root *, int leaf);

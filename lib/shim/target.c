@@ -349,7 +349,7 @@ static bool recall(struct target *t, unsigned want)
     t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found);
     if (!t->found.known)
         return false;
-    t->guessed = (want & TARGET_LOOKS) && t->found.entry.branch != 0 && t->found.entry.type == DT_REG;
+    t->guessed = (want & TARGET_LOOKS) && t->found.entry.branch != 0;
     if (!t->guessed && !is_there(t)) {
         memcpy(t->found.dir.mirror, mirror, sizeof mirror);
         t->found.known = false;
@@ -739,24 +739,35 @@ void target_come_to_leaf(struct target *t)
     const char *mirror = place != NULL ? strchr(place, '/') : NULL, *leaf = mirror != NULL ? strchr(mirror + 1, '/') : NULL;
     const char *name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;
     t->leaf = name != NULL ? (int8_t)near_leaf(t->root, place, (size_t)(name - place), &t->real_at) : -1;
-    if (t->leaf >= 0)
+    t->by_leaf = t->leaf >= 0;
+    if (t->by_leaf)
         t->real_path = name + 1;
     else if (place != NULL)
         come_near(t, place);
 }
 
+/* That the file is not there may be the leaf's fault: it was removed, or the program has just closed the descriptor. */
+static bool may_be_elsewhere(long result)
+{
+    return result == -ENOENT || result == -ENOTDIR || result == -ESTALE || result == -EBADF;
+}
+
 bool target_goes_on(struct target *t, long result)
 {
     const int leaf = t->leaf;
-    const bool is_gone = leaf >= 0 && (result == -ENOENT || result == -ESTALE);
-    t->leaf = -1;
-    if (is_gone)
-        near_give_up(t->root, leaf);
-    else if (leaf >= 0)
-        near_give(t->root, leaf);
-    if (is_gone)
+    if (leaf < 0)
+        return false;
+    if (t->by_leaf && may_be_elsewhere(result)) {
+        t->by_leaf = false;
         come_near(t, behind_branches(t));
-    return is_gone;
+        return true;
+    }
+    if (t->by_leaf || result < 0)
+        near_give(t->root, leaf);
+    else
+        near_give_up(t->root, leaf);
+    t->leaf = -1;
+    return false;
 }
 
 static int place_in_branch(struct target *t)
@@ -989,28 +1000,36 @@ static bool vanished(struct target *t)
 /* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
 static bool follow_anew(struct target *t, long *result)
 {
-    struct scratch *scratch = t->scratch;
-    int how = find(t, NULL, t->at, t->path, (t->want & ~(unsigned)TARGET_LOOKS) | TARGET_ALIAS);
+    const struct target before = *t;
+    int how = find(t, NULL, before.at, before.path, before.want & ~(unsigned)TARGET_LOOKS);
     if (how == TARGET_HOT) {
-        scratch_give(scratch);
+        scratch_give(before.scratch);
         return true;
     }
-    t->scratch = scratch;
+    t->scratch = before.scratch;
+    t->at = before.at;
+    t->path = before.path;
     t->found.known = false;
     t->foreign = true;
+    process_made_name(); /* it is no dead end: nothing has said that nothing is there */
     if (how < 0)
         *result = how;
     return how >= 0;
+}
+
+static bool can_look(struct target *t, long *result)
+{
+    int code = target_look(t);
+    if (code != 0 && code != -ENOENT) /* nobody knows */
+        *result = code;
+    return code == 0;
 }
 
 /* What has become of a file that is not where it is known to be. */
 static bool look_again(struct target *t, long *result)
 {
     struct record_entry before = t->found.entry;
-    int code = target_look(t);
-    if (code != 0 && code != -ENOENT) /* nobody knows */
-        *result = code;
-    if (code != 0 || !t->found.known)
+    if (!can_look(t, result) || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
@@ -1036,7 +1055,7 @@ bool target_has_moved(struct target *t, long *result)
 {
     if (*result != -ENOENT || !target_was_away(t))
         return false;
-    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && target_look(t) == 0;
+    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && can_look(t, result);
 }
 
 void target_forget(struct target *t)

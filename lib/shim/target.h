@@ -49,15 +49,16 @@ struct target {
     const char *name;
     size_t length;
     size_t parent_length;
-    bool slash;     /* a slash follows: it must be a directory */
-    bool unasked;   /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
-    bool unseen;    /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
-    bool guessed;   /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
-    bool foreign;   /* ... was not so, and by now its words lead to nothing of ours */
-    uint8_t want;   /* enum target_want */
-    uint8_t parent; /* enum target_parent */
-    uint8_t again;  /* how often the daemon saw what this call did not find */
-    int8_t leaf;    /* which is in use (near.h), -1: none */
+    bool slash : 1;   /* a slash follows: it must be a directory */
+    bool unasked : 1; /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
+    bool unseen : 1;  /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
+    bool guessed : 1; /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
+    bool foreign : 1; /* ... was not so, and by now its words lead to nothing of ours */
+    bool by_leaf : 1; /* it is reached from its leaf's descriptor */
+    int8_t leaf;      /* which is in use (near.h), -1: none */
+    uint8_t want;     /* enum target_want */
+    uint8_t parent;   /* enum target_parent */
+    uint8_t again;    /* how often the daemon saw what this call did not find */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -119,7 +120,8 @@ bool target_has_moved(struct target *, long *result);
  * there just before, the home knows it by now: it is to forget it. */
 void target_forget(struct target *);
 
-/* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. */
+/* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. Behind it (T) is what the words have led to
+ * in the end: in another root perhaps, or foreign. */
 #define TARGET_CALL(T, CALL)                                                                                 \
     ({                                                                                                       \
         long result_;                                                                                        \

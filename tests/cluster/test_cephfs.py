@@ -47,13 +47,15 @@ def works(name):
 
 os.chdir(sys.argv[1])
 works("first")
-kept, = [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 1000]
+kept = [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 1000]
+assert len(kept) == 2
 child = os.fork()
 works(f"second{child == 0}")
 if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
-os.dup2(os.open("/", os.O_RDONLY), kept)
+for descriptor in kept:
+    os.dup2(os.open("/", os.O_RDONLY), descriptor)
 works("third")
 os.closerange(3, 2000)
 works("fourth")
@@ -61,7 +63,7 @@ works("fourth")
 
 
 def test_a_program_may_do_what_it_likes_to_its_descriptors(nodes):
-    """Also to the one that leads to the branches."""
+    """Also to those that lead to the branches and to a leaf."""
     with nodes.session("branch"):
         directory = nodes.shared("closed")
         nodes.under_shunt(0, cephfs.PYTHON, "-c", CLOSES, directory)
