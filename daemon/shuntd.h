@@ -86,7 +86,7 @@ struct shuntd {
     struct listen *listen;
     struct disk *disk;
     struct home *home;
-    struct times_job *flushing, *to_flush; /* by whom the journal of directories' times is written down, now and then */
+    struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
     struct serve_queue *queue; /* answers that wait for the commit */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */

@@ -1000,15 +1000,17 @@ static bool vanished(struct target *t)
 /* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
 static bool follow_anew(struct target *t, long *result)
 {
-    const struct target before = *t;
-    int how = find(t, NULL, before.at, before.path, before.want & ~(unsigned)TARGET_LOOKS);
+    struct scratch *scratch = t->scratch;
+    const char *path = t->path;
+    const int at = t->at;
+    int how = find(t, NULL, at, path, t->want & ~(unsigned)TARGET_LOOKS);
     if (how == TARGET_HOT) {
-        scratch_give(before.scratch);
+        scratch_give(scratch);
         return true;
     }
-    t->scratch = before.scratch;
-    t->at = before.at;
-    t->path = before.path;
+    t->scratch = scratch;
+    t->path = path;
+    t->at = at;
     t->found.known = false;
     t->foreign = true;
     process_made_name(); /* it is no dead end: nothing has said that nothing is there */
