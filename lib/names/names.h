@@ -75,8 +75,10 @@ bool names_has_all(const struct names_root *, struct dirid, const char *name, si
                    const struct view_found *);
 /* Where a name that another node's daemon is home of was when that was last asked, by whichever process of this node: it
  * may be elsewhere by now, or gone, which the caller is to find out. names_recall sets entry, branch and dir.mirror of what
- * was found of its directory. False: nobody knows. */
-bool names_recall(const struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
+ * was found of its directory; *foreseen: it was told with others, and its home does not know that it is looked at. False:
+ * nobody knows. */
+bool names_recall(const struct names_root *, struct dirid, const char *name, size_t length, struct view_found *,
+                  bool *foreseen);
 void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct record_entry *,
                     const char *branch, const char *mirror);
 /* The same of the names of a directory from a hash on, some hundreds, with one question to all daemons: for who looks at

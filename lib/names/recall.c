@@ -16,6 +16,7 @@ struct sighting {
     struct record_entry entry;
     char branch[LAYOUT_BRANCH_MAX];
     char mirror[RECORD_MIRROR_MAX];
+    char foreseen; /* 1: its home has not been asked for it */
 };
 _Static_assert(sizeof(struct sighting) <= REQUEST_SIGHTING, "it fits into the road");
 
@@ -36,13 +37,15 @@ static bool is_seen(const struct names_root *root, uint64_t key, unsigned which,
     return seen->sum == sum_of(seen, key);
 }
 
-bool names_recall(const struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
+bool names_recall(const struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found,
+                  bool *foreseen)
 {
     struct sighting seen;
     uint64_t key = key_of(dir, name, length);
     if (!is_seen(root, key, 0, &seen) && !is_seen(root, key, 1, &seen))
         return false;
     found->entry = seen.entry;
+    *foreseen = seen.foreseen != 0;
     if (seen.entry.branch != 0) {
         memcpy(found->branch, seen.branch, sizeof found->branch);
         memcpy(found->dir.mirror, seen.mirror, sizeof found->dir.mirror);
@@ -50,10 +53,10 @@ bool names_recall(const struct names_root *root, struct dirid dir, const char *n
     return true;
 }
 
-void names_remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,
-                    const struct record_entry *entry, const char *branch, const char *mirror)
+static void remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,
+                     const struct record_entry *entry, const char *branch, const char *mirror, bool foreseen)
 {
-    struct sighting seen = {.entry = *entry};
+    struct sighting seen = {.entry = *entry, .foreseen = foreseen};
     uint64_t key = key_of(dir, name, length);
     if (seen.entry.branch != 0) {
         memcpy(seen.branch, branch, strnlen(branch, sizeof seen.branch - 1));
@@ -63,6 +66,12 @@ void names_remember(const struct names_root *root, struct dirid dir, const char 
     void *newest = request_sighting(root->road, key, 0);
     memcpy(request_sighting(root->road, key, 1), newest, sizeof seen);
     memcpy(newest, &seen, sizeof seen);
+}
+
+void names_remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,
+                    const struct record_entry *entry, const char *branch, const char *mirror)
+{
+    remember(root, dir, name, length, entry, branch, mirror, false);
 }
 
 /* The name of the branch of that word, which is mostly that of the name before. */
@@ -87,7 +96,7 @@ uint64_t names_foresee(struct names_root *root, struct dirid dir, const char *mi
     while (page->result == 0 && page_next(page->text, page->text_length, &at, &next) == 1)
         if (next.entry.state == RECORD_LIVE &&
             (next.branch == 0 || (mirror[0] != '\0' && find_branch(root, next.branch, &known, branch))))
-            names_remember(root, dir, next.name, next.length, &next.entry, branch, mirror);
+            remember(root, dir, next.name, next.length, &next.entry, branch, mirror, true);
     uint64_t limit = page->result == 0 ? page->child.ino : from;
     request_read(answer);
     return limit;

@@ -340,19 +340,45 @@ static bool is_there(struct target *t)
            stat.stx_ino == t->found.entry.ino;
 }
 
+/* Leaves of other nodes of which this process has asked their homes for a name, so that their owners are told that they are
+ * looked into; of two with one place here the last. */
+#define ASKED 256
+static uint32_t asked_leaves[ASKED];
+
+static uint64_t leaf_word(const struct target *t)
+{
+    const uint64_t dir = record_sum(&t->dir, sizeof t->dir, t->found.entry.leaf);
+    return record_sum(t->found.branch, strlen(t->found.branch), dir);
+}
+
+static bool has_asked(const struct target *t)
+{
+    const uint64_t word = leaf_word(t);
+    return t->found.entry.branch == 0 ||
+           __atomic_load_n(&asked_leaves[word % ASKED], __ATOMIC_RELAXED) == (uint32_t)(word >> 32);
+}
+
+static void set_asked(const struct target *t)
+{
+    const uint64_t word = leaf_word(t);
+    if (t->found.entry.branch != 0)
+        __atomic_store_n(&asked_leaves[word % ASKED], (uint32_t)(word >> 32), __ATOMIC_RELAXED);
+}
+
 /* Somebody of this node has asked before, and the file is still where it was; or the call finds that out: in a branch there
  * is nothing but files that have this name. In the trunk a link might be there by now, and lead the call elsewhere. */
 static bool recall(struct target *t, unsigned want)
 {
     char mirror[RECORD_MIRROR_MAX];
+    bool foreseen;
     memcpy(mirror, t->found.dir.mirror, sizeof mirror);
-    t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found);
+    t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found, &foreseen);
     if (!t->found.known)
         return false;
     t->guessed = (want & TARGET_LOOKS) && t->found.entry.branch != 0;
-    if (!t->guessed && !is_there(t)) {
+    if ((foreseen && !has_asked(t)) || (!t->guessed && !is_there(t))) {
         memcpy(t->found.dir.mirror, mirror, sizeof mirror);
-        t->found.known = false;
+        t->found.known = t->guessed = false;
     }
     return t->found.known;
 }
@@ -377,8 +403,10 @@ static int ask_home(struct target *t)
     struct message lookup = {.type = MESSAGE_LOOKUP};
     int code = target_ask(t, &lookup);
     code = code < 0 ? code : target_learn(t, code);
-    if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE)
+    if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE) {
         remember(t);
+        set_asked(t);
+    }
     return code;
 }
 

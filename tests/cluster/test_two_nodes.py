@@ -96,6 +96,31 @@ def test_who_looks_at_names_in_the_order_of_a_listing_is_told_of_many_at_once(pa
     assert pair.sh("a", "ls -l out; test ! -e out/to1") == "total 0\n"
 
 
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_foreseen(session):
+    """Who looks into it has asked for other names only, and none of them is at home with himself."""
+    for node in "ab":
+        session.at("start", node, "--placement", "branch", "--leaf-full", 40).check()
+    session.homes()
+    session.sh("a", "mkdir out")
+
+    def make(name):
+        before = json.loads(session.at("status", "a", "--json").check())[0]["counters"]["asked"]
+        session.sh("b", f"touch out/{name}")
+        return json.loads(session.at("status", "a", "--json").check())[0]["counters"]["asked"] == before
+
+    def leaf_of(name):
+        return session.tool("where", session.root / "out" / str(name)).check().split("/")[-2]
+
+    others = {name for name in range(60) if make(name)}
+    first, second = ([name for name in others if leaf_of(name) == leaf] for leaf in (leaf_of(0), leaf_of(59)))
+    assert leaf_of(0) != leaf_of(59) and len(first) > 8 and second, "there are two, and enough to be told of all"
+    look = f"import os\nfor name in {first + second[:1]}: os.stat(f'out/{{name}}')"
+    session.sh("a", f'{sys.executable} -c "{look}"')
+    make(60)
+    assert leaf_of(60) not in (leaf_of(0), leaf_of(59))
+
+
 def test_who_has_made_a_name_finds_it_without_asking(pair):
     make = "for i in range(100): open(f'out/{i}', 'x').close()"
     before = requests(pair)

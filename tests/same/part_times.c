@@ -33,6 +33,8 @@ static void set_long_ago(void)
     struct stat st;
     for (size_t i = 0; i < WATCHED; i++) {
         const char *path = joined(fixture.work, watched[i]);
+        if (i == WATCHED - 1) /* what changes places with another differs from it: XFS lets an exchange pass unmarked */
+            wait_a_tick();
         if (utimensat(AT_FDCWD, path, long_ago, 0) < 0 || stat(path, &st) < 0)
             give_up("cannot set the times of", path);
         changed_before[i] = st.st_ctim;
