@@ -106,8 +106,6 @@ static void try(const struct names_root *root, struct kept *branches)
 bool near_branches(const struct names_root *root, int *directory)
 {
     struct kept *branches = &near_of(root)->branches;
-    if (!names_is_far(root))
-        return false;
     if (__atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE) == UNTRIED)
         try(root, branches);
     *directory = __atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE);
@@ -197,7 +195,7 @@ static int find(struct near *near, uint64_t key, const char *place, size_t lengt
 int near_leaf(const struct names_root *root, const char *place, size_t length, int *directory)
 {
     struct near *near = near_of(root);
-    if (!names_is_far(root) || length > NEAR_PLACE_MAX)
+    if (length > NEAR_PLACE_MAX)
         return -1;
     uint64_t key = record_hash(place, length);
     int number = find(near, key, place, length);

@@ -20,7 +20,7 @@
 #include "names/names.h"
 #include "union/layout.h"
 
-/* The root's directory of branches. False: only the long way leads there. */
+/* Both only where names_is_far. The root's directory of branches. False: only the long way leads there. */
 bool near_branches(const struct names_root *, int *directory);
 
 #define NEAR_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)

@@ -738,9 +738,12 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
+/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch, or
+ * no shorter way is quicker. */
 static const char *behind_branches(const struct target *t)
 {
+    if (!names_is_far(t->root))
+        return NULL;
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
     const char *real = t->scratch->real;
     return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches
@@ -764,12 +767,11 @@ void target_come_near(struct target *t)
 void target_come_to_leaf(struct target *t)
 {
     const char *place = behind_branches(t);
-    const char *mirror = place != NULL ? strchr(place, '/') : NULL, *leaf = mirror != NULL ? strchr(mirror + 1, '/') : NULL;
-    const char *name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;
-    t->leaf = name != NULL ? (int8_t)near_leaf(t->root, place, (size_t)(name - place), &t->real_at) : -1;
+    const size_t length = place != NULL ? strlen(t->scratch->place) : 0;
+    t->leaf = place != NULL ? (int8_t)near_leaf(t->root, place, length, &t->real_at) : -1;
     t->by_leaf = t->leaf >= 0;
     if (t->by_leaf)
-        t->real_path = name + 1;
+        t->real_path = place + length + 1;
     else if (place != NULL)
         come_near(t, place);
 }

@@ -88,7 +88,7 @@ bool target_place_by_root(struct target *);
 /* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
-/* The same, or from its leaf, for calls on a file that is there: target_goes_on is to follow. */
+/* The same, or from its leaf, after target_place, for calls on a file that is there: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
 /* Behind such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);

@@ -607,11 +607,11 @@ static enum way way_to(const char *path, int *at)
     return way;
 }
 
-static void make_file(const char *path)
+static void make_file(const char *path, char content)
 {
     struct target t = hot(path, TARGET_MAKES);
     int fd = operate_open(&t, O_CREAT | O_WRONLY, 0600);
-    cr_assert_geq(fd, 0);
+    cr_assert(fd >= 0 && write(fd, &content, 1) == 1);
     close(fd);
 }
 
@@ -624,7 +624,7 @@ Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
 {
     const char *path = place_path("r/out/f");
     int at;
-    make_file(path);
+    make_file(path, 'f');
     cr_assert_eq(way_to(path, &at), BY_PATH);
     set_far();
     cr_assert_eq(way_to(path, &at), FROM_LEAF);
@@ -658,14 +658,14 @@ Test(held, a_leaf_that_was_removed_is_looked_for_again)
     char path[PATH_MAX], file[PATH_MAX], leaf[PATH_MAX];
     int at;
     snprintf(path, sizeof path, "%s", place_path("r/out/f"));
-    make_file(path);
+    make_file(path, 'f');
     set_far();
     cr_assert_eq(way_to(path, &at), FROM_LEAF);
     place_of(path, file);
     snprintf(leaf, sizeof leaf, "%.*s", (int)(strrchr(file, '/') - file), file);
     cr_assert(unlink(file) == 0 && rmdir(leaf) == 0 && mkdir(leaf, 0755) == 0);
     snprintf(path, sizeof path, "%s", place_path("r/out/g"));
-    make_file(path);
+    make_file(path, 'f');
     struct target t = hot(path, 0);
     cr_assert_eq(target_place(&t), 0);
     target_come_to_leaf(&t);
@@ -678,31 +678,42 @@ Test(held, a_leaf_that_was_removed_is_looked_for_again)
 
 #define DIRECTORIES 12 /* more than a process keeps leaves of */
 
+static void path_in(int which, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/r/out%d/f", place, which);
+}
+
+/* The file of each directory says which one that is. */
+static void make_directories(void)
+{
+    for (int i = 0; i < DIRECTORIES; i++) {
+        char path[PATH_MAX];
+        cr_assert_eq(mkdir(place_path("r/out%d", i), 0700), 0);
+        path_in(i, path);
+        make_file(path, (char)('a' + i));
+    }
+}
+
 Test(held, a_process_keeps_some_leaves_and_no_more)
 {
-    char path[DIRECTORIES][PATH_MAX];
+    char path[PATH_MAX];
     int at, highest = 0;
-    for (int i = 0; i < DIRECTORIES; i++) {
-        snprintf(path[i], sizeof path[i], "%s", place_path("r/out%d", i));
-        cr_assert_eq(mkdir(path[i], 0700), 0);
-        strcat(path[i], "/f");
-        make_file(path[i]);
-    }
+    make_directories();
     set_far();
     for (int i = 0; i < 2 * DIRECTORIES; i++) {
-        cr_assert_eq(way_to(path[i % DIRECTORIES], &at), FROM_LEAF);
+        path_in(i % DIRECTORIES, path);
+        cr_assert_eq(way_to(path, &at), FROM_LEAF);
         highest = at > highest ? at : highest;
     }
     cr_assert_leq(highest, 1000 + 9, "the branches, eight leaves, and one that takes the place of another");
 }
 
-/* The file of each directory says which one that is. */
 static void *read_all(void *from)
 {
     for (int i = 0; i < 3000; i++) {
         const int which = (i + (int)(intptr_t)from) % DIRECTORIES;
         char path[PATH_MAX], said = 0;
-        snprintf(path, sizeof path, "%s/r/out%d/f", place, which);
+        path_in(which, path);
         struct target t = hot(path, 0);
         int fd = operate_open(&t, O_RDONLY, 0);
         cr_assert(fd >= 0 && read(fd, &said, 1) == 1 && said == 'a' + which, "%s is that of %c", path, said);
@@ -714,16 +725,7 @@ static void *read_all(void *from)
 Test(held, threads_find_each_file_in_its_own_leaf)
 {
     pthread_t threads[4];
-    for (int i = 0; i < DIRECTORIES; i++) {
-        char path[PATH_MAX];
-        snprintf(path, sizeof path, "%s", place_path("r/out%d", i));
-        cr_assert_eq(mkdir(path, 0700), 0);
-        strcat(path, "/f");
-        struct target t = hot(path, TARGET_MAKES);
-        int fd = operate_open(&t, O_CREAT | O_WRONLY, 0600);
-        cr_assert(fd >= 0 && write(fd, &(char){(char)('a' + i)}, 1) == 1);
-        close(fd);
-    }
+    make_directories();
     set_far();
     for (int i = 0; i < 4; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, read_all, (void *)(intptr_t)(3 * i)), 0);
