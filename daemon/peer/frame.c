@@ -18,10 +18,10 @@ static const uint8_t magic[4] = {'s', 'h', 'f', 'r'};
 /* The header as FRAME.md lists it. */
 struct header {
     uint8_t magic[4];
-    uint16_t version, type;
+    uint16_t version, zero;
     uint64_t session, epoch;
     uint64_t sender_instance, receiver_instance;
-    uint64_t sequence;
+    uint64_t sequence, received;
     uint16_t sender, receiver;
     uint32_t size;
     uint8_t hash[HASH];
@@ -49,12 +49,12 @@ int frame_seal(uint8_t *to, size_t room, const struct frame *frame, const struct
 {
     struct header header = {
         .version = FRAME_VERSION,
-        .type = frame->type,
         .session = self->session,
         .epoch = self->epoch,
         .sender_instance = self->instance,
         .receiver_instance = frame->receiver_instance,
         .sequence = frame->sequence,
+        .received = frame->received,
         .sender = self->member,
         .receiver = frame->receiver,
         .size = frame->size,
@@ -76,7 +76,7 @@ static int is_for_us(const struct header *header, size_t size, const struct fram
         return -EBADMSG;
     if (header->version != FRAME_VERSION)
         return -EPROTO;
-    if (header->size != size - FRAME_HEADER)
+    if (header->zero != 0 || header->size != size - FRAME_HEADER)
         return -EBADMSG;
     if (header->session != self->session)
         return -ESTALE;
@@ -112,36 +112,13 @@ int frame_open(struct frame *frame, const uint8_t *bytes, size_t size, const str
         .sender_instance = header.sender_instance,
         .receiver_instance = header.receiver_instance,
         .sequence = header.sequence,
+        .received = header.received,
         .sender = header.sender,
         .receiver = header.receiver,
-        .type = header.type,
         .size = header.size,
         .payload = bytes + FRAME_HEADER,
     };
     return header.epoch > self->epoch ? FRAME_NEWER : 0;
-}
-
-/* Number 0 counts as taken: sequences begin at 1. */
-void frame_window_start(struct frame_window *window, uint64_t instance)
-{
-    *window = (struct frame_window){.instance = instance, .taken = 1};
-}
-
-int frame_window_take(struct frame_window *window, uint64_t instance, uint64_t sequence)
-{
-    if (instance != window->instance)
-        return FRAME_OTHER_INSTANCE;
-    if (sequence > window->newest) {
-        uint64_t ahead = sequence - window->newest;
-        window->taken = ahead < 64 ? window->taken << ahead | 1 : 1;
-        window->newest = sequence;
-        return 0;
-    }
-    uint64_t behind = window->newest - sequence;
-    if (behind >= 64 || (window->taken >> behind & 1))
-        return -EALREADY;
-    window->taken |= 1ull << behind;
-    return 0;
 }
 
 static uint8_t *put(uint8_t *to, const void *field, size_t size)

@@ -11,16 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 #define FRAME_KEY 32
-#define FRAME_HEADER 72
+#define FRAME_HEADER 80
 #define FRAME_MAX 65536 /* with its header */
 #define FRAME_PAYLOAD_MAX (FRAME_MAX - FRAME_HEADER)
 
 /* An answer of frame_open besides 0 and -errno: all is well, but its epoch is newer than ours. */
 #define FRAME_NEWER 1
-/* An answer of frame_window_take: the window is that of another instance of the sender. */
-#define FRAME_OTHER_INSTANCE 1
 
 /* Who we are. An instance is a random number, not 0, that a daemon draws when it starts, and that the others
  * learn from the session as they learn its address: frames of, and to, the daemon that had this member's
@@ -37,10 +35,10 @@ struct frame {
     uint64_t epoch;
     uint64_t sender_instance;
     uint64_t receiver_instance;
-    uint64_t sequence; /* 1, 2, 3 ... from this instance to that member; never twice */
+    uint64_t sequence; /* 1, 2, 3 ... from this instance to that member; of one without items 0 */
+    uint64_t received; /* the sequence of the last frame of the receiver's that was taken */
     uint16_t sender;
     uint16_t receiver;
-    uint16_t type; /* not looked at here */
     uint32_t size; /* of the payload; 0 is fine */
     const uint8_t *payload;
 };
@@ -63,24 +61,8 @@ int frame_seal(uint8_t *to, size_t room, const struct frame *, const struct fram
  *   -EACCES        not authentic
  *   -ESTALE        of an older epoch
  * or 0, or FRAME_NEWER: authentic, the session must be looked at again before it is acted on. With an error
- * all fields are zero. Nothing is said about replay: that is frame_window_take's, which comes next. */
+ * all fields are zero. Nothing is said about replay: the caller takes the next of each sender's sequence, no other. */
 int frame_open(struct frame *, const uint8_t *bytes, size_t size, const struct frame_self *);
-
-/* Which frames of one sender were taken: those of the last 64 numbers may come in any order, each once. */
-struct frame_window {
-    uint64_t instance;
-    uint64_t newest;
-    uint64_t taken; /* bit i: newest - i */
-};
-
-/* Begins with this instance of the sender, of which nothing was taken yet. The instance must come from the
- * session, never from a frame: an old frame has an old instance, and would open the window to all the others
- * of its time. */
-void frame_window_start(struct frame_window *, uint64_t instance);
-/* Takes a frame that frame_open found authentic: 0; -EALREADY: it was taken before, or is too old to tell;
- * FRAME_OTHER_INSTANCE: nothing is changed, the caller asks the session who the sender is now (and starts the
- * window again if it is this one). */
-int frame_window_take(struct frame_window *, uint64_t instance, uint64_t sequence);
 
 /* Many messages travel in one frame: its payload is a list of items. What the fields mean is the caller's. */
 struct frame_item {

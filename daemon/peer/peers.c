@@ -3,7 +3,6 @@
 
 #include "peer/peers.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,6 @@
 #define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
 #define ACKNOWLEDGE_AFTER CLOCK_SECOND / 2
 #define CONGESTED 64 /* frames on their way to one member */
-
-enum frame_type { FRAME_ITEMS = 1, FRAME_ACKNOWLEDGEMENT = 2 };
 
 /* A payload that is kept until the receiver has it. It is sealed anew each time it goes out, since the epoch
  * may be another by then. */
@@ -37,7 +34,7 @@ struct peer {
     uint16_t member;
     uint64_t sequence;     /* of the last frame that was made */
     uint64_t received;     /* of the last that was taken; the next is one more */
-    uint64_t acknowledged; /* what it was told of that */
+    uint64_t told;         /* what it was told of that */
     uint64_t waits_since;  /* since when it waits to be told, 0: it does not */
     uint64_t heard;        /* when it acknowledged something last, 0: never */
     bool is_to_hear;       /* that the epoch is another */
@@ -267,19 +264,24 @@ bool peers_is_idle(const struct peers *peers, uint16_t member)
 
 /* Frames going out. */
 
-static int send_frame(struct peers *peers, struct peer *peer, enum frame_type type, uint64_t sequence,
-                      const uint8_t *payload, uint32_t size)
+/* Each says what was received, too. */
+static int send_frame(struct peers *peers, struct peer *peer, uint64_t sequence, const uint8_t *payload, uint32_t size)
 {
     const struct frame frame = {.receiver = peer->member,
                                 .receiver_instance = peer->instance,
                                 .sequence = sequence,
-                                .type = type,
+                                .received = peer->received,
                                 .size = size,
                                 .payload = payload};
     int sealed = frame_seal(peers->sealed, FRAME_MAX, &frame, &peers->self);
     int code = sealed < 0 ? sealed : fabric_send(peers->fabric, peer->handle, peers->sealed, (size_t)sealed);
-    peers->counts.frames_sent += code == 0;
-    return code;
+    if (code != 0)
+        return code;
+    peers->counts.frames_sent++;
+    peer->told = peer->received;
+    peer->waits_since = 0;
+    peer->is_to_hear = false;
+    return 0;
 }
 
 /* The receiver refuses what follows a frame that was lost. So all go again as soon as the oldest is due: if
@@ -302,20 +304,10 @@ static void send_outgoing(struct peers *peers, struct peer *peer, uint64_t now)
         struct outgoing *out = LINK_OF(link, struct outgoing, link);
         if (out->sent != 0)
             continue;
-        if (send_frame(peers, peer, FRAME_ITEMS, out->sequence, out->payload, out->size) != 0)
+        if (send_frame(peers, peer, out->sequence, out->payload, out->size) != 0)
             return;
         out->sent = now;
     }
-}
-
-static void acknowledge(struct peers *peers, struct peer *peer)
-{
-    const uint64_t received = htole64(peer->received);
-    if (send_frame(peers, peer, FRAME_ACKNOWLEDGEMENT, 0, (const uint8_t *)&received, sizeof received) != 0)
-        return;
-    peer->acknowledged = peer->received;
-    peer->waits_since = 0;
-    peer->is_to_hear = false;
 }
 
 void peers_hasten(struct peers *peers, bool hastens)
@@ -325,7 +317,7 @@ void peers_hasten(struct peers *peers, bool hastens)
 
 static bool is_overdue(const struct peers *peers, const struct peer *peer, uint64_t now)
 {
-    return peer->is_to_hear || peer->received - peer->acknowledged >= UNACKNOWLEDGED ||
+    return peer->is_to_hear || peer->received - peer->told >= UNACKNOWLEDGED ||
            (peer->waits_since != 0 && (peers->hastens || now - peer->waits_since >= ACKNOWLEDGE_AFTER));
 }
 
@@ -339,7 +331,7 @@ void peers_flush(struct peers *peers)
         recall_if_lost(peers, peer, now);
         send_outgoing(peers, peer, now);
         if (is_overdue(peers, peer, now))
-            acknowledge(peers, peer);
+            send_frame(peers, peer, 0, NULL, 0);
     }
     if (peers->count > 0)
         fabric_nudge(peers->fabric);
@@ -357,13 +349,8 @@ bool peers_wait(const struct peers *peers)
 
 /* Frames coming in. */
 
-static void take_acknowledgement(struct peer *peer, const struct frame *frame)
+static void take_acknowledgement(struct peer *peer, uint64_t received)
 {
-    uint64_t received;
-    if (frame->size != sizeof received)
-        return;
-    memcpy(&received, frame->payload, sizeof received);
-    received = le64toh(received);
     unsigned before = peer->outgoing_count;
     while (peer->outgoing_count > 0) {
         struct outgoing *oldest = LINK_OF(peer->outgoing.next, struct outgoing, link);
@@ -389,12 +376,9 @@ static bool is_next(struct peers *peers, struct peer *peer)
     const struct frame *frame = &peers->frame;
     if (frame->sender_instance != peer->instance)
         return false;
-    if (frame->type == FRAME_ACKNOWLEDGEMENT) {
-        take_acknowledgement(peer, frame);
+    take_acknowledgement(peer, frame->received);
+    if (frame->sequence == 0)
         return true;
-    }
-    if (frame->type != FRAME_ITEMS)
-        return false;
     if (peer->waits_since == 0)
         peer->waits_since = clock_monotonic();
     if (frame->sequence != peer->received + 1)
@@ -438,7 +422,7 @@ static int take_frame(struct peers *peers)
 
 static int next_item(struct peers *peers, uint16_t *member, struct frame_item *item)
 {
-    if (peers->frame.type == FRAME_ITEMS && frame_items_next(&peers->frame, &peers->at, item) == 1) {
+    if (peers->frame.sequence != 0 && frame_items_next(&peers->frame, &peers->at, item) == 1) {
         *member = peers->from->member;
         return 1;
     }

@@ -23,7 +23,7 @@ static struct frame to_bob(const void *payload, uint32_t size)
     return (struct frame){.receiver = BOB,
                           .receiver_instance = 0x2222,
                           .sequence = 9,
-                          .type = 5,
+                          .received = 3,
                           .payload = payload,
                           .size = size};
 }
@@ -60,7 +60,8 @@ Test(frame, what_is_sealed_opens)
         int size = seal(sealed, payload, sizes[i]);
         cr_assert_eq(size, (int)(FRAME_HEADER + sizes[i]));
         cr_assert_eq(bob_opens(&frame, sealed, (size_t)size), 0);
-        cr_assert(frame.sender == ALICE && frame.receiver == BOB && frame.type == 5 && frame.sequence == 9);
+        cr_assert(frame.sender == ALICE && frame.receiver == BOB && frame.sequence == 9);
+        cr_assert_eq(frame.received, 3);
         cr_assert(frame.sender_instance == 0x1111 && frame.receiver_instance == 0x2222 && frame.epoch == 7);
         cr_assert(frame.size == sizes[i] && memcmp(frame.payload, payload, sizes[i]) == 0);
     }
@@ -78,11 +79,12 @@ Test(frame, a_payload_may_lie_where_it_will_travel)
 Test(frame, the_bytes_are_those_of_the_document)
 {
     static const uint8_t expected[FRAME_HEADER] = {
-        0x73, 0x68, 0x66, 0x72, 0x01, 0x00, 0x05, 0x00, 0x17, 0x10, 0x55, 0x5e, 0x00, 0x00, 0x00,
+        0x73, 0x68, 0x66, 0x72, 0x02, 0x00, 0x00, 0x00, 0x17, 0x10, 0x55, 0x5e, 0x00, 0x00, 0x00,
         0x00, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x11, 0x11, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x22, 0x22, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00, 0x00,
-        0x00, 0x00, 0x00, 0x01, 0x00, 0x02, 0x00, 0x44, 0x00, 0x00, 0x00, 0x88, 0x54, 0x23, 0xce,
-        0x10, 0xc6, 0xc7, 0x21, 0x6d, 0xc5, 0x9b, 0x70, 0x9b, 0xcb, 0x56, 0x2b};
+        0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x02, 0x00,
+        0x44, 0x00, 0x00, 0x00, 0x05, 0x76, 0x2b, 0x9a, 0x47, 0x54, 0x6d, 0xbe, 0x30, 0xc1, 0xc0,
+        0x96, 0x86, 0x50, 0x3b, 0x81};
     uint8_t bytes[200];
     struct frame_items items = {.bytes = bytes};
     const char *texts[] = {"one", "", "three"};
@@ -92,7 +94,7 @@ Test(frame, the_bytes_are_those_of_the_document)
         item.bytes = (const uint8_t *)texts[i];
         cr_assert_eq(frame_items_add(&items, &item), 0);
     }
-    cr_assert_eq(seal(sealed, bytes, items.size), 140);
+    cr_assert_eq(seal(sealed, bytes, items.size), 148);
     cr_assert_arr_eq(sealed, expected, FRAME_HEADER);
 }
 
@@ -176,39 +178,8 @@ Test(frame, lengths_out_of_range)
     cr_assert_eq(frame_seal(big, 0, &frame, &alice), -EMSGSIZE);
     memcpy(big, sealed, (size_t)seal(sealed, payload, FRAME_PAYLOAD_MAX));
     const uint32_t size = FRAME_PAYLOAD_MAX + 1;
-    memcpy(big + 52, &size, sizeof size);
+    memcpy(big + 60, &size, sizeof size);
     cr_assert_eq(bob_opens(&frame, big, sizeof big), -EBADMSG);
-}
-
-Test(frame, a_number_is_taken_once_in_any_order)
-{
-    struct frame_window window;
-    frame_window_start(&window, 5);
-    cr_assert_eq(frame_window_take(&window, 5, 0), -EALREADY, "numbers begin at 1");
-    cr_assert_eq(frame_window_take(&window, 5, 1), 0);
-    cr_assert_eq(frame_window_take(&window, 5, 1), -EALREADY);
-    for (uint64_t i = 65; i > 1; i--)
-        cr_assert_eq(frame_window_take(&window, 5, i), 0, "%lu, the last first", i);
-    for (uint64_t i = 0; i <= 65; i++)
-        cr_assert_eq(frame_window_take(&window, 5, i), -EALREADY);
-    cr_assert_eq(frame_window_take(&window, 5, 1000), 0, "a gap");
-    cr_assert_eq(frame_window_take(&window, 5, 936), -EALREADY, "too old");
-    cr_assert_eq(frame_window_take(&window, 5, 937), 0);
-    cr_assert_eq(frame_window_take(&window, 5, 937), -EALREADY);
-    cr_assert_eq(frame_window_take(&window, 5, UINT64_MAX), 0);
-    cr_assert_eq(frame_window_take(&window, 5, UINT64_MAX), -EALREADY);
-}
-
-Test(frame, another_instance_changes_nothing)
-{
-    struct frame_window window;
-    frame_window_start(&window, 5);
-    cr_assert_eq(frame_window_take(&window, 5, 3), 0);
-    cr_assert_eq(frame_window_take(&window, 6, 4), FRAME_OTHER_INSTANCE);
-    cr_assert_eq(frame_window_take(&window, 5, 3), -EALREADY);
-    frame_window_start(&window, 6);
-    cr_assert_eq(frame_window_take(&window, 6, 3), 0, "who was started anew counts anew");
-    cr_assert_eq(frame_window_take(&window, 5, 4), FRAME_OTHER_INSTANCE, "and what it was, is over");
 }
 
 static struct frame_item item_of(uint32_t i, uint32_t size)

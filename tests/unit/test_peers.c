@@ -145,6 +145,21 @@ Test(peers, what_somebody_waits_for_is_acknowledged_at_once)
     cr_assert_not(peers_wait(ends[1]));
 }
 
+Test(peers, what_goes_out_says_what_came_in)
+{
+    struct frame_item item;
+    uint16_t member;
+    for (uint32_t number = 0; number < 100; number++) { /* a question, and its answer */
+        put(0, 2, number);
+        cr_assert_eq(take(1, number, 1, PATIENCE), 1);
+        put(1, 1, number);
+        cr_assert_eq(take(0, number, 1, PATIENCE), 1);
+        cr_assert_eq(peers_next(ends[0], &member, &item), 0);
+    }
+    cr_assert_leq(peers_counts(ends[0])->frames_sent + peers_counts(ends[1])->frames_sent, 204,
+                  "200, and what is said to who was just introduced");
+}
+
 Test(peers, who_is_no_member_is_not_reached)
 {
     const struct frame_item item = {.kind = 1};
