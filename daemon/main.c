@@ -151,11 +151,11 @@ static uint64_t sleep_limit(struct shuntd *shuntd)
     return times != UINT64_MAX && (limit == 0 || times < limit) ? times : limit;
 }
 
-/* Who is parked waits for a notice, and so may a removal. Whether anybody waits at another daemon, this one does not
- * know. */
+/* Who is parked waits for a notice, and so may a removal, and who ends. Who waits at another daemon has this one told
+ * (NEWS_AWAITED); else what a notice says travels in the frame of the next question. */
 static bool is_awaited(struct shuntd *shuntd)
 {
-    return !route_is_sole(shuntd) || home_has_waiting(shuntd->home) || !list_empty(&shuntd->errands);
+    return home_has_waiting(shuntd->home) || !list_empty(&shuntd->errands) || shuntd->stop != 0;
 }
 
 /* Short-lived processes leave their slots behind, perhaps more of them than a tick can bear. Freed ones are taken

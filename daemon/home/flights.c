@@ -123,11 +123,21 @@ static void leave(struct home *home, struct flight *flight)
     *at = flight->next;
 }
 
+void flight_await(struct home *home, uint64_t id)
+{
+    struct flight *flight = flight_by_id(home, id);
+    if (flight == NULL || flight->awaited)
+        return;
+    flight->awaited = true;
+    home->awaited++;
+}
+
 void flight_end(struct shuntd *shuntd, struct flight *flight)
 {
     struct home *home = shuntd->home;
     struct home_dir *dir = flight->dir;
     leave(home, flight);
+    home->awaited -= flight->awaited;
     home_wake(home, &flight->waiting);
     free(flight->request);
     free(flight);
@@ -238,7 +248,7 @@ void home_wake(struct home *home, struct link *waiting)
 
 bool home_has_waiting(const struct home *home)
 {
-    return home->parked > 0 || home->waiting > 0;
+    return home->parked > 0 || home->waiting > 0 || home->awaited > 0;
 }
 
 bool home_has_woken(const struct home *home)

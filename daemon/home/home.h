@@ -186,6 +186,7 @@ struct flight {
     flight_next *then;
     bool held;      /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
+    bool awaited;   /* somebody, here or elsewhere, waits for its end */
     bool given_up;  /* its answer came too late for who had asked */
     bool abandoned; /* nobody waits for it any more, and nothing was begun */
     bool marked;    /* FLIGHT_FROM, FLIGHT_TO: readers know */
@@ -288,6 +289,9 @@ struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *
  * again. */
 int flight_touch(struct shuntd *, struct flight *);
 int flight_untouch(struct shuntd *, struct flight *);
+/* Somebody waits for the end of the flight of that number, if there is one still: what its process says of that is to be
+ * heard at once, and not with the next request. */
+void flight_await(struct home *, uint64_t id);
 /* Ends it; who waited is served again, and so is who waited for the directory's last flight. */
 void flight_end(struct shuntd *, struct flight *);
 /* The first flight whose client is gone (client == that) or has given up waiting for its answer (client ==
@@ -307,7 +311,7 @@ void home_unpark(const struct home_parked *, struct listen_request *);
 /* Those of them that would make a file in a branch are to do so in the trunk. 0 */
 int home_stay_in_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
-/* Does any request, or any question of another daemon's, wait? */
+/* Does any request, or any question of another daemon's, wait, or is a flight waited for elsewhere? */
 bool home_has_waiting(const struct home *);
 /* Is there anything to go on with: a request, a question, news, a part of a collective? */
 bool home_has_woken(const struct home *);
@@ -329,6 +333,8 @@ int home_next_question(struct shuntd *, struct name_question *, struct name_answ
 /* The directory is about to be removed. 0: sealed; MESSAGE_NOT_EMPTY; MESSAGE_BUSY: a name is held, and the ruler
  * is told once none is; or a fatal -errno. */
 int home_seal(struct shuntd *, struct home_dir *);
+/* The ruler is to be told once no name is held there. 0 or -ENOMEM. */
+int home_tell_idle(struct home *, struct home_dir *);
 /* It was not removed, or it was: who asked meanwhile asks again. */
 int home_unseal(struct shuntd *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
@@ -356,12 +362,15 @@ unsigned home_held_count(struct home *);
 /* What others are to hear of. False: nothing more. */
 enum home_news_kind {
     NEWS_LOOKED_INTO = 1, /* another node than its owner asked for a file in that leaf of that branch */
-    NEWS_IDLE             /* no name of the directory is held any more, after MESSAGE_BUSY */
+    NEWS_IDLE,            /* no name of the directory is held any more, after MESSAGE_BUSY */
+    NEWS_AWAITED          /* somebody waits for the end of that member's flight */
 };
 struct home_news {
     enum home_news_kind kind;
     struct dirid dir;
     uint16_t branch;
     uint32_t leaf;
+    uint16_t member;
+    uint64_t flight;
 };
 bool home_next_news(struct home *, struct home_news *);

@@ -19,6 +19,7 @@ struct held {
     struct held *next; /* in its bucket */
     struct home_dir *dir;
     uint16_t member;
+    bool awaited; /* who holds it knows that somebody waits for its end */
     uint64_t id;
     struct link waiting; /* questions */
     uint16_t length;
@@ -76,6 +77,27 @@ static int wait(struct home *home, struct link *list, const struct name_question
     return HOME_WAITS;
 }
 
+static int say(struct home *home, const struct home_news *what)
+{
+    struct news *news = malloc(sizeof *news);
+    if (news == NULL)
+        return -ENOMEM;
+    news->news = *what;
+    list_append(&home->news, &news->link);
+    return 0;
+}
+
+/* Its end is waited for: its holder, who has time for that else, hears of it once. */
+static int await(struct home *home, struct held *held)
+{
+    const struct home_news news = {
+        .kind = NEWS_AWAITED, .dir = held->dir->id, .member = held->member, .flight = held->id};
+    if (held->awaited)
+        return 0;
+    held->awaited = true;
+    return say(home, &news);
+}
+
 int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
                   uint16_t member, uint64_t id)
 {
@@ -85,6 +107,7 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
         return -ENOMEM;
     held->dir = dir;
     held->member = member;
+    held->awaited = false;
     held->id = id;
     held->length = (uint16_t)length;
     memcpy(held->name, name, length);
@@ -93,7 +116,7 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
     *bucket = held;
     dir->held++;
     shuntd->home->held_count++;
-    return 0;
+    return dir->tells_idle ? await(shuntd->home, held) : 0;
 }
 
 static int hold(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q)
@@ -104,16 +127,6 @@ static int hold(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
 static int put(struct shuntd *shuntd, const struct name_question *q, const struct record_entry *entry)
 {
     return index_put_entry(shuntd->index, q->dir, q->name, q->length, entry);
-}
-
-static int say(struct home *home, enum home_news_kind kind, struct dirid dir, uint16_t branch, uint32_t leaf)
-{
-    struct news *news = malloc(sizeof *news);
-    if (news == NULL)
-        return -ENOMEM;
-    news->news = (struct home_news){.kind = kind, .dir = dir, .branch = branch, .leaf = leaf};
-    list_append(&home->news, &news->link);
-    return 0;
 }
 
 /* Another node looks at a file in somebody's branch: its owner is told, once for a leaf. */
@@ -127,7 +140,9 @@ int home_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct r
         if (dir->told[i] == leaf + 1)
             return 0;
     dir->told[dir->told_at++ % (sizeof dir->told / sizeof *dir->told)] = leaf + 1;
-    return say(shuntd->home, NEWS_LOOKED_INTO, dir->id, entry->branch, entry->leaf);
+    const struct home_news news = {
+        .kind = NEWS_LOOKED_INTO, .dir = dir->id, .branch = entry->branch, .leaf = entry->leaf};
+    return say(shuntd->home, &news);
 }
 
 static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
@@ -216,8 +231,9 @@ int home_names_rest(struct home *home, struct home_dir *dir)
 {
     if (dir->held > 0 || home_dir_is_busy(dir) || dir->writing || !dir->tells_idle)
         return 0;
+    const struct home_news news = {.kind = NEWS_IDLE, .dir = dir->id};
     dir->tells_idle = false;
-    return say(home, NEWS_IDLE, dir->id, 0, 0);
+    return say(home, &news);
 }
 
 static int note_ended(struct home_dir *dir, const struct held *held)
@@ -313,7 +329,8 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
         return 0;
     }
     shuntd->counts.parked++;
-    return wait(shuntd->home, *at != NULL ? &(*at)->waiting : &dir->asking, q);
+    int code = *at != NULL ? await(shuntd->home, *at) : 0;
+    return code == 0 ? wait(shuntd->home, *at != NULL ? &(*at)->waiting : &dir->asking, q) : code;
 }
 
 /* Who asked while it was sealed begins again: what he chose, a leaf for one, may be no more. */
@@ -351,14 +368,32 @@ bool home_next_news(struct home *home, struct home_news *to)
     return true;
 }
 
+/* Those that are held in a directory: rarely asked, so all are looked at. */
+static int await_all(struct home *home, const struct home_dir *dir)
+{
+    int code = 0;
+    for (unsigned i = 0; i < HOME_BUCKETS && dir->held > 0; i++)
+        for (struct held *held = home->held[i]; held != NULL && code == 0; held = held->next)
+            code = held->dir == dir ? await(home, held) : 0;
+    return code;
+}
+
+int home_tell_idle(struct home *home, struct home_dir *dir)
+{
+    dir->tells_idle = true;
+    return await_all(home, dir);
+}
+
 int home_seal(struct shuntd *shuntd, struct home_dir *dir)
 {
     int names = index_has_names(shuntd->index, dir->id);
     if (names < 0)
         return names;
-    dir->tells_idle = dir->held > 0 || home_dir_is_busy(dir) || dir->writing;
-    if (dir->tells_idle)
-        return MESSAGE_BUSY;
+    if (dir->held > 0 || home_dir_is_busy(dir) || dir->writing) {
+        int code = home_tell_idle(shuntd->home, dir);
+        return code == 0 ? MESSAGE_BUSY : code;
+    }
+    dir->tells_idle = false;
     dir->sealed = names == 0;
     return names == 0 ? 0 : MESSAGE_NOT_EMPTY;
 }

@@ -23,6 +23,7 @@ struct home {
     unsigned flight_count;
     unsigned parked; /* requests that wait, or were woken and not taken yet */
     unsigned waiting; /* questions likewise */
+    unsigned awaited; /* flights for whose end somebody waits */
     uint64_t last_id;
     struct held *held[HOME_BUCKETS]; /* names that somebody is at work on, here or elsewhere */
     unsigned held_count;

@@ -30,11 +30,12 @@ int cast_seal(struct shuntd *shuntd, struct cast *cast, const struct message *me
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (dir == NULL)
         return 0;
-    if (shuntd->route.missing > 0) { /* names are on their way here */
-        dir->tells_idle = true;
-        return MESSAGE_BUSY;
-    }
-    return home_seal(shuntd, dir);
+    int code = 0;
+    if (shuntd->route.missing > 0) /* names are on their way here */
+        code = home_tell_idle(shuntd->home, dir);
+    else
+        return home_seal(shuntd, dir);
+    return code == 0 ? MESSAGE_BUSY : code;
 }
 
 int cast_unseal(struct shuntd *shuntd, struct cast *cast, const struct message *message)

@@ -253,6 +253,20 @@ static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame
                : times_take(shuntd, member, message);
 }
 
+static int heed_news(struct shuntd *shuntd, uint64_t flight, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    if (message->type == MESSAGE_IDLE)
+        return rule_idle(shuntd, message->dir[0]);
+    if (message->type == MESSAGE_AWAITED)
+        flight_await(shuntd->home, flight);
+    if (message->type == MESSAGE_NODES && dir != NULL)
+        dir->nodes = message->tag;
+    if (message->type == MESSAGE_LOOKED && dir != NULL)
+        home_leaf_looked_into(&dir->share, message->tag);
+    return 0;
+}
+
 static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct message message;
@@ -260,14 +274,7 @@ static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_
         return malformed(shuntd);
     if (message.type == MESSAGE_TIMES)
         return take_times(shuntd, member, item, &message);
-    struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
-    if (message.type == MESSAGE_IDLE)
-        return rule_idle(shuntd, message.dir[0]);
-    if (message.type == MESSAGE_NODES && dir != NULL)
-        dir->nodes = message.tag;
-    if (message.type == MESSAGE_LOOKED && dir != NULL)
-        home_leaf_looked_into(&dir->share, message.tag);
-    return 0;
+    return heed_news(shuntd, item->client, &message);
 }
 
 static int say(struct shuntd *shuntd, uint16_t member, enum relay_kind kind)
@@ -318,19 +325,15 @@ int relay_kept(struct shuntd *shuntd, uint16_t member, const struct frame_item *
 
 static int tell_news(struct shuntd *shuntd, const struct home_news *news)
 {
-    const struct message message = {.type = news->kind == NEWS_IDLE ? MESSAGE_IDLE : MESSAGE_LOOKED,
-                                    .tag = news->leaf,
-                                    .dir[0] = news->dir};
-    uint16_t member = news->kind == NEWS_IDLE ? route_of_dir(shuntd, news->dir)
-                                              : relay_member_of(shuntd, news->branch);
-    if (member != shuntd->me.number)
-        return member != 0 ? relay_message(shuntd, member, RELAY_NEWS, 0, &message) : 0;
-    struct home_dir *dir = home_dir_find(shuntd->home, news->dir);
-    if (news->kind == NEWS_IDLE)
-        return rule_idle(shuntd, news->dir);
-    if (dir != NULL)
-        home_leaf_looked_into(&dir->share, news->leaf);
-    return 0;
+    static const uint16_t types[] = {
+        [NEWS_LOOKED_INTO] = MESSAGE_LOOKED, [NEWS_IDLE] = MESSAGE_IDLE, [NEWS_AWAITED] = MESSAGE_AWAITED};
+    const struct message message = {.type = types[news->kind], .tag = news->leaf, .dir[0] = news->dir};
+    uint16_t member = news->kind == NEWS_IDLE          ? route_of_dir(shuntd, news->dir)
+                      : news->kind == NEWS_LOOKED_INTO ? relay_member_of(shuntd, news->branch)
+                                                       : news->member;
+    if (member == shuntd->me.number)
+        return heed_news(shuntd, news->flight, &message);
+    return member != 0 ? relay_message(shuntd, member, RELAY_NEWS, news->flight, &message) : 0;
 }
 
 int relay_questions(struct shuntd *shuntd)

@@ -16,7 +16,7 @@ enum relay_kind {
     RELAY_CAST,        /* a collective (cast.h): to so many, the first of whom is meant */
     RELAY_CAST_ANSWER, /* ... what they say together */
     RELAY_LISTED,      /* to a home: a name of a directory that is being loaded */
-    RELAY_NEWS,        /* what wants no answer: NODES, LOOKED, IDLE, TIMES */
+    RELAY_NEWS,        /* what wants no answer: NODES, LOOKED, IDLE, TIMES, AWAITED */
     RELAY_MOVE,        /* to the next home: a part of what a shard holds (move.h) */
     RELAY_HELLO,       /* to a home: who sends this has joined */
     RELAY_WELCOME,     /* ... it knows */

@@ -549,12 +549,15 @@ void request_read(struct request_answer *answer)
     answer->bay = NULL;
 }
 
+/* How something went can wait until somebody asks. Another node's leaf that was looked into does not: each file that is
+ * made there meanwhile costs the file system a question. */
 int request_tell(struct request_road *mine, const struct message *message)
 {
+    const enum road_sleep what = message->type == MESSAGE_LOOKED ? ROAD_FOR_REQUESTS : ROAD_FOR_ALL;
     struct held_lane *held = lane_take(mine, message, UINT64_MAX);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
-    int code = put(mine->road, held->number - 1, message, ROAD_FOR_ALL);
+    int code = put(mine->road, held->number - 1, message, what);
     lane_give(mine, held, LANE_FREE);
     return code;
 }

@@ -96,6 +96,6 @@ int request_hold(struct request_road *, const struct message *, struct request_a
                  struct request_hold *);
 void request_let_go(struct request_hold *);
 /* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
- * the ring is full or the daemon asked for it, without waking: it is read before anybody is answered about the
+ * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is answered about the
  * same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
 int request_tell(struct request_road *, const struct message *);

@@ -55,6 +55,7 @@ enum message_type {
     /* Between daemons again. */
     MESSAGE_TIMES,  /* when dir[0] changed last */
     MESSAGE_MOVING, /* a directory is about to be renamed, or was: child says by whom */
+    MESSAGE_AWAITED, /* somebody waits for the end of a flight */
     MESSAGE_TYPES
 };
 

@@ -63,6 +63,14 @@ static int reserve(uint16_t member, uint64_t id, const char *name)
     return ask(q, NULL);
 }
 
+/* The next news is that somebody waits for that flight. */
+static bool is_awaited(uint16_t member, uint64_t flight)
+{
+    struct home_news news;
+    return home_next_news(shuntd.home, &news) && news.kind == NEWS_AWAITED && news.member == member &&
+           news.flight == flight;
+}
+
 static int hold(uint16_t member, uint64_t id, const char *name, uint16_t flags, uint8_t state)
 {
     struct name_question q = question(NAME_HOLD, member, id, name);
@@ -178,6 +186,7 @@ Test(home_names, a_seal_needs_an_empty_directory_at_rest)
     int result;
     cr_assert_eq(reserve(2, 1, "a"), 0);
     cr_assert_eq(home_seal(&shuntd, dir), MESSAGE_BUSY);
+    cr_assert(is_awaited(2, 1));
     cr_assert_not(home_next_news(shuntd.home, &news));
     end(2, 1, "a", &file);
     cr_assert(home_next_news(shuntd.home, &news) && news.kind == NEWS_IDLE && dirid_equal(news.dir, out));
@@ -191,6 +200,26 @@ Test(home_names, a_seal_needs_an_empty_directory_at_rest)
     home_unseal(&shuntd, dir);
     cr_assert(next(&result) == 3 && result == MESSAGE_ELSEWHERE, "it begins again: its leaf may be gone");
     cr_assert_eq(home_held_count(shuntd.home), 0);
+}
+
+Test(home_names, who_holds_a_name_hears_once_that_somebody_waits)
+{
+    struct home_news news;
+    int result;
+    cr_assert_eq(reserve(2, 1, "a"), 0);
+    cr_assert_not(home_next_news(shuntd.home, &news), "nobody waits");
+    cr_assert_eq(lookup(3, "a"), -1);
+    cr_assert(is_awaited(2, 1));
+    cr_assert_eq(lookup(1, "a"), -1);
+    cr_assert_not(home_next_news(shuntd.home, &news), "he knows");
+    end(2, 1, "a", NULL);
+    while (next(&result) != 0)
+        cr_assert_eq(result, MESSAGE_ABSENT);
+    cr_assert_eq(reserve(3, 4, "b"), 0);
+    cr_assert_eq(home_tell_idle(shuntd.home, dir), 0);
+    cr_assert(is_awaited(3, 4));
+    cr_assert_eq(reserve(2, 5, "c"), 0);
+    cr_assert(is_awaited(2, 5), "also who begins while a directory is to be removed");
 }
 
 Test(home_names, an_owner_hears_once_who_looks_into_his_leaf)
