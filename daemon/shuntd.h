@@ -55,6 +55,7 @@ struct route {
     uint32_t untold_count;
     bool hands_over;              /* something is still to go */
     bool dirty;                   /* processes of this node do not know yet */
+    bool gave_back;               /* ... that names of a directory are not here any more (serve/whole.h) */
 };
 
 struct shuntd_counts {

@@ -99,12 +99,13 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     return dir;
 }
 
+/* It keeps how full its leaves are. */
 void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = bucket_of(home, dir->id);
-    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->flights > 0 ||
-        dir->held > 0 || dir->listed > 0 || dir->ruler != NULL || !list_empty(&dir->ended) ||
-        !list_empty(&dir->unwritten))
+    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing ||
+        dir->flights > 0 || dir->held > 0 || dir->listed > 0 || dir->share.leaf_count > 0 ||
+        dir->ruler != NULL || !list_empty(&dir->ended) || !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;
@@ -142,7 +143,8 @@ struct link *home_next_ready(struct home *home)
 void home_dir_drop(struct home *home, struct home_dir *dir)
 {
     dir->record = (struct record_dir){0};
-    dir->complete = dir->sealed = dir->mirrored = false;
+    dir->complete = dir->sealed = dir->mirrored = dir->wanted = false;
+    dir->whole = 0;
     dir->listed = 0;
     home_list_end(dir);
     home_leaves_forget(&dir->share);

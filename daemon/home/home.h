@@ -54,6 +54,9 @@ struct home_ruler {
     bool busy;           /* a question about the directory as a whole is being worked on */
     bool closed;         /* it is about to be removed */
     bool idle;           /* a name that was held is free now: the removal is tried again */
+    bool recalls;        /* ... that is: it is to be given back (serve/whole.h) */
+    bool spread;         /* its names were handed to their homes: not only nodes[0] may have some */
+    uint64_t whole;      /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
     struct link waiting; /* questions (serve/rule.h) that wait for the end of that */
     struct link sealing; /* ... that wait until no name is held */
     struct rule_question *loading; /* who is answered when it is loaded; NULL: nobody waits for that any more */
@@ -101,10 +104,13 @@ struct home_dir {
 
     /* As home of some of its names. */
     bool complete;      /* all of them are in the index */
+    uint64_t whole;     /* ... whatever their shards, by the gift of that number (serve/whole.h); 0: no */
+    bool wanted;        /* ... and is to be given back once no name is held */
     bool sealed;        /* it is about to be removed: questions wait */
     bool tells_idle;    /* the ruler is to hear when no name is held any more */
     unsigned held;      /* names */
     uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
+    uint64_t load;             /* ... the number of that load: the directory's version then */
     struct link ended;  /* names that were held while it was not complete, and are not any more (home_list_name) */
     struct link asking; /* questions that wait for the seal */
     uint64_t told[4];   /* leaves of other nodes whose owners know that they were looked into */
@@ -275,6 +281,8 @@ int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
  * owner goes on in a fresh one, once this one holds a number of names that grows with the number of leaves.
  */
 void home_leaf_looked_into(struct home_share *, uint32_t leaf);
+/* Another node is about to look into all of them: its owner goes on in a fresh one. */
+void home_leaves_close(struct home_share *);
 /* The mirrors are gone. */
 void home_leaves_forget(struct home_share *);
 
@@ -333,6 +341,8 @@ int home_next_question(struct shuntd *, struct name_question *, struct name_answ
 /* The directory is about to be removed. 0: sealed; MESSAGE_NOT_EMPTY; MESSAGE_BUSY: a name is held, and the ruler
  * is told once none is; or a fatal -errno. */
 int home_seal(struct shuntd *, struct home_dir *);
+/* Who holds names in it hears that their ends are waited for. 0 or -ENOMEM. */
+int home_await_all(struct home *, const struct home_dir *);
 /* The ruler is to be told once no name is held there. 0 or -ENOMEM. */
 int home_tell_idle(struct home *, struct home_dir *);
 /* It was not removed, or it was: who asked meanwhile asks again. */
@@ -343,6 +353,11 @@ int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t l
 /* May a name with that hash be believed as it was found on disk? Not if it is held, or was since the directory is being
  * listed: what was found may be older. */
 bool home_may_list(struct home *, const struct home_dir *, uint64_t hash);
+/* Names of the load of that number are about to come, or there are none: what is known by an earlier one, which has come to
+ * nothing, is forgotten. 0, -ESTALE: that is over; or a fatal -errno. */
+int home_list_begin(struct shuntd *, struct home_dir *, uint64_t number);
+/* What was listed so far is forgotten. 0 or a fatal -errno. */
+int home_unlist(struct shuntd *, struct home_dir *);
 /* A name of a directory that is not complete yet, as it was found on disk. 0 or a fatal -errno. */
 int home_list_name(struct shuntd *, struct home_dir *, const char *name, size_t length, const struct record_entry *);
 /* It is complete, or nothing is known of it any more. */
@@ -363,7 +378,8 @@ unsigned home_held_count(struct home *);
 enum home_news_kind {
     NEWS_LOOKED_INTO = 1, /* another node than its owner asked for a file in that leaf of that branch */
     NEWS_IDLE,            /* no name of the directory is held any more, after MESSAGE_BUSY */
-    NEWS_AWAITED          /* somebody waits for the end of that member's flight */
+    NEWS_AWAITED,         /* somebody waits for the end of that member's flight */
+    NEWS_FREE             /* no name of the directory is held any more, which is wanted */
 };
 struct home_news {
     enum home_news_kind kind;

@@ -98,6 +98,12 @@ void home_leaf_looked_into(struct home_share *share, uint32_t leaf)
         share->looked_into[i] |= share->open[i] == leaf;
 }
 
+void home_leaves_close(struct home_share *share)
+{
+    share->open_count = 0;
+    share->alternations = 0;
+}
+
 void home_leaves_forget(struct home_share *share)
 {
     free(share->leaf_names);

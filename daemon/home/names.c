@@ -116,7 +116,7 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
     *bucket = held;
     dir->held++;
     shuntd->home->held_count++;
-    return dir->tells_idle ? await(shuntd->home, held) : 0;
+    return dir->tells_idle || dir->wanted ? await(shuntd->home, held) : 0;
 }
 
 static int hold(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q)
@@ -265,6 +265,32 @@ int home_list_name(struct shuntd *shuntd, struct home_dir *dir, const char *name
                : 0;
 }
 
+struct listed {
+    struct home *home;
+    struct home_dir *dir;
+};
+
+static bool was_listed(void *context, uint64_t hash)
+{
+    const struct listed *listed = context;
+    return home_may_list(listed->home, listed->dir, hash);
+}
+
+int home_unlist(struct shuntd *shuntd, struct home_dir *dir)
+{
+    dir->listed = dir->expected = 0;
+    return index_del_names(shuntd->index, dir->id, was_listed, &(struct listed){shuntd->home, dir});
+}
+
+int home_list_begin(struct shuntd *shuntd, struct home_dir *dir, uint64_t number)
+{
+    if (number <= dir->load)
+        return number == dir->load ? 0 : -ESTALE;
+    dir->load = number;
+    dir->complete = false;
+    return home_unlist(shuntd, dir);
+}
+
 void home_list_end(struct home_dir *dir)
 {
     for (struct link *link; (link = list_take(&dir->ended)) != NULL;)
@@ -285,6 +311,8 @@ static int end(struct shuntd *shuntd, struct held **at, const struct name_questi
     free(held);
     if (code == 0)
         code = home_names_rest(shuntd->home, dir);
+    if (code == 0 && dir->wanted && dir->held == 0)
+        code = say(shuntd->home, &(struct home_news){.kind = NEWS_FREE, .dir = dir->id});
     home_dir_release(shuntd->home, dir);
     return code;
 }
@@ -369,7 +397,7 @@ bool home_next_news(struct home *home, struct home_news *to)
 }
 
 /* Those that are held in a directory: rarely asked, so all are looked at. */
-static int await_all(struct home *home, const struct home_dir *dir)
+int home_await_all(struct home *home, const struct home_dir *dir)
 {
     int code = 0;
     for (unsigned i = 0; i < HOME_BUCKETS && dir->held > 0; i++)
@@ -381,7 +409,7 @@ static int await_all(struct home *home, const struct home_dir *dir)
 int home_tell_idle(struct home *home, struct home_dir *dir)
 {
     dir->tells_idle = true;
-    return await_all(home, dir);
+    return home_await_all(home, dir);
 }
 
 int home_seal(struct shuntd *shuntd, struct home_dir *dir)
@@ -427,7 +455,8 @@ int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_held *ea
     for (unsigned i = 0; i < HOME_BUCKETS && code == 0; i++)
         for (struct held **at = &shuntd->home->held[i]; *at != NULL && code == 0;) {
             struct held *held = *at;
-            uint16_t next = to[record_shard(held->dir->id, record_hash(held->name, held->length))];
+            uint32_t shard = record_shard(held->dir->id, record_hash(held->name, held->length));
+            uint16_t next = held->dir->whole == 0 ? to[shard] : 0;
             if (next == 0) {
                 at = &held->next;
                 continue;

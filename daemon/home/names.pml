@@ -19,7 +19,7 @@
  *   nobody decides on both sides                     decide
  *   who waits is served                              monitor, and spin's search for invalid end states
  *
- * Left out: all that concerns a directory as a whole (rule.c), promotion and adoption, leaves, shards that move between
+ * Left out: all that concerns a directory as a whole (rule.c, whole.c), promotion and adoption, leaves, shards that move between
  * homes that live (move.c), several processes of a node at one name (a flight is its node's only one at a name).
  *
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by

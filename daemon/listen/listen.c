@@ -433,6 +433,11 @@ bool listen_is_far(const struct listen *listen)
     return listen->road->far != 0;
 }
 
+void listen_count_loss(struct listen *listen)
+{
+    __atomic_add_fetch(&listen->road->losses, 1, __ATOMIC_SEQ_CST);
+}
+
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
 {
     uint64_t all = UINT64_MAX, gained = 0, lost = 0;
@@ -442,7 +447,7 @@ void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS 
         lost |= listen->road->homes[i] & ~homes[i];
     }
     if (lost != 0)
-        __atomic_add_fetch(&listen->road->losses, 1, __ATOMIC_SEQ_CST);
+        listen_count_loss(listen);
     if (gained != 0)
         __atomic_add_fetch(&listen->road->gains, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&listen->road->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);

@@ -77,5 +77,7 @@ uint64_t listen_lease(const struct listen *);
 /* The file system asks a server for each part of a path: clients are to name short ones. */
 void listen_set_far(struct listen *);
 bool listen_is_far(const struct listen *);
+/* Names have left this index. */
+void listen_count_loss(struct listen *);
 /* Of which shards (a bit each) this index has all names, so that clients may take "absent" from it. */
 void listen_set_homes(struct listen *, const uint64_t homes[RECORD_SHARDS / 64]);

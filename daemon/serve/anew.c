@@ -35,7 +35,7 @@ static void forget(struct home_dir *dir, void *context)
     memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
     index_del_dir(shuntd->index, dir->id);
     if (dir->ruler != NULL) {
-        dir->ruler->loaded = dir->ruler->born = dir->ruler->closed = false;
+        rule_forget(dir->ruler);
         list_move(&dir->ruler->waiting,
                   &dir->ruler->sealing); /* nobody will say any more that a name is free */
     }

@@ -26,9 +26,14 @@ static struct name_question question_of(const struct shuntd *shuntd, const struc
                                   .length = flight->length};
 }
 
+static uint16_t home_of(const struct shuntd *shuntd, const struct flight *flight)
+{
+    return flight->dir->whole != 0 ? shuntd->me.number : shuntd->route.home[flight->shard];
+}
+
 static bool is_awaited(const struct shuntd *shuntd, const struct flight *flight)
 {
-    return move_is_awaited(shuntd, flight->shard);
+    return flight->dir->whole == 0 && move_is_awaited(shuntd, flight->shard);
 }
 
 /* Who is cut off from the home of a name waits for it: nobody else knows who has the name by now. */
@@ -42,7 +47,7 @@ static int ask(struct shuntd *shuntd, struct flight *flight)
 {
     struct name_question question = question_of(shuntd, flight);
     struct name_answer answer;
-    flight->asked = shuntd->route.home[flight->shard];
+    flight->asked = home_of(shuntd, flight);
     if (decides_alone(shuntd, flight)) {
         answer = (struct name_answer){.result = flight->asking == NAME_LOOKUP ? MESSAGE_ABSENT : 0};
         return serve_answered(shuntd, flight, &answer);
@@ -96,7 +101,7 @@ static int tell_end(struct shuntd *shuntd, const struct flight *flight, const st
     question.entry = entry != NULL ? *entry : (struct record_entry){0};
     if (entry != NULL)
         question.entry.state = RECORD_LIVE;
-    uint16_t home = shuntd->route.home[flight->shard];
+    uint16_t home = home_of(shuntd, flight);
     return home == shuntd->me.number && !is_awaited(shuntd, flight)
                ? home_ask(shuntd, &question, &unused)
                : relay_ask(shuntd, home, &question);

@@ -143,10 +143,11 @@ int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, str
     return silent(serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW, NULL, held_for_adoption));
 }
 
-static bool is_at_home(const struct shuntd *shuntd, const struct message *message)
+static bool is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
 {
     uint32_t shard = record_shard(message->dir[0], record_hash(message->name[0], message->name_length[0]));
-    return shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard);
+    return dir->whole != 0 ||
+           (shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard));
 }
 
 /* What nobody holds, and this daemon decides about, is told without a flight. SERVE_SILENT: it was; SERVE_PARKED: it takes a
@@ -163,7 +164,7 @@ static int look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const
     struct message reply = {.type = MESSAGE_ANSWER};
     struct name_answer found;
     char place[SERVE_PLACE_MAX];
-    if (dir->sealed || !is_at_home(shuntd, message))
+    if (dir->sealed || !is_at_home(shuntd, dir, message))
         return SERVE_PARKED;
     int code = home_ask(shuntd, &question, &found);
     if (code != 0 || (found.result != MESSAGE_EXISTS && found.result != MESSAGE_ABSENT))

@@ -30,11 +30,9 @@ int cast_seal(struct shuntd *shuntd, struct cast *cast, const struct message *me
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (dir == NULL)
         return 0;
-    int code = 0;
-    if (shuntd->route.missing > 0) /* names are on their way here */
-        code = home_tell_idle(shuntd->home, dir);
-    else
+    if (shuntd->route.missing == 0)
         return home_seal(shuntd, dir);
+    int code = home_tell_idle(shuntd->home, dir); /* names are on their way here */
     return code == 0 ? MESSAGE_BUSY : code;
 }
 
@@ -147,7 +145,8 @@ static int sealed(struct shuntd *shuntd, void *context, const struct cast_end *e
     struct seal *seal = context;
     struct home_dir *dir = home_dir_find(shuntd->home, seal->id);
     const struct message unseal = {.type = MESSAGE_UNSEAL, .dir[0] = seal->id};
-    bool moved = seal->epoch != shuntd->route.epoch; /* names may have been nowhere while all were asked */
+    /* Names may have been nowhere while all were asked. */
+    bool moved = seal->epoch != shuntd->route.epoch || !dir->ruler->loaded;
     dir->ruler->idle |= moved;
     seal->result = end->lost ? MESSAGE_BUSY : end->result;
     if (seal->result != 0 || moved || anew_is_due(shuntd))
@@ -261,6 +260,7 @@ int serve_close(struct shuntd *shuntd, const struct listen_request *request, str
     if (flight == NULL)
         return -ENOMEM;
     flight->child = message->child;
+    flight_await(shuntd->home, flight->id); /* whoever asks for the directory waits, wherever that is */
     int code = ask_to_seal(shuntd, flight);
     return code == 0 ? SERVE_SILENT : code;
 }

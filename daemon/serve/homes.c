@@ -64,25 +64,13 @@ static void reassign(struct shuntd *shuntd)
     }
 }
 
-struct listed {
-    struct home *home;
-    struct home_dir *dir;
-};
-
-static bool was_listed(void *context, uint64_t hash)
-{
-    const struct listed *listed = context;
-    return home_may_list(listed->home, listed->dir, hash);
-}
-
 /* A directory that is being loaded is loaded again: its ruler finds the homes changed. */
 static void forget_listed(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
     if (dir->complete || dir->listed + dir->expected == 0)
         return;
-    index_del_names(shuntd->index, dir->id, was_listed, &(struct listed){shuntd->home, dir});
-    dir->listed = dir->expected = 0;
+    home_unlist(shuntd, dir);
     home_dir_rest(shuntd->home, dir);
 }
 
@@ -195,6 +183,8 @@ static int lead(struct shuntd *shuntd)
 int homes_step(struct shuntd *shuntd)
 {
     int code = shuntd->route.hands_over ? move_hand_over(shuntd) : 0;
+    if (code == 0 && shuntd->stop != 0)
+        code = whole_leave(shuntd);
     if (code == 0 && has_done_its_part(shuntd))
         home_ready(shuntd->home, &shuntd->checks);
     uint16_t first = parts_first(&shuntd->session);
@@ -239,6 +229,9 @@ void homes_publish_losses(struct shuntd *shuntd)
 
 void homes_publish(struct shuntd *shuntd)
 {
+    if (shuntd->route.gave_back)
+        listen_count_loss(shuntd->listen);
+    shuntd->route.gave_back = false;
     if (!shuntd->route.dirty)
         return;
     shuntd->route.dirty = false;
@@ -261,7 +254,7 @@ bool homes_may_leave(struct shuntd *shuntd)
         return false;
     if (me->home == SESSION_GUEST || me->home == SESSION_GONE)
         return flight_count(shuntd->home) == 0 && !cast_is_under_way(shuntd) && !peers_wait(shuntd->peers);
-    if (me->home == SESSION_HOME) {
+    if (me->home == SESSION_HOME && !whole_has_any(shuntd)) {
         me->home = SESSION_LEAVING;
         publish(shuntd, false);
     }

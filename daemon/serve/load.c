@@ -25,6 +25,7 @@
 #include "serve/rule.h"
 #include "serve/serve.h"
 #include "serve/times.h"
+#include "serve/whole.h"
 
 /* What the ruler does. */
 
@@ -34,6 +35,7 @@ struct load_job {
     uint16_t branch;
     uint32_t began; /* in which epoch of the route, */
     uint32_t epoch; /* and in which names were handed out */
+    uint16_t whole; /* to whom all of them were, 0: each to its home */
     struct listing listing;
     int result;
     char path[PATH_MAX];
@@ -52,8 +54,10 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     HOOK("load-listed");
 }
 
-static int hand_out(struct shuntd *shuntd, const struct listing *listing, struct home_dir *dir, uint32_t *expected)
+static int hand_out(struct shuntd *shuntd, const struct load_job *load, struct home_dir *dir,
+                    uint32_t *expected)
 {
+    const struct listing *listing = &load->listing;
     int code = 0;
     for (size_t i = 0; i < listing->count && code == 0 && !BROKEN("absent-unloaded"); i++) {
         const struct union_name *name = &listing->names[i];
@@ -63,10 +67,10 @@ static int hand_out(struct shuntd *shuntd, const struct listing *listing, struct
                                      .branch = name->branch,
                                      .leaf = name->leaf,
                                      .ino = name->ino};
-        uint16_t home = route_of_name(shuntd, dir->id, name->name, length);
+        uint16_t home = load->whole != 0 ? load->whole : route_of_name(shuntd, dir->id, name->name, length);
         expected[home]++;
         code = home == shuntd->me.number ? home_list_name(shuntd, dir, name->name, length, &entry)
-                                         : relay_name(shuntd, home, dir->id, name->name, length, &entry);
+                                         : relay_name(shuntd, home, dir, name->name, length, &entry);
     }
     return code;
 }
@@ -123,7 +127,7 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
-static int tell_homes(struct shuntd *shuntd, struct load_job *load, const struct home_dir *dir,
+static int tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir,
                       const uint32_t *expected)
 {
     struct message message = {.type = MESSAGE_KNOWN,
@@ -132,7 +136,52 @@ static int tell_homes(struct shuntd *shuntd, struct load_job *load, const struct
                               .text = load->path,
                               .text_length = (uint16_t)strlen(load->path)};
     rule_put_record(&message, dir);
+    dir->ruler->spread = true;
     return cast_begin(shuntd, &message, expected, known, load);
+}
+
+/* The others that use it learn how many they are, as long as that matters to them (placement_redirects). */
+static int tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
+{
+    const struct home_ruler *ruler = dir->ruler;
+    const struct message news = {.type = MESSAGE_NODES, .tag = ruler->node_count, .dir[0] = dir->id};
+    int code = 0;
+    dir->nodes = ruler->node_count;
+    for (uint32_t i = 0; i < ruler->node_count && ruler->node_count <= 16 && code == 0; i++)
+        if (ruler->nodes[i] != newcomer && ruler->nodes[i] != shuntd->me.number)
+            code = relay_message(shuntd, ruler->nodes[i], RELAY_NEWS, 0, &news);
+    return code;
+}
+
+/* `names`: how many were handed to who asks, if it is wholly at home there since now. */
+static int answer_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question,
+                       uint64_t names)
+{
+    struct message answer = {.dir[1] = {.ino = dir->ruler->whole, .birth = names}};
+    int newcomer = rule_add_node(dir->ruler, question->member);
+    if (newcomer > 0)
+        newcomer = tell_nodes(shuntd, dir, question->member);
+    if (newcomer >= 0 && question->member != shuntd->me.number)
+        newcomer = times_tell(shuntd, dir, question->member); /* before its processes look */
+    if (newcomer < 0)
+        return newcomer;
+    rule_put_record(&answer, dir);
+    answer.tag = dir->ruler->node_count;
+    return rule_answer(shuntd, question, &answer);
+}
+
+/* The names are on their way to who asked, before this answer. */
+static int give(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, uint32_t names)
+{
+    struct rule_question *question = take_question(dir);
+    struct dirid id = load->id;
+    dir->ruler->loaded = true;
+    dir->ruler->born = false;
+    dir->ruler->whole = dir->version;
+    shuntd->counts.loads++;
+    free(load);
+    int code = answer_load(shuntd, dir, question, names);
+    return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
 static int spread(struct shuntd *shuntd, struct load_job *load)
@@ -141,14 +190,19 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
     uint32_t *expected = calloc(UINT16_MAX + 1, sizeof *expected);
     if (expected == NULL)
         return -ENOMEM;
-    int code = hand_out(shuntd, &load->listing, dir, expected);
+    if (whole_may_be(shuntd, dir, dir->ruler->loading, load->listing.count))
+        load->whole = dir->ruler->loading->member;
+    note_found(shuntd, dir, &load->listing);
+    int code = home_list_begin(shuntd, dir, dir->version);
+    if (code == 0)
+        code = hand_out(shuntd, load, dir, expected);
     if (code == 0)
         code = count_leaves(dir, &load->listing);
     dir->listed = expected[shuntd->me.number];
     load->epoch = shuntd->route.epoch;
-    note_found(shuntd, dir, &load->listing);
     if (code == 0)
-        code = tell_homes(shuntd, load, dir, expected);
+        code = load->whole != 0 ? give(shuntd, load, dir, expected[load->whole])
+                                : tell_homes(shuntd, load, dir, expected);
     free(expected);
     return code;
 }
@@ -219,20 +273,6 @@ static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_questi
     return 0;
 }
 
-/* The others that use it learn how many they are, as long as that matters to them (placement_redirects). */
-static int tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
-{
-    const struct home_ruler *ruler = dir->ruler;
-    const struct message news = {
-        .type = MESSAGE_NODES, .tag = ruler->node_count, .dir[0] = dir->id};
-    int code = 0;
-    dir->nodes = ruler->node_count;
-    for (uint32_t i = 0; i < ruler->node_count && ruler->node_count <= 16 && code == 0; i++)
-        if (ruler->nodes[i] != newcomer && ruler->nodes[i] != shuntd->me.number)
-            code = relay_message(shuntd, ruler->nodes[i], RELAY_NEWS, 0, &news);
-    return code;
-}
-
 static int has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *path)
 {
     struct message record = {
@@ -244,7 +284,6 @@ static int has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *pa
 int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
 {
     const struct message *message = &question->message;
-    struct message answer = {.result = 0};
     char path[PATH_MAX];
     memcpy(path, message->text, message->text_length);
     path[message->text_length] = '\0';
@@ -252,17 +291,10 @@ int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question 
         dir = home_dir_add(shuntd->home, message->dir[0], path);
         return dir != NULL && home_ruler(dir) != NULL ? start(shuntd, dir, question) : -ENOMEM;
     }
+    if (dir->ruler->whole != 0 && dir->ruler->nodes[0] != question->member)
+        return whole_recall(shuntd, dir, question);
     int code = strcmp(dir->path, path) != 0 ? has_moved(shuntd, dir, path) : 0;
-    int newcomer = code == 0 ? rule_add_node(dir->ruler, question->member) : code;
-    if (newcomer > 0)
-        newcomer = tell_nodes(shuntd, dir, question->member);
-    if (newcomer >= 0 && question->member != shuntd->me.number)
-        newcomer = times_tell(shuntd, dir, question->member); /* before its processes look */
-    if (newcomer < 0)
-        return newcomer;
-    rule_put_record(&answer, dir);
-    answer.tag = dir->ruler->node_count;
-    return rule_answer(shuntd, question, &answer);
+    return code == 0 ? answer_load(shuntd, dir, question, UINT64_MAX) : code;
 }
 
 /* What each home does. */
@@ -279,6 +311,9 @@ int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *m
     struct home_dir *dir = home_dir_add(shuntd->home, message->dir[0], path);
     if (dir == NULL)
         return -ENOMEM;
+    int code = home_list_begin(shuntd, dir, message->child.birth >> 1);
+    if (code != 0 || dir->complete)
+        return code == -ESTALE ? MESSAGE_ELSEWHERE : code;
     dir->expected = cast_expected(cast);
     if (dir->listed < dir->expected || move_is_gathering(shuntd)) {
         cast_wait(cast, dir);
@@ -297,9 +332,9 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
 {
     struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
     struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
-    int code = 0;
+    int code = answer->result == 0 ? whole_take(shuntd, dir, answer, errand->epoch) : 0;
     dir->asks = false;
-    if (answer->result == 0) {
+    if (answer->result == 0 && code == 0) {
         rule_take_answer(dir, answer);
         dir->record.flags |= RECORD_LOADED;
         dir->nodes = answer->tag;
@@ -307,7 +342,7 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
         if (!list_empty(&dir->unwritten)) /* its ruler may be another than before */
             home_dir_tell(shuntd->home, dir);
     }
-    if (code == 0)
+    if (code == 0 || code == -EAGAIN) /* it is asked for again */
         code = home_dir_rest(shuntd->home, dir);
     home_dir_release(shuntd->home, dir);
     return code == 0 ? serve_reply(shuntd, errand->client, errand->lane, errand->tag, &told) : code;
@@ -327,7 +362,7 @@ static bool path_is_inside(const char *path)
 
 int serve_load(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    const struct message *message = &request->message;
+    struct message asked = request->message, *message = &asked;
     const struct errand errand = {.client = request->client, .lane = request->lane, .tag = message->tag};
     char path[PATH_MAX];
     memcpy(path, message->text, message->text_length);
@@ -339,11 +374,12 @@ int serve_load(struct shuntd *shuntd, const struct listen_request *request, stru
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (home_dir_is_loaded(dir) && strcmp(dir->path, path) == 0)
         return SERVE_ANSWER;
-    if (dir != NULL && home_dir_is_busy(dir))
+    if (dir != NULL && (home_dir_is_busy(dir) || dir->wanted))
         return serve_park(shuntd, &dir->waiting, request);
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir[0], path)) == NULL)
         return -ENOMEM;
     dir->asks = true;
+    asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
     int code = rule_ask(shuntd, message, loaded, &errand);
     return code == 0 ? SERVE_SILENT : code;
 }

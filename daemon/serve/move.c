@@ -11,6 +11,7 @@
 #include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/times.h"
+#include "serve/whole.h"
 
 /* An item that waits for what it is about. */
 struct kept {
@@ -24,10 +25,12 @@ struct kept {
 enum {
     PART_DIRECTORY = MESSAGE_KNOWN, /* dir[0], text, its record; result: sealed */
     PART_NAME = MESSAGE_NAME,       /* result 0: an entry; 1: held by member child.birth, by its flight child.ino */
+    PART_RECORD = MESSAGE_RECORD,   /* to the next ruler: dir[0], text, its record */
     PART_RULER = MESSAGE_NODES,     /* result: enum ruler_bit; text: the nodes, 2 bytes each */
     PART_END = MESSAGE_IDLE,
 };
-enum ruler_bit { RULER_LOADED = 1, RULER_BORN = 2, RULER_CLOSED = 4 };
+/* A ruler's child.birth: by which gift it is wholly at home with its one node. */
+enum ruler_bit { RULER_LOADED = 1, RULER_BORN = 2, RULER_CLOSED = 4, RULER_SPREAD = 8 };
 
 /* Handing over. */
 
@@ -94,20 +97,34 @@ static int hand_directory(struct handing *handing, struct home_dir *dir)
     return code == 0 ? index_del_names(handing->shuntd->index, dir->id, is_lost, handing) : code;
 }
 
+/* Of one that is wholly at home somewhere nobody else knows it. */
+static int hand_record(struct handing *handing, struct home_dir *dir, uint16_t to)
+{
+    struct message part = {.type = PART_RECORD,
+                           .dir[0] = dir->id,
+                           .text = dir->path,
+                           .text_length = (uint16_t)strlen(dir->path)};
+    rule_put_record(&part, dir);
+    return dir->ruler->whole != 0 ? send_part(handing->shuntd, to, &part) : 0;
+}
+
 static int hand_ruler(struct handing *handing, struct home_dir *dir, uint16_t to)
 {
     struct home_ruler *ruler = dir->ruler;
     struct message part = {.type = PART_RULER,
                            .result = (ruler->loaded ? RULER_LOADED : 0) | (ruler->born ? RULER_BORN : 0) |
-                                     (ruler->closed ? RULER_CLOSED : 0),
+                                     (ruler->closed ? RULER_CLOSED : 0) | (ruler->spread ? RULER_SPREAD : 0),
                            .dir[0] = dir->id};
     size_t most = (MESSAGE_TEXT_MAX - 1) / sizeof *ruler->nodes;
     part.text = (const char *)ruler->nodes;
     part.text_length =
         (uint16_t)((ruler->node_count < most ? ruler->node_count : most) * sizeof *ruler->nodes);
     times_put(&part, dir);
-    int code = send_part(handing->shuntd, to, &part);
-    ruler->loaded = ruler->born = ruler->closed = false;
+    part.child.birth = ruler->whole;
+    int code = hand_record(handing, dir, to);
+    if (code == 0)
+        code = send_part(handing->shuntd, to, &part);
+    rule_forget(ruler);
     list_move(&ruler->waiting, &ruler->sealing);
     return code == 0 ? rule_rest(handing->shuntd, dir->id) : code;
 }
@@ -118,9 +135,9 @@ static void hand_one(struct home_dir *dir, void *context)
     struct shuntd *shuntd = handing->shuntd;
     uint16_t ruler_to = shuntd->route.to[record_shard(dir->id, 0)];
     home_send_away(shuntd->home, dir);
-    if (handing->code == 0 && dir->complete)
+    if (handing->code == 0 && dir->complete && dir->whole == 0)
         handing->code = hand_directory(handing, dir);
-    if (handing->code == 0 && dir->complete && shuntd->route.own == 0)
+    if (handing->code == 0 && dir->complete && dir->whole == 0 && shuntd->route.own == 0)
         dir->complete = dir->sealed = false;
     if (handing->code == 0 && dir->ruler != NULL && ruler_to != 0)
         handing->code = hand_ruler(handing, dir, ruler_to);
@@ -137,10 +154,11 @@ static int hand_held(void *context, uint16_t to, struct dirid dir, const char *n
     return send_part(handing->shuntd, to, &part);
 }
 
+/* What is to be given back (whole.h) is given back to the next ruler. */
 static void note_busy(struct home_dir *dir, void *context)
 {
     struct handing *handing = context;
-    if (dir->ruler != NULL && dir->ruler->busy &&
+    if (dir->ruler != NULL && dir->ruler->busy && !dir->ruler->recalls &&
         handing->shuntd->route.to[record_shard(dir->id, 0)] != 0)
         handing->code = 1;
 }
@@ -202,7 +220,20 @@ static int take_directory(struct shuntd *shuntd, const struct message *part)
     if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir[0], path)) == NULL)
         return -ENOMEM;
     dir->complete = true;
+    dir->load = part->child.birth >> 1;
     dir->sealed |= part->result != 0;
+    rule_take_record(dir, part);
+    return home_dir_store(shuntd, dir);
+}
+
+static int take_record(struct shuntd *shuntd, const struct message *part)
+{
+    char path[PATH_MAX];
+    memcpy(path, part->text, part->text_length);
+    path[part->text_length] = '\0';
+    struct home_dir *dir = home_dir_add(shuntd->home, part->dir[0], path);
+    if (dir == NULL || home_dir_set_path(dir, path) != 0)
+        return -ENOMEM;
     rule_take_record(dir, part);
     return home_dir_store(shuntd, dir);
 }
@@ -250,6 +281,10 @@ static int take_ruler(struct shuntd *shuntd, const struct message *part)
     ruler->loaded = (part->result & RULER_LOADED) != 0;
     ruler->born = (part->result & RULER_BORN) != 0;
     ruler->closed = (part->result & RULER_CLOSED) != 0;
+    ruler->spread = (part->result & RULER_SPREAD) != 0;
+    ruler->whole = ruler->node_count == 1 ? part->child.birth : 0;
+    if (ruler->whole != 0 && !session_has(&shuntd->session, ruler->nodes[0]))
+        whole_lose(ruler);
     return times_take(shuntd, 0, part);
 }
 
@@ -293,6 +328,8 @@ int move_take(struct shuntd *shuntd, uint16_t member, const struct frame_item *i
         return take_directory(shuntd, &part);
     case PART_NAME:
         return take_name(shuntd, &part);
+    case PART_RECORD:
+        return take_record(shuntd, &part);
     case PART_RULER:
         return take_ruler(shuntd, &part);
     case PART_END:

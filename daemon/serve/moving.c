@@ -94,6 +94,7 @@ int moving_begin(struct shuntd *shuntd, struct flight *from, int (*then)(struct 
         return -ENOMEM;
     *step = (struct step){.flight = from->id, .then = then};
     from->moving = true;
+    flight_await(shuntd->home, from->id); /* no process goes by what it remembers till then */
     return tell_all(shuntd, from->id, MOVING_BEGINS, all_know, step);
 }
 

@@ -20,6 +20,7 @@
 #include "serve/route.h"
 #include "serve/rule.h"
 #include "serve/times.h"
+#include "serve/whole.h"
 
 /* Going out. */
 
@@ -102,11 +103,12 @@ int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question
     return relay_message(shuntd, member, RELAY_ASK, question->id, &message);
 }
 
-int relay_name(struct shuntd *shuntd, uint16_t member, struct dirid dir, const char *name, size_t length,
+int relay_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
                const struct record_entry *entry)
 {
-    struct message message = relay_about(shuntd, dir, name, length, entry);
+    struct message message = relay_about(shuntd, dir->id, name, length, entry);
     message.tag = shuntd->route.epoch;
+    message.child.birth = dir->version;
     return relay_message(shuntd, member, RELAY_LISTED, 0, &message);
 }
 
@@ -235,10 +237,13 @@ static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
     if (code != 0 || entry.state != RECORD_LIVE)
         return code == -EBADMSG || code == 0 ? malformed(shuntd) : code;
     struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
-    if (message.tag != shuntd->route.epoch || (dir != NULL && dir->complete))
+    if (message.tag != shuntd->route.epoch)
         return 0;
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir[0], "")) == NULL)
         return -ENOMEM;
+    code = home_list_begin(shuntd, dir, message.child.birth);
+    if (code != 0 || dir->complete)
+        return code == -ESTALE ? 0 : code;
     code = home_list_name(shuntd, dir, message.name[0], message.name_length[0], &entry);
     return ++dir->listed == dir->expected && code == 0 ? home_dir_rest(shuntd->home, dir) : code;
 }
@@ -253,11 +258,13 @@ static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame
                : times_take(shuntd, member, message);
 }
 
-static int heed_news(struct shuntd *shuntd, uint64_t flight, const struct message *message)
+static int heed_news(struct shuntd *shuntd, uint16_t member, uint64_t flight, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (message->type == MESSAGE_IDLE)
         return rule_idle(shuntd, message->dir[0]);
+    if (message->type == MESSAGE_WANTED)
+        return whole_wanted(shuntd, member, message->dir[0], message->child.birth);
     if (message->type == MESSAGE_AWAITED)
         flight_await(shuntd->home, flight);
     if (message->type == MESSAGE_NODES && dir != NULL)
@@ -274,7 +281,7 @@ static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_
         return malformed(shuntd);
     if (message.type == MESSAGE_TIMES)
         return take_times(shuntd, member, item, &message);
-    return heed_news(shuntd, item->client, &message);
+    return heed_news(shuntd, member, item->client, &message);
 }
 
 static int say(struct shuntd *shuntd, uint16_t member, enum relay_kind kind)
@@ -327,12 +334,14 @@ static int tell_news(struct shuntd *shuntd, const struct home_news *news)
 {
     static const uint16_t types[] = {
         [NEWS_LOOKED_INTO] = MESSAGE_LOOKED, [NEWS_IDLE] = MESSAGE_IDLE, [NEWS_AWAITED] = MESSAGE_AWAITED};
+    if (news->kind == NEWS_FREE)
+        return whole_go_on(shuntd, news->dir);
     const struct message message = {.type = types[news->kind], .tag = news->leaf, .dir[0] = news->dir};
     uint16_t member = news->kind == NEWS_IDLE          ? route_of_dir(shuntd, news->dir)
                       : news->kind == NEWS_LOOKED_INTO ? relay_member_of(shuntd, news->branch)
                                                        : news->member;
     if (member == shuntd->me.number)
-        return heed_news(shuntd, news->flight, &message);
+        return heed_news(shuntd, member, news->flight, &message);
     return member != 0 ? relay_message(shuntd, member, RELAY_NEWS, news->flight, &message) : 0;
 }
 
@@ -414,6 +423,8 @@ static int remove_members(struct shuntd *shuntd)
         if (!peers_knows(shuntd->peers, member) || session_has(&shuntd->session, member))
             continue;
         code = cast_gone(shuntd, member);
+        if (code == 0)
+            code = whole_gone(shuntd, member);
         moving_gone(shuntd, member);
         if (code == 0)
             code = serve_settle_member(shuntd, member);

@@ -16,7 +16,7 @@ enum relay_kind {
     RELAY_CAST,        /* a collective (cast.h): to so many, the first of whom is meant */
     RELAY_CAST_ANSWER, /* ... what they say together */
     RELAY_LISTED,      /* to a home: a name of a directory that is being loaded */
-    RELAY_NEWS,        /* what wants no answer: NODES, LOOKED, IDLE, TIMES, AWAITED */
+    RELAY_NEWS,        /* what wants no answer: NODES, LOOKED, IDLE, TIMES, AWAITED, WANTED */
     RELAY_MOVE,        /* to the next home: a part of what a shard holds (move.h) */
     RELAY_HELLO,       /* to a home: who sends this has joined */
     RELAY_WELCOME,     /* ... it knows */
@@ -26,7 +26,7 @@ enum relay_kind {
 int relay_ask(struct shuntd *, uint16_t member, const struct name_question *);
 int relay_message(struct shuntd *, uint16_t member, enum relay_kind, uint64_t id, const struct message *);
 /* A name of a directory that is being loaded. */
-int relay_name(struct shuntd *, uint16_t member, struct dirid, const char *name, size_t length,
+int relay_name(struct shuntd *, uint16_t member, const struct home_dir *, const char *name, size_t length,
                const struct record_entry *);
 /* A message about a name, with its branch by its name, which is the same for all. */
 struct message relay_about(const struct shuntd *, struct dirid, const char *name, size_t length,
@@ -42,9 +42,9 @@ int relay_items(struct shuntd *);
 int relay_questions(struct shuntd *);
 /* Is so much on its way to any of them that no message is to be taken until some of it has arrived? */
 bool relay_is_congested(const struct shuntd *);
-/* Does anything here wait for another daemon? */
 /* Something for a member to acknowledge. 0 or -ENOMEM. */
 int relay_greet(struct shuntd *, uint16_t member);
+/* Does anything here wait for another daemon? */
 bool relay_waits(const struct shuntd *);
 
 /* Says to a home that this daemon has joined, and waits for its word, at most `deadline` ns. 0 or -ETIMEDOUT or

@@ -191,12 +191,13 @@ static int hold(struct shuntd *shuntd, const struct listen_request *request, str
 }
 
 /* As far as this index knows: where the old name's file is in the trunk, or a new name is there, none is needed. */
-static bool may_need_room(struct shuntd *shuntd, const struct message *m)
+static bool may_need_room(struct shuntd *shuntd, const struct home_dir *dir, const struct message *m)
 {
     struct record_entry from, to;
     int old = index_get_entry(shuntd->index, m->dir[0], m->name[0], m->name_length[0], &from);
     int new = index_get_entry(shuntd->index, m->dir[1], m->name[1], m->name_length[1], &to);
-    bool elsewhere = route_of_name(shuntd, m->dir[0], m->name[0], m->name_length[0]) != shuntd->me.number;
+    uint16_t home = route_of_name(shuntd, m->dir[0], m->name[0], m->name_length[0]);
+    bool elsewhere = dir->whole == 0 && home != shuntd->me.number;
     return new == -ENOENT && (old == 0 ? from.branch != 0 : elsewhere);
 }
 
@@ -207,7 +208,7 @@ static int find_room(struct shuntd *shuntd, const struct listen_request *request
 {
     const struct message *message = &request->message;
     if (dirs[0] == dirs[1] || !(dirs[0]->record.flags & RECORD_MARKED) || (message->flags & MESSAGE_TRUNK) ||
-        !may_need_room(shuntd, message))
+        !may_need_room(shuntd, dirs[0], message))
         return 0;
     return serve_choose(shuntd, dirs[1], message->name[1], message->name_length[1], request->client, births);
 }

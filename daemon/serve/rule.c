@@ -12,6 +12,7 @@
 #include "serve/move.h"
 #include "serve/relay.h"
 #include "serve/route.h"
+#include "serve/whole.h"
 
 /* A ruler that took over goes on behind the one before it, even where it begins anew. */
 static uint64_t next_number(const struct shuntd *shuntd, uint64_t last)
@@ -344,8 +345,8 @@ int rule_result(struct shuntd *shuntd, struct rule_question *question, int resul
 static void release(struct shuntd *shuntd, struct home_dir *dir)
 {
     struct home_ruler *ruler = dir->ruler;
-    if (ruler != NULL && !ruler->loaded && !ruler->born && !ruler->busy && list_empty(&ruler->waiting) &&
-        list_empty(&ruler->sealing)) {
+    if (ruler != NULL && !ruler->loaded && !ruler->born && !ruler->spread && !ruler->busy &&
+        list_empty(&ruler->waiting) && list_empty(&ruler->sealing)) {
         free(ruler->nodes);
         free(ruler);
         dir->ruler = NULL;
@@ -435,6 +436,12 @@ static int born(struct shuntd *shuntd, struct rule_question *question)
     return rule_result(shuntd, question, 0);
 }
 
+void rule_forget(struct home_ruler *ruler)
+{
+    ruler->loaded = ruler->born = ruler->closed = ruler->spread = false;
+    whole_forget(ruler);
+}
+
 /* What ends a removal: it was removed, or not. */
 static int reopen(struct shuntd *shuntd, struct rule_question *question)
 {
@@ -443,7 +450,7 @@ static int reopen(struct shuntd *shuntd, struct rule_question *question)
         return rule_result(shuntd, question, 0);
     dir->ruler->closed = false;
     if (question->message.type == MESSAGE_DROP)
-        dir->ruler->loaded = dir->ruler->born = false;
+        rule_forget(dir->ruler);
     return tell_all(shuntd, dir, question);
 }
 
@@ -454,6 +461,8 @@ int rule_work(struct shuntd *shuntd, struct rule_question *question)
         return rule_pass_on(shuntd, question);
     if (message->type == MESSAGE_BORN)
         return born(shuntd, question);
+    if (message->type == MESSAGE_GIVEN)
+        return whole_given_back(shuntd, question);
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     struct home_ruler *ruler = dir != NULL ? dir->ruler : NULL;
     bool ends = message->type == MESSAGE_UNSEAL || message->type == MESSAGE_DROP;
@@ -483,8 +492,8 @@ int rule_pass_on(struct shuntd *shuntd, struct rule_question *question)
 
 static bool is_question(uint16_t type)
 {
-    return type < MESSAGE_TYPES &&
-           (operations[type] != NULL || type == MESSAGE_BORN || type == MESSAGE_UNSEAL || type == MESSAGE_DROP);
+    return type < MESSAGE_TYPES && (operations[type] != NULL || type == MESSAGE_BORN ||
+                                    type == MESSAGE_GIVEN || type == MESSAGE_UNSEAL || type == MESSAGE_DROP);
 }
 
 int rule_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const struct message *message)

@@ -6,12 +6,13 @@
  * closes it before it is removed, and begins what concerns it on all nodes (cast.h). Questions to it are messages;
  * dir[0] says which directory.
  *
- * LOAD     text: its place. BORN in flags: it is empty, this session made it. Answer: its record, and in tag how
- *          many nodes use it
+ * LOAD     text: its place; SPREAD in flags: not as a whole. Answer: its record, in tag how many nodes use it, in dir[1]
+ *          whether it is wholly at home with who asked (whole.h)
  * MARK     tag: the leaf that is wanted. Answer: its record, with a marker. Its own node's leaf it makes, too
  * SEAL     for rmdir: 0 it is empty, mirrors and marker are gone, births wait; NOT_EMPTY; NOT_LOADED
  * UNSEAL   it was not removed
  * DROP     it was removed
+ * GIVEN    it is not wholly at home with who says so any more
  * FOLLOW, SYNC, SETTLE, WATCH   as WIRE.md says */
 
 #include "home/home.h"
@@ -76,6 +77,8 @@ int rule_result(struct shuntd *, struct rule_question *, int result);
 int rule_pass_on(struct shuntd *, struct rule_question *);
 /* That member's processes use the directory: 1, 0 if that was known, -ENOMEM. */
 int rule_add_node(struct home_ruler *, uint16_t member);
+/* No home has anything of its directory any more, or another daemon rules it. */
+void rule_forget(struct home_ruler *);
 void rule_free(struct shuntd *);
 /* Serves it again from the start. */
 int rule_work(struct shuntd *, struct rule_question *);

@@ -192,8 +192,8 @@ int record_dir_decode(struct record_dir *dir, const void *bytes, size_t size)
                                .settled = get64(from + 24),
                                .stood = get64(from + 32)};
     memcpy(dir->mirror, from + 40, RECORD_MIRROR_MAX);
-    if (dir->flags & ~(uint32_t)(RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN) ||
-        dir->why >= RECORD_WHY_COUNT)
+    const uint32_t flags = RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN | RECORD_WHOLE;
+    if ((dir->flags & ~flags) != 0 || dir->why >= RECORD_WHY_COUNT)
         return -EBADMSG;
     return dir->marker >> RECORD_MARKER_BITS || !mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;
 }

@@ -87,6 +87,7 @@ enum record_dir_flag {
     RECORD_MARKED = 2,   /* it has a marker, and so may have mirrors */
     RECORD_UNLISTED = 4, /* the trunk could not be listed (no permission): absent names must be asked of it */
     RECORD_WRITTEN = 8,  /* the trunk has been told `changed` */
+    RECORD_WHOLE = 16,   /* all its names are at home here, whatever their shards */
 };
 
 /* Why births in a directory stay in the trunk although the placement says otherwise. */

@@ -379,6 +379,8 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
 bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                    const struct view_found *found)
 {
+    if (found->dir_known && (found->dir.flags & RECORD_WHOLE))
+        return true;
     bool is_home = request_is_sole_home(root->road) ||
                    request_is_home(root->road, record_shard(dir, record_hash(name, length)));
     return is_home && request_gains(root->road) == found->gains;
@@ -465,13 +467,22 @@ static int list_near(struct names_root *root, struct dirid dir, uint64_t from, s
     return code >= 0 ? code : code == -ENODATA ? -ESTALE : fail(root, code);
 }
 
+/* What it is told is true until `losses` says otherwise. */
+static bool is_whole(struct names_root *root, struct dirid dir)
+{
+    struct view_found found;
+    return find(root, dir, NULL, 0, &found) == 0 && found.dir_known && (found.dir.flags & RECORD_WHOLE);
+}
+
 /* What was asked for and what was read then are together all names only if none began to leave this node's index in
  * between. */
 static int list(struct names_root *root, struct dirid dir, uint64_t *from, size_t room, struct merging *merging)
 {
     const struct request_road *road = root->road;
     uint32_t losses = request_losses(road);
-    int code = request_is_sole_home(road) ? 0 : ask_far(root, dir, *from, room, &merging->far);
+    int code = request_is_sole_home(road) || is_whole(root, dir)
+                   ? 0
+                   : ask_far(root, dir, *from, room, &merging->far);
     HOOK("list-asked");
     if (code != 0)
         return code;

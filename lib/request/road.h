@@ -40,7 +40,7 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 12
+#define ROAD_VERSION 13
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8

@@ -64,7 +64,7 @@ static bool is_needed(const struct names_root *root, const struct record_dir *di
     switch (type) {
     case MESSAGE_SETTLE: /* what other nodes have changed only they know */
         return dir->changed != 0 || dir->settled != 0 ||
-               ((dir->flags & RECORD_MARKED) && !names_is_sole_home(root));
+               ((dir->flags & RECORD_MARKED) && !(dir->flags & RECORD_WHOLE) && !names_is_sole_home(root));
     case MESSAGE_WATCH:
         return dir->why == RECORD_WHY_NOT;
     default:

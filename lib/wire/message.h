@@ -56,6 +56,8 @@ enum message_type {
     MESSAGE_TIMES,  /* when dir[0] changed last */
     MESSAGE_MOVING, /* a directory is about to be renamed, or was: child says by whom */
     MESSAGE_AWAITED, /* somebody waits for the end of a flight */
+    MESSAGE_WANTED,  /* dir[0] is to be given back to its ruler */
+    MESSAGE_GIVEN,   /* ... is */
     MESSAGE_TYPES
 };
 
@@ -65,6 +67,7 @@ enum message_flag {
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
     MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
     MESSAGE_BAY = 16,      /* in an answer: the text lies in the bay child.birth of the road */
+    MESSAGE_SPREAD = 32,   /* between daemons, LOAD: who asks does not take it as a whole */
 };
 
 /* Answers besides 0 and -errno, in `result`. */

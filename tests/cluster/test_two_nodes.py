@@ -14,8 +14,10 @@ import pytest
 
 @pytest.fixture
 def pair(session):
+    """Both use `out`, so that it is wholly at home with neither."""
     session.start("a", "b")
-    session.sh("a", "mkdir out")
+    session.sh("a", "mkdir out; ls out")
+    session.sh("b", "ls out")
     return session
 
 
@@ -72,13 +74,14 @@ def test_who_has_seen_a_name_finds_it_without_asking_again(pair, where):
     assert asked[0] >= 40 and asked[1] < 30 and asked[2] < 30, asked
 
 
-@pytest.mark.parametrize("count, least", [(400, 40), (4000, 800)])
-def test_who_looks_at_many_names_in_any_order_is_told_of_many_at_once(pair, count, least):
-    """Half of the names are at home with the other."""
+@pytest.mark.parametrize("count, most", [(400, 40), (4000, 1200)])
+def test_who_looks_at_many_names_in_any_order_is_told_of_many_at_once(pair, count, most):
+    """Half of the names are at home with the other. How many are asked for one by one depends on how their hashes fall: 360
+    to 820 of 4,000 in 40 runs."""
     pair.sh("b", f"""{sys.executable} -c "for i in range({count}): open(f'out/{{i}}', 'x').close()" """)
     before = requests(pair)
     pair.sh("a", f"""{sys.executable} -c "import os\nfor i in range({count}): os.stat(f'out/{{i}}')" """)
-    assert requests(pair) - before < least
+    assert requests(pair) - before < most
 
 
 @pytest.mark.parametrize("where", ["branch", "trunk"])
@@ -590,23 +593,27 @@ def test_members_beat_while_there_are_several(session):
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_a_directory_that_a_silent_home_has_to_know_first(session):
-    """Of half of these directories the daemon that is stopped is the one that is asked; of the others it is one that has
-    to be told."""
-    names = [f"new-{number}" for number in range(8)]
+    """Of some of these directories the daemon that is stopped is the one that is asked; of others it is who has them, or one
+    that has to be told, or to say what their names are. The rest are the other's affair."""
+    names = [f"new-{number}" for number in range(24)]
     for name in names:
         (session.root / name).mkdir()
         (session.root / name / "file").touch()
     session.start("a", "b", SHUNT_DEADLINE="1")
     session.homes()
+    session.sh("a", f"ls {' '.join(names[:8])}")
+    session.sh("b", "ls")
 
     def looking():
         return [session.begin("exec", "b", "--", "ls", session.root / name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) for name in names]
 
     with session.stopped("a"):
-        for process in looking():
-            out, error = process.communicate(timeout=30)
-            assert out == "" and process.returncode != 0
-            assert "Input/output error" in error and error.count("did not answer in time") == 1
+        told = [process.communicate(timeout=30) for process in looking()]
+    needless = [out for out, error in told[8:] if error == ""]
+    assert needless == ["file\n"] * len(needless) and 0 < len(needless) < 16
+    for out, error in [*told[:8], *(one for one in told[8:] if one[1])]:
+        assert out == ""
+        assert "Input/output error" in error and error.count("did not answer in time") == 1
     for process in looking():
         assert process.communicate(timeout=30) == ("file\n", "")

@@ -153,12 +153,15 @@ class Stage:
     def path(self, plain):
         return self.out / self.names[plain]
 
-    def begin(self, guard=None, placement="branch", hooks=(), **settings):
-        """Daemons of three nodes and a directory `out`; the guard is taken away everywhere."""
+    def begin(self, guard=None, placement="branch", hooks=(), used=True, **settings):
+        """Daemons of three nodes and a directory `out`; the guard is taken away everywhere. Two nodes have used it, so that
+        it is wholly at home with none; else the first who does has it."""
         self.broken = {"SHUNT_BREAK": guard} if guard else {}
         hooks = ",".join([self.parked.seen_at("request-parked"), *hooks])
         self.session.start(*NODES, placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)
         assert self.session.homes() == list(NODES)
+        for node in "ab" if used else "":
+            self.session.sh(node, "ls out")
 
     def meeting(self):
         self.meetings += 1

@@ -47,6 +47,29 @@ def test_a_pending_name_is_waited_for(stage, guard):
     expect(guard, looking.answer() == "1")
 
 
+@guarded("whole-unfinished")
+@pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a"), ("b", "c")])
+def test_who_has_a_directory_for_himself_ends_what_he_began_before_others_come(stage, guard, one, other):
+    stage.begin(guard, used=False)
+    reserved = stage.meeting()
+    maker = stage.call(one, "make('n', 'winner')", reserved.at("create-reserved"))
+    reserved.reached()
+    second = stage.call(other, "make('n', 'loser')")
+    if guard is None:
+        stage.waits(second)
+    else:
+        second.answer()
+    reserved.go()
+    expect(guard, (maker.answer(), second.answer()) == ("None", "EEXIST"))
+
+
+@pytest.mark.parametrize("hook, found", [("create-reserved", "ENOENT"), ("create-made", "1")])
+def test_what_was_left_in_a_directory_that_one_node_had_for_itself_is_settled(stage, hook, found):
+    stage.begin(used=False)
+    stage.call("b", "make('n')", f"{hook}:kill").answer()
+    assert stage.does("c", "os.stat('n').st_nlink") == found
+
+
 @guarded("loser-unlinks")
 @pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
 def test_who_loses_does_not_touch_the_winner(stage, guard, hook):
