@@ -20,6 +20,7 @@ struct held {
     struct home_dir *dir;
     uint16_t member;
     bool awaited; /* who holds it knows that somebody waits for its end */
+    bool early;   /* it was held before its directory was complete */
     uint64_t id;
     struct link waiting; /* questions */
     uint16_t length;
@@ -108,6 +109,7 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
     held->dir = dir;
     held->member = member;
     held->awaited = false;
+    held->early = !dir->complete;
     held->id = id;
     held->length = (uint16_t)length;
     memcpy(held->name, name, length);
@@ -288,6 +290,7 @@ int home_list_begin(struct shuntd *shuntd, struct home_dir *dir, uint64_t number
         return number == dir->load ? 0 : -ESTALE;
     dir->load = number;
     dir->complete = false;
+    home_ready(shuntd->home, &dir->casts); /* word of the earlier one is over */
     return home_unlist(shuntd, dir);
 }
 
@@ -301,7 +304,7 @@ static int end(struct shuntd *shuntd, struct held **at, const struct name_questi
 {
     struct held *held = *at;
     struct home_dir *dir = held->dir;
-    int noted = dir->complete ? 0 : note_ended(dir, held);
+    int noted = dir->complete && !held->early ? 0 : note_ended(dir, held);
     int code = noted != 0 ? noted : q->entry.state != 0 ? put(shuntd, q, &q->entry)
                                    : index_del_entry(shuntd->index, q->dir, q->name, q->length);
     *at = held->next;

@@ -302,6 +302,9 @@ int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question 
 int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *message)
 {
     char path[PATH_MAX];
+    struct home_dir *known = home_dir_find(shuntd->home, message->dir[0]);
+    if (shuntd->route.own == 0 && known != NULL && known->whole == 0)
+        known->complete = false; /* it hands nothing over that is older than this */
     if (shuntd->route.own == 0)
         return 0;
     if (message->tag != shuntd->route.epoch)

@@ -89,6 +89,7 @@ static int hand_directory(struct handing *handing, struct home_dir *dir)
                            .text_length = (uint16_t)strlen(dir->path)};
     int code = 0;
     rule_put_record(&part, dir);
+    part.dir[1].birth = dir->load;
     for (size_t i = 0; i < handing->count && code == 0; i++)
         code = send_part(handing->shuntd, handing->to[i], &part);
     handing->dir = dir->id;
@@ -97,7 +98,7 @@ static int hand_directory(struct handing *handing, struct home_dir *dir)
     return code == 0 ? index_del_names(handing->shuntd->index, dir->id, is_lost, handing) : code;
 }
 
-/* Of one that is wholly at home somewhere nobody else knows it. */
+/* Also of one that none of its homes knows: what it was numbered, and where it is. */
 static int hand_record(struct handing *handing, struct home_dir *dir, uint16_t to)
 {
     struct message part = {.type = PART_RECORD,
@@ -105,7 +106,7 @@ static int hand_record(struct handing *handing, struct home_dir *dir, uint16_t t
                            .text = dir->path,
                            .text_length = (uint16_t)strlen(dir->path)};
     rule_put_record(&part, dir);
-    return dir->ruler->whole != 0 ? send_part(handing->shuntd, to, &part) : 0;
+    return send_part(handing->shuntd, to, &part);
 }
 
 static int hand_ruler(struct handing *handing, struct home_dir *dir, uint16_t to)
@@ -211,6 +212,12 @@ int move_take_kept(struct shuntd *shuntd)
     return code;
 }
 
+/* A load that has begun since homes changed gives each home its names itself. */
+static bool is_new(const struct shuntd *shuntd, uint64_t load)
+{
+    return load >= (uint64_t)shuntd->route.epoch << RULE_EPOCH_BITS;
+}
+
 static int take_directory(struct shuntd *shuntd, const struct message *part)
 {
     char path[PATH_MAX];
@@ -219,8 +226,10 @@ static int take_directory(struct shuntd *shuntd, const struct message *part)
     struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
     if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir[0], path)) == NULL)
         return -ENOMEM;
-    dir->complete = true;
-    dir->load = part->child.birth >> 1;
+    if (!is_new(shuntd, dir->load) && !is_new(shuntd, part->dir[1].birth)) {
+        dir->complete = true;
+        dir->load = part->dir[1].birth;
+    }
     dir->sealed |= part->result != 0;
     rule_take_record(dir, part);
     return home_dir_store(shuntd, dir);
@@ -258,6 +267,9 @@ static int take_name(struct shuntd *shuntd, const struct message *part)
     struct record_entry entry;
     if (part->result != 0)
         return take_held(shuntd, part);
+    const struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
+    if (dir != NULL && is_new(shuntd, dir->load))
+        return 0;
     int code = relay_entry(shuntd, part, &entry);
     if (code != 0 || entry.state == 0)
         return code == -EBADMSG ? 0 : code;

@@ -17,7 +17,7 @@
 /* A ruler that took over goes on behind the one before it, even where it begins anew. */
 static uint64_t next_number(const struct shuntd *shuntd, uint64_t last)
 {
-    uint64_t first = (uint64_t)shuntd->route.epoch << 24;
+    uint64_t first = (uint64_t)shuntd->route.epoch << RULE_EPOCH_BITS;
     return last < first ? first : last + 1;
 }
 

@@ -92,6 +92,7 @@ rule_operation rule_load, rule_mark, rule_seal;
 /* A directory's record. Word of it comes on two roads, with answers and by collectives, and not in the order in which
  * it was sent: its ruler numbers what it decides, and an older record is passed over. */
 void rule_decides(struct shuntd *, struct home_dir *);
+#define RULE_EPOCH_BITS 24 /* below the epoch of the homes in such a number */
 void rule_put_record(struct message *, const struct home_dir *);
 /* What it says of marker and mirror; its reason only if the directory is watched. */
 void rule_take_record(struct home_dir *, const struct message *);

@@ -150,6 +150,7 @@ int whole_go_on(struct shuntd *shuntd, struct dirid id)
     int code = serve_forget(shuntd, dir);
     if (code == 0)
         code = forget_names(shuntd, dir);
+    home_list_end(dir);
     if (route_of_dir(shuntd, id) != shuntd->me.number) /* who lists them now */
         home_leaves_close(&dir->share);
     dir->whole = 0;

@@ -6,8 +6,9 @@
  * takes a message to another node. Its ruler gives it to whoever loads it first, and has it back before anybody else may
  * use it; then its names are read from the file system, and go to the homes that their shards say.
  *
- * A directory is given once. Each gift has a number, the directory's version (rule.h). There is none once a member has left the session, be it one that crashed: whose processes are at work where, a ruler that came later
- * would not know. RELAY.md says how it goes. */
+ * A directory is given once. Each gift has a number, the directory's version (rule.h). There is none once a member has left
+ * the session, be it one that crashed: whose processes are at work where, a ruler that came later would not know. RELAY.md
+ * says how it goes. */
 
 #include "home/home.h"
 #include "serve/rule.h"

@@ -12,6 +12,8 @@
 #include "shim/process.h"
 #include "shim/scratch.h"
 
+#define TRIES_MAX 1000
+
 static int load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at,
                      const char *path, int flags)
 {
@@ -38,7 +40,14 @@ int directory_load(int at, const char *path, int flags, struct names_root *root,
     return code;
 }
 
-/* Sends a message about a directory; one whose place is out of date is told its place and asked again. */
+static int ask_once(struct names_root *root, const struct message *message, struct scratch *scratch)
+{
+    int code = names_ask(root, message, &scratch->answer);
+    return code == 0 ? scratch->answer.message.result : code;
+}
+
+/* Sends a message about a directory. One whose place is out of date is told its place and asked again; and so is one that
+ * somebody else begins to use, as often as that takes. */
 static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
                      int flags)
 {
@@ -46,16 +55,14 @@ static int ask_about(struct names_root *root, struct dirid id, uint16_t type, in
     struct message message = {.type = type, .dir[0] = id};
     if (scratch == NULL)
         return -ENOMEM;
-    int code = names_ask(root, &message, &scratch->answer);
-    if (code == 0)
-        code = scratch->answer.message.result;
-    if (code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED) {
+    int code = ask_once(root, &message, scratch);
+    bool again = code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED;
+    for (int i = 0; again && i < TRIES_MAX; i++) {
         code = load_with(scratch, root, id, at, path, flags);
-        if (code == 1 && (code = names_ask(root, &message, &scratch->answer)) == 0)
-            code = scratch->answer.message.result;
+        again = code == 1 && (code = ask_once(root, &message, scratch)) == MESSAGE_NOT_LOADED;
     }
     scratch_give(scratch);
-    return code < 0 ? code : 0;
+    return again ? -EIO : code < 0 ? code : 0;
 }
 
 /* Most directories are spared the question. */
