@@ -14,6 +14,7 @@
 #include "serve/parts.h"
 #include "serve/relay.h"
 #include "serve/route.h"
+#include "serve/whole.h"
 
 static void count_own(struct route *route, uint16_t me)
 {
