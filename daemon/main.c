@@ -78,7 +78,7 @@ static int serve_messages(struct shuntd *shuntd)
 {
     struct listen_request request;
     int code = 0;
-    for (unsigned i = 0; i < BATCH_MAX && code == 0 && !relay_is_congested(shuntd); i++) {
+    for (unsigned i = 0; i < BATCH_MAX && code == 0 && !peers_are_congested(shuntd->peers); i++) {
         if (i >= BATCH_LEAST && index_make_room(shuntd->index, 0) != 0)
             break;
         if (!listen_next(shuntd->listen, &request, &shuntd->counts.malformed))
@@ -108,10 +108,9 @@ static int serve_deaths(struct shuntd *shuntd)
 static int serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;
-    uint64_t now = clock_monotonic();
-    if (now < next)
+    if (shuntd->now < next)
         return 0;
-    next = now + TICK;
+    next = shuntd->now + TICK;
     index_retire_readers(shuntd->index);
     listen_look(shuntd->listen);
     int code = serve_settle_client(shuntd, 0);
@@ -126,6 +125,7 @@ static int serve_batch(struct shuntd *shuntd)
                                                     serve_overdue,  times_step,         homes_step,
                                                     beat_step,      watch_step,         serve_woken};
     int code = index_begin(shuntd->index);
+    shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
     if (code != 0) {

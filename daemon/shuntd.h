@@ -54,6 +54,7 @@ struct route {
     bool untold[UINT16_MAX + 1];  /* members that have not said yet what their processes hold since then */
     uint32_t untold_count;
     bool hands_over;              /* something is still to go */
+    bool settled;                 /* all homes are members, and are to stay: until the session is another */
     bool dirty;                   /* processes of this node do not know yet */
     bool gave_back;               /* ... that names of a directory are not here any more (serve/whole.h) */
 };
@@ -93,6 +94,7 @@ struct shuntd {
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;
     struct route route;
+    uint64_t now;                     /* monotonic, when this batch began: for what is due */
     bool welcome;                     /* a home knows that this daemon has joined */
     bool checking, moved;             /* a move of shards: all are asked whether they are done; they are */
     uint32_t checked;                 /* ... in which epoch */

@@ -29,6 +29,7 @@ struct outgoing {
 };
 
 struct peer {
+    struct link link; /* on the list of those for whom there is something to do, or on none */
     uint64_t instance;
     int handle; /* the fabric's */
     uint16_t member;
@@ -49,6 +50,7 @@ struct peers {
     struct peer **members; /* by number */
     uint16_t *numbers;     /* of those that are known */
     unsigned count;
+    struct link busy; /* those that a flush looks at: a session has thousands */
     struct peers_counts counts;
     const uint8_t *bytes; /* the frame that is being read, NULL: none */
     size_t size;
@@ -66,6 +68,7 @@ int peers_create(struct peers **to)
     struct peers *peers = calloc(1, sizeof *peers);
     if (peers == NULL)
         return -ENOMEM;
+    list_init(&peers->busy);
     peers->members = calloc(MEMBERS, sizeof *peers->members);
     peers->numbers = calloc(MEMBERS, sizeof *peers->numbers);
     peers->sealed = malloc(FRAME_MAX);
@@ -103,8 +106,15 @@ static void forget_outgoing(struct peer *peer, struct outgoing *out)
     free(out);
 }
 
+static void be_busy(struct peers *peers, struct peer *peer)
+{
+    if (list_empty(&peer->link))
+        list_append(&peers->busy, &peer->link);
+}
+
 static void peer_free(struct peers *peers, struct peer *peer)
 {
+    list_remove(&peer->link);
     while (peer->outgoing.next != &peer->outgoing)
         forget_outgoing(peer, LINK_OF(peer->outgoing.next, struct outgoing, link));
     fabric_peer_remove(peers->fabric, peer->handle);
@@ -144,10 +154,11 @@ static unsigned recall(struct peer *peer)
 
 /* What went out in an older epoch was perhaps refused, so it goes out again; and the others hear of the new
  * one at once. */
-static void renew(struct peer *peer)
+static void renew(struct peers *peers, struct peer *peer)
 {
     recall(peer);
     peer->is_to_hear = true;
+    be_busy(peers, peer);
 }
 
 void peers_set_self(struct peers *peers, const struct frame_self *self)
@@ -155,7 +166,7 @@ void peers_set_self(struct peers *peers, const struct frame_self *self)
     bool newer = self->epoch > peers->self.epoch;
     peers->self = *self;
     for (unsigned i = 0; i < peers->count && newer; i++)
-        renew(peers->members[peers->numbers[i]]);
+        renew(peers, peers->members[peers->numbers[i]]);
 }
 
 uint64_t peers_epoch(const struct peers *peers)
@@ -178,6 +189,7 @@ int peers_add(struct peers *peers, uint16_t member, uint64_t instance, const uin
     peer->member = member;
     peer->instance = instance;
     peer->is_to_hear = true; /* it may have joined in an older epoch than ours */
+    list_init(&peer->link);
     list_init(&peer->outgoing);
     peer->items.bytes = malloc(FRAME_PAYLOAD_MAX);
     peer->handle = peer->items.bytes != NULL ? fabric_peer_add(peers->fabric, address, size) : -ENOMEM;
@@ -189,6 +201,7 @@ int peers_add(struct peers *peers, uint16_t member, uint64_t instance, const uin
     }
     peers->members[member] = peer;
     peers->numbers[peers->count++] = member;
+    be_busy(peers, peer);
     return 0;
 }
 
@@ -230,6 +243,7 @@ int peers_put(struct peers *peers, uint16_t member, const struct frame_item *ite
     struct peer *peer = peers->members[member];
     if (peer == NULL)
         return -EHOSTUNREACH;
+    be_busy(peers, peer);
     int code = frame_items_add(&peer->items, item);
     if (code != -ENOSPC)
         return code;
@@ -250,10 +264,12 @@ bool peers_has_heard(const struct peers *peers, uint16_t member, uint64_t within
     return peer != NULL && peer->heard != 0 && clock_monotonic() - peer->heard < within;
 }
 
-bool peers_is_congested(const struct peers *peers, uint16_t member)
+bool peers_are_congested(const struct peers *peers)
 {
-    const struct peer *peer = peers->members[member];
-    return peer != NULL && peer->outgoing_count >= CONGESTED;
+    for (const struct link *link = peers->busy.next; link != &peers->busy; link = link->next)
+        if (LINK_OF(link, struct peer, link)->outgoing_count >= CONGESTED)
+            return true;
+    return false;
 }
 
 bool peers_is_idle(const struct peers *peers, uint16_t member)
@@ -321,17 +337,31 @@ static bool is_overdue(const struct peers *peers, const struct peer *peer, uint6
            (peer->waits_since != 0 && (peers->hastens || now - peer->waits_since >= ACKNOWLEDGE_AFTER));
 }
 
+static void flush(struct peers *peers, struct peer *peer, uint64_t now)
+{
+    if (peer->items.size > 0 && close_frame(peer) != 0)
+        return; /* no memory: with the next batch */
+    recall_if_lost(peers, peer, now);
+    send_outgoing(peers, peer, now);
+    if (is_overdue(peers, peer, now))
+        send_frame(peers, peer, 0, NULL, 0);
+}
+
+/* Does anything of it wait to go out, or for time to pass? */
+static bool is_busy(const struct peer *peer)
+{
+    return peer->items.size > 0 || peer->outgoing_count > 0 || peer->waits_since != 0 || peer->is_to_hear;
+}
+
 void peers_flush(struct peers *peers)
 {
-    uint64_t now = peers->count > 0 ? clock_monotonic() : 0;
-    for (unsigned i = 0; i < peers->count; i++) {
-        struct peer *peer = peers->members[peers->numbers[i]];
-        if (peer->items.size > 0 && close_frame(peer) != 0)
-            continue; /* no memory: with the next batch */
-        recall_if_lost(peers, peer, now);
-        send_outgoing(peers, peer, now);
-        if (is_overdue(peers, peer, now))
-            send_frame(peers, peer, 0, NULL, 0);
+    uint64_t now = list_empty(&peers->busy) ? 0 : clock_monotonic();
+    for (struct link *link = peers->busy.next, *next; link != &peers->busy; link = next) {
+        struct peer *peer = LINK_OF(link, struct peer, link);
+        next = link->next;
+        flush(peers, peer, now);
+        if (!is_busy(peer))
+            list_remove(link);
     }
     if (peers->count > 0)
         fabric_nudge(peers->fabric);
@@ -339,11 +369,9 @@ void peers_flush(struct peers *peers)
 
 bool peers_wait(const struct peers *peers)
 {
-    for (unsigned i = 0; i < peers->count; i++) {
-        const struct peer *peer = peers->members[peers->numbers[i]];
-        if (peer->outgoing_count > 0 || peer->waits_since != 0 || peer->is_to_hear)
+    for (const struct link *link = peers->busy.next; link != &peers->busy; link = link->next)
+        if (is_busy(LINK_OF(link, struct peer, link)))
             return true;
-    }
     return false;
 }
 
@@ -381,6 +409,7 @@ static bool is_next(struct peers *peers, struct peer *peer)
         return true;
     if (peer->waits_since == 0)
         peer->waits_since = clock_monotonic();
+    be_busy(peers, peer);
     if (frame->sequence != peer->received + 1)
         return false;
     peer->received++;

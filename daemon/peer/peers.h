@@ -50,8 +50,8 @@ bool peers_has_heard(const struct peers *, uint16_t member, uint64_t within);
 
 /* An item for a member, copied; it travels with the next flush. 0, -EHOSTUNREACH: no such member, -ENOMEM. */
 int peers_put(struct peers *, uint16_t member, const struct frame_item *);
-/* Is so much on its way to it that no more should be begun? */
-bool peers_is_congested(const struct peers *, uint16_t member);
+/* Is so much on its way to one of them that nothing more is to be begun until some of it has arrived? */
+bool peers_are_congested(const struct peers *);
 /* Has it everything that was put for it? True of one that is not known. */
 bool peers_is_idle(const struct peers *, uint16_t member);
 /* At the end of a batch: what was put goes out, what came is acknowledged, what is overdue goes out again. */

@@ -96,15 +96,15 @@ static int beat(struct shuntd *shuntd)
 
 int beat_step(struct shuntd *shuntd)
 {
-    uint64_t interval = beat_interval(shuntd), now = interval != 0 ? clock_monotonic() : 0;
+    uint64_t interval = beat_interval(shuntd);
     if (shuntd->cut_off) {
         log_line("the session has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }
     if (beat_is_to_end(shuntd))
         rest(shuntd);
-    if (interval == 0 || shuntd->beats || now < shuntd->next_beat)
+    if (interval == 0 || shuntd->beats || shuntd->now < shuntd->next_beat)
         return 0;
-    shuntd->next_beat = now + interval;
+    shuntd->next_beat = shuntd->now + interval;
     return beat(shuntd);
 }

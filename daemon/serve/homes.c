@@ -78,6 +78,7 @@ static void forget_listed(struct home_dir *dir, void *context)
 int homes_adopt(struct shuntd *shuntd)
 {
     struct route *route = &shuntd->route;
+    route->settled = false;
     if ((uint32_t)shuntd->session.moved == route->epoch)
         return 0;
     route->epoch = (uint32_t)shuntd->session.moved;
@@ -118,6 +119,7 @@ int cast_moved_on(struct shuntd *shuntd, struct cast *cast, const struct message
 static int publish(struct shuntd *shuntd, bool moves)
 {
     uint64_t before = shuntd->session.moved;
+    shuntd->route.settled = false;
     if (moves)
         shuntd->session.moved = shuntd->session.epoch + 1;
     int code = session_revise(shuntd->root.path, &shuntd->session);
@@ -178,11 +180,24 @@ static int lead(struct shuntd *shuntd)
         parts_finish(&shuntd->session);
         return publish(shuntd, false);
     }
-    return parts_change(&shuntd->session) ? publish(shuntd, true) : 0;
+    if (parts_change(&shuntd->session))
+        return publish(shuntd, true);
+    shuntd->route.settled = true;
+    return 0;
+}
+
+/* What is to be found out of all members, or all shards, is not found out with each batch. */
+static bool is_settled(const struct shuntd *shuntd)
+{
+    const struct route *route = &shuntd->route;
+    return route->settled && !route->hands_over && route->missing == 0 && shuntd->stop == 0 && !shuntd->checking &&
+           !shuntd->moved && list_empty(&shuntd->checks);
 }
 
 int homes_step(struct shuntd *shuntd)
 {
+    if (is_settled(shuntd))
+        return 0;
     int code = shuntd->route.hands_over ? move_hand_over(shuntd) : 0;
     if (code == 0 && shuntd->stop != 0)
         code = whole_leave(shuntd);
@@ -199,14 +214,15 @@ int homes_step(struct shuntd *shuntd)
         parts_set_anew(&shuntd->session);
         return publish(shuntd, true);
     }
+    shuntd->route.settled = code == 0 && first != 0 && !parts_are_moving(&shuntd->session);
     return code;
 }
 
 bool homes_are_moving(const struct shuntd *shuntd)
 {
-    return shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
-           !list_empty(&shuntd->checks) || parts_first(&shuntd->session) == 0 ||
-           parts_are_moving(&shuntd->session);
+    return !is_settled(shuntd) &&
+           (shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
+            !list_empty(&shuntd->checks) || parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session));
 }
 
 bool homes_are_due(const struct shuntd *shuntd)

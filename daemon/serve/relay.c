@@ -122,14 +122,6 @@ uint16_t relay_member_of(const struct shuntd *shuntd, uint16_t branch)
     return 0;
 }
 
-bool relay_is_congested(const struct shuntd *shuntd)
-{
-    for (size_t i = 0; i < shuntd->session.count; i++)
-        if (peers_is_congested(shuntd->peers, shuntd->session.members[i].number))
-            return true;
-    return false;
-}
-
 bool relay_waits(const struct shuntd *shuntd)
 {
     return flight_count(shuntd->home) > 0 || cast_is_under_way(shuntd) || peers_wait(shuntd->peers) ||

@@ -40,8 +40,6 @@ uint16_t relay_member_of(const struct shuntd *, uint16_t branch);
 int relay_items(struct shuntd *);
 /* Questions that waited have their answers now; what others are to hear is told. */
 int relay_questions(struct shuntd *);
-/* Is so much on its way to any of them that no message is to be taken until some of it has arrived? */
-bool relay_is_congested(const struct shuntd *);
 /* Something for a member to acknowledge. 0 or -ENOMEM. */
 int relay_greet(struct shuntd *, uint16_t member);
 /* Does anything here wait for another daemon? */

@@ -81,7 +81,7 @@ int times_take(struct shuntd *shuntd, uint16_t member, const struct message *mes
 
 int times_step(struct shuntd *shuntd)
 {
-    const uint64_t now = clock_monotonic();
+    const uint64_t now = shuntd->now;
     struct home_dir *dir;
     int code = 0;
     while (code == 0 && (dir = home_dir_next_untold(shuntd->home, now - TIMES_PAUSE)) != NULL)

@@ -231,8 +231,7 @@ static int look(struct shuntd *shuntd, uint64_t now)
 
 int watch_step(struct shuntd *shuntd)
 {
-    uint64_t now = shuntd->session.count > 1 ? clock_monotonic() : 0;
-    if (shuntd->session.count < 2 || shuntd->watch->looks || now < shuntd->watch->next)
+    if (shuntd->session.count < 2 || shuntd->watch->looks || shuntd->now < shuntd->watch->next)
         return 0;
-    return look(shuntd, now);
+    return look(shuntd, shuntd->now);
 }
