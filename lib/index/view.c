@@ -24,10 +24,21 @@
 #define MAP_LEAST (16u << 20)
 #define MAP_GRAIN (64u << 10) /* no page is larger */
 
+/* What a seat found last. It is so until there is another snapshot: who looks at one file several times (its attributes, each
+ * of its extended ones, then open) finds its name again, who looks at many of one directory that directory and branch. */
+struct last {
+    size_t snapshot; /* 0: nothing */
+    struct dirid dir;
+    struct view_found found;
+    uint16_t length; /* of the name; 0: the directory alone */
+    char name[RECORD_NAME_MAX];
+};
+
 struct seat {
     uint32_t taken;
     MDB_txn *txn;
     MDB_cursor *cursor;
+    struct last last;
 };
 
 struct view {
@@ -77,21 +88,24 @@ static void seat_give(struct seat *seat)
     __atomic_store_n(&seat->taken, 0, __ATOMIC_RELEASE);
 }
 
-/* Takes a seat with a fresh snapshot. */
-static int look_begin(struct view *view, struct seat **to)
+/* Has a fresh snapshot for the seat, which is given back else. */
+static int snapshot_take(struct view *view, struct seat *seat)
 {
-    struct seat *seat = seat_take(view);
     int code = seat->txn == NULL ? seat_make(view, seat) : 0;
     if (code == 0)
         code = mdb_txn_renew(seat->txn);
     if (code == 0 && (code = mdb_cursor_renew(seat->txn, seat->cursor)) != 0)
         mdb_txn_reset(seat->txn);
-    if (code != 0) {
+    if (code != 0)
         seat_give(seat);
-        return store_error(code);
-    }
-    *to = seat;
-    return 0;
+    return store_error(code);
+}
+
+/* Takes a seat with a fresh snapshot. */
+static int look_begin(struct view *view, struct seat **to)
+{
+    *to = seat_take(view);
+    return snapshot_take(view, *to);
 }
 
 static void look_end(struct seat *seat)
@@ -120,15 +134,20 @@ static int find_branch(struct seat *seat, uint16_t number, char branch[LAYOUT_BR
     return 0;
 }
 
-static int find_name(struct seat *seat, struct record_key *key, struct view_found *found)
+/* In the snapshot at hand, of which `last` may say the branch. */
+static int find_name(struct seat *seat, struct record_key *key, const struct view_found *last, struct view_found *found)
 {
     MDB_val value;
     int code = get(seat, key, &value);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
     code = record_entry_decode(&found->entry, value.mv_data, value.mv_size);
-    if (code == 0 && found->entry.branch != 0)
-        code = find_branch(seat, found->entry.branch, found->branch);
+    if (code == 0 && found->entry.branch != 0) {
+        if (last != NULL && last->known && last->entry.branch == found->entry.branch)
+            memcpy(found->branch, last->branch, sizeof found->branch);
+        else
+            code = find_branch(seat, found->entry.branch, found->branch);
+    }
     found->known = code == 0;
     return code;
 }
@@ -143,23 +162,69 @@ static int find_dir(struct seat *seat, struct record_key *key, struct view_found
     return code == -ENOENT ? 0 : code;
 }
 
-int view_find(struct view *view, struct dirid dir, const char *name, size_t length, struct view_found *found)
+/* LMDB's newest, without taking it. */
+static size_t newest_snapshot(const struct view *view)
+{
+    MDB_envinfo info;
+    return mdb_env_info(view->env, &info) == 0 ? info.me_last_txnid : 0;
+}
+
+static bool is_same_again(const struct last *last, size_t snapshot, struct dirid dir, const char *name, size_t length)
+{
+    return last->snapshot == snapshot && snapshot != 0 && last->length == length && dirid_equal(last->dir, dir) &&
+           (length == 0 || memcmp(last->name, name, length) == 0);
+}
+
+static void note(struct last *last, size_t snapshot, struct dirid dir, const char *name, size_t length,
+                 const struct view_found *found)
+{
+    last->snapshot = snapshot;
+    last->dir = dir;
+    last->found = *found;
+    last->length = (uint16_t)length;
+    if (length > 0)
+        memcpy(last->name, name, length);
+}
+
+/* In a snapshot of the seat's. */
+static int look(struct seat *seat, struct dirid dir, const char *name, size_t length, struct view_found *found)
 {
     struct record_key key;
-    struct seat *seat;
+    const size_t snapshot = mdb_txn_id(seat->txn);
+    const struct view_found *last = seat->last.snapshot == snapshot ? &seat->last.found : NULL;
+    int code = 0;
+    record_key_dir(&key, dir);
+    if (last != NULL && last->dir_known && dirid_equal(seat->last.dir, dir)) {
+        found->dir = last->dir;
+        found->dir_known = true;
+    } else {
+        code = find_dir(seat, &key, found);
+    }
+    if (code == 0 && found->dir_known && length > 0) {
+        record_key_name(&key, dir, name, length);
+        code = find_name(seat, &key, last, found);
+    }
+    if (code == 0)
+        note(&seat->last, snapshot, dir, name, length, found);
+    return code;
+}
+
+int view_find(struct view *view, struct dirid dir, const char *name, size_t length, struct view_found *found)
+{
     found->dir_known = found->known = false;
     found->branch[0] = '\0';
     if (length > RECORD_NAME_MAX)
         length = 0;
-    record_key_dir(&key, dir);
-    int code = look_begin(view, &seat);
+    struct seat *seat = seat_take(view);
+    if (is_same_again(&seat->last, newest_snapshot(view), dir, name, length)) {
+        *found = seat->last.found;
+        seat_give(seat);
+        return 0;
+    }
+    int code = snapshot_take(view, seat);
     if (code != 0)
         return code;
-    code = find_dir(seat, &key, found);
-    if (code == 0 && found->dir_known && length > 0) {
-        record_key_name(&key, dir, name, length);
-        code = find_name(seat, &key, found);
-    }
+    code = look(seat, dir, name, length, found);
     look_end(seat);
     return code;
 }

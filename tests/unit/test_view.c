@@ -144,6 +144,38 @@ Test(view, sees_each_commit_of_the_other_process)
     view_abandon(view);
 }
 
+/* What was found last answers for nothing else, and for no later snapshot. */
+Test(view, goes_by_what_it_found_last_for_that_alone)
+{
+    struct view *view = opened();
+    struct view_found found;
+    cr_assert_eq(tell("branch 2 n018.1"), 0);
+    cr_assert_eq(tell("dir 100 2 1"), 0);
+    cr_assert_eq(tell("put 100 2 b 7 2 0"), 0);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(ino_of(view, one, "b"), 6);
+        cr_assert_eq(ino_of(view, one, "b"), 6);
+        cr_assert_eq(ino_of(view, one, "a"), 5);
+        cr_assert_eq(ino_of(view, one, "c"), 0);
+        cr_assert_eq(ino_of(view, one, "c"), 0);
+        cr_assert_eq(ino_of(view, one, "ba"), 0);
+        cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
+        cr_assert(found.known && found.entry.ino == 7);
+        cr_assert_str_eq(found.branch, "n018.1");
+        cr_assert_eq(view_find(view, two, NULL, 0, &found), 0);
+        cr_assert(found.dir_known && !found.known);
+        cr_assert_str_empty(found.branch);
+    }
+    cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
+    cr_assert_eq(tell("branch 2 n018.2"), 0); /* fenced */
+    cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
+    cr_assert_str_eq(found.branch, "n018.2");
+    cr_assert_eq(tell("dir 100 2 0"), 0);
+    cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
+    cr_assert_eq(found.dir.flags, 0);
+    view_abandon(view);
+}
+
 Test(view, sees_an_index_grow)
 {
     struct view *view = opened();
