@@ -8,16 +8,19 @@ remove them, and in another directory make files and stat, open and touch those 
 each, natively in one shared directory, and in a shared directory under shunt (placement branch, a daemon on each node),
 by turns. The first table has the medians of all rounds: files a second of all nodes together, and for a file the requests
 to the metadata server, the answers of the clients (ceph-fuse) to the kernel, and microseconds of CPU and context switches
-of the program, the daemons of shunt and those of Ceph. The findings are ratios of rates in the same round.
+of the program, the daemons of shunt and those of Ceph. The findings are ratios of rates in the same round. And once a
+round files are made in a root of their own that is then exported, by one node, with the time of that counted in.
 
 All processes share this machine's processors. So the rate is what is left of them, and what a rate is depends on the
 machine; the counters do not."""
 
 import contextlib
+import copy
 import pathlib
 import statistics
 import sys
 import tempfile
+import time
 
 import measuring
 
@@ -115,6 +118,23 @@ def measure_turn(nodes, costs, configuration, turn, files):
     return {**looks, **measure_pass(nodes, costs, configuration, turn, files, OWN)}
 
 
+def measure_exported(nodes, turn, files):
+    """Files are made under shunt and then renamed into the trunk: files a second and requests, with both counted in."""
+    nodes = copy.copy(nodes)
+    nodes.root, whole = nodes.place / f"exported-{turn}", files * nodes.count
+    with nodes.session("branch"):
+        crews, where = begin_crews(nodes, "shunt", turn)
+        rate = measure_call(Costs(nodes), crews, where, "create", files)
+        for of_node in crews:
+            for crew in of_node.values():
+                crew.end()
+    requests, began = nodes.ceph.requests(), time.monotonic()
+    nodes.run(0, nodes.shunt, "export", nodes.root)
+    exporting = time.monotonic() - began
+    return {"files/s": 1 / (1 / rate["files/s"] + exporting / whole),
+            "requests": rate["requests"] + (nodes.ceph.requests() - requests) / whole}
+
+
 def measure_rounds(options, count):
     """[{(call, configuration): {what: how much}}] of so many nodes."""
     with contextlib.ExitStack() as stack:
@@ -125,8 +145,9 @@ def measure_rounds(options, count):
         costs = Costs(nodes)
         ways = {name: lambda turn, name=name: measure_turn(nodes, costs, name, f"{turn}-{name}", options.files)
                 for name in CONFIGURATIONS}
+        ways["exported"] = lambda turn: {"create": measure_exported(nodes, turn, options.files)}
         rounds = measuring.alternate(options.rounds, f"CephFS, {count} nodes", ways)
-    return [{(call, name): one[name][call] for name in CONFIGURATIONS for call in CALLS} for one in rounds]
+    return [{(call, name): row for name, calls in one.items() for call, row in calls.items()} for one in rounds]
 
 
 def show_costs(rounds):
@@ -144,6 +165,11 @@ def findings(rounds, nodes):
         what = f"{call} of the next node's files" if call in NEIGHBOURS else call
         yield measuring.Finding(1, f"CephFS, {nodes} nodes, {what}: rate under shunt over native, {other}", "x",
                                 [one[call, "shunt"]["files/s"] / one[call, other]["files/s"] for one in rounds], least=least)
+    for other in ("private", "shared"):
+        yield measuring.Finding(1, f"CephFS, {nodes} nodes, create and export: rate under shunt over native, {other}", "x",
+                                [one["create", "exported"]["files/s"] / one["create", other]["files/s"] for one in rounds])
+    yield measuring.Finding(1, f"CephFS, {nodes} nodes: requests for create and export", "",
+                            [one["create", "exported"]["requests"] for one in rounds])
 
 
 def counts_of(options):
