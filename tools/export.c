@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@
 struct export
 {
     const struct export_options *options;
+    uint16_t branch; /* of the leaf that is open */
+    uint32_t leaf;
+    int leaf_fd; /* -1: none is */
     struct union_root root;
     struct progress progress;
     struct json json;
@@ -132,10 +136,39 @@ static int copy_file(struct export *export, const char *where, const struct fold
     return -ECANCELED;
 }
 
-static int move_file(struct export *export, const char *where, const struct folder *folder, const char *name)
+static void close_leaf(struct export *export)
 {
-    int error = disk_rename_new(AT_FDCWD, where, folder->fd, name);
-    return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name) : error;
+    if (export->leaf_fd >= 0)
+        sys_close(export->leaf_fd);
+    export->leaf_fd = -1;
+}
+
+/* The leaf of one file, kept for those after it. A file system that is asked for each part of a path is asked for the names
+ * alone. */
+static int open_leaf(struct export *export, const struct folder *folder, const struct union_name *name)
+{
+    char path[PATH_MAX];
+    struct text t;
+    if (export->leaf_fd >= 0 && export->branch == name->branch && export->leaf == name->leaf)
+        return 0;
+    close_leaf(export);
+    text_init(&t, path, sizeof path);
+    layout_leaf(&t, export->root.path, export->root.branches[name->branch - 1],
+                folder->listing.marker.mirror, name->leaf);
+    export->leaf_fd =
+        text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENAMETOOLONG;
+    export->branch = name->branch;
+    export->leaf = name->leaf;
+    return export->leaf_fd < 0 ? export->leaf_fd : 0;
+}
+
+static int move_file(struct export *export, const char *where, const struct folder *folder,
+                     const struct union_name *name)
+{
+    int error = open_leaf(export, folder, name);
+    if (error == 0)
+        error = disk_rename_new(export->leaf_fd, name->on_disk, folder->fd, name->name);
+    return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name->name) : error;
 }
 
 /* One file. 0, also if it ended by itself; else -errno after a complaint. */
@@ -144,7 +177,7 @@ static int export_file(struct export *export, const struct folder *folder, const
     char where[PATH_MAX];
     int error = folder_where(folder, &export->root, name, where, sizeof where);
     if (error == 0 && !export->options->dry_run)
-        error = move_file(export, where, folder, name->name);
+        error = move_file(export, where, folder, name);
     if (error == -EEXIST)
         complain_appeared(export, where);
     else if (error == -EXDEV)
@@ -157,17 +190,41 @@ static int export_file(struct export *export, const struct folder *folder, const
     return error == -ENOENT ? 0 : error;
 }
 
+static int compare_leaves(const void *a, const void *b)
+{
+    const struct union_name *one = *(const struct union_name *const *)a, *other = *(const struct union_name *const *)b;
+    if (one->branch != other->branch)
+        return one->branch < other->branch ? -1 : 1;
+    if (one->leaf != other->leaf)
+        return one->leaf < other->leaf ? -1 : 1;
+    return one < other ? -1 : 1;
+}
+
+/* What is redirected, one leaf after the other: malloc'ed, NULL without memory. */
+static const struct union_name **order_by_leaf(const struct listing *listing, size_t *count)
+{
+    const struct union_name **names = malloc((listing->count + 1) * sizeof *names);
+    *count = 0;
+    for (size_t i = 0; i < listing->count && names != NULL; i++)
+        if (listing->names[i].branch > 0)
+            names[(*count)++] = &listing->names[i];
+    if (names != NULL)
+        qsort(names, *count, sizeof *names, compare_leaves);
+    return names;
+}
+
 /* -ECANCELED: some were refused. */
 static int export_files(struct export *export, const struct folder *folder)
 {
-    int refused = 0, error = 0;
-    for (size_t i = 0; i < folder->listing.count && (error == 0 || error == -ECANCELED); i++) {
-        if (stopping())
-            return -EINTR;
-        if (folder->listing.names[i].branch > 0)
-            error = export_file(export, folder, &folder->listing.names[i]);
+    size_t count;
+    const struct union_name **names = order_by_leaf(&folder->listing, &count);
+    int refused = 0, error = names != NULL ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count && (error == 0 || error == -ECANCELED); i++) {
+        error = stopping() ? -EINTR : export_file(export, folder, names[i]);
         refused = error == -ECANCELED ? error : refused;
     }
+    close_leaf(export);
+    free(names);
     return error == 0 ? refused : error;
 }
 
@@ -492,7 +549,7 @@ static int export_claimed(struct export *export)
 
 int export_root(const char *root, const struct export_options *options)
 {
-    struct export export = {.options = options};
+    struct export export = {.options = options, .leaf_fd = -1};
     int error = union_root_init(&export.root, root, 0);
     if (error < 0) {
         complain_of(root, error);

@@ -118,12 +118,17 @@ int disk_make_private(int dir, const char *name)
 
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-    int error = sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+    static bool unknown; /* the flag, where this was asked last: not asked again for each of many files */
+    int error = __atomic_load_n(&unknown, __ATOMIC_RELAXED)
+                    ? -EINVAL
+                    : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
     if (error != -EINVAL && error != -ENOSYS)
         return error;
     error = sys_linkat(from_dir, from, to_dir, to, 0);
-    if (error == 0)
+    if (error == 0) {
+        __atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
         return sys_unlinkat(from_dir, from, 0);
+    }
     if (error != -EPERM)
         return error;
     /* A directory: there is no link to make. The gap between these two is all that is left without the flag.
