@@ -176,6 +176,10 @@ class Stage:
     def does(self, node, line):
         return self.call(node, line).answer()
 
+    def heard(self, node):
+        """The other daemons know what calls on that node have told its own: that travels with what is asked next."""
+        self.session.status("--node", node, "--all")
+
     def daemons(self):
         return {member["node"]: member["pid"] for member in self.session.members()}
 

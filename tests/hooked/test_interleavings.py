@@ -345,6 +345,7 @@ def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, gu
     listed.reached()
     held.go()
     assert removal.answer() == "None"
+    stage.heard("b")
     listed.go()
     expect(guard, lister.answer() == "[]" and stage.does("a", "os.listdir()") == "[]")
 
