@@ -4,6 +4,7 @@
 /* shuntd: one process for a node and a root. This file is the table of contents. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,18 +176,71 @@ static bool goes_on(struct shuntd *shuntd)
            (shuntd->stop == 1 && !homes_may_leave(shuntd));
 }
 
+/* Whose turn it is to serve: main's, but while it sleeps. What comes from another daemon wakes the fabric's thread; that it
+ * then wakes main costs as much as what is to be done. So that thread does it if main sleeps, and wakes main if there is
+ * more to do, or main is to sleep otherwise. What other rooms say of main's thread is said of whose turn it is. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t until; /* main sleeps, monotonic; UINT64_MAX: for ever; 0: it does not */
+    bool awaited;   /* ... heeding notices */
+    int code;       /* 0, or the fatal -errno of a batch */
+} turn = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t end_of(uint64_t limit)
+{
+    return limit == 0 ? UINT64_MAX : clock_monotonic() + limit;
+}
+
+static bool is_main_to_wake(struct shuntd *shuntd)
+{
+    return turn.code != 0 || shuntd->stop != 0 || homes_are_due(shuntd) || listen_has_more(shuntd->listen) ||
+           is_awaited(shuntd) != turn.awaited || end_of(sleep_limit(shuntd)) < turn.until;
+}
+
+/* The fabric's thread. */
+static bool serve_frames(struct shuntd *shuntd)
+{
+    if (pthread_mutex_trylock(&turn.lock) != 0)
+        return false;
+    bool served = turn.until != 0 && turn.code == 0 && shuntd->stop == 0;
+    if (served) {
+        turn.code = serve_batch(shuntd);
+        listen_wake(shuntd->listen);
+        served = !is_main_to_wake(shuntd);
+    }
+    pthread_mutex_unlock(&turn.lock);
+    return served;
+}
+
+/* Main's, which has the turn before and behind it. */
+static void sleep_on(struct shuntd *shuntd, uint32_t rings)
+{
+    const uint64_t limit = sleep_limit(shuntd);
+    turn.until = end_of(limit);
+    pthread_mutex_unlock(&turn.lock);
+    listen_sleep(shuntd->listen, rings, limit);
+    pthread_mutex_lock(&turn.lock);
+    turn.until = 0;
+}
+
 static int run(struct shuntd *shuntd)
 {
     unsigned reader_limit = RETIRE_AFTER;
-    int code = 0;
-    while (code == 0 && goes_on(shuntd)) {
+    pthread_mutex_lock(&turn.lock);
+    __atomic_store_n(&shuntd->serve_frames, serve_frames, __ATOMIC_RELEASE);
+    while (turn.code == 0 && goes_on(shuntd)) {
         uint32_t rings = listen_rings(shuntd->listen);
-        code = serve_batch(shuntd);
+        turn.code = serve_batch(shuntd);
         retire_readers(shuntd, &reader_limit);
-        listen_heed(shuntd->listen, is_awaited(shuntd));
-        if (code == 0 && goes_on(shuntd) && !homes_are_due(shuntd))
-            listen_wait(shuntd->listen, rings, sleep_limit(shuntd));
+        turn.awaited = is_awaited(shuntd);
+        listen_heed(shuntd->listen, turn.awaited);
+        if (turn.code != 0 || !goes_on(shuntd) || homes_are_due(shuntd))
+            continue;
+        if (listen_rest(shuntd->listen, rings))
+            sleep_on(shuntd, rings);
+        listen_rise(shuntd->listen);
     }
+    const int code = turn.code;
     if (code == 0)
         relay_leave(shuntd);
     times_write_all(shuntd);

@@ -95,6 +95,7 @@ struct shuntd {
     bool opens;
     struct route route;
     uint64_t now;                     /* monotonic, when this batch began: for what is due */
+    bool (*serve_frames)(struct shuntd *); /* frames came, says another thread: true, main need not know; NULL: not yet */
     bool welcome;                     /* a home knows that this daemon has joined */
     bool checking, moved;             /* a move of shards: all are asked whether they are done; they are */
     uint32_t checked;                 /* ... in which epoch */

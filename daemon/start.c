@@ -376,7 +376,8 @@ static void ring_for_peers(void *context)
 {
     struct shuntd *shuntd = context;
     struct listen *listen = __atomic_load_n(&shuntd->listen, __ATOMIC_ACQUIRE);
-    if (listen != NULL)
+    bool (*serve_frames)(struct shuntd *) = __atomic_load_n(&shuntd->serve_frames, __ATOMIC_ACQUIRE);
+    if (listen != NULL && (serve_frames == NULL || !serve_frames(shuntd)))
         listen_ring(listen);
 }
 

@@ -193,17 +193,36 @@ static bool look(struct listen *listen, uint32_t rings)
 }
 
 /* Clients ring only while `asleep` stands, so their bits are looked at after it was raised. */
+bool listen_rest(struct listen *listen, uint32_t rings)
+{
+    listen_wake(listen);
+    if (look(listen, rings))
+        return false;
+    __atomic_store_n(&listen->road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
+    return !collect(listen);
+}
+
+void listen_sleep(struct listen *listen, uint32_t rings, uint64_t limit)
+{
+    struct timespec wait = clock_split(limit);
+    sys_futex_wait(&listen->road->bell, rings, limit > 0 ? &wait : NULL);
+}
+
+void listen_rise(struct listen *listen)
+{
+    __atomic_store_n(&listen->road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
+}
+
 void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
 {
-    struct road *road = listen->road;
-    struct timespec wait = clock_split(limit);
-    listen_wake(listen);
-    if (!look(listen, rings)) {
-        __atomic_store_n(&road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
-        if (!collect(listen))
-            sys_futex_wait(&road->bell, rings, limit > 0 ? &wait : NULL);
-    }
-    __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
+    if (listen_rest(listen, rings))
+        listen_sleep(listen, rings, limit);
+    listen_rise(listen);
+}
+
+bool listen_has_more(struct listen *listen)
+{
+    return collect(listen);
 }
 
 /* Who has not gone to sleep yet sees the answer before he does (lib/request/request.c). */

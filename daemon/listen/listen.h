@@ -37,6 +37,13 @@ uint32_t listen_rings(struct listen *);
 void listen_heed(struct listen *, bool notices);
 /* Sleeps until there is something to do, or for `limit` ns (0: for as long as it takes). */
 void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
+/* The same in three steps, of which the second touches nothing but the bell: true: nothing came in a moment, and whoever
+ * comes from now on rings. */
+bool listen_rest(struct listen *, uint32_t rings);
+void listen_sleep(struct listen *, uint32_t rings, uint64_t limit);
+void listen_rise(struct listen *);
+/* Has anybody come who was not looked at yet? */
+bool listen_has_more(struct listen *);
 
 /* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a
  * request among them is answered -EBADMSG, so that its sender does not wait). */

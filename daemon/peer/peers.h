@@ -7,7 +7,7 @@
  * long: the fabric may lose a frame with a connection, and a notice that is lost would leave a name held for
  * ever.
  *
- * Main's thread only. */
+ * Main's thread only, or who serves in its turn (main.c). */
 
 #include <stdbool.h>
 #include <stddef.h>

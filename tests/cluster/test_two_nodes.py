@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -589,6 +590,21 @@ def test_members_beat_while_there_are_several(session):
     session.wait_for(lambda: all(beats(session)[name] > time for name, time in first.items()))
     session.stop("b")
     session.wait_for(lambda: beats(session) == {})
+
+
+def main_switches(session, node):
+    """How often the main thread of a node's daemon has gone to sleep."""
+    status = pathlib.Path(f"/proc/{session.member(node)['pid']}/status").read_text()
+    return int(re.search(r"^voluntary_ctxt_switches:\t(\d+)", status, re.MULTILINE).group(1))
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_what_comes_from_another_node_is_served_by_the_thread_that_hears_it(pair):
+    """About 500 questions come to b, which has nothing else to do. Its main thread wakes each half second, and wherever it is
+    to do so sooner."""
+    before = main_switches(pair, "b")
+    pair.sh("a", f"""{sys.executable} -c "for i in range(1000): open(f'out/{{i}}', 'x').close()" """)
+    assert main_switches(pair, "b") - before < 100
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
