@@ -24,7 +24,8 @@ struct export
     const struct export_options *options;
     uint16_t branch; /* of the leaf that is open */
     uint32_t leaf;
-    int leaf_fd; /* -1: none is */
+    int leaf_fd;  /* -1: none is */
+    bool unknown; /* a rename that replaces nothing is, to the file system */
     struct union_root root;
     struct progress progress;
     struct json json;
@@ -167,7 +168,7 @@ static int move_file(struct export *export, const char *where, const struct fold
 {
     int error = open_leaf(export, folder, name);
     if (error == 0)
-        error = disk_rename_new(export->leaf_fd, name->on_disk, folder->fd, name->name);
+        error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, &export->unknown);
     return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name->name) : error;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/faults.h"
 #include "base/sys.h"
 #include "shuntd.h"
 
@@ -55,7 +56,7 @@ static int start_threads(struct disk *disk, unsigned threads)
 {
     sigset_t all, before;
     int code = 0;
-    sigfillset(&all);
+    faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (code == 0 && disk->thread_count < threads && disk->thread_count < THREADS_MAX) {
         code = pthread_create(&disk->threads[disk->thread_count], NULL, work, disk);

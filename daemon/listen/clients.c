@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 #include "listen/clients.h"
+#include "base/faults.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -74,7 +75,7 @@ static int start_thread(struct clients *clients)
     if (clients->epoll < 0 || clients->end < 0 ||
         epoll_ctl(clients->epoll, EPOLL_CTL_ADD, clients->end, &event) != 0)
         return -errno;
-    sigfillset(&all);
+    faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = pthread_create(&clients->thread, NULL, watch, clients);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

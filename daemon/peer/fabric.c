@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/faults.h"
 #include "base/list.h"
 #include "peer/provider.h"
 
@@ -354,7 +355,7 @@ int fabric_open(struct fabric **to, const char *setting, void (*ring)(void *cont
     list_init(&fabric->unposted);
     list_init(&fabric->flying);
     list_init(&fabric->connecting);
-    sigfillset(&all);
+    faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = start(fabric, setting);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -169,6 +169,14 @@ static size_t newest_snapshot(const struct view *view)
     return mdb_env_info(view->env, &info) == 0 ? info.me_last_txnid : 0;
 }
 
+/* LMDB takes a transaction's number first and its roots then, from one of two pages that take turns: they are those of the
+ * number if no other has been written since. */
+static bool is_still_newest(const struct view *view, size_t snapshot)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return newest_snapshot(view) == snapshot;
+}
+
 static bool is_same_again(const struct last *last, size_t snapshot, struct dirid dir, const char *name, size_t length)
 {
     return last->snapshot == snapshot && snapshot != 0 && last->length == length && dirid_equal(last->dir, dir) &&
@@ -187,11 +195,12 @@ static void note(struct last *last, size_t snapshot, struct dirid dir, const cha
 }
 
 /* In a snapshot of the seat's. */
-static int look(struct seat *seat, struct dirid dir, const char *name, size_t length, struct view_found *found)
+static int look(struct view *view, struct seat *seat, struct dirid dir, const char *name, size_t length, struct view_found *found)
 {
     struct record_key key;
     const size_t snapshot = mdb_txn_id(seat->txn);
-    const struct view_found *last = seat->last.snapshot == snapshot ? &seat->last.found : NULL;
+    const bool same = seat->last.snapshot == snapshot && is_still_newest(view, snapshot);
+    const struct view_found *last = same ? &seat->last.found : NULL;
     int code = 0;
     record_key_dir(&key, dir);
     if (last != NULL && last->dir_known && dirid_equal(seat->last.dir, dir)) {
@@ -224,7 +233,7 @@ int view_find(struct view *view, struct dirid dir, const char *name, size_t leng
     int code = snapshot_take(view, seat);
     if (code != 0)
         return code;
-    code = look(seat, dir, name, length, found);
+    code = look(view, seat, dir, name, length, found);
     look_end(seat);
     return code;
 }

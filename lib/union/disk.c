@@ -118,17 +118,19 @@ int disk_make_private(int dir, const char *name)
 
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-    static bool unknown; /* the flag, where this was asked last: not asked again for each of many files */
-    int error = __atomic_load_n(&unknown, __ATOMIC_RELAXED)
-                    ? -EINVAL
-                    : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+    bool unknown = false;
+    return disk_rename_next(from_dir, from, to_dir, to, &unknown);
+}
+
+int disk_rename_next(int from_dir, const char *from, int to_dir, const char *to, bool *unknown)
+{
+    int error = *unknown ? -EINVAL : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
     if (error != -EINVAL && error != -ENOSYS)
         return error;
     error = sys_linkat(from_dir, from, to_dir, to, 0);
-    if (error == 0) {
-        __atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
+    *unknown |= error == 0;
+    if (error == 0)
         return sys_unlinkat(from_dir, from, 0);
-    }
     if (error != -EPERM)
         return error;
     /* A directory: there is no link to make. The gap between these two is all that is left without the flag.
