@@ -122,12 +122,21 @@ static void tell_renamed(struct target *from, struct target *to, int result, str
     target_tell(from, &renamed);
 }
 
+/* That the rename came to nothing is told and not waited for: until the daemon has heard it the index shows the name as held,
+ * which says nothing of where its file is. */
+static bool has_moved(struct target *t, long *code)
+{
+    if (*code == -ENOENT && target_was_away(t) && target_look(t) == 0)
+        target_settled(t);
+    return target_has_moved(t, code);
+}
+
 /* What was to be renamed, or replaced, was not there: if it is elsewhere now, BIRTH_AGAIN. */
 static int missed(struct target *from, struct target *to, long code)
 {
     long of_to = code;
-    bool moved = from != NULL && target_has_moved(from, &code);
-    moved |= to != NULL && target_has_moved(to, &of_to);
+    bool moved = from != NULL && has_moved(from, &code);
+    moved |= to != NULL && has_moved(to, &of_to);
     return moved ? BIRTH_AGAIN : code != -ENOENT ? (int)code : (int)of_to;
 }
 
