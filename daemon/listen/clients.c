@@ -2,7 +2,6 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 #include "listen/clients.h"
-#include "base/faults.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,6 +15,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/faults.h"
 
 #define BUCKETS 1024
 #define SPARE 64 /* descriptors that are left to all others who need one, or half of a few */

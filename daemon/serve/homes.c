@@ -186,12 +186,16 @@ static int lead(struct shuntd *shuntd)
     return 0;
 }
 
+static bool is_under_way(const struct shuntd *shuntd)
+{
+    return shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
+           !list_empty(&shuntd->checks);
+}
+
 /* What is to be found out of all members, or all shards, is not found out with each batch. */
 static bool is_settled(const struct shuntd *shuntd)
 {
-    const struct route *route = &shuntd->route;
-    return route->settled && !route->hands_over && route->missing == 0 && shuntd->stop == 0 && !shuntd->checking &&
-           !shuntd->moved && list_empty(&shuntd->checks);
+    return shuntd->route.settled && shuntd->stop == 0 && !is_under_way(shuntd);
 }
 
 int homes_step(struct shuntd *shuntd)
@@ -220,9 +224,9 @@ int homes_step(struct shuntd *shuntd)
 
 bool homes_are_moving(const struct shuntd *shuntd)
 {
-    return !is_settled(shuntd) &&
-           (shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
-            !list_empty(&shuntd->checks) || parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session));
+    return is_under_way(shuntd) ||
+           (!shuntd->route.settled &&
+            (parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session)));
 }
 
 bool homes_are_due(const struct shuntd *shuntd)
