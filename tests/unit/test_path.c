@@ -60,6 +60,9 @@ Test(path, going_up)
 {
     const struct verdict cases[] = {
         {"/s/run1", NULL, "/s/run1/..", PATH_FOREIGN},
+        {"/s/run1", NULL, "/s/run1/a..", PATH_BENEATH},
+        {"/s/run1", NULL, "/s/run1/a/..b", PATH_BENEATH},
+        {"/s/run1", NULL, "/s/run1/..a", PATH_BENEATH},
         {"/s/run1", NULL, "/s/run1/a/..", PATH_IS_ROOT},
         {"/s/run1", NULL, "/s/run1/a/../..", PATH_FOREIGN},
         {"/s/run1", NULL, "/s/run1/../run1/a", PATH_BENEATH},
