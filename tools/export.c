@@ -19,6 +19,8 @@
 #include "union/mirror.h"
 #include "walk.h"
 
+#define LINKED_MAX 64 /* few enough to be seen to soon when the export is stopped */
+
 struct export
 {
     const struct export_options *options;
@@ -26,6 +28,9 @@ struct export
     uint32_t leaf;
     int leaf_fd;  /* -1: none is */
     bool unknown; /* a rename that replaces nothing is, to the file system */
+    const struct union_name *linked[LINKED_MAX]; /* in the trunk, and in that leaf still */
+    size_t linked_count;
+    bool stays; /* one could not be taken out of its leaf */
     struct union_root root;
     struct progress progress;
     struct json json;
@@ -137,8 +142,24 @@ static int copy_file(struct export *export, const char *where, const struct fold
     return -ECANCELED;
 }
 
-static void close_leaf(struct export *export)
+/* Takes those out of the leaf that are in the trunk by now. */
+static void unlink_linked(struct export *export, const struct folder *folder)
 {
+    char where[PATH_MAX];
+    for (size_t i = 0; i < export->linked_count; i++) {
+        const struct union_name *name = export->linked[i];
+        int error = sys_unlinkat(export->leaf_fd, name->on_disk, 0);
+        if (error == 0 || error == -ENOENT)
+            continue;
+        fail(export, folder_where(folder, &export->root, name, where, sizeof where) == 0 ? where : name->name, error);
+        export->stays = true;
+    }
+    export->linked_count = 0;
+}
+
+static void close_leaf(struct export *export, const struct folder *folder)
+{
+    unlink_linked(export, folder);
     if (export->leaf_fd >= 0)
         sys_close(export->leaf_fd);
     export->leaf_fd = -1;
@@ -152,7 +173,7 @@ static int open_leaf(struct export *export, const struct folder *folder, const s
     struct text t;
     if (export->leaf_fd >= 0 && export->branch == name->branch && export->leaf == name->leaf)
         return 0;
-    close_leaf(export);
+    close_leaf(export, folder);
     text_init(&t, path, sizeof path);
     layout_leaf(&t, export->root.path, export->root.branches[name->branch - 1],
                 folder->listing.marker.mirror, name->leaf);
@@ -166,9 +187,14 @@ static int open_leaf(struct export *export, const struct folder *folder, const s
 static int move_file(struct export *export, const char *where, const struct folder *folder,
                      const struct union_name *name)
 {
+    bool linked = false;
     int error = open_leaf(export, folder, name);
     if (error == 0)
-        error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, &export->unknown);
+        error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, &export->unknown, &linked);
+    if (linked)
+        export->linked[export->linked_count++] = name;
+    if (export->linked_count == LINKED_MAX)
+        unlink_linked(export, folder);
     return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name->name) : error;
 }
 
@@ -220,11 +246,13 @@ static int export_files(struct export *export, const struct folder *folder)
     size_t count;
     const struct union_name **names = order_by_leaf(&folder->listing, &count);
     int refused = 0, error = names != NULL ? 0 : -ENOMEM;
+    export->stays = false;
     for (size_t i = 0; i < count && (error == 0 || error == -ECANCELED); i++) {
         error = stopping() ? -EINTR : export_file(export, folder, names[i]);
         refused = error == -ECANCELED ? error : refused;
     }
-    close_leaf(export);
+    close_leaf(export, folder);
+    refused = export->stays ? -ECANCELED : refused;
     free(names);
     return error == 0 ? refused : error;
 }

@@ -36,12 +36,9 @@ class Costs:
 
     client: float = 0.0  # of a create, with its system calls
     lone_client: float = 0.0  # ... if there is one daemon, who answers sooner than a client is asleep
-    sleep: float = 0.0  # of a daemon's main thread: to sleep and to be woken
-    batch: float = 0.0
+    batch: float = 0.0  # of a daemon, with what it is to sleep before and to be woken
     request: float = 0.0
     frame: float = 0.0  # sent or received, with the item in it
-    carrier_sleep: float = 0.0  # of the thread that waits for frames
-    carrier_frame: float = 0.0
     kick: float = 0.0  # to wake a thread on a core that does nothing
 
 
@@ -83,11 +80,11 @@ class Machine:
         return next((row for row in self.rows if row["what"] == what and row["daemons"] == daemons and
                      row.get("clients") == clients), None)
 
-    def coldness(self, thread, processes):
+    def coldness(self, who, processes):
         """How much longer everything takes where so many processes use the caches by turns, as those of small sessions
         do that have nothing to do with each other."""
         first = self.side_by_side[0]
-        points = [(math.log(row["daemons"] * (1 + row["clients"])), max(1.0, row[f"{thread} us"] / first[f"{thread} us"]))
+        points = [(math.log(row["daemons"] * (1 + row["clients"])), max(1.0, used(row, who) / used(first, who)))
                   for row in self.side_by_side]
         return interpolate(points, math.log(max(processes, 1)))
 
@@ -96,12 +93,20 @@ class Machine:
         rows = [row for row in self.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED]
         lone, several = rows[0], rows[1:]
         costs = Costs(lone_client=lone["client us"], client=sum(row["client us"] for row in several) / len(several))
-        costs.sleep, costs.batch, costs.request, costs.frame = solve(
-            [(row["main sleeps"], row["batches"], row["requests"], row["frames-sent"] + row["frames-received"])
-             for row in rows], [row["main us"] for row in rows])
-        costs.carrier_sleep, costs.carrier_frame = solve(
-            [(row["fabric sleeps"], row["frames-received"]) for row in several], [row["fabric us"] for row in several])
+        # Relative to what was measured, or the slowest would decide.
+        costs.batch, costs.request, costs.frame = solve(
+            [[counted / used(row, "daemon") for counted in (row["batches"], row["requests"], frames(row))] for row in rows],
+            [1.0] * len(rows))
         return costs
+
+
+def used(row, who):
+    """By clients, or by daemons: which of its two threads serves what has come is a matter of who sleeps (daemon/main.c)."""
+    return row["main us"] + row["fabric us"] if who == "daemon" else row["client us"]
+
+
+def frames(row):
+    return row["frames-sent"] + row["frames-received"]
 
 
 def interpolate(points, x):
@@ -139,7 +144,7 @@ class Thread:
 
     def __init__(self, env, cores, serve):
         self.env, self.cores, self.serve = env, cores, serve
-        self.waiting, self.wake, self.sleeps = [], None, 0
+        self.waiting, self.wake = [], None
         env.process(self.run())
 
     def put(self, item, rings=True):
@@ -149,17 +154,13 @@ class Thread:
 
     def run(self):
         while True:
-            if not self.waiting:
-                self.wake = self.env.event()
-                yield self.wake
-                self.wake = None
+            self.wake = self.env.event()
+            yield self.wake
+            self.wake = None
             core = yield from self.cores.take()
-            self.sleeps += 1
-            first = True
             while self.waiting:
                 taken, self.waiting = self.waiting, []
-                cost, deliver = self.serve(taken, first)
-                first = False
+                cost, deliver = self.serve(taken)
                 # The first half is the transaction; then one after the other is told.
                 yield self.env.timeout(cost / 2 if deliver else cost)
                 for to, item in deliver:
@@ -169,25 +170,19 @@ class Thread:
 
 
 class Daemon:
-    """A main thread, and one that waits for frames. Items for one daemon share the frames of a batch."""
+    """Serves one batch after the other. Items for one daemon share the frames of a batch."""
 
     def __init__(self, net, number, cores):
         self.net, self.number = net, number
-        self.main = Thread(net.env, cores, self.serve)
-        self.carrier = Thread(net.env, cores, self.carry)
+        self.thread = Thread(net.env, cores, self.serve)
         self.received = collections.Counter()  # frames that were not acknowledged, by their sender
         self.unheard = collections.deque()  # since when, by whom
         self.due = set()  # who has sent so many
         self.casts = {}
 
-    def carry(self, frames, woken):
-        costs = self.net.costs
-        cost = (costs.carrier_sleep * woken + costs.carrier_frame * len(frames)) * self.net.carrier_cold
-        return cost, [(self.main.put, frame) for frame in frames]
-
-    def serve(self, taken, woken):
+    def serve(self, taken):
         net, costs = self.net, self.net.costs
-        cost = costs.batch + net.scan * (len(net.daemons) - 1) + costs.sleep * woken
+        cost = costs.batch
         items, deliver = collections.defaultdict(list), []
         for kind, *rest in taken:
             if kind == "frame":
@@ -199,6 +194,8 @@ class Daemon:
             else:
                 cost += costs.request
                 self.take((kind, *rest), items, deliver)
+        for number in items:  # each frame acknowledges what has come
+            self.received.pop(number, None)
         for number, those in [*items.items(), *((number, []) for number in self.overdue())]:
             cost += costs.frame
             net.frames += 1
@@ -284,10 +281,10 @@ class Daemon:
 class Net:
     """A session: its daemons, on the cores of one machine or each on a node's own, and the wire between them."""
 
-    def __init__(self, costs, count, cores=None, cold=(1.0, 1.0, 1.0), wire=0.0, node_cores=4, scan=0.0):
+    def __init__(self, costs, count, cores=None, cold=(1.0, 1.0), wire=0.0, node_cores=4):
         self.env = simpy.Environment()
-        self.costs, self.wire, self.scan = costs, wire, scan
-        self.cold, self.carrier_cold, self.client_cold = cold
+        self.costs, self.wire = costs, wire
+        self.cold, self.client_cold = cold
         self.frames = self.batches = self.files = 0
         shared = Cores(self.env, cores, costs.kick) if cores else None
         self.cores = [shared or Cores(self.env, node_cores, costs.kick) for _ in range(count)]
@@ -296,21 +293,21 @@ class Net:
         self.random = random.Random(1)
 
     def carry_to(self, number):
-        put = self.daemons[number].carrier.put
+        put = self.daemons[number].thread.put
         if self.wire == 0:
             return put
         return lambda frame: self.env.timeout(self.wire).callbacks.append(lambda _: put(frame))
 
     def client(self, number, files):
         """Makes one file after the other, and never waits for the word of how it ended to be heard."""
-        main, costs = self.daemons[number].main, self.costs
+        put, costs = self.daemons[number].thread.put, self.costs
         sole = len(self.daemons) == 1
         work = (costs.lone_client if sole else costs.client) * self.client_cold
         home = self.random.randrange(len(self.daemons))
         core = yield from self.cores[number].take()
         while True:
             answered = self.env.event()
-            main.put(("reserve", home, answered))
+            put(("reserve", home, answered))
             self.cores[number].resource.release(core)
             yield answered
             core = yield from self.cores[number].take()
@@ -319,7 +316,7 @@ class Net:
                 self.cores[number].resource.release(core)
                 yield from files.create(self.env)
                 core = yield from self.cores[number].take()
-            main.put(("confirm", home), rings=not sole)
+            put(("confirm", home), rings=False)
             yield self.env.timeout(work * (1 - CREATING))
             self.files += 1
             home = self.random.randrange(len(self.daemons))
@@ -343,7 +340,7 @@ class Net:
         def ask():
             for _ in range(count):
                 began, answered = self.env.now, self.env.event()
-                self.daemons[0].main.put(("collective", answered))
+                self.daemons[0].thread.put(("collective", answered))
                 yield answered
                 core = yield from self.cores[0].take()
                 self.cores[0].resource.release(core)
@@ -358,7 +355,7 @@ class Net:
 
 def shared_net(machine, count, clients, cores):
     processes = count * (1 + clients)
-    cold = [machine.coldness(thread, processes) for thread in ("main", "fabric", "client")]
+    cold = [machine.coldness(who, processes) for who in ("daemon", "client")]
     return Net(machine.costs, count, cores=cores, cold=cold)
 
 
@@ -447,7 +444,7 @@ NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 def files_made(machine, system, count, options, how):
     """Files a second that all nodes make together: natively in one directory or in private ones, or under shunt."""
-    net = Net(machine.costs, count if how == "shunt" else 0, wire=options.wire, scan=options.scan)
+    net = Net(machine.costs, count if how == "shunt" else 0, wire=options.wire)
     clients = count * options.clients
     service = Service(net.env, system, is_shared=how == "shared" and count > 1)
     # Long enough for each client to make some, and for some thousand in all.
@@ -476,7 +473,7 @@ def natively(env, service, costs, clients, duration):
 
 
 def latency(machine, count, options):
-    return Net(machine.costs, count, wire=options.wire, scan=options.scan).collective(3)
+    return Net(machine.costs, count, wire=options.wire).collective(3)
 
 
 def extrapolate(machine, nodes, options):
@@ -499,7 +496,6 @@ def main():
     parser.add_argument("--quick", action="store_true", help="short runs of few nodes: does all of it still work?")
     parser.add_argument("--clients", type=int, default=4, help="of a node (4)")
     parser.add_argument("--wire", type=float, default=50.0, help="microseconds of a frame from node to node (50)")
-    parser.add_argument("--scan", type=float, default=0.011, help="microseconds of a daemon's batch for each other daemon")
     options = parser.parse_args()
     told = json.loads(options.measured.read_text())
     machine = Machine(told["measured"])

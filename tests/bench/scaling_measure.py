@@ -26,7 +26,7 @@ PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.execu
 DAEMONS = (1, 2, 3, 4, 8, 16, 32, 64)
 CALIBRATED = 4  # daemons; what more of them do, the model is to find
 CLIENTS = 4  # of a node
-COLLECTIVES = 100
+COLLECTIVES = 300
 COUNTERS = ("requests", "batches", "births", "frames-sent", "frames-received")
 # Told `create DIRECTORY UNTIL` (of the clock that all processes share) or `list DIRECTORY COUNT`.
 WORKER = """
@@ -174,11 +174,12 @@ def measure_creates(sessions, clients, seconds, serial):
 
 
 def measure_collective(session, count):
-    """A listing of an empty directory, which all daemons are asked for; one client, and nothing else happens."""
+    """A listing of an empty directory, which all daemons are asked for; one client, and nothing else happens. Another node
+    has listed it before: of one that a node has for itself no other is asked."""
     directory = session.root / "few"
     directory.mkdir(exist_ok=True)
+    tell(session.clients(1)[:2], lambda _: ("list", directory, 20))
     worker = session.clients(1)[:1]
-    tell(worker, lambda _: ("list", directory, 20))
     before = [session.used()]
     told = tell(worker, lambda _: ("list", directory, count))[0]
     after = [session.used()]

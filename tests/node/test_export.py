@@ -68,8 +68,9 @@ def private():
 class Scene:
     """A root to be exported again and again, each time as it was at first."""
 
-    def __init__(self, shunt, area, prefix, options):
+    def __init__(self, shunt, area, prefix, options, refused=()):
         self.shunt, self.root, self.prefix, self.options = shunt, area / "root", prefix, options
+        self.refused = refused  # for strace
         self.expected = self.files()
 
     def make(self):
@@ -96,6 +97,7 @@ class Scene:
         return found
 
     def export(self, *inject):
+        inject = [*inject, *self.refused]
         traced = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={CHANGES}", *inject] if inject else []
         return run([*self.prefix, *traced, self.shunt.path, "export", *self.options, self.root])
 
@@ -112,11 +114,14 @@ class Scene:
         assert details(self.root).keys() == self.expected.keys()
 
 
-@pytest.fixture(params=["renamed", "copied"])
+@pytest.fixture(params=["renamed", "linked", "copied"])
 def scene(request, shunt, area):
-    """Two ways to export: by renames, and, where a bind mount over the directory forbids them, by copies."""
+    """Three ways to export: by renames; by links and removals, where no rename is known that replaces nothing; and, where a
+    bind mount over the directory forbids both, by copies."""
     if request.param == "renamed":
         yield Scene(shunt, area, [], [])
+    elif request.param == "linked":
+        yield Scene(shunt, area, [], [], ["-e", "inject=renameat2:error=EINVAL"])
     else:
         prefix = request.getfixturevalue("private")
         scene = Scene(shunt, area, prefix, ["--copy"])
