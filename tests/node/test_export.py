@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Export that is stopped at every step, and export across file systems, mounts and project quotas."""
 
+import itertools
 import os
 import re
 import shutil
@@ -16,8 +17,8 @@ from union_on_disk import Union
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, owners and capabilities are root's")
 
 # All that changes anything: between two of these calls nothing happens that could be cut short.
-CHANGES = ("openat,write,pwrite64,copy_file_range,ftruncate,mkdirat,linkat,unlinkat,renameat2,fchmod,fchmodat,"
-           "fchownat,utimensat,fsetxattr,fsync,fdatasync,syncfs")
+CHANGES = ("openat write pwrite64 copy_file_range ftruncate mkdirat linkat unlinkat renameat2 fchmod fchmodat fchownat "
+           "utimensat fsetxattr fsync fdatasync syncfs").split()
 WHEN = 1_600_000_000 * 10**9 + 7
 
 
@@ -68,8 +69,9 @@ def private():
 class Scene:
     """A root to be exported again and again, each time as it was at first."""
 
-    def __init__(self, shunt, area, prefix, options, refused=()):
+    def __init__(self, shunt, area, prefix, options, moves="renameat2", refused=()):
         self.shunt, self.root, self.prefix, self.options = shunt, area / "root", prefix, options
+        self.moves = moves  # the call that gives a file its place
         self.refused = refused  # for strace
         self.expected = self.files()
 
@@ -98,7 +100,7 @@ class Scene:
 
     def export(self, *inject):
         inject = [*inject, *self.refused]
-        traced = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={CHANGES}", *inject] if inject else []
+        traced = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={','.join(CHANGES)}", *inject] if inject else []
         return run([*self.prefix, *traced, self.shunt.path, "export", *self.options, self.root])
 
     def listed(self):
@@ -121,37 +123,39 @@ def scene(request, shunt, area):
     if request.param == "renamed":
         yield Scene(shunt, area, [], [])
     elif request.param == "linked":
-        yield Scene(shunt, area, [], [], ["-e", "inject=renameat2:error=EINVAL"])
+        yield Scene(shunt, area, [], [], "linkat", ["-e", "inject=renameat2:error=EINVAL"])
     else:
         prefix = request.getfixturevalue("private")
-        scene = Scene(shunt, area, prefix, ["--copy"])
+        scene = Scene(shunt, area, prefix, ["--copy"], "linkat")
         yield scene
         scene.umount()
+
+
+def stop_at_each(scene, call, number, stride):
+    """At the first, the next ... of that call; strace counts each by itself. How often it was stopped."""
+    for stopped, step in enumerate(itertools.count(1, stride)):
+        scene.make()
+        result = scene.export("-e", f"inject={call}:signal={number.value}:when={step}")
+        if result.status == 0:
+            scene.assert_exported()
+            return stopped
+        assert result.status in (-number, 128 + number), result
+        # What a reader sees is whole at every point.
+        assert scene.listed() == ["a", "b", "c", "special", "trunk"], (call, step)
+        again = scene.export()
+        again.check()
+        assert "conflict" not in again.out, (call, step, again.out)
+        scene.assert_exported()
 
 
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("number, stride", [(signal.SIGKILL, 1), (signal.SIGINT, 3)])  # files are of several steps
 def test_export_is_stopped_at_every_step(scene, number, stride):
-    """Killed before, or interrupted within, the first, the second, the third ... call that changes anything, and run
-    again: nothing is lost, replaced or there twice."""
-    step, stopped = 0, 0
-    while True:
-        step += stride
-        scene.make()
-        result = scene.export("-e", f"inject={CHANGES}:signal={number.value}:when={step}")
-        if result.status == 0:
-            break
-        stopped += 1
-        assert result.status in (-number, 128 + number), result
-        # What a reader sees is whole at every point.
-        assert scene.listed() == ["a", "b", "c", "special", "trunk"], step
-        again = scene.export()
-        again.check()
-        assert "conflict" not in again.out, (step, again.out)
-        scene.assert_exported()
-    scene.assert_exported()
-    print(f"stopped at {stopped} steps")
-    assert stopped > 30 or number == signal.SIGINT
+    """Killed before, or interrupted within, the first, the second, the third ... call of each kind that changes anything, and
+    run again: nothing is lost, replaced or there twice."""
+    stopped = {call: stop_at_each(scene, call, number, stride) for call in CHANGES}
+    print(f"stopped at {stopped}")
+    assert sum(stopped.values()) > 30 and stopped[scene.moves] >= 6 // stride
 
 
 def test_without_the_option_nothing_is_copied(shunt, area, private):
