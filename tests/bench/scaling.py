@@ -123,20 +123,21 @@ def interpolate(points, x):
 
 
 class Cores:
-    """Of one node: whoever is to run waits for one that is free, and keeps it until he sleeps."""
+    """Of one node: whoever is to run waits for one that is free, in his turn, and keeps it until he sleeps."""
 
     def __init__(self, env, count, kick=0.0):
-        self.env = env
-        self.resource = simpy.Resource(env, capacity=count)
-        self.kick = kick
+        self.env, self.kick = env, kick
+        self.free = simpy.Store(env)  # since when each of them is
+        for _ in range(count):
+            self.free.put(-math.inf)
 
     def take(self):
-        was_free = self.resource.count < self.resource.capacity
-        request = self.resource.request()
-        yield request
-        if was_free and self.kick:
+        since = yield self.free.get()
+        if self.kick and since < self.env.now:
             yield self.env.timeout(self.kick)
-        return request
+
+    def give(self):
+        self.free.put(self.env.now)
 
 
 class Thread:
@@ -157,7 +158,7 @@ class Thread:
             self.wake = self.env.event()
             yield self.wake
             self.wake = None
-            core = yield from self.cores.take()
+            yield from self.cores.take()
             while self.waiting:
                 taken, self.waiting = self.waiting, []
                 cost, deliver = self.serve(taken)
@@ -166,7 +167,7 @@ class Thread:
                 for to, item in deliver:
                     yield self.env.timeout(cost / 2 / len(deliver))
                     to(item)
-            self.cores.resource.release(core)
+            self.cores.give()
 
 
 class Daemon:
@@ -304,18 +305,18 @@ class Net:
         sole = len(self.daemons) == 1
         work = (costs.lone_client if sole else costs.client) * self.client_cold
         home = self.random.randrange(len(self.daemons))
-        core = yield from self.cores[number].take()
+        yield from self.cores[number].take()
         while True:
             answered = self.env.event()
             put(("reserve", home, answered))
-            self.cores[number].resource.release(core)
+            self.cores[number].give()
             yield answered
-            core = yield from self.cores[number].take()
+            yield from self.cores[number].take()
             yield self.env.timeout(work * CREATING)
             if files is not None:
-                self.cores[number].resource.release(core)
+                self.cores[number].give()
                 yield from files.create(self.env)
-                core = yield from self.cores[number].take()
+                yield from self.cores[number].take()
             put(("confirm", home), rings=False)
             yield self.env.timeout(work * (1 - CREATING))
             self.files += 1
@@ -342,8 +343,8 @@ class Net:
                 began, answered = self.env.now, self.env.event()
                 self.daemons[0].thread.put(("collective", answered))
                 yield answered
-                core = yield from self.cores[0].take()
-                self.cores[0].resource.release(core)
+                yield from self.cores[0].take()
+                self.cores[0].give()
                 took.append(self.env.now - began)
 
         self.env.run(self.env.process(ask()))
@@ -375,7 +376,7 @@ def compare(machine, told, daemons, duration):
     return rows
 
 
-def find_kick(machine, told, most=40.0, steps=8):
+def find_kick(machine, told, most=100.0, steps=10):
     """What no counter tells: the one with which the sessions of few daemons come out best, looked for in ever smaller
     steps."""
     counts = [row["daemons"] for row in machine.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED]
