@@ -98,18 +98,17 @@ def measure_asked(options):
     with measuring.Area(options) as area:
         served = Served(area, options, nodes=("n0", "n1"))
         others = served.worker(options.batch, node="n1")
-        counted = lambda: area.status()["counters"]["asked"]  # noqa: E731: questions to n0, whose run directory is looked at
-        requests = options.requests // 4
+        area.under_shunt("ls", area.root / "out")  # or the directory is wholly at home with n1, who then asks nobody
+        names = options.requests // 4 // options.batch
 
         def one_round(turn):
-            others.make("create", requests // options.batch, prefix=f"r{turn}", active=options.batch)
-            before, used = counted(), served.used()
-            others.make("stat", requests // options.batch, prefix=f"r{turn}", active=options.batch)
-            return (served.used() - used) / max(1, counted() - before)
+            others.make("create", names, prefix=f"r{turn}", active=options.batch)
+            return served.cost(others, "stat", names * options.batch, options.batch, prefix=f"r{turn}")
 
         rounds = [one["asked"] for one in measuring.alternate(options.rounds, "another node asks", {"asked": one_round})]
         idle = served.wakes()
-    return [measuring.Finding(5, "the daemon's CPU for a lookup that another node asks for", "us", rounds),
+    return [measuring.Finding(5, "the daemon's CPU for a name that another node's processes look at, half at home here", "us",
+                            rounds),
             measuring.Finding(5, f"two nodes: wake-ups of both in {options.seconds} s while nobody asks (beats)", "", [idle])]
 
 
