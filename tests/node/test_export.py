@@ -158,6 +158,24 @@ def test_export_is_stopped_at_every_step(scene, number, stride):
     assert sum(stopped.values()) > 30 and stopped[scene.moves] >= 6 // stride
 
 
+@pytest.mark.unsanitized
+def test_a_file_that_cannot_be_taken_out_of_its_leaf_stays_in_both_places(shunt, area):
+    """Where files move by links and removals. The first removal is of the export's own claim on the root."""
+    scene = Scene(shunt, area, [], [], refused=["-e", "inject=renameat2:error=EINVAL"])
+    scene.make()
+    result = scene.export("-e", "inject=unlinkat:error=EIO:when=2+")
+    result.check(1)
+    for name in ("out/a", "out/c", "out/sub/a", "out/sub/b", "out/sub/c", "out/sub/special"):
+        directory, _, file = name.rpartition("/")
+        label = directory.rpartition("/")[2]
+        assert re.search(rf"/{label}-[0-9a-f]+/\d+/{file}: Input/output error", result.err), (name, result.err)
+        assert (scene.root / name).stat().st_nlink == 2
+    assert "is a plain directory" not in result.out
+    assert scene.listed() == ["a", "b", "c", "special", "trunk"]
+    scene.export().check()
+    scene.assert_exported()
+
+
 def test_without_the_option_nothing_is_copied(shunt, area, private):
     scene = Scene(shunt, area, private, [])
     before = details(scene.root)
