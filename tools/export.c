@@ -30,7 +30,7 @@ struct export
     bool unknown; /* a rename that replaces nothing is, to the file system */
     const struct union_name *linked[LINKED_MAX]; /* in the trunk, and in that leaf still */
     size_t linked_count;
-    bool stays; /* one could not be taken out of its leaf */
+    bool stays; /* a file of this directory was refused, or is in its leaf still */
     struct union_root root;
     struct progress progress;
     struct json json;
@@ -41,6 +41,12 @@ struct export
     bool failed;   /* something was complained of */
     bool hopeless; /* ... that will be so everywhere */
 };
+
+/* Will it be so everywhere? */
+static bool is_hopeless(int error)
+{
+    return error == -EXDEV || error == -EROFS || error == -ENOSPC || error == -EDQUOT;
+}
 
 static void fail(struct export *export, const char *path, int error)
 {
@@ -152,6 +158,7 @@ static void unlink_linked(struct export *export, const struct folder *folder)
         if (error == 0 || error == -ENOENT)
             continue;
         fail(export, folder_where(folder, &export->root, name, where, sizeof where) == 0 ? where : name->name, error);
+        export->hopeless |= is_hopeless(error);
         export->stays = true;
     }
     export->linked_count = 0;
@@ -190,7 +197,8 @@ static int move_file(struct export *export, const char *where, const struct fold
     bool linked = false;
     int error = open_leaf(export, folder, name);
     if (error == 0)
-        error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, &export->unknown, &linked);
+        error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, export->unknown, &linked);
+    export->unknown |= linked;
     if (linked)
         export->linked[export->linked_count++] = name;
     if (export->linked_count == LINKED_MAX)
@@ -211,7 +219,7 @@ static int export_file(struct export *export, const struct folder *folder, const
         complain_across(export, where);
     else if (error < 0 && error != -ENOENT && error != -ECANCELED && error != -EINTR)
         fail(export, where, error);
-    export->hopeless |= error == -EXDEV || error == -EROFS || error == -ENOSPC || error == -EDQUOT;
+    export->hopeless |= is_hopeless(error);
     export->files += error == 0;
     show_progress(export);
     return error == -ENOENT ? 0 : error;
@@ -245,16 +253,15 @@ static int export_files(struct export *export, const struct folder *folder)
 {
     size_t count;
     const struct union_name **names = order_by_leaf(&folder->listing, &count);
-    int refused = 0, error = names != NULL ? 0 : -ENOMEM;
+    int error = names != NULL ? 0 : -ENOMEM;
     export->stays = false;
     for (size_t i = 0; i < count && (error == 0 || error == -ECANCELED); i++) {
         error = stopping() ? -EINTR : export_file(export, folder, names[i]);
-        refused = error == -ECANCELED ? error : refused;
+        export->stays |= error == -ECANCELED;
     }
     close_leaf(export, folder);
-    refused = export->stays ? -ECANCELED : refused;
     free(names);
-    return error == 0 ? refused : error;
+    return error == 0 && export->stays ? -ECANCELED : error;
 }
 
 static int remove_mirrors(struct export *export, const struct folder *folder)

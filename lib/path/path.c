@@ -70,20 +70,14 @@ static void go_along(struct walk *walk, const char *path)
     }
 }
 
-/* What most paths beneath a root are: its own text, a name, and nothing that begins with two dots. False says nothing. */
+/* What most paths beneath a root are: its own text, a name, and no `..`. False says nothing. */
 static bool is_plainly_beneath(const char *root, const char *path)
 {
     const size_t length = strlen(root);
     if (length < 2 || strncmp(path, root, length) != 0 || path[length] != '/')
         return false;
-    const char *slash = path + length;
-    if (slash[1] == '\0' || slash[1] == '/' || slash[1] == '.')
-        return false;
-    do {
-        if (slash[1] == '.' && slash[2] == '.')
-            return false;
-    } while ((slash = strchr(slash + 1, '/')) != NULL);
-    return true;
+    const char *rest = path + length + 1;
+    return rest[0] != '\0' && rest[0] != '/' && rest[0] != '.' && !path_goes_up(rest);
 }
 
 enum path_verdict path_verdict(const char *root, const char *base, const char *path)

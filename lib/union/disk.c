@@ -118,20 +118,19 @@ int disk_make_private(int dir, const char *name)
 
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-    bool unknown = false, linked;
-    int error = disk_rename_next(from_dir, from, to_dir, to, &unknown, &linked);
+    bool linked;
+    int error = disk_rename_next(from_dir, from, to_dir, to, false, &linked);
     return error == 0 && linked ? sys_unlinkat(from_dir, from, 0) : error;
 }
 
-int disk_rename_next(int from_dir, const char *from, int to_dir, const char *to, bool *unknown, bool *linked)
+int disk_rename_next(int from_dir, const char *from, int to_dir, const char *to, bool unknown, bool *linked)
 {
     *linked = false;
-    int error = *unknown ? -EINVAL : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+    int error = unknown ? -EINVAL : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
     if (error != -EINVAL && error != -ENOSYS)
         return error;
     error = sys_linkat(from_dir, from, to_dir, to, 0);
     *linked = error == 0;
-    *unknown |= *linked;
     if (error != -EPERM)
         return error;
     /* A directory: there is no link to make. The gap between these two is all that is left without the flag.

@@ -95,7 +95,7 @@ class Machine:
         costs = Costs(lone_client=lone["client us"], client=sum(row["client us"] for row in several) / len(several))
         # Relative to what was measured, or the slowest would decide.
         costs.batch, costs.request, costs.frame = solve(
-            [[counted / used(row, "daemon") for counted in (row["batches"], row["requests"], frames(row))] for row in rows],
+            [[counted / used(row, "daemon") for counted in (row["batches"], row["requests"], frames_of(row))] for row in rows],
             [1.0] * len(rows))
         return costs
 
@@ -105,7 +105,7 @@ def used(row, who):
     return row["main us"] + row["fabric us"] if who == "daemon" else row["client us"]
 
 
-def frames(row):
+def frames_of(row):
     return row["frames-sent"] + row["frames-received"]
 
 
