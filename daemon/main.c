@@ -29,10 +29,8 @@
 #include "start.h"
 #include "supervise.h"
 
-#define BATCH_MAX 1024          /* requests in one index transaction */
-#define BATCH_LEAST 16          /* ... also if the index has no room for more */
+#define BATCH_MAX 1024          /* requests in one batch */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
-#define RETIRE_AFTER 64 /* more reader slots in use than before: those of dead processes are freed */
 
 static int finish_jobs(struct shuntd *shuntd, struct disk *disk)
 {
@@ -80,8 +78,6 @@ static int serve_messages(struct shuntd *shuntd)
     struct listen_request request;
     int code = 0;
     for (unsigned i = 0; i < BATCH_MAX && code == 0 && !peers_are_congested(shuntd->peers); i++) {
-        if (i >= BATCH_LEAST && index_make_room(shuntd->index, 0) != 0)
-            break;
         if (!listen_next(shuntd->listen, &request, &shuntd->counts.malformed))
             break;
         shuntd->counts.requests++;
@@ -104,43 +100,38 @@ static int serve_deaths(struct shuntd *shuntd)
 }
 
 /* Requests whose senders stopped waiting: what they began is settled by what is on disk. And those that wait for a
- * member that is silent. Looked for with each tick, not with each batch; and so are the reader slots of processes that
- * were killed while they read: until they are freed no page of the index is used again, and its file grows. */
+ * member that is silent. Looked for with each tick, not with each batch. */
 static int serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;
     if (shuntd->now < next)
         return 0;
     next = shuntd->now + TICK;
-    index_retire_readers(shuntd->index);
     listen_look(shuntd->listen);
     int code = serve_settle_client(shuntd, 0);
     return code == 0 ? rule_give_up(shuntd) : code;
 }
 
-/* One transaction: what is done, what is asked, what is over. The answers go out when it is committed. */
+/* What is done, what is asked, what is over; then the answers go out. */
 static int serve_batch(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
                                                     serve_woken,    serve_messages,     serve_deaths,
                                                     serve_overdue,  times_step,         homes_step,
                                                     beat_step,      watch_step,         serve_woken};
-    int code = index_begin(shuntd->index);
+    int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
-    if (code != 0) {
-        index_abort(shuntd->index);
+    if (code == 0 && index_is_damaged(shuntd->index)) /* whoever met it */
+        code = -EBADMSG;
+    if (code != 0)
         return code;
-    }
-    code = index_commit(shuntd->index);
     shuntd->counts.batches++;
-    if (code == 0) {
-        homes_publish(shuntd);
-        serve_flush(shuntd);
-    }
+    homes_publish(shuntd);
+    serve_flush(shuntd);
     peers_flush(shuntd->peers);
-    return code;
+    return 0;
 }
 
 /* How long it may sleep if nothing happens: ns, 0: for ever. */
@@ -157,16 +148,6 @@ static uint64_t sleep_limit(struct shuntd *shuntd)
 static bool is_awaited(struct shuntd *shuntd)
 {
     return home_has_waiting(shuntd->home) || !list_empty(&shuntd->errands) || shuntd->stop != 0;
-}
-
-/* Short-lived processes leave their slots behind, perhaps more of them than a tick can bear. Freed ones are taken
- * again, so the number grows no further than the processes that live at once, and some. */
-static void retire_readers(struct shuntd *shuntd, unsigned *limit)
-{
-    if (index_readers(shuntd->index) < *limit)
-        return;
-    index_retire_readers(shuntd->index);
-    *limit = index_readers(shuntd->index) + RETIRE_AFTER;
 }
 
 /* A home of names ends when others have taken them over; a second signal ends it at once. */
@@ -225,13 +206,11 @@ static void sleep_on(struct shuntd *shuntd, uint32_t rings)
 
 static int run(struct shuntd *shuntd)
 {
-    unsigned reader_limit = RETIRE_AFTER;
     pthread_mutex_lock(&turn.lock);
     __atomic_store_n(&shuntd->serve_frames, serve_frames, __ATOMIC_RELEASE);
     while (turn.code == 0 && goes_on(shuntd)) {
         uint32_t rings = listen_rings(shuntd->listen);
         turn.code = serve_batch(shuntd);
-        retire_readers(shuntd, &reader_limit);
         turn.awaited = is_awaited(shuntd);
         listen_heed(shuntd->listen, turn.awaited);
         if (turn.code != 0 || !goes_on(shuntd) || homes_are_due(shuntd))

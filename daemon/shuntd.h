@@ -56,12 +56,11 @@ struct route {
     bool hands_over;              /* something is still to go */
     bool settled;                 /* all homes are members, and are to stay: until the session is another */
     bool dirty;                   /* processes of this node do not know yet */
-    bool gave_back;               /* ... that names of a directory are not here any more (serve/whole.h) */
 };
 
 struct shuntd_counts {
     uint64_t requests;   /* messages taken from clients */
-    uint64_t batches;    /* index transactions */
+    uint64_t batches;    /* of requests, answered together */
     uint64_t malformed;  /* messages dropped */
     uint64_t births;     /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
@@ -89,7 +88,7 @@ struct shuntd {
     struct disk *disk;
     struct home *home;
     struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
-    struct serve_queue *queue; /* answers that wait for the commit */
+    struct serve_queue *queue; /* answers that go out together */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;

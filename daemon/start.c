@@ -39,7 +39,6 @@
 
 #define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
 #define INDEX_LEAST (16ull << 20)
-#define INDEX_READERS 8192
 #define DISK_THREADS 4
 #define PULSE_THREADS 2 /* one beats, one looks at others, which may take long where one of them hangs */
 #define HOME_OPENS (10 * CLOCK_SECOND)
@@ -478,13 +477,8 @@ static int find_home(struct shuntd *shuntd)
 
 static int adopt(struct shuntd *shuntd)
 {
-    int code = index_begin(shuntd->index);
-    if (code == 0)
-        code = relay_adopt(shuntd);
-    if (code == 0)
-        return index_commit(shuntd->index);
-    index_abort(shuntd->index);
-    return fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
+    int code = relay_adopt(shuntd);
+    return code == 0 ? 0 : fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
 }
 
 static void *open_fabric(void *context)
@@ -619,13 +613,9 @@ static int open_index(struct shuntd *shuntd)
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
     int code = union_root_look(&shuntd->root); /* others may have come and gone since it was opened */
     if (code == 0)
-        code = index_create(&shuntd->index, shuntd->run_dir, index_size(), INDEX_READERS, &stamp);
-    if (code == 0)
-        code = index_begin(shuntd->index);
+        code = index_create(&shuntd->index, shuntd->run_dir, index_size(), &stamp);
     for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
         code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
-    if (code == 0)
-        code = index_commit(shuntd->index);
     if (code != 0)
         return fail(code, "the index in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
@@ -713,7 +703,7 @@ int start(struct shuntd *shuntd)
 
 static void remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
-    static const char *const files[] = {"data.mdb", "lock.mdb", "road", "road.new", "log"};
+    static const char *const files[] = {"index", "road", "road.new", "log"};
     char path[PATH_MAX + 16];
     for (size_t i = 0; i < sizeof files / sizeof *files - !with_log; i++) {
         snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);

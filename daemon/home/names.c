@@ -12,7 +12,6 @@
 #include "home/state.h"
 #include "shuntd.h"
 
-#define CHANGES_OF_BIRTH 4 /* of the index, until all is said of it */
 
 /* A name that somebody is at work on. */
 struct held {
@@ -159,8 +158,7 @@ static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name
  * adds none. */
 static bool has_room(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
 {
-    bool adds = q->op == NAME_RESERVE || q->entry.state == 0;
-    int code = !adds ? 0 : index_make_room(shuntd->index, CHANGES_OF_BIRTH);
+    int code = q->entry.state != 0 ? 0 : index_make_room(shuntd->index, q->dir, q->name, q->length);
     if (code != 0)
         answer->result = code;
     return code == 0;
@@ -171,23 +169,20 @@ static int find_entry(struct shuntd *shuntd, const struct name_question *q, stru
     return index_get_entry(shuntd->index, q->dir, q->name, q->length, entry);
 }
 
-/* Without room it is only looked for. */
 static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
                    struct name_answer *answer)
 {
     struct record_entry there = q->entry;
-    bool adds = has_room(shuntd, q, answer);
     there.state = RECORD_PENDING;
     there.ino = 0;
     answer->entry = there;
-    int code = !adds                ? find_entry(shuntd, q, &there)
-               : BROKEN("no-cas") ? put(shuntd, q, &there)
-                                    : index_add_entry(shuntd->index, q->dir, q->name, q->length, &there);
-    if (code == -EEXIST || (code == 0 && !adds))
+    int code = BROKEN("no-cas") ? put(shuntd, q, &there)
+                                : index_add_entry(shuntd->index, q->dir, q->name, q->length, &there);
+    if (code == -EEXIST)
         return exists(shuntd, dir, q, &there, answer);
-    if (!adds)
-        return code == -ENOENT ? 0 : code;
-    return code == 0 ? hold(shuntd, dir, q) : code;
+    if (code == -ENOSPC)
+        answer->result = code;
+    return code == 0 ? hold(shuntd, dir, q) : code == -ENOSPC ? 0 : code;
 }
 
 static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, bool there,

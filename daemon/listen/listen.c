@@ -465,11 +465,11 @@ void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS 
         gained |= homes[i] & ~listen->road->homes[i];
         lost |= listen->road->homes[i] & ~homes[i];
     }
-    if (lost != 0)
-        listen_count_loss(listen);
     if (gained != 0)
         __atomic_add_fetch(&listen->road->gains, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&listen->road->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
         __atomic_store_n(&listen->road->homes[i], homes[i], __ATOMIC_SEQ_CST);
+    if (lost != 0) /* who counted before that may still have gone by the bits of before */
+        listen_count_loss(listen);
 }

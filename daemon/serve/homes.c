@@ -250,9 +250,6 @@ void homes_publish_losses(struct shuntd *shuntd)
 
 void homes_publish(struct shuntd *shuntd)
 {
-    if (shuntd->route.gave_back)
-        listen_count_loss(shuntd->listen);
-    shuntd->route.gave_back = false;
     if (!shuntd->route.dirty)
         return;
     shuntd->route.dirty = false;

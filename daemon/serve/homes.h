@@ -25,7 +25,7 @@ bool homes_are_due(const struct shuntd *);
 int homes_lose(struct shuntd *);
 /* At once: processes of this node may not rely on the index any more. */
 void homes_publish_losses(struct shuntd *);
-/* After the commit: they may rely on what has arrived. */
+/* Behind all else of a batch: they may rely on what has arrived. */
 void homes_publish(struct shuntd *);
 /* This daemon wants to end: true once it may. Asked again with every batch. */
 bool homes_may_leave(struct shuntd *);

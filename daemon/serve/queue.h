@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Answers that wait for the commit of what they say. */
+/* Answers that go out together, at the end of a batch. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -550,13 +550,9 @@ int relay_items(struct shuntd *shuntd)
 
 static int pass(struct shuntd *shuntd)
 {
-    int code = index_begin(shuntd->index);
-    if (code == 0)
-        code = relay_look(shuntd);
+    int code = relay_look(shuntd);
     if (code == 0)
         code = relay_items(shuntd);
-    if (code == 0)
-        code = index_commit(shuntd->index);
     peers_flush(shuntd->peers);
     return code;
 }

@@ -49,8 +49,7 @@ bool relay_waits(const struct shuntd *);
  * another -errno. */
 int relay_join(struct shuntd *, uint64_t deadline);
 
-/* shuntd->session is in force: who is a member now, who is home of what. The fabric is open. Within a transaction. 0
- * or -errno. */
+/* shuntd->session is in force: who is a member now, who is home of what. The fabric is open. 0 or -errno. */
 int relay_adopt(struct shuntd *);
 /* Looks whether a newer epoch is in force. 0 or a fatal -errno. */
 int relay_look(struct shuntd *);

@@ -48,15 +48,10 @@ static bool is_same_name(const struct message *m)
            memcmp(m->name[0], m->name[1], m->name_length[0]) == 0;
 }
 
-/* Two names are held in the order of their keys, so that renames that cross do not wait for each other. */
+/* Two names are held in one order, so that renames that cross do not wait for each other. */
 static bool is_before(const struct flight *a, const struct flight *b)
 {
-    struct record_key one, two;
-    record_key_name(&one, a->dir->id, a->name, a->length);
-    record_key_name(&two, b->dir->id, b->name, b->length);
-    size_t common = one.size < two.size ? one.size : two.size;
-    int order = memcmp(one.bytes, two.bytes, common);
-    return order != 0 ? order < 0 : one.size < two.size;
+    return record_order(a->dir->id, a->name, a->length, b->dir->id, b->name, b->length) < 0;
 }
 
 static int refuse(struct shuntd *shuntd, struct flight *flight, int result)

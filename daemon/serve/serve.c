@@ -21,7 +21,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
     [MESSAGE_RENAMED] = serve_renamed,   [MESSAGE_CLOSE] = serve_close,
     [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_about_directory,
     [MESSAGE_SETTLE] = serve_about_directory,     [MESSAGE_SYNC] = serve_about_directory,
-    [MESSAGE_STATUS] = serve_status,     [MESSAGE_RETIRE] = serve_retire,
+    [MESSAGE_STATUS] = serve_status,     [MESSAGE_PING] = serve_ping,
     [MESSAGE_WATCH] = serve_about_directory,       [MESSAGE_PLACE] = serve_place_of,
     [MESSAGE_LIST] = serve_list,         [MESSAGE_LOOKED] = serve_looked,
     [MESSAGE_STOP] = serve_stop,
@@ -30,7 +30,7 @@ static serve_operation *const operations[MESSAGE_TYPES] = {
 /* What is to be heard in any case: how it went, and what is asked of the daemon itself. */
 static const bool is_heard[MESSAGE_TYPES] = {
     [MESSAGE_CONFIRM] = true, [MESSAGE_WITHDRAW] = true, [MESSAGE_GONE] = true, [MESSAGE_RENAMED] = true,
-    [MESSAGE_LOOKED] = true,  [MESSAGE_STATUS] = true,   [MESSAGE_STOP] = true, [MESSAGE_RETIRE] = true,
+    [MESSAGE_LOOKED] = true,  [MESSAGE_STATUS] = true,   [MESSAGE_STOP] = true, [MESSAGE_PING] = true,
 };
 
 int serve(struct shuntd *shuntd, struct listen_request *request)

@@ -4,8 +4,7 @@
 
 /* One file for each operation: what it means, who may answer. WIRE.md lists the messages.
  *
- * Everything here is called by main's thread within an index transaction. Answers reach the clients only when
- * the transaction is committed. */
+ * Everything here is called by main's thread within a batch, at the end of which the answers reach the clients. */
 
 #include "home/home.h"
 #include "listen/listen.h"
@@ -19,9 +18,9 @@ enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
 serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
     serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,
-    serve_about_directory, serve_status, serve_retire, serve_place_of, serve_list, serve_looked, serve_stop;
+    serve_about_directory, serve_status, serve_ping, serve_place_of, serve_list, serve_looked, serve_stop;
 
-/* Queues an answer until the transaction is committed; jobs use it too. */
+/* Queues an answer until the end of the batch; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
 int serve_reply(struct shuntd *, uint64_t client, uint32_t lane, uint32_t tag, struct message *answer);
 /* The same with an entry and its place, to who began the flight. */

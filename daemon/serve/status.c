@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* RETIRE, STOP, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
+/* PING, STOP, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
  * not hear, and `stays REASON PATH` for directories that stay in the trunk although the placement says
  * otherwise, as many as fit. STATUS and STOP of all daemons are collectives. */
 
@@ -44,7 +44,6 @@ enum counter {
     FLIGHTS,
     INDEX_BYTES,
     INDEX_KEYS,
-    READERS,
     ASKED,
     HOPS, /* of all the highest counts */
     FRAMES_SENT,
@@ -55,9 +54,9 @@ enum counter {
 };
 
 static const char *const names[COUNTERS] = {
-    "daemons", "requests",    "batches",     "malformed",       "births",        "redirected", "removals",
-    "renames", "loads",       "parked",      "deaths",          "directories",   "flights",    "index-bytes",
-    "index-keys", "readers",  "asked",       "hops",            "frames-sent",   "frames-received",
+    "daemons",    "requests",    "batches",         "malformed",    "births",         "redirected", "removals",
+    "renames",    "loads",       "parked",          "deaths",       "directories",    "flights",    "index-bytes",
+    "index-keys", "asked",       "hops",            "frames-sent",  "frames-received",
     "frames-again", "frames-dropped",
 };
 
@@ -83,7 +82,6 @@ static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [FLIGHTS] = flight_count(shuntd->home),
         [INDEX_BYTES] = size.bytes_used,
         [INDEX_KEYS] = size.entries,
-        [READERS] = size.readers,
         [ASKED] = counts->asked,
         [HOPS] = counts->hops,
         [FRAMES_SENT] = frames->frames_sent,
@@ -239,8 +237,7 @@ int serve_status(struct shuntd *shuntd, const struct listen_request *request, st
     return code == 0 ? SERVE_SILENT : code;
 }
 
-int serve_retire(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int serve_ping(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    int freed = index_retire_readers(shuntd->index);
-    return freed < 0 ? freed : SERVE_ANSWER;
+    return SERVE_ANSWER;
 }

@@ -139,8 +139,7 @@ int whole_take(struct shuntd *shuntd, struct home_dir *dir, const struct message
     return code == 0 ? -EAGAIN : code;
 }
 
-/* Who waited for a name meanwhile may hold it by now. In one transaction with the end of RECORD_LOADED: a listing meets
- * none of its names without that. */
+/* Who waited for a name meanwhile may hold it by now. A listing that began when all names were here is told before they go. */
 int whole_go_on(struct shuntd *shuntd, struct dirid id)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, id);
@@ -148,6 +147,7 @@ int whole_go_on(struct shuntd *shuntd, struct dirid id)
         return 0;
     const uint64_t number = dir->whole;
     int code = serve_forget(shuntd, dir);
+    listen_count_loss(shuntd->listen);
     if (code == 0)
         code = forget_names(shuntd, dir);
     home_list_end(dir);
@@ -156,7 +156,6 @@ int whole_go_on(struct shuntd *shuntd, struct dirid id)
     dir->whole = 0;
     dir->wanted = false;
     dir->record.flags &= ~(uint32_t)RECORD_WHOLE;
-    shuntd->route.gave_back = true;
     if (code == 0)
         code = home_dir_rest(shuntd->home, dir);
     home_dir_release(shuntd->home, dir);

@@ -3,53 +3,26 @@
 
 #include "index/index.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
-#include "index/store.h"
+#include "base/hook.h"
+#include "index/blocks.h"
 
-#define ROOM_STEP (1ull << 20)  /* the file grows by as much */
-#define ROOM_RESERVE 256        /* pages that are kept for what must be noted although there is no room for more */
-#define ROOM_REST 16            /* ... of them for what LMDB notes of pages that were freed */
-#define ROOM_NOTE 500           /* pages that it notes in one page; more take several that are together */
-#define ROOM_CHANGE 4           /* pages that one change may take: a leaf, its other half, and as much above */
-#define ROOM_QUARTER 1024       /* bytes of a page, no page is smaller */
-#define ROOM_NODE 10            /* bytes of a record in a page beside its key and value */
-#define ROOM_RECORD (24 + 16 + ROOM_NODE) /* bytes of a name's record without the name */
-
-/* In pages, while a transaction is under way; but for bytes. */
-struct room {
-    uint64_t end;     /* of what the last one used of the file */
-    uint64_t tree;    /* that hold something */
-    uint64_t there;   /* of what the file has on disk */
-    uint64_t free;    /* within that, as far as they were counted */
-    uint64_t changes; /* of this one, but for */
-    uint64_t bytes;   /* ... how much they put */
-    uint64_t prepaid; /* ... those to come that were counted before, */
-    uint64_t paid;    /* for which these are kept */
-    uint64_t refused; /* a size that the file could not have */
-    bool counted;
-};
+#define BUCKET_FULL 4096u          /* bytes: what does not fit there is parted, if the array may grow */
+#define BUCKET_LEAST 256u
+#define ARRAY_SHARE 8              /* records for each reference of an array, at least */
+#define ROOM_RESERVE (1ull << 20)  /* bytes that are kept for what must be noted although there is no room for more */
+#define ROOM_CHANGE (4 * BUCKET_FULL) /* that one change may take */
+#define RECORD_SIZE(LENGTH) ((uint32_t)sizeof(struct table_slot) + TABLE_VALUE + (uint32_t)(LENGTH))
 
 struct index {
-    MDB_env *env;
-    MDB_dbi names;
-    MDB_txn *txn; /* between begin and commit */
-    int table;    /* a descriptor of the lock file */
-    int data;     /* ... of the data file */
-    uint64_t page, map_size;
-    bool mapped; /* written through the map */
-    struct room room;
-    bool damaged; /* -EBADMSG was answered */
+    struct blocks blocks;
+    uint64_t used;    /* bytes of blocks that are taken */
+    uint64_t widest;  /* of the largest array there ever was */
+    uint64_t entries; /* names, directories, branches */
+    bool damaged;     /* -EBADMSG was answered */
 };
 
 static int note(struct index *index, int code)
@@ -58,264 +31,412 @@ static int note(struct index *index, int code)
     return code;
 }
 
-/* Of LMDB's code. Nobody else writes here, so pages beyond the map are none that were written here. */
-static int answer(struct index *index, int code)
+static struct table *table_of(struct index *index)
 {
-    return note(index, code == MDB_MAP_RESIZED ? -EBADMSG : store_error(code));
+    return &index->blocks.table;
 }
 
-static MDB_val key_value(struct record_key *key)
+static struct table_head *head_of(struct index *index)
 {
-    return (MDB_val){.mv_size = key->size, .mv_data = key->bytes};
+    return table_head(table_of(index));
 }
 
-/* By this transaction, at most. Many changes meet in the same pages: each is taken anew once, and may be halved; and a
- * quarter of a page, at least, must be put before a half is full. */
-static uint64_t spent(const struct room *room)
+/* Readers that have looked meanwhile look again. */
+
+static void begin_change(struct table_map *map)
 {
-    uint64_t singly = room->changes * ROOM_CHANGE;
-    uint64_t together = 2 * room->tree + ROOM_CHANGE + room->bytes / ROOM_QUARTER;
-    return room->paid + (singly < together ? singly : together);
+    __atomic_store_n(&map->changes, map->changes + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* What is free is not together, but what is noted of pages that were freed is. */
-static bool has(const struct room *room, uint64_t pages)
+static void end_change(struct table_map *map)
 {
-    uint64_t tail = room->there > room->end ? room->there - room->end : 0;
-    uint64_t all = spent(room) + pages, most = tail >= ROOM_REST ? ROOM_REST * ROOM_NOTE : ROOM_NOTE;
-    return all <= tail || (all <= tail + room->free && all <= most);
+    __atomic_store_n(&map->changes, map->changes + 1, __ATOMIC_RELEASE);
 }
 
-static void extend_to(struct index *index, uint64_t size)
-{
-    struct room *room = &index->room;
-    uint64_t there = room->there * index->page;
-    if (size <= there || size >= room->refused || size > index->map_size)
-        return;
-    if (posix_fallocate(index->data, (off_t)there, (off_t)(size - there)) == 0)
-        room->there = size / index->page;
-    else
-        room->refused = size;
-}
+/* Blocks. */
 
-/* In large steps, but for the last one. */
-static void extend(struct index *index, uint64_t pages)
+static int take(struct index *index, unsigned class, uint32_t *reference, void *block)
 {
-    uint64_t end = (index->room.end + spent(&index->room) + pages) * index->page;
-    extend_to(index, (end + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP);
-    extend_to(index, end);
-}
-
-/* One line of mdb_reader_list: process, thread, and the transaction that it looks at, if it does. */
-static int note_oldest(const char *line, void *oldest)
-{
-    size_t looks_at;
-    if (sscanf(line, "%*d %*x %zu", &looks_at) == 1 && looks_at < *(size_t *)oldest)
-        *(size_t *)oldest = looks_at;
-    return 0;
-}
-
-/* LMDB notes the pages that a transaction freed under its number, and uses them again when nobody looks at one that is
- * as old. */
-static int count_free_in(struct index *index, MDB_txn *txn)
-{
-    size_t oldest = mdb_txn_id(txn);
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    mdb_reader_list(index->env, note_oldest, &oldest);
-    int code = mdb_cursor_open(txn, 0, &cursor);
-    if (code != 0)
-        return code;
-    while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0 && *(size_t *)key.mv_data < oldest)
-        index->room.free += *(size_t *)value.mv_data;
-    mdb_cursor_close(cursor);
+    int code = blocks_take(&index->blocks, class, reference, block);
+    index->used += code == 0 ? table_class_size(class) : 0;
     return code;
 }
 
-static void count_free(struct index *index)
+static void give(struct index *index, uint32_t reference, unsigned class)
 {
-    MDB_txn *txn;
-    index->room.counted = true;
-    if (mdb_txn_begin(index->env, NULL, MDB_RDONLY, &txn) != 0)
-        return;
-    count_free_in(index, txn);
-    mdb_txn_abort(txn);
+    index->used -= table_class_size(class);
+    blocks_give(&index->blocks, reference, class);
 }
 
-/* Are there so many pages beside those that are spent? */
-static bool find_room(struct index *index, uint64_t pages)
+static unsigned array_class(uint32_t depth)
 {
-    struct room *room = &index->room;
-    if (!has(room, pages))
-        extend(index, pages);
-    if (!has(room, pages) && !room->counted)
-        count_free(index);
-    return has(room, pages);
+    return blocks_class(sizeof(uint32_t) << depth);
 }
 
-/* A page that is written through the map must be there, or it is a SIGBUS. */
-static int spend(struct index *index, size_t bytes)
+/* Buckets. */
+
+static uint32_t slots_end(const struct table_bucket *bucket)
 {
-    if (index->room.prepaid > 0) {
-        index->room.prepaid--;
+    return (uint32_t)sizeof *bucket + bucket->count * (uint32_t)sizeof *bucket->slots;
+}
+
+/* Behind all others. There is room. */
+static void append(struct table_bucket *bucket, uint64_t hash, const void *value, const void *key, uint32_t length)
+{
+    bucket->low -= TABLE_VALUE + length;
+    memcpy((char *)bucket + bucket->low, value, TABLE_VALUE);
+    memcpy((char *)bucket + bucket->low + TABLE_VALUE, key, length);
+    bucket->slots[bucket->count++] = (struct table_slot){.hash = hash, .at = bucket->low, .length = length};
+    bucket->live += RECORD_SIZE(length);
+}
+
+/* With a quarter of room to grow. */
+static unsigned class_for(uint32_t live)
+{
+    uint32_t size = (uint32_t)sizeof(struct table_bucket) + live;
+    size += size / 4;
+    return blocks_class(size > BUCKET_LEAST ? size : BUCKET_LEAST);
+}
+
+/* The records of slots of one bucket, of so many bytes, and room for more, in one that nobody sees yet. */
+static int copy_bucket(struct index *index, const struct table_spot *old, uint32_t from, uint32_t to, unsigned class,
+                       unsigned depth, uint32_t *reference)
+{
+    struct table_bucket *bucket;
+    int code = take(index, class, reference, &bucket);
+    if (code != 0)
+        return code;
+    *bucket = (struct table_bucket){.magic = TABLE_BUCKET_MAGIC,
+                                    .depth = (uint8_t)depth,
+                                    .class = (uint8_t)class,
+                                    .low = (uint32_t)table_class_size(class)};
+    for (; from < to; from++) {
+        const struct table_slot *slot = &old->bucket->slots[from];
+        const char *record = (const char *)old->bucket + slot->at;
+        append(bucket, slot->hash, record, record + TABLE_VALUE, slot->length);
+    }
+    return 0;
+}
+
+/* Is it what it was when it was written? Then what it says of itself can be gone by. */
+static int check_bucket(const struct table_spot *spot)
+{
+    const struct table_bucket *bucket = spot->bucket;
+    uint32_t live = 0;
+    if (bucket->low > spot->size || slots_end(bucket) > bucket->low || bucket->depth > TABLE_DEPTH_MAX)
+        return -EBADMSG;
+    for (uint32_t i = 0; i < bucket->count; i++) {
+        const struct table_slot *slot = &bucket->slots[i];
+        if (slot->at < bucket->low || slot->length > RECORD_NAME_MAX || slot->at + TABLE_VALUE + slot->length > spot->size)
+            return -EBADMSG;
+        live += RECORD_SIZE(slot->length);
+    }
+    return live == bucket->live ? 0 : -EBADMSG;
+}
+
+/* The references to the bucket of a hash: all of an array whose first bits are the bucket's. */
+static int references_to(struct index *index, struct table_map *map, uint64_t hash, unsigned depth, uint32_t **first,
+                         uint32_t *count)
+{
+    *first = &map->buckets;
+    *count = 1;
+    if (map->depth == 0)
         return 0;
-    }
-    index->room.changes++;
-    index->room.bytes += bytes;
-    return !index->mapped || find_room(index, ROOM_REST) ? 0 : -ENOSPC;
-}
-
-/* Neighbours share their pages. */
-static void spend_in_a_row(struct index *index, unsigned before)
-{
-    if (before % 32 == 0)
-        spend(index, 0);
-}
-
-static int put_as(struct index *index, struct record_key *key, MDB_val *value, unsigned flags)
-{
-    MDB_val at = key_value(key);
-    int code = spend(index, key->size + value->mv_size + ROOM_NODE);
-    return code != 0 ? code : answer(index, mdb_put(index->txn, index->names, &at, value, flags));
-}
-
-static int put(struct index *index, struct record_key *key, const void *bytes, size_t size)
-{
-    return put_as(index, key, &(MDB_val){.mv_size = size, .mv_data = (void *)bytes}, 0);
-}
-
-static int get(struct index *index, struct record_key *key, MDB_val *value)
-{
-    MDB_val at = key_value(key);
-    return answer(index, mdb_get(index->txn, index->names, &at, value));
-}
-
-static int del(struct index *index, struct record_key *key)
-{
-    MDB_val at = key_value(key);
-    spend(index, 0); /* a removal may need less than that, and gives pages back */
-    int code = mdb_del(index->txn, index->names, &at, NULL);
-    return code == MDB_NOTFOUND ? 0 : answer(index, code);
-}
-
-static int remove_old(const char *directory)
-{
-    char path[PATH_MAX];
-    for (int i = 0; i < 2; i++) {
-        if (snprintf(path, sizeof path, "%s/%s", directory, i ? "lock.mdb" : "data.mdb") >= (int)sizeof path)
-            return -ENAMETOOLONG;
-        if (unlink(path) != 0 && errno != ENOENT)
-            return -errno;
-    }
+    int code = table_block(table_of(index), map->buckets, sizeof **first << map->depth, first);
+    if (code != 0 || depth > map->depth)
+        return code != 0 ? code : -EBADMSG;
+    *count = 1u << (map->depth - depth);
+    *first += hash >> (TABLE_HASH_BITS - map->depth) & ~(uint64_t)(*count - 1);
     return 0;
 }
 
-/* A descriptor of one of its files and what fstat says, or -errno. */
-static int open_file(const char *directory, const char *name, struct stat *stat)
+static void refer(uint32_t *first, uint32_t count, uint32_t reference)
 {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, stat) == 0)
-        return fd;
-    int error = -errno;
-    if (fd >= 0)
-        close(fd);
-    return error;
+    for (uint32_t i = 0; i < count; i++)
+        __atomic_store_n(&first[i], reference, __ATOMIC_RELAXED);
 }
 
-/* Readers write into LMDB's table of them. On a full tmpfs a page that is not there yet would be a SIGBUS in
- * the application, so the whole table is filled from the start. The descriptor stays open as long as LMDB's
- * own: closing any descriptor of a file gives up a process's record locks on it. */
-static int fill_reader_table(struct index *index, const char *directory)
+/* In a bucket of another class instead. */
+static int replace(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *old, unsigned class)
 {
-    struct stat stat;
-    index->table = open_file(directory, "lock.mdb", &stat);
-    return index->table < 0 ? index->table : -posix_fallocate(index->table, 0, stat.st_size);
-}
-
-/* To find out how much room there is, and to take it before it is needed (index_make_room). */
-static int open_data(struct index *index, const char *directory)
-{
-    struct stat stat;
-    index->data = open_file(directory, "data.mdb", &stat);
-    if (index->data < 0)
-        return index->data;
-    index->room.there = (uint64_t)stat.st_size / index->page;
+    const unsigned old_class = old->bucket->class, depth = old->bucket->depth;
+    uint32_t reference, *first, count;
+    int code = check_bucket(old);
+    if (code == 0)
+        code = references_to(index, map, hash, depth, &first, &count);
+    if (code == 0)
+        code = copy_bucket(index, old, 0, old->bucket->count, class, depth, &reference);
+    if (code != 0)
+        return code;
+    begin_change(map);
+    refer(first, count, reference);
+    end_change(map);
+    give(index, old->reference, old_class);
     return 0;
 }
 
-static int write_stamp(struct index *index, const struct index_stamp *stamp)
+/* An array of twice as many references, or the first one. */
+static int widen(struct index *index, struct table_map *map)
 {
-    struct record_key key;
-    uint8_t bytes[STORE_STAMP_SIZE];
-    int code = index_begin(index);
+    const uint32_t old = map->buckets, count = 1u << map->depth;
+    const unsigned class = array_class(map->depth + 1);
+    uint32_t reference, *array, *from = &map->buckets;
+    int code = map->depth > 0 ? table_block(table_of(index), old, sizeof *from * count, &from) : 0;
+    if (code == 0)
+        code = take(index, class, &reference, &array);
     if (code != 0)
         return code;
-    code = answer(index, mdb_dbi_open(index->txn, NULL, 0, &index->names));
-    record_key_from(&key, (struct dirid){0, 0}, 0);
-    store_stamp_encode(bytes, stamp);
-    if (code == 0)
-        code = put(index, &key, bytes, sizeof bytes);
-    if (code == 0)
-        return index_commit(index);
-    index_abort(index);
-    return code;
+    for (uint32_t i = 0; i < count; i++)
+        array[2 * i] = array[2 * i + 1] = from[i];
+    begin_change(map);
+    map->buckets = reference;
+    map->depth++;
+    end_change(map);
+    if (map->depth > 1)
+        give(index, old, array_class(map->depth - 1));
+    if (index->widest < table_class_size(class))
+        index->widest = table_class_size(class);
+    return 0;
 }
 
-/* In memory a page that was allocated stays there. On a disk it may have to be allocated anew when it is changed (a copy
- * on write), and written to the disk first. */
-static bool is_in_memory(const char *directory)
+/* The first slot whose hash has the bit behind the bucket's own. */
+static uint32_t middle(const struct table_bucket *bucket)
 {
-    struct statfs system;
-    return statfs(directory, &system) == 0 && system.f_type == TMPFS_MAGIC;
+    uint32_t slot = 0;
+    while (slot < bucket->count && (bucket->slots[slot].hash >> (TABLE_HASH_BITS - 1 - bucket->depth) & 1) == 0)
+        slot++;
+    return slot;
 }
 
-/* MDB_NOSYNC: the index is soft state. MDB_WRITEMAP: a batch's pages are changed where they are, instead of being copied
- * and written, each by a call. On a full file system a page that is not there would be a SIGBUS instead of ENOSPC: so they
- * are allocated before (spend), and only where that holds. */
-static int open_env(struct index *index, const char *directory, size_t map_size, unsigned readers)
+static uint32_t live_in(const struct table_bucket *bucket, uint32_t from, uint32_t to)
 {
-    const unsigned flags = MDB_NOSYNC | MDB_NOMETASYNC | MDB_NOTLS | MDB_NOMEMINIT;
-    MDB_stat stat;
-    index->mapped = is_in_memory(directory);
-    int code = mdb_env_create(&index->env);
-    if (code == 0)
-        code = mdb_env_set_mapsize(index->env, map_size);
-    if (code == 0)
-        code = mdb_env_set_maxreaders(index->env, readers);
-    if (code == 0)
-        code = mdb_env_open(index->env, directory, flags | (index->mapped ? MDB_WRITEMAP : 0), 0600);
-    if (code == 0)
-        code = mdb_env_stat(index->env, &stat);
-    if (code == 0)
-        index->page = stat.ms_psize;
-    index->map_size = map_size;
-    return store_error(code);
+    uint32_t live = 0;
+    for (; from < to; from++)
+        live += RECORD_SIZE(bucket->slots[from].length);
+    return live;
 }
 
-int index_create(struct index **to, const char *directory, size_t map_size, unsigned readers,
-                 const struct index_stamp *stamp)
+/* Two of it. */
+static int part(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *old)
 {
-    int code = remove_old(directory);
+    const unsigned old_class = old->bucket->class, depth = old->bucket->depth + 1;
+    const uint32_t half = middle(old->bucket), end = old->bucket->count;
+    const uint32_t live[2] = {live_in(old->bucket, 0, half), live_in(old->bucket, half, end)};
+    uint32_t lower, upper, *first, count;
+    int code = check_bucket(old);
+    if (code == 0)
+        code = references_to(index, map, hash, depth - 1, &first, &count);
+    if (code == 0)
+        code = copy_bucket(index, old, 0, half, class_for(live[0]), depth, &lower);
     if (code != 0)
         return code;
+    code = copy_bucket(index, old, half, end, class_for(live[1]), depth, &upper);
+    if (code != 0) {
+        give(index, lower, class_for(live[0]));
+        return code;
+    }
+    begin_change(map);
+    refer(first, count / 2, lower);
+    refer(first + count / 2, count / 2, upper);
+    end_change(map);
+    give(index, old->reference, old_class);
+    return 0;
+}
+
+/* An array has not many more references than there are buckets, whatever the hashes are. */
+static bool may_part(const struct table_map *map, const struct table_bucket *bucket)
+{
+    return bucket->depth < map->depth ||
+           (map->depth < TABLE_DEPTH_MAX && map->count >> map->depth >= 2 * ARRAY_SHARE);
+}
+
+static bool has_room(struct index *index, uint64_t bytes)
+{
+    return blocks_have(&index->blocks, ROOM_RESERVE + 4 * index->widest + bytes);
+}
+
+/* What a bucket would have left if it were put together, without what was removed, and with so many bytes more. */
+static int64_t left(const struct table_spot *spot, uint32_t size)
+{
+    return (int64_t)spot->size - (int64_t)sizeof *spot->bucket - spot->bucket->live - size;
+}
+
+/* So that one more record may fit. Nothing more is taken if that leaves something, or there is nothing to take. */
+static int enlarge(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot, uint32_t size)
+{
+    const uint32_t live = spot->bucket->live + size;
+    const unsigned class = class_for(live);
+    const int64_t rest = left(spot, size);
+    if (rest >= (int64_t)spot->size / 8 || (rest >= 0 && !has_room(index, ROOM_CHANGE)))
+        return replace(index, map, hash, spot, spot->bucket->class);
+    if (table_class_size(class) > BUCKET_FULL && may_part(map, spot->bucket)) {
+        int code = spot->bucket->depth == map->depth ? widen(index, map) : 0;
+        return code == 0 ? part(index, map, hash, spot) : code;
+    }
+    return replace(index, map, hash, spot, class);
+}
+
+static int first_bucket(struct index *index, struct table_map *map)
+{
+    const struct table_spot none = {0};
+    uint32_t reference;
+    int code = copy_bucket(index, &none, 0, 0, class_for(0), 0, &reference);
+    if (code != 0)
+        return code;
+    begin_change(map);
+    map->depth = 0;
+    map->buckets = reference;
+    end_change(map);
+    return 0;
+}
+
+static void insert(struct table_bucket *bucket, uint32_t slot, const struct table_key *key, const uint8_t value[TABLE_VALUE])
+{
+    append(bucket, key->hash, value, key->bytes, (uint32_t)key->length);
+    const struct table_slot last = bucket->slots[bucket->count - 1];
+    memmove(&bucket->slots[slot + 1], &bucket->slots[slot], (bucket->count - 1 - slot) * sizeof last);
+    bucket->slots[slot] = last;
+}
+
+static bool fits(const struct table_bucket *bucket, size_t length)
+{
+    return slots_end(bucket) + RECORD_SIZE(length) <= bucket->low;
+}
+
+static bool has_spot(const struct table_spot *spot, const struct table_key *key)
+{
+    return spot->bucket != NULL && (spot->same || fits(spot->bucket, key->length));
+}
+
+/* A spot where there is room, as far as it must be made. */
+static int make_spot(struct index *index, struct table_map *map, const struct table_key *key, struct table_spot *spot)
+{
+    int code = table_seek(table_of(index), map, key, spot);
+    while (code == 0 && !has_spot(spot, key)) {
+        code = spot->bucket == NULL ? first_bucket(index, map)
+                                    : enlarge(index, map, key->hash, spot, RECORD_SIZE(key->length));
+        if (code == 0)
+            code = table_seek(table_of(index), map, key, spot);
+    }
+    return code == 0 && spot->bucket->low > spot->size ? -EBADMSG : code;
+}
+
+static int put_at(struct index *index, struct table_map *map, const struct table_spot *spot, const struct table_key *key,
+                  const uint8_t value[TABLE_VALUE])
+{
+    begin_change(map);
+    if (spot->same)
+        memcpy((char *)spot->bucket + spot->bucket->slots[spot->slot].at, value, TABLE_VALUE);
+    else
+        insert(spot->bucket, spot->slot, key, value);
+    map->count += !spot->same;
+    end_change(map);
+    index->entries += !spot->same;
+    return 0;
+}
+
+static int put(struct index *index, struct table_map *map, const struct table_key *key, const uint8_t value[TABLE_VALUE])
+{
+    struct table_spot spot;
+    int code = make_spot(index, map, key, &spot);
+    return code == 0 ? put_at(index, map, &spot, key, value) : code;
+}
+
+/* Can it be put without taking what is kept for others? */
+static bool may_put(struct index *index, const struct table_spot *spot, const struct table_key *key)
+{
+    return has_spot(spot, key) || (spot->bucket != NULL && left(spot, RECORD_SIZE(key->length)) >= 0) ||
+           has_room(index, ROOM_CHANGE);
+}
+
+/* -EEXIST: it is there, and with that value. What is kept for others is not for this one. */
+static int add(struct index *index, struct table_map *map, const struct table_key *key, uint8_t value[TABLE_VALUE])
+{
+    struct table_spot spot;
+    int code = table_seek(table_of(index), map, key, &spot);
+    if (code == 0)
+        code = may_put(index, &spot, key) ? make_spot(index, map, key, &spot) : -ENOSPC;
+    if (code != 0)
+        return code;
+    if (!spot.same)
+        return put_at(index, map, &spot, key, value);
+    memcpy(value, (char *)spot.bucket + spot.bucket->slots[spot.slot].at, TABLE_VALUE);
+    return -EEXIST;
+}
+
+/* The blocks of a map, whose names are gone, or nobody finds any more. */
+static void give_all(struct index *index, struct table_map *map)
+{
+    struct table_spot spot;
+    struct table_key at = {.bytes = ""};
+    const uint32_t depth = map->depth, buckets = map->buckets;
+    for (bool more = true; more && table_seek(table_of(index), map, &at, &spot) == 0 && spot.bucket != NULL;) {
+        const unsigned own = spot.bucket->depth;
+        const uint64_t next = own > 0 ? (at.hash >> (TABLE_HASH_BITS - own)) + 1 : 1;
+        give(index, spot.reference, spot.bucket->class);
+        at.hash = own > 0 ? next << (TABLE_HASH_BITS - own) : 0;
+        more = own > 0 && next >> own == 0;
+    }
+    if (depth > 0 && buckets != 0)
+        give(index, buckets, array_class(depth));
+}
+
+static void empty(struct index *index, struct table_map *map)
+{
+    struct table_map old = *map;
+    begin_change(map);
+    map->count = map->depth = map->buckets = 0;
+    end_change(map);
+    give_all(index, &old);
+}
+
+/* Its record's bytes are free when the bucket is copied. */
+static void take_out(struct table_bucket *bucket, uint32_t slot)
+{
+    bucket->live -= RECORD_SIZE(bucket->slots[slot].length);
+    bucket->count--;
+    memmove(&bucket->slots[slot], &bucket->slots[slot + 1], (bucket->count - slot) * sizeof *bucket->slots);
+}
+
+/* A bucket that is almost empty is replaced by a small one; without room it stays. */
+static int del(struct index *index, struct table_map *map, const struct table_key *key)
+{
+    struct table_spot spot;
+    int code = table_seek(table_of(index), map, key, &spot);
+    if (code != 0 || !spot.same)
+        return code;
+    begin_change(map);
+    take_out(spot.bucket, spot.slot);
+    HOOK("index-removal");
+    map->count--;
+    end_change(map);
+    index->entries--;
+    if (map->count == 0)
+        empty(index, map);
+    else if (4 * table_class_size(class_for(spot.bucket->live)) <= spot.size)
+        replace(index, map, key->hash, &spot, class_for(spot.bucket->live));
+    return 0;
+}
+
+/* Making it. */
+
+int index_create(struct index **to, const char *directory, size_t map_size, const struct index_stamp *stamp)
+{
     struct index *index = calloc(1, sizeof *index);
     if (index == NULL)
         return -ENOMEM;
-    index->table = index->data = -1;
-    code = open_env(index, directory, map_size, readers);
-    if (code == 0)
-        code = fill_reader_table(index, directory);
-    if (code == 0)
-        code = open_data(index, directory);
-    if (code == 0)
-        code = write_stamp(index, stamp);
+    int code = blocks_create(&index->blocks, directory, map_size);
     if (code != 0) {
         index_destroy(index);
         return code;
     }
+    struct table_head *head = head_of(index);
+    head->format = RECORD_FORMAT;
+    head->stamp = *stamp;
+    index->entries = 1;
+    index->used = head->end;
+    __atomic_store_n(&head->magic, TABLE_MAGIC, __ATOMIC_RELEASE);
     *to = index;
     return 0;
 }
@@ -324,41 +445,8 @@ void index_destroy(struct index *index)
 {
     if (index == NULL)
         return;
-    index_abort(index);
-    if (index->env != NULL)
-        mdb_env_close(index->env);
-    if (index->table >= 0)
-        close(index->table);
-    if (index->data >= 0)
-        close(index->data);
+    blocks_destroy(&index->blocks);
     free(index);
-}
-
-int index_begin(struct index *index)
-{
-    MDB_envinfo info;
-    MDB_stat stat;
-    mdb_env_info(index->env, &info);
-    mdb_env_stat(index->env, &stat);
-    index->room = (struct room){.end = info.me_last_pgno + 1,
-                                .there = index->room.there,
-                                .refused = UINT64_MAX,
-                                .tree = stat.ms_branch_pages + stat.ms_leaf_pages};
-    return answer(index, mdb_txn_begin(index->env, NULL, 0, &index->txn));
-}
-
-int index_commit(struct index *index)
-{
-    MDB_txn *txn = index->txn;
-    index->txn = NULL;
-    return answer(index, mdb_txn_commit(txn));
-}
-
-void index_abort(struct index *index)
-{
-    if (index->txn != NULL)
-        mdb_txn_abort(index->txn);
-    index->txn = NULL;
 }
 
 bool index_is_damaged(const struct index *index)
@@ -366,226 +454,260 @@ bool index_is_damaged(const struct index *index)
     return index->damaged;
 }
 
-static int make_room(struct index *index, uint64_t pages)
+/* Things: directories and branches. */
+
+static int find_dir(struct index *index, struct dirid id, struct table_dir **dir)
 {
-    return find_room(index, pages + ROOM_RESERVE) ? 0 : -ENOSPC;
+    if (head_of(index)->magic != TABLE_MAGIC)
+        return note(index, -EBADMSG);
+    int code = table_find_dir(table_of(index), id, dir);
+    return code == 0 && !dirid_equal((*dir)->id, id) ? note(index, -EBADMSG) : note(index, code);
 }
 
-int index_make_room(struct index *index, unsigned changes)
+static int add_thing(struct index *index, struct dirid id, const void *thing, size_t size)
 {
-    return make_room(index, (uint64_t)changes * ROOM_CHANGE);
-}
-
-/* They stand together, so they fill pages, if only by half; half as many may be in the way. */
-int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
-{
-    uint64_t size = 3 * (names * ROOM_RECORD + bytes);
-    uint64_t pages = size / index->page + 2 * ROOM_CHANGE;
-    void *memory = malloc(size); /* what is not written yet is there */
-    free(memory);
-    int code = memory != NULL ? make_room(index, pages) : -ENOMEM;
+    const struct table_key key = table_key_thing(&id);
+    const unsigned class = blocks_class(size);
+    uint8_t value[TABLE_VALUE] = {0};
+    uint32_t reference;
+    void *block;
+    int code = take(index, class, &reference, &block);
     if (code != 0)
+        return note(index, code);
+    memcpy(block, thing, size);
+    memcpy(value, &reference, sizeof reference);
+    code = put(index, &head_of(index)->things, &key, value);
+    if (code != 0)
+        give(index, reference, class);
+    return note(index, code);
+}
+
+static int make_dir(struct index *index, struct dirid id, struct table_dir **dir)
+{
+    int code = find_dir(index, id, dir);
+    if (code != -ENOENT)
         return code;
-    index->room.paid += pages;
-    index->room.prepaid = names;
+    const struct table_dir new = {.id = id, .stamp = ++head_of(index)->stamps};
+    code = add_thing(index, id, &new, sizeof new);
+    return code == 0 ? find_dir(index, id, dir) : code;
+}
+
+static int drop_dir(struct index *index, struct table_dir *dir)
+{
+    const struct dirid id = dir->id;
+    const struct table_key key = table_key_thing(&id);
+    uint8_t value[TABLE_VALUE];
+    uint32_t reference;
+    int code = table_get(table_of(index), &head_of(index)->things, &key, value);
+    if (code == 0)
+        code = del(index, &head_of(index)->things, &key);
+    if (code != 0)
+        return note(index, code);
+    memcpy(&reference, value, sizeof reference);
+    index->entries -= dir->names.count;
+    give_all(index, &dir->names);
+    give(index, reference, blocks_class(sizeof *dir));
     return 0;
 }
 
-int index_get_entry(struct index *index, struct dirid dir, const char *name, size_t length,
-                    struct record_entry *entry)
+/* One without a record and without names is none. */
+static int drop_if_idle(struct index *index, struct table_dir *dir)
 {
-    struct record_key key;
-    MDB_val value;
-    record_key_name(&key, dir, name, length);
-    int code = get(index, &key, &value);
-    return code == 0 ? note(index, record_entry_decode(entry, value.mv_data, value.mv_size)) : code;
+    return dir->known || dir->names.count > 0 ? 0 : drop_dir(index, dir);
 }
 
-int index_put_entry(struct index *index, struct dirid dir, const char *name, size_t length,
-                    const struct record_entry *entry)
+int index_put_branch(struct index *index, uint16_t number, const char *name)
 {
-    struct record_key key;
-    uint8_t bytes[16];
-    record_key_name(&key, dir, name, length);
-    return put(index, &key, bytes, record_entry_encode(bytes, entry));
+    struct table_branch *there, branch = {0};
+    struct table_map *things = &head_of(index)->things;
+    size_t length = strlen(name);
+    if (length >= sizeof branch.name)
+        return -ENAMETOOLONG;
+    memcpy(branch.name, name, length);
+    int code = table_find_branch(table_of(index), number, &there);
+    if (code == -ENOENT)
+        return add_thing(index, (struct dirid){0, number}, &branch, sizeof branch);
+    if (code != 0)
+        return note(index, code);
+    begin_change(things);
+    *there = branch;
+    end_change(things);
+    return 0;
 }
 
-int index_add_entry(struct index *index, struct dirid dir, const char *name, size_t length, struct record_entry *entry)
+int index_get_dir(struct index *index, struct dirid id, struct record_dir *record)
 {
-    struct record_key key;
-    uint8_t bytes[16];
-    MDB_val value = {.mv_data = bytes};
-    record_key_name(&key, dir, name, length);
-    value.mv_size = record_entry_encode(bytes, entry);
-    int code = put_as(index, &key, &value, MDB_NOOVERWRITE);
-    int damaged = code == -EEXIST ? record_entry_decode(entry, value.mv_data, value.mv_size) : 0;
-    return damaged != 0 ? damaged : code;
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    if (code != 0)
+        return code;
+    return dir->known ? note(index, record_dir_decode(record, dir->record, sizeof dir->record)) : -ENOENT;
 }
 
-int index_del_entry(struct index *index, struct dirid dir, const char *name, size_t length)
+int index_put_dir(struct index *index, struct dirid id, const struct record_dir *record)
 {
-    struct record_key key;
-    record_key_name(&key, dir, name, length);
-    return del(index, &key);
-}
-
-int index_get_dir(struct index *index, struct dirid id, struct record_dir *dir)
-{
-    struct record_key key;
-    MDB_val value;
-    record_key_dir(&key, id);
-    int code = get(index, &key, &value);
-    return code == 0 ? note(index, record_dir_decode(dir, value.mv_data, value.mv_size)) : code;
-}
-
-int index_put_dir(struct index *index, struct dirid id, const struct record_dir *dir)
-{
-    struct record_key key;
-    uint8_t bytes[RECORD_DIR_SIZE];
-    record_key_dir(&key, id);
-    return put(index, &key, bytes, record_dir_encode(bytes, dir));
-}
-
-/* Is the cursor's key one of this directory's? All share the first 16 bytes. */
-static bool belongs(const MDB_val *key, const struct record_key *of)
-{
-    return key->mv_size >= 24 && memcmp(key->mv_data, of->bytes, 16) == 0;
+    struct table_dir *dir;
+    int code = make_dir(index, id, &dir);
+    if (code != 0)
+        return code;
+    begin_change(&dir->names);
+    record_dir_encode(dir->record, record);
+    dir->known = 1;
+    end_change(&dir->names);
+    return 0;
 }
 
 int index_del_dir(struct index *index, struct dirid id)
 {
-    struct record_key from;
-    MDB_cursor *cursor;
-    MDB_val value;
-    unsigned count = 0;
-    record_key_dir(&from, id);
-    int code = mdb_cursor_open(index->txn, index->names, &cursor);
-    if (code != 0)
-        return answer(index, code);
-    for (;;) {
-        MDB_val key = key_value(&from);
-        code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-        if (code != 0 || !belongs(&key, &from))
-            break;
-        spend_in_a_row(index, count++);
-        code = mdb_cursor_del(cursor, 0);
-        if (code != 0)
-            break;
-    }
-    mdb_cursor_close(cursor);
-    return code == MDB_NOTFOUND ? 0 : answer(index, code);
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    return code == 0 ? drop_dir(index, dir) : code == -ENOENT ? 0 : code;
 }
 
 int index_forget_dir(struct index *index, struct dirid id)
 {
-    struct record_key key;
-    record_key_dir(&key, id);
-    return del(index, &key);
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    if (code != 0)
+        return code == -ENOENT ? 0 : code;
+    begin_change(&dir->names);
+    dir->known = 0;
+    end_change(&dir->names);
+    return drop_if_idle(index, dir);
 }
 
-static uint64_t hash_of(const MDB_val *key)
+/* Names. */
+
+int index_get_entry(struct index *index, struct dirid id, const char *name, size_t length, struct record_entry *entry)
 {
-    uint64_t hash;
-    memcpy(&hash, (const char *)key->mv_data + 16, sizeof hash);
-    return be64toh(hash);
+    const struct table_key key = table_key_name(name, length);
+    uint8_t value[TABLE_VALUE];
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    if (code == 0)
+        code = table_get(table_of(index), &dir->names, &key, value);
+    return note(index, code == 0 ? record_entry_decode(entry, value, sizeof value) : code);
+}
+
+int index_put_entry(struct index *index, struct dirid id, const char *name, size_t length, const struct record_entry *entry)
+{
+    const struct table_key key = table_key_name(name, length);
+    uint8_t value[TABLE_VALUE];
+    struct table_dir *dir;
+    if (length > RECORD_NAME_MAX)
+        return -ENAMETOOLONG;
+    record_entry_encode(value, entry);
+    int code = make_dir(index, id, &dir);
+    return code == 0 ? note(index, put(index, &dir->names, &key, value)) : code;
+}
+
+int index_add_entry(struct index *index, struct dirid id, const char *name, size_t length, struct record_entry *entry)
+{
+    const struct table_key key = table_key_name(name, length);
+    uint8_t value[TABLE_VALUE];
+    struct table_dir *dir;
+    if (length > RECORD_NAME_MAX)
+        return -ENAMETOOLONG;
+    record_entry_encode(value, entry);
+    int code = make_dir(index, id, &dir);
+    if (code == 0)
+        code = note(index, add(index, &dir->names, &key, value));
+    int damaged = code == -EEXIST ? note(index, record_entry_decode(entry, value, sizeof value)) : 0;
+    return damaged != 0 ? damaged : code;
+}
+
+int index_del_entry(struct index *index, struct dirid id, const char *name, size_t length)
+{
+    const struct table_key key = table_key_name(name, length);
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    if (code != 0)
+        return code == -ENOENT ? 0 : code;
+    code = note(index, del(index, &dir->names, &key));
+    return code == 0 ? drop_if_idle(index, dir) : code;
+}
+
+static int del_some(struct index *index, struct table_dir *dir, index_is_meant *is_meant, void *context)
+{
+    struct table_record at = {0};
+    int code;
+    while ((code = table_next(table_of(index), &dir->names, &at)) == 1) {
+        const struct table_key key = {.hash = at.hash, .bytes = at.key, .length = at.length};
+        code = is_meant(context, at.hash) ? del(index, &dir->names, &key) : 0;
+        if (code != 0)
+            return code;
+    }
+    return code;
+}
+
+static int del_all(struct index *index, struct table_dir *dir)
+{
+    index->entries -= dir->names.count;
+    empty(index, &dir->names);
+    return 0;
 }
 
 int index_del_names(struct index *index, struct dirid id, index_is_meant *is_meant, void *context)
 {
-    struct record_key from;
-    MDB_cursor *cursor;
-    MDB_val value;
-    unsigned count = 0;
-    record_key_from(&from, id, 1);
-    MDB_val key = key_value(&from);
-    int code = mdb_cursor_open(index->txn, index->names, &cursor);
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
     if (code != 0)
-        return answer(index, code);
-    code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    while (code == 0 && belongs(&key, &from)) {
-        if (is_meant == NULL || is_meant(context, hash_of(&key))) {
-            spend_in_a_row(index, count++);
-            code = mdb_cursor_del(cursor, 0);
-        }
-        if (code == 0)
-            code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-    }
-    mdb_cursor_close(cursor);
-    return code == MDB_NOTFOUND ? 0 : answer(index, code);
+        return code == -ENOENT ? 0 : code;
+    begin_change(&dir->names);
+    dir->stamp = ++head_of(index)->stamps;
+    end_change(&dir->names);
+    code = is_meant != NULL ? del_some(index, dir, is_meant, context) : del_all(index, dir);
+    return code == 0 ? drop_if_idle(index, dir) : note(index, code);
 }
 
 int index_has_names(struct index *index, struct dirid id)
 {
-    struct record_key from;
-    MDB_cursor *cursor;
-    MDB_val value;
-    record_key_from(&from, id, 1);
-    int code = mdb_cursor_open(index->txn, index->names, &cursor);
-    if (code != 0)
-        return answer(index, code);
-    MDB_val key = key_value(&from);
-    code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    bool has = code == 0 && belongs(&key, &from);
-    mdb_cursor_close(cursor);
-    return code == 0 || code == MDB_NOTFOUND ? has : answer(index, code);
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    return code == 0 ? dir->names.count > 0 : code == -ENOENT ? 0 : code;
 }
 
-int index_list(struct index *index, struct dirid id, uint64_t start, index_each *each, void *context)
+int index_list(struct index *index, struct dirid id, uint64_t from, index_each *each, void *context)
 {
-    struct record_key from;
-    MDB_cursor *cursor;
-    MDB_val value;
-    record_key_from(&from, id, start > 0 ? start : 1);
-    MDB_val key = key_value(&from);
-    int code = answer(index, mdb_cursor_open(index->txn, index->names, &cursor));
+    struct table_record record = {.hash = from};
+    struct record_entry entry;
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
     if (code != 0)
-        return code;
-    code = answer(index, mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE));
-    while (code == 0 && belongs(&key, &from)) {
-        code = note(index, store_each(&key, &value, each, context));
+        return code == -ENOENT ? 0 : code;
+    while ((code = table_next(table_of(index), &dir->names, &record)) == 1) {
+        code = note(index, record_entry_decode(&entry, record.value, sizeof record.value));
         if (code == 0)
-            code = answer(index, mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+            code = each(context, record.hash, record.key, record.length, &entry);
+        if (code != 0)
+            return code;
     }
-    mdb_cursor_close(cursor);
-    return code == -ENOENT ? 0 : code;
+    return note(index, code);
 }
 
-int index_put_branch(struct index *index, uint16_t number, const char *branch)
+/* Room. */
+
+int index_make_room(struct index *index, struct dirid id, const char *name, size_t length)
 {
-    struct record_key key;
-    store_branch_key(&key, number);
-    return put(index, &key, branch, strlen(branch));
+    const struct table_key key = table_key_name(name, length);
+    struct table_spot spot = {0};
+    struct table_dir *dir;
+    int code = find_dir(index, id, &dir);
+    if (code == 0)
+        code = note(index, table_seek(table_of(index), &dir->names, &key, &spot));
+    if (code != 0 && code != -ENOENT)
+        return code;
+    return may_put(index, &spot, &key) ? 0 : -ENOSPC;
 }
 
-static int count_reader(const char *line, void *count)
+/* Buckets are half full at least, and a class is at most twice as large as what it is to hold. */
+int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
 {
-    /* mdb_reader_list writes a heading first, or one line "(no active readers)". */
-    if (line[0] != '(' && strstr(line, "pid") == NULL)
-        ++*(uint64_t *)count;
-    return 0;
+    uint64_t size = names * RECORD_SIZE(0) + bytes, array = names / ARRAY_SHARE * sizeof(uint32_t);
+    return has_room(index, 3 * size + 2 * array) ? 0 : -ENOSPC;
 }
 
-int index_measure(struct index *index, struct index_size *size)
+void index_measure(struct index *index, struct index_size *size)
 {
-    MDB_stat stat;
-    int code = mdb_env_stat(index->env, &stat);
-    if (code != 0)
-        return answer(index, code);
-    uint64_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-    *size = (struct index_size){.bytes_used = pages * stat.ms_psize, .entries = stat.ms_entries};
-    mdb_reader_list(index->env, count_reader, &size->readers);
-    return 0;
-}
-
-unsigned index_readers(struct index *index)
-{
-    MDB_envinfo info;
-    return mdb_env_info(index->env, &info) == 0 ? info.me_numreaders : 0;
-}
-
-int index_retire_readers(struct index *index)
-{
-    int dead = 0;
-    int code = mdb_reader_check(index->env, &dead);
-    return code != 0 ? answer(index, code) : dead;
+    *size = (struct index_size){.bytes_used = index->used, .entries = index->entries};
 }

@@ -2,11 +2,12 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The index of one node and one session: an LMDB environment on node-local storage, written by shuntd alone.
+/* The index of one node and one session: a file on node-local storage, which shuntd alone writes and every process of the
+ * node reads where it is mapped (view.h).
  *
- * This half is shuntd's. All functions answer 0 or -errno; LMDB's codes stop in this room (MDB_MAP_FULL is
- * -ENOSPC, a damaged file -EBADMSG). Not thread-safe: one thread writes. FORMAT.md is the document of what is
- * stored. */
+ * This half is shuntd's. All functions answer 0 or -errno (-ENOSPC: no room, and nothing has changed; -EBADMSG: the file is
+ * damaged). What a function has changed readers see when it returns. Not thread-safe: one thread writes. FORMAT.md is the
+ * document of what is stored. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,40 +25,34 @@ struct index_stamp {
 struct index;
 
 /* Makes a new, empty index in `directory` (which exists; an index found there is replaced). `map_size` is the
- * most it can grow to, `readers` how many threads of how many processes may look at once. */
-int index_create(struct index **, const char *directory, size_t map_size, unsigned readers,
-                 const struct index_stamp *);
+ * most it can grow to. */
+int index_create(struct index **, const char *directory, size_t map_size, const struct index_stamp *);
 /* Takes NULL. */
 void index_destroy(struct index *);
 
-/* Reads and changes go between begin and commit or abort; readers see all of it at the commit, or nothing. */
-int index_begin(struct index *);
-int index_commit(struct index *);
-void index_abort(struct index *);
-/* Was -EBADMSG answered since it was made? Then something else has written to its files. */
+/* Was -EBADMSG answered since it was made? Then something else has written to its file. */
 bool index_is_damaged(const struct index *);
 
-/* A change that finds no room in the map or on the file system is the end of the whole transaction. So ask before what
- * adds to the index: 0, or -ENOSPC, and nothing is to be added now. Some room beyond that is kept for changes and
- * removals that cannot be put off. Within a transaction. */
-int index_make_room(struct index *, unsigned changes);
-/* ... so many names at once of one directory, with so many bytes in all; they are put next. Also -ENOMEM. */
+/* Is there room for a name that may not be there yet? 0, or -ENOSPC, and it is not to be put now. Some room beyond that is
+ * kept for names whose put cannot be put off. */
+int index_make_room(struct index *, struct dirid, const char *name, size_t length);
+/* ... for so many names at once of one directory, with so many bytes in all; they are put next. */
 int index_make_room_for(struct index *, uint64_t names, uint64_t bytes);
 
 /* get answers -ENOENT where there is none; del of what is not there is 0. */
 int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
 int index_put_entry(struct index *, struct dirid, const char *name, size_t length,
                     const struct record_entry *);
-/* The same where there is none; else -EEXIST, and it is what is there. */
+/* The same where there is none; else -EEXIST, and it is what is there. -ENOSPC as index_make_room. */
 int index_add_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
 int index_del_entry(struct index *, struct dirid, const char *name, size_t length);
 int index_get_dir(struct index *, struct dirid, struct record_dir *);
 int index_put_dir(struct index *, struct dirid, const struct record_dir *);
-/* Forgets a directory and all its names. */
+/* Forgets a directory and all its names, at once. */
 int index_del_dir(struct index *, struct dirid);
 /* Forgets the directory's own record alone. */
 int index_forget_dir(struct index *, struct dirid);
-/* ... those of its names whose hashes are meant (NULL: all). */
+/* ... those of its names whose hashes are meant (NULL: all). Who lists it meanwhile is told. */
 typedef bool index_is_meant(void *context, uint64_t hash);
 int index_del_names(struct index *, struct dirid, index_is_meant *, void *context);
 /* Has it any name? 1, 0 or -errno. */
@@ -70,13 +65,7 @@ int index_list(struct index *, struct dirid, uint64_t from, index_each *each, vo
 int index_put_branch(struct index *, uint16_t number, const char *branch);
 
 struct index_size {
-    uint64_t bytes_used; /* pages in use, the free ones not counted */
-    uint64_t entries;    /* keys of every kind */
-    uint64_t readers;    /* slots in use */
+    uint64_t bytes_used; /* what was given back not counted */
+    uint64_t entries;    /* names, directories, branches, and the stamp */
 };
-int index_measure(struct index *, struct index_size *);
-
-/* How many reader slots were ever in use at once. Every commit looks at that many. */
-unsigned index_readers(struct index *);
-/* Frees the reader slots of processes that are gone; answers how many, or -errno. */
-int index_retire_readers(struct index *);
+void index_measure(struct index *, struct index_size *);

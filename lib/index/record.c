@@ -12,7 +12,6 @@
 #include <xxhash.h>
 
 #define RECORD_ENTRY_SIZE 16
-#define RECORD_KEY_FIXED 24
 #define RECORD_MARKER_BITS 48
 
 struct dirid dirid_of(const struct statx *stat)
@@ -46,35 +45,21 @@ uint32_t record_shard(struct dirid dir, uint64_t hash)
     return (uint32_t)(XXH3_64bits(words, sizeof words) % RECORD_SHARDS);
 }
 
-/* Keys are big-endian: LMDB compares them with memcmp. */
-static void put_key_number(uint8_t *to, uint64_t number)
+static int order_of(uint64_t a, uint64_t b)
 {
-    number = htobe64(number);
-    memcpy(to, &number, sizeof number);
+    return (a > b) - (a < b);
 }
 
-void record_key_from(struct record_key *key, struct dirid id, uint64_t hash)
+int record_order(struct dirid a, const char *name, size_t length, struct dirid b, const char *other_name, size_t other_length)
 {
-    put_key_number(key->bytes, id.ino);
-    put_key_number(key->bytes + 8, id.birth);
-    put_key_number(key->bytes + 16, hash);
-    key->size = RECORD_KEY_FIXED;
-}
-
-void record_key_dir(struct record_key *key, struct dirid id)
-{
-    record_key_from(key, id, 0);
-}
-
-void record_key_name(struct record_key *key, struct dirid id, const char *name, size_t length)
-{
-    if (length > RECORD_NAME_MAX) {
-        key->size = 0;
-        return;
-    }
-    record_key_from(key, id, record_hash(name, length));
-    memcpy(key->bytes + RECORD_KEY_FIXED, name, length);
-    key->size += length;
+    int order = order_of(a.ino, b.ino);
+    if (order == 0)
+        order = order_of(a.birth, b.birth);
+    if (order == 0)
+        order = order_of(record_hash(name, length), record_hash(other_name, other_length));
+    if (order == 0)
+        order = memcmp(name, other_name, length < other_length ? length : other_length);
+    return order != 0 ? order : order_of(length, other_length);
 }
 
 /* Values are little-endian with fixed offsets, so an index can be read on any machine that maps it. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define RECORD_FORMAT                                                                                        \
-    1 /* raised when a key or a value changes its meaning; an index of another format is refused */
+    2 /* raised when what is in the file changes its meaning; an index of another format is refused */
 #define RECORD_NAME_MAX 255
 #define RECORD_MIRROR_MAX                                                                                    \
     80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
@@ -49,18 +49,9 @@ uint32_t record_branch_word(const char *branch);
 #define RECORD_SHARDS 1024
 uint32_t record_shard(struct dirid, uint64_t hash);
 
-/* The key of a name: (directory, hash of the name, name). Ordered by memcmp, so a directory's names stand
- * together in the order of their hashes. With hash 0 and no name it is the key of the directory itself. A
- * name longer than RECORD_NAME_MAX has no key: size 0, which LMDB refuses. */
-struct record_key {
-    size_t size;
-    uint8_t bytes[16 + 8 + RECORD_NAME_MAX];
-};
-
-void record_key_name(struct record_key *, struct dirid, const char *name, size_t length);
-void record_key_dir(struct record_key *, struct dirid);
-/* The first key a name with at least this hash can have. */
-void record_key_from(struct record_key *, struct dirid, uint64_t hash);
+/* Which of two names comes first: less than 0, 0, more. By directory, hash and bytes; the same on all nodes. */
+int record_order(struct dirid, const char *name, size_t length, struct dirid other, const char *other_name,
+                 size_t other_length);
 
 enum record_state {
     RECORD_LIVE = 1,    /* it is there */

@@ -89,7 +89,7 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     /* Not the whole structure: to write pages of texts would cost a process's start. */
     root->deadline = deadline;
     root->attaching = root->told = 0;
-    root->view = root->inherited_view = NULL;
+    root->view = NULL;
     root->road = root->inherited_road = NULL;
     text_init(&given, root->texts, PATH_MAX);
     text_bytes(&given, text, length);
@@ -124,13 +124,11 @@ int names_process_init(void)
     return 0;
 }
 
+/* A view is as good in a child. */
 static void set_apart(struct names_root *root)
 {
-    if (root->view != NULL) { /* else it is the child of a child that never attached */
-        root->inherited_view = root->view;
+    if (root->road != NULL) /* else it is the child of a child that never attached */
         root->inherited_road = root->road;
-    }
-    root->view = NULL;
     root->road = NULL;
     root->attaching = 0;
 }
@@ -195,41 +193,27 @@ static int fail(struct names_root *root, int code)
     return -EIO;
 }
 
-/* Processes that ended without a word have left reader slots behind: the daemon knows which. */
-static int retire_readers(struct request_road *road, uint64_t deadline)
-{
-    struct message retire = {.type = MESSAGE_RETIRE};
-    int result;
-    return request_result(road, &retire, &result, deadline);
-}
-
 static int open_view(struct names_root *root, struct request_road *road, struct view **view)
 {
     struct index_stamp stamp = {.session = request_session(road), .root = root->id};
-    int code = dirid_equal(request_root(road), root->id) ? view_open(view, root->run_dir, &stamp) : -ESTALE;
-    if (code == -EMFILE && retire_readers(road, root->deadline) == 0)
-        code = view_open(view, root->run_dir, &stamp);
-    return code;
+    return dirid_equal(request_root(road), root->id) ? view_open(view, root->run_dir, &stamp) : -ESTALE;
 }
 
 /* A daemon that was started anew since has other files. */
 static int inherit(struct names_root *root, struct request_road **road, struct view **view)
 {
     struct request_road *parents = root->inherited_road;
-    struct view *parents_view = root->inherited_view;
     if (parents == NULL)
         return -ENOENT;
     root->inherited_road = NULL;
-    root->inherited_view = NULL;
     int code = request_inherit(parents);
-    if (code == 0)
-        code = view_inherit(view, parents_view);
-    else
-        view_abandon(parents_view);
-    if (code == 0)
+    if (code == 0) {
         *road = parents;
-    else
-        request_abandon(parents);
+        *view = root->view;
+        return 0;
+    }
+    view_abandon(root->view);
+    request_abandon(parents);
     return code;
 }
 
@@ -339,16 +323,33 @@ static int grow(struct names_root *root, const struct view *small)
     return code;
 }
 
-/* May a look that failed go better now? Else `code` says why not. */
-static bool is_worth_another(struct names_root *root, const struct view *view, int *code)
+/* The index's writer stands still in the middle of a change: it has lost the processor, or is dead. */
+static int await_writer(const struct names_root *root, const struct request_road *road, uint64_t began)
 {
-    if (*code == -EOVERFLOW)
-        *code = grow(root, view);
-    else if (*code == -EMFILE)
-        *code = retire_readers(root->road, root->deadline) == 0 ? 0 : -EMFILE;
-    else
-        return false;
-    return *code == 0;
+    const struct timespec pause = clock_split(RESTART_LOOK);
+    if (!request_is_alive(road))
+        return -EHOSTDOWN;
+    if (clock_monotonic() - began >= root->deadline)
+        return -ETIMEDOUT;
+    SYS2(SYS_nanosleep, &pause, NULL);
+    return 0;
+}
+
+/* 0: a look that failed may go better now. */
+static int mend(struct names_root *root, const struct view *view, uint64_t began, int code)
+{
+    return code == -EOVERFLOW ? grow(root, view) : code == -EBUSY ? await_writer(root, root->road, began) : code;
+}
+
+static int find_patiently(struct names_root *root, struct view *view, struct dirid dir, const char *name, size_t length,
+                          struct view_found *found, int code)
+{
+    const uint64_t began = clock_monotonic();
+    while (code != 0 && (code = mend(root, view, began, code)) == 0) {
+        view = root->view;
+        code = view_find(view, dir, name, length, found);
+    }
+    return code;
 }
 
 static int find(struct names_root *root, struct dirid dir, const char *name, size_t length,
@@ -356,10 +357,10 @@ static int find(struct names_root *root, struct dirid dir, const char *name, siz
 {
     const struct request_road *road = root->road;
     uint32_t gains = request_gains(road);
-    const struct view *view = root->view;
-    int code = view_find(root->view, dir, name, length, found);
-    if (code != 0 && is_worth_another(root, view, &code))
-        code = view_find(root->view, dir, name, length, found);
+    struct view *view = root->view;
+    int code = view_find(view, dir, name, length, found);
+    if (__builtin_expect(code != 0, 0))
+        code = find_patiently(root, view, dir, name, length, found, code);
     found->gains = gains;
     return code == 0 ? check_lease(root, road) : code;
 }
@@ -458,13 +459,18 @@ static int tell_near(void *context, uint64_t hash, const char *name, size_t leng
 /* `merging` has the far names by now. */
 static int list_near(struct names_root *root, struct dirid dir, uint64_t from, struct merging *merging)
 {
-    const struct view *view = root->view;
-    int code = view_list(root->view, dir, from, tell_near, merging);
-    if (code != 0 && is_worth_another(root, view, &code)) /* it failed before the first name */
-        code = view_list(root->view, dir, from, tell_near, merging);
+    struct view_place place = {.hash = from};
+    const uint64_t began = clock_monotonic();
+    struct view *view = root->view;
+    int code = view_list(view, dir, &place, tell_near, merging);
+    while (code < 0 && !merging->passed && (code = mend(root, view, began, code)) == 0) {
+        view = root->view;
+        code = view_list(view, dir, &place, tell_near, merging);
+    }
     if (code == 0 || merging->passed)
         code = tell_far(merging, NULL);
-    return code >= 0 ? code : code == -ENODATA ? -ESTALE : fail(root, code);
+    const bool is_over = code == -ENODATA || code == -EHOSTDOWN; /* the next daemon has it read again */
+    return code >= 0 ? code : is_over ? -ESTALE : fail(root, code);
 }
 
 /* What it is told is true until `losses` says otherwise. */
@@ -641,13 +647,20 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
     return is_own ? 0 : layout_is_in_reach(length + 1 + strlen(*relative)) ? 1 : -ENAMETOOLONG;
 }
 
+static int ping(struct request_road *road, uint64_t deadline)
+{
+    const struct message ping = {.type = MESSAGE_PING};
+    int result;
+    return request_result(road, &ping, &result, deadline);
+}
+
 /* It may take long while everybody is there; if another node is silent, the daemon says so. */
 static int load_patiently(struct names_root *root, const struct message *load, int *result)
 {
     int code = -ETIMEDOUT;
     for (uint64_t waited = 0; code == -ETIMEDOUT && waited < LOAD_DEADLINE; waited += root->deadline + 1) {
         code = request_result(root->road, load, result, root->deadline);
-        if (code == -ETIMEDOUT && retire_readers(root->road, root->deadline) != 0)
+        if (code == -ETIMEDOUT && ping(root->road, root->deadline) != 0)
             return code;
     }
     return code;

@@ -29,10 +29,9 @@ struct names_root {
     uint64_t deadline;  /* ns, of a request */
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
-    struct view *view; /* both or none */
+    struct view *view; /* in a fork child its parent's, as long as it serves */
     struct request_road *road;
-    struct view *inherited_view; /* in a fork child, of its parent, until it attaches; both or none */
-    struct request_road *inherited_road;
+    struct request_road *inherited_road; /* in a fork child, of its parent, until it attaches */
     char
         texts[3 * PATH_MAX]; /* the paths, one behind the other: each page more costs every process's start */
 };

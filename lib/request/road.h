@@ -40,7 +40,7 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 13
+#define ROAD_VERSION 14
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
@@ -108,7 +108,7 @@ struct road {
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
-    uint32_t losses;      /* raised before a bit is cleared: then names begin to leave the index */
+    uint32_t losses;      /* raised when a bit was cleared, before the names leave the index */
     uint64_t places; /* how many renames of directories are under way in the session, and from ROAD_PLACES on, how often
                       * one had another place or let others through: forget where words led (shim/parents.h) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */

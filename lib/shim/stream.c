@@ -89,8 +89,7 @@ DIR *stream_over(DIR *libc)
     return (DIR *)stream;
 }
 
-/* Filling a buffer: entries that are pending or dying are marked, and looked at afterwards, outside the
- * snapshot. */
+/* Filling a buffer: entries that are pending or dying are marked, and looked at afterwards. */
 struct filling {
     char *to;
     size_t size, used;

@@ -32,7 +32,7 @@ enum message_type {
     MESSAGE_SETTLE,   /* dir[0]: its times are about to be set */
     MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
     MESSAGE_STATUS,   /* the counters, in text; MESSAGE_ALL: those of all daemons together */
-    MESSAGE_RETIRE,   /* no reader slot of the index is left: free those of processes that are gone */
+    MESSAGE_PING,     /* is the daemon there? 0 */
     MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
     MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on, that others are home of */

@@ -44,7 +44,7 @@ def lane_size(road):
 def findings(area, names):
     daemon, counters = area.daemons()["n0"], area.status()["counters"]
     mapped = resident(daemon["pid"])
-    of_index = sum(size for path, size in mapped.items() if path.endswith("/data.mdb"))
+    of_index = sum(size for path, size in mapped.items() if path.endswith("/index"))
     index = counters["index-bytes"] * MILLION / names / 1e6
     yield measuring.Finding(7, f"index, for 1,000,000 names of 16 bytes ({names:,} made)", "MB", [index], most=200)
     yield measuring.Finding(7, "shared memory for a thread", "KiB", [lane_size(pathlib.Path(daemon["run_dir"]) / "road")],

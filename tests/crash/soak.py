@@ -21,8 +21,8 @@ import ground
 import rounds
 from oracle import Failed
 
-UNITS = {"memory": "KiB", "descriptors": "", "readers": "", "index": "KiB", "file": "KiB", "directories": ""}
-LEAST = {"memory": 512, "descriptors": 8, "readers": 64, "index": 512, "file": 1024, "directories": 16}  # to be noticed
+UNITS = {"memory": "KiB", "descriptors": "", "index": "KiB", "file": "KiB", "directories": ""}
+LEAST = {"memory": 512, "descriptors": 8, "index": 512, "file": 1024, "directories": 16}  # to be noticed
 KILLS = 2
 
 
@@ -51,9 +51,8 @@ def used_by(place, node):
     counters = status["counters"]
     return {"memory": memory_of(member["pid"]),
             "descriptors": len(os.listdir(f"/proc/{member['pid']}/fd")),
-            "readers": counters["readers"],
             "index": counters["index-bytes"] // 1024,
-            "file": os.stat(pathlib.Path(member["run_dir"]) / "data.mdb").st_blocks // 2,
+            "file": os.stat(pathlib.Path(member["run_dir"]) / "index").st_blocks // 2,
             "directories": counters["directories"]}
 
 

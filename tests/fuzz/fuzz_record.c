@@ -22,20 +22,9 @@ static void try_dir(const uint8_t *data, size_t size)
     fuzz_must(record_dir_encode(bytes, &dir) == size && memcmp(bytes, data, 40) == 0);
 }
 
-static void try_key(const uint8_t *data, size_t size)
-{
-    struct record_key name, from;
-    const struct dirid dir = {1, 2};
-    record_key_name(&name, dir, (const char *)data, size);
-    fuzz_must(name.size == (size > RECORD_NAME_MAX ? 0 : 24 + size));
-    record_key_from(&from, dir, record_hash((const char *)data, size));
-    fuzz_must(name.size == 0 || memcmp(name.bytes, from.bytes, 24) == 0);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     try_entry(data, size);
     try_dir(data, size);
-    try_key(data, size);
     return 0;
 }

@@ -38,9 +38,9 @@ def has_hooks(build):
     assert "hook_reach" in symbols, f"{build} was not set up with -Dhooks=true"
 
 
-def wait_until(done, what):
+def wait_until(done, what, within=30):
     """Waits for an event: with a deadline, since a test that cannot end says nothing."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + within
     while not done():
         assert time.monotonic() < until, f"waited in vain for {what}"
         time.sleep(0.002)
@@ -57,6 +57,12 @@ class Meeting:
 
     def seen_at(self, hook):
         return f"{hook}:tell={self.path}"
+
+    def seen_before_at(self, hook):
+        """Nobody stops there before `anew`."""
+        self.go()
+        pathlib.Path(f"{self.path}.reached").touch()
+        return self.at(hook)
 
     def is_reached(self):
         return pathlib.Path(f"{self.path}.reached").exists()

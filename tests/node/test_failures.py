@@ -580,7 +580,7 @@ def test_a_daemon_that_is_killed_under_run(session, crashes):
 def test_an_index_that_is_overwritten(started):
     """The daemon stands still meanwhile: what it writes next would tell it, and another one make a new index."""
     started.exec("touch", started.root / "out" / "before").check()
-    data = started.run_dir() / "data.mdb"
+    data = started.run_dir() / "index"
     with standing_still(started.daemon()):
         data.write_bytes(os.urandom(data.stat().st_size))
         result = started.exec("touch", started.root / "out" / "new")
@@ -591,14 +591,14 @@ def test_an_index_that_is_overwritten(started):
     assert started.names("out") == ["before"]
 
 
-@pytest.mark.parametrize("kept", [0, 2], ids=["whole", "behind its head"])
+@pytest.mark.parametrize("kept", [0, 256], ids=["whole", "behind its head"])
 def test_a_daemon_whose_index_is_overwritten_says_so(started, kept):
-    """With bytes that are no page of an index; the next one makes a new index."""
+    """With bytes that are no index; the next one makes a new one."""
     started.exec("touch", started.root / "out" / "before").check()
-    pid, run_dir, data = started.daemon(), started.run_dir(), started.run_dir() / "data.mdb"
-    wait_until(lambda: "futex" in pathlib.Path(f"/proc/{pid}/wchan").read_text())  # not amid a transaction
+    pid, run_dir, data = started.daemon(), started.run_dir(), started.run_dir() / "index"
+    wait_until(lambda: "futex" in pathlib.Path(f"/proc/{pid}/wchan").read_text())  # not amid a change
     with standing_still(pid), data.open("r+b") as file:
-        file.seek(kept * os.sysconf("SC_PAGESIZE"))
+        file.seek(kept)
         file.write(b"\xf0" * (data.stat().st_size - file.tell()))
     started.tool("status", "--root", started.root)
     started.exec("touch", started.root / "out" / "new")
@@ -614,8 +614,8 @@ def test_an_index_of_another_session(started, shunt, area):
     other = Session(shunt, area / "other", started.run_base)
     other.start().check()
     other.exec("touch", other.root / "out" / "foreign").check()
-    shutil.copy(other.run_dir() / "data.mdb", started.run_dir() / "data.mdb.new")
-    os.rename(started.run_dir() / "data.mdb.new", started.run_dir() / "data.mdb")
+    shutil.copy(other.run_dir() / "index", started.run_dir() / "index.new")
+    os.rename(started.run_dir() / "index.new", started.run_dir() / "index")
     for command in (["touch", started.root / "out" / "new"], ["ls", started.root / "out"]):
         result = started.exec(*command)
         assert result.status != 0 and "of another session" in result.err and "foreign" not in result.out
@@ -822,7 +822,7 @@ def test_run_is_interrupted(session, number):
     assert_plain(session.root)
     listed = {path.name for path in (session.root / "out").iterdir()}
     assert set(made) <= listed and len(listed) <= len(made) + 1
-    assert list(session.run_base.rglob("*.mdb")) == []
+    assert list(session.run_base.rglob("index")) == []
 
 
 # What happens to a root between two sessions

@@ -299,7 +299,7 @@ def test_a_program_with_little_address_space(quick):
             "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
     said = quick.exec("prlimit", f"--as={300 << 20}:{300 << 20}", PYTHON, "-c", look, quick.root).check()
     assert said == "60000\n1\n"
-    assert (quick.run_dir() / "data.mdb").stat().st_size > 16 << 20, "it did not outgrow what was mapped at first"
+    assert (quick.run_dir() / "index").stat().st_size > 16 << 20, "it did not outgrow what was mapped at first"
 
 
 DIRECTORIES = r"""

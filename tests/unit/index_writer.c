@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* An index and its one writer, for the tests of a view: as in life it is another process, since the two
- * halves of the room cannot be linked into one program (each has an LMDB of its own).
+/* An index and its one writer, for the tests of a view: as in life it is another process.
  *
- *     index_writer DIRECTORY READERS
+ *     index_writer DIRECTORY
  *
  * makes an index of session 77 and root 2/3 there. Commands come on standard input, a line each, and are
  * answered with a number on a line: 0, a positive answer or -errno. It ends with its input.
  *
  *     put INO BIRTH NAME CHILD BRANCH LEAF   del INO BIRTH NAME   dir INO BIRTH FLAGS   branch NUMBER NAME
- *     many INO BIRTH COUNT ROUND             n0 to nCOUNT-1, all with the inode number ROUND, in one
- * transaction readers                                slots in use retire slots freed */
+ *     many INO BIRTH COUNT ROUND   n0 to nCOUNT-1, all with the inode number ROUND
+ *     fewer INO BIRTH FROM COUNT   nFROM to nCOUNT-1 go
+ *     deldir INO BIRTH             delnames INO BIRTH */
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -75,35 +75,45 @@ static int put_many(struct index *index, const char *arguments)
     return code;
 }
 
-static int count_readers(struct index *index, const char *arguments)
+static int del_many(struct index *index, const char *arguments)
 {
-    struct index_size size;
-    int code = index_measure(index, &size);
-    return code == 0 ? (int)size.readers : code;
+    struct dirid dir;
+    unsigned from, count;
+    int code = 0;
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u %u", &dir.ino, &dir.birth, &from, &count) != 4)
+        return -1;
+    for (unsigned i = from; i < count && code == 0; i++) {
+        char name[16];
+        code = index_del_entry(index, dir, name, (size_t)snprintf(name, sizeof name, "n%u", i));
+    }
+    return code;
 }
 
-static int retire(struct index *index, const char *arguments)
+static int del_dir(struct index *index, const char *arguments)
 {
-    return index_retire_readers(index);
+    struct dirid dir;
+    return sscanf(arguments, "%" SCNu64 " %" SCNu64, &dir.ino, &dir.birth) == 2 ? index_del_dir(index, dir) : -1;
+}
+
+static int del_names(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    return sscanf(arguments, "%" SCNu64 " %" SCNu64, &dir.ino, &dir.birth) == 2 ? index_del_names(index, dir, NULL, NULL) : -1;
 }
 
 static const struct {
     const char *word;
     int (*command)(struct index *, const char *arguments);
 } commands[] = {{"put", put},           {"del", del},       {"dir", put_dir},
-                {"branch", put_branch}, {"many", put_many}, {"readers", count_readers},
-                {"retire", retire}};
+                {"branch", put_branch}, {"many", put_many}, {"fewer", del_many},
+                {"deldir", del_dir},    {"delnames", del_names}};
 
 static int carry_out(struct index *index, const char *line)
 {
     size_t length = strcspn(line, " \n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strlen(commands[i].word) == length && strncmp(commands[i].word, line, length) == 0) {
-            int code = index_begin(index);
-            int answer = code == 0 ? commands[i].command(index, line + length) : code;
-            code = code == 0 ? index_commit(index) : code;
-            return code == 0 ? answer : code;
-        }
+        if (strlen(commands[i].word) == length && strncmp(commands[i].word, line, length) == 0)
+            return commands[i].command(index, line + length);
     return -1;
 }
 
@@ -112,9 +122,9 @@ int main(int argc, char *argv[])
     const struct index_stamp stamp = {.session = 77, .root = {2, 3}};
     struct index *index;
     char line[1024];
-    if (argc != 3)
+    if (argc != 2)
         return 2;
-    int code = index_create(&index, argv[1], 256u << 20, (unsigned)atoi(argv[2]), &stamp);
+    int code = index_create(&index, argv[1], 256u << 20, &stamp);
     printf("%d\n", code);
     fflush(stdout);
     while (code == 0 && fgets(line, sizeof line, stdin) != NULL) {

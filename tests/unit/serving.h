@@ -68,7 +68,7 @@ static inline void serving_init(void)
     sem_init(&rung, 0, 0);
     serving_root();
     struct index_stamp stamp = {.session = 1, .root = shuntd.root.id};
-    cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, 16, &stamp), 0);
+    cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, &stamp), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
     cr_assert_eq(queue_create(&shuntd.queue), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
@@ -82,11 +82,6 @@ static inline void serving_init(void)
 
 /* Transactions, as main's thread has them. */
 
-static inline void serving_begin(void)
-{
-    cr_assert_eq(index_begin(shuntd.index), 0);
-}
-
 static inline void serving_woken(void)
 {
     struct listen_request request;
@@ -98,10 +93,9 @@ static inline void serving_woken(void)
     cr_assert_eq(relay_questions(&shuntd), 0);
 }
 
-static inline void serving_commit(void)
+static inline void serving_end(void)
 {
     serving_woken();
-    cr_assert_eq(index_commit(shuntd.index), 0);
     for (size_t i = 0; i < shuntd.queue->count; i++) {
         const struct queued *queued = &shuntd.queue->answers[i];
         struct message answer;
@@ -121,10 +115,9 @@ static inline void serving_settle(void)
 {
     while (disk_is_busy(shuntd.disk)) {
         sem_wait(&rung);
-        serving_begin();
         for (struct disk_job *job; (job = disk_next_done(shuntd.disk)) != NULL;)
             cr_assert_eq(job->finish(job, &shuntd), 0);
-        serving_commit();
+        serving_end();
     }
 }
 
@@ -152,9 +145,8 @@ static inline void serving_hand(pid_t client, uint32_t tag, const struct message
     tagged.tag = tag;
     size_t size = message_encode(request.bytes, sizeof request.bytes, &tagged);
     cr_assert_eq(message_decode(&request.message, request.bytes, size), 0);
-    serving_begin();
     cr_assert_eq(serve(&shuntd, &request), 0);
-    serving_commit();
+    serving_end();
 }
 
 /* Sends a request: its tag. */
@@ -208,9 +200,8 @@ static inline void tell(pid_t client, struct message message)
 /* What main does when a client ends: what it began is settled by the disk. */
 static inline void client_ends(pid_t client)
 {
-    serving_begin();
     cr_assert_eq(serve_settle_client(&shuntd, (uint64_t)client), 0);
-    serving_commit();
+    serving_end();
     serving_settle();
 }
 
@@ -281,10 +272,7 @@ static inline void load(const char *directory)
 
 static inline int entry_of(const char *directory, const char *name, struct record_entry *entry)
 {
-    serving_begin();
-    int code = index_get_entry(shuntd.index, id_of(directory), name, strlen(name), entry);
-    index_abort(shuntd.index);
-    return code;
+    return index_get_entry(shuntd.index, id_of(directory), name, strlen(name), entry);
 }
 
 static inline bool is_unknown(const char *directory, const char *name)
@@ -309,10 +297,7 @@ static inline void assert_entry(const char *directory, const char *name, enum re
 
 static inline int record_of(struct dirid id, struct record_dir *record)
 {
-    serving_begin();
-    int code = index_get_dir(shuntd.index, id, record);
-    index_abort(shuntd.index);
-    return code;
+    return index_get_dir(shuntd.index, id, record);
 }
 
 static inline struct home_dir *home_of(const char *directory)
@@ -388,9 +373,8 @@ static inline uint64_t foreign(const char *directory, const char *name, uint32_t
     uint64_t ino = make_at(place_path("%s/%s", path, name));
     const struct record_entry entry = {
         .type = DT_REG, .state = RECORD_LIVE, .branch = 2, .leaf = leaf, .ino = ino};
-    serving_begin();
     cr_assert_eq(index_put_entry(shuntd.index, id_of(directory), name, strlen(name), &entry), 0);
-    serving_commit();
+    serving_end();
     return ino;
 }
 

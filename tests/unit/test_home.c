@@ -14,8 +14,7 @@ static void rooms_init(void)
     const struct index_stamp stamp = {.session = 1, .root = {9, 9}};
     place_init();
     memset(&shuntd, 0, sizeof shuntd);
-    cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, 16, &stamp), 0);
-    cr_assert_eq(index_begin(shuntd.index), 0);
+    cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place, 1, (struct dirid){9, 9}, 0), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
 }

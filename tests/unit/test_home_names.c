@@ -22,8 +22,7 @@ static void rooms_init(void)
     shuntd.me.number = 1;
     shuntd.branch = 6;
     shuntd.branch_of = branches;
-    cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, 16, &stamp), 0);
-    cr_assert_eq(index_begin(shuntd.index), 0);
+    cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
     dir = home_dir_add(shuntd.home, out, "out");
     dir->complete = true;

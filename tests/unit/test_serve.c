@@ -722,7 +722,7 @@ Test(serve, status_counts)
         uint64_t value;
     } expected[] = {{"births", 2},  {"redirected", 1}, {"removals", 1},    {"renames", 1},
                     {"loads", 2},   {"malformed", 0},  {"parked", 1},      {"deaths", 0},
-                    {"flights", 3}, {"readers", 0},    {"directories", 2}, {"index-keys", 6}};
+                    {"flights", 3}, {"directories", 2}, {"index-keys", 6}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         cr_assert_eq(count_of(status, expected[i].key), expected[i].value, "%s is %lu", expected[i].key,
                      count_of(status, expected[i].key));
@@ -746,9 +746,9 @@ Test(serve, a_status_that_is_too_long_ends_with_a_whole_line)
     cr_assert(memmem(status->text, status->text_length, "stays owner out/xxx", 19));
 }
 
-Test(serve, readers_are_retired)
+Test(serve, a_ping_is_answered)
 {
-    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_RETIRE}), 0);
+    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_PING}), 0);
 }
 
 Test(serve, nobody_asks_with_an_answer)

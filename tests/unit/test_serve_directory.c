@@ -267,10 +267,9 @@ static void let_a_tick_pass(void)
 static void write_times(void)
 {
     struct home_dir *dir;
-    serving_begin();
     while ((dir = home_dir_next_quiet(shuntd.home, UINT64_MAX)) != NULL)
         cr_assert_eq(times_write(&shuntd, dir), 0);
-    serving_commit();
+    serving_end();
     serving_settle();
 }
 
@@ -312,9 +311,8 @@ Test(serve_directory, a_change_while_times_are_written_is_not_lost)
 {
     born("out", "a");
     let_a_tick_pass();
-    serving_begin();
     cr_assert_eq(times_write(&shuntd, home_of("out")), 0);
-    serving_commit();
+    serving_end();
     post(YOU, reserve("out", "b", DT_REG));
     uint64_t changed = home_of("out")->record.changed;
     serving_settle();
@@ -340,9 +338,8 @@ Test(serve_directory, settling_waits_for_who_writes_times)
 {
     born("out", "a");
     let_a_tick_pass();
-    serving_begin();
     cr_assert_eq(times_write(&shuntd, home_of("out")), 0);
-    serving_commit();
+    serving_end();
     uint32_t tag = post(ME, about(MESSAGE_SETTLE, "out"));
     cr_assert(waits(tag));
     serving_settle();
@@ -356,9 +353,8 @@ static void told(uint16_t member, struct home_times times)
     struct home_dir word = {.times = times};
     struct message message = about(MESSAGE_TIMES, "out");
     times_put(&message, &word);
-    serving_begin();
     cr_assert_eq(times_take(&shuntd, member, &message), 0);
-    serving_commit();
+    serving_end();
 }
 
 Test(serve_directory, a_change_on_another_node_is_seen_in_the_index)
@@ -398,9 +394,8 @@ Test(serve_directory, times_outlive_what_is_known_of_a_directory)
     let_a_tick_pass();
     born("out", "b");
     uint64_t changed = home_of("out")->record.changed;
-    serving_begin();
     cr_assert_eq(serve_forget(&shuntd, home_of("out")), 0);
-    serving_commit();
+    serving_end();
     write_times();
     cr_assert_eq(modified("out"), changed);
 }

@@ -348,33 +348,6 @@ Test(shuntd, o_excl_is_exact)
     cr_assert_eq(count_of("births"), RACES);
 }
 
-/* Short-lived processes leave reader slots behind. */
-
-static void look(void)
-{
-    struct view_found seen;
-    must(names_find(&root, out, "a", 1, &seen) == 0);
-}
-
-Test(shuntd, the_readers_of_ended_processes_are_retired)
-{
-    for (int i = 0; i < 150; i++)
-        client_ends(look);
-    count_of("readers");
-    cr_assert_leq(count_of("readers"), 66, "of 151 processes");
-    cr_assert(!found("a").known, "this one's is kept");
-}
-
-/* One that was killed while it read keeps pages of the index from being used again. */
-Test(shuntd, the_readers_of_a_few_ended_processes_are_retired_with_the_next_tick)
-{
-    for (int i = 0; i < 10; i++)
-        client_ends(look);
-    usleep(600000);
-    count_of("requests"); /* something to do */
-    cr_assert_leq(count_of("readers"), 2);
-}
-
 /* Times. */
 
 Test(shuntd, the_trunk_is_given_its_times_when_it_is_quiet)

@@ -32,9 +32,8 @@ static void init(void)
     shuntd.session.next = 4;
     shuntd.session.moved = 5;
     shuntd.me.number = 1;
-    serving_begin();
     cr_assert_eq(homes_adopt(&shuntd), 0);
-    serving_commit();
+    serving_end();
     for (char i = 'a'; i <= 'z' && (*ruled == '\0' || *other == '\0'); i++)
         note((char[]){'d', i, '\0'});
 }
@@ -45,9 +44,8 @@ TestSuite(whole, .init = init, .fini = serving_finish);
 static void comes(uint16_t member, const char *directory)
 {
     const struct message load = load_message(id_of(directory), directory);
-    serving_begin();
     cr_assert_eq(rule_take(&shuntd, member, 1, &load), 0);
-    serving_commit();
+    serving_end();
     serving_settle();
 }
 
@@ -139,9 +137,8 @@ Test(whole, it_is_given_once_to_a_home_while_all_are_there)
 static int take(struct home_dir *dir, uint64_t number, uint64_t names)
 {
     const struct message answer = {.dir[1] = {.ino = number, .birth = names}};
-    serving_begin();
     int code = whole_take(&shuntd, dir, &answer, shuntd.route.epoch);
-    serving_commit();
+    serving_end();
     return code;
 }
 
@@ -169,9 +166,8 @@ Test(whole, a_gift_of_another_epoch_is_refused_and_touches_nothing)
     struct home_dir *dir = home_dir_add(shuntd.home, id_of(other), other);
     const struct message answer = {.dir[1] = {.ino = 7, .birth = 3}};
     dir->listed = 3; /* by the next load */
-    serving_begin();
     cr_assert_eq(whole_take(&shuntd, dir, &answer, shuntd.route.epoch - 1), -EAGAIN);
-    serving_commit();
+    serving_end();
     cr_assert(dir->whole == 0 && dir->listed == 3);
 }
 
@@ -203,15 +199,13 @@ Test(whole, word_of_an_earlier_gift_is_passed_over)
 {
     struct home_dir *dir = home_dir_add(shuntd.home, id_of(other), other);
     cr_assert_eq(take(dir, 8, 0), 0);
-    serving_begin();
     cr_assert_eq(whole_wanted(&shuntd, route_of_dir(&shuntd, dir->id), dir->id, 7), 0);
     cr_assert_eq(dir->whole, 8);
-    serving_commit();
+    serving_end();
     load(ruled);
     const struct message given = {.type = MESSAGE_GIVEN, .dir[0] = id_of(ruled), .child.birth = home_of(ruled)->whole - 1};
-    serving_begin();
     cr_assert_eq(rule_take(&shuntd, 1, 0, &given), 0);
-    serving_commit();
+    serving_end();
     cr_assert(home_of(ruled)->ruler->loaded && home_of(ruled)->ruler->whole != 0);
 }
 
@@ -221,10 +215,9 @@ Test(whole, who_leaves_gives_all_back)
     make(ruled, 3);
     const struct message *answer = ask(ME, reserve(ruled, "file", DT_REG));
     uint64_t ino = make_at(place_of(answer, 0, ruled, "file"));
-    serving_begin();
     cr_assert_eq(whole_leave(&shuntd), 0);
     cr_assert(whole_has_any(&shuntd), "one is under way");
-    serving_commit();
+    serving_end();
     confirm(ME, ruled, "file", ino);
     cr_assert_not(whole_has_any(&shuntd));
     cr_assert_eq(known(ruled, 3), 0);
@@ -235,11 +228,10 @@ Test(whole, what_a_member_had_that_is_gone_is_read_again)
 {
     comes(2, ruled);
     cr_assert_neq(home_of(ruled)->ruler->whole, 0);
-    serving_begin();
     cr_assert_eq(whole_gone(&shuntd, 3), 0);
     cr_assert_neq(home_of(ruled)->ruler->whole, 0);
     cr_assert_eq(whole_gone(&shuntd, 2), 0);
-    serving_commit();
+    serving_end();
     struct home_dir *dir = home_of(ruled);
     cr_assert(dir == NULL || dir->ruler == NULL || (dir->ruler->whole == 0 && !dir->ruler->loaded));
 }

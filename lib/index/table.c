@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "index/table.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What another process may be writing is loaded once, and what was checked is what is used. */
+#define LOAD(AT) __atomic_load_n(&(AT), __ATOMIC_RELAXED)
+
+int table_block(const struct table *table, uint32_t reference, uint64_t size, void *block)
+{
+    uint64_t at = (uint64_t)reference * TABLE_UNIT;
+    if (reference == 0 || at + size > LOAD(table_head(table)->end))
+        return -EBADMSG;
+    if (at + size > table->size)
+        return -EOVERFLOW;
+    *(void **)block = table->at + at;
+    return 0;
+}
+
+static int get_bucket(const struct table *table, uint32_t reference, struct table_spot *spot)
+{
+    struct table_bucket *bucket;
+    int code = table_block(table, reference, sizeof *bucket, &bucket);
+    if (code != 0)
+        return code;
+    const unsigned class = LOAD(bucket->class);
+    if (LOAD(bucket->magic) != TABLE_BUCKET_MAGIC || class >= TABLE_CLASSES)
+        return -EBADMSG;
+    spot->reference = reference;
+    spot->size = table_class_size(class);
+    return table_block(table, reference, spot->size, &spot->bucket);
+}
+
+static int find_bucket(const struct table *table, const struct table_map *map, uint64_t hash, struct table_spot *spot)
+{
+    const uint32_t depth = LOAD(map->depth), reference = LOAD(map->buckets);
+    uint32_t *array;
+    *spot = (struct table_spot){0};
+    if (reference == 0 || hash >> TABLE_HASH_BITS != 0)
+        return 0;
+    if (depth == 0)
+        return get_bucket(table, reference, spot);
+    if (depth > TABLE_DEPTH_MAX)
+        return -EBADMSG;
+    int code = table_block(table, reference, sizeof *array << depth, &array);
+    return code == 0 ? get_bucket(table, LOAD(array[hash >> (TABLE_HASH_BITS - depth)]), spot) : code;
+}
+
+/* The record of a slot, of `length` bytes of key, is within the bucket: where it is, else NULL. */
+static const char *record_at(const struct table_spot *spot, uint32_t slot, uint32_t *length)
+{
+    const uint32_t at = LOAD(spot->bucket->slots[slot].at);
+    *length = LOAD(spot->bucket->slots[slot].length);
+    return *length <= RECORD_NAME_MAX && (uint64_t)at + TABLE_VALUE + *length <= spot->size ? (const char *)spot->bucket + at
+                                                                                          : NULL;
+}
+
+/* In the order of page_order (wire/page.h). */
+static int compare(const char *bytes, size_t length, const struct table_key *key)
+{
+    int order = memcmp(bytes, key->bytes, length < key->length ? length : key->length);
+    return order != 0 ? order : (length > key->length) - (length < key->length);
+}
+
+/* Of those that have the key's hash: one as a rule, and it is the key's or the file is damaged. */
+static int seek_key(const struct table_key *key, uint32_t count, struct table_spot *spot)
+{
+    for (; spot->slot < count && LOAD(spot->bucket->slots[spot->slot].hash) == key->hash; spot->slot++) {
+        uint32_t length;
+        const char *record = record_at(spot, spot->slot, &length);
+        if (record == NULL)
+            return -EBADMSG;
+        int order = compare(record + TABLE_VALUE, length, key);
+        spot->same = order == 0;
+        if (!spot->same && key->length > 0 && record_hash(record + TABLE_VALUE, length) != key->hash)
+            return -EBADMSG;
+        if (order >= 0)
+            return 0;
+    }
+    return 0;
+}
+
+static bool holds(const struct table_spot *spot, uint32_t count)
+{
+    return sizeof *spot->bucket + count * (uint64_t)sizeof *spot->bucket->slots <= spot->size;
+}
+
+int table_seek(const struct table *table, const struct table_map *map, const struct table_key *key, struct table_spot *spot)
+{
+    int code = find_bucket(table, map, key->hash, spot);
+    if (code != 0 || spot->bucket == NULL)
+        return code;
+    const uint32_t count = LOAD(spot->bucket->count);
+    if (!holds(spot, count))
+        return -EBADMSG;
+    for (uint32_t rest = count; rest > 0;) { /* those before `slot` are before the key; those `rest` behind it nobody knows */
+        const uint32_t half = rest / 2;
+        const bool before = LOAD(spot->bucket->slots[spot->slot + half].hash) < key->hash;
+        spot->slot += before ? half + 1 : 0;
+        rest = before ? rest - half - 1 : half;
+    }
+    return seek_key(key, count, spot);
+}
+
+int table_get(const struct table *table, const struct table_map *map, const struct table_key *key, uint8_t value[TABLE_VALUE])
+{
+    struct table_spot spot;
+    uint32_t length;
+    int code = table_seek(table, map, key, &spot);
+    if (code != 0 || !spot.same)
+        return code != 0 ? code : -ENOENT;
+    const char *record = record_at(&spot, spot.slot, &length);
+    if (record == NULL)
+        return -EBADMSG;
+    memcpy(value, record, TABLE_VALUE);
+    return 0;
+}
+
+/* It must be behind the one that is there: whoever lists comes to an end, whatever the file says. */
+static int copy(const struct table_spot *spot, uint32_t slot, struct table_record *to)
+{
+    const struct table_key before = {.hash = to->hash, .bytes = to->key, .length = to->length};
+    const uint64_t hash = LOAD(spot->bucket->slots[slot].hash);
+    uint32_t length;
+    const char *record = record_at(spot, slot, &length);
+    if (record == NULL || hash < before.hash || (hash == before.hash && compare(record + TABLE_VALUE, length, &before) <= 0))
+        return -EBADMSG;
+    to->hash = hash;
+    to->length = length;
+    memcpy(to->value, record, TABLE_VALUE);
+    memcpy(to->key, record + TABLE_VALUE, length);
+    return 1;
+}
+
+/* To the least hash that belongs to the bucket behind this one; false: it is the last. */
+static bool go_on(const struct table_bucket *bucket, uint64_t *hash)
+{
+    const unsigned depth = LOAD(bucket->depth);
+    if (depth == 0 || depth > TABLE_DEPTH_MAX)
+        return false;
+    const uint64_t next = (*hash >> (TABLE_HASH_BITS - depth)) + 1;
+    *hash = next << (TABLE_HASH_BITS - depth);
+    return next >> depth == 0;
+}
+
+int table_next(const struct table *table, const struct table_map *map, struct table_record *record)
+{
+    struct table_key key = {.hash = record->hash, .bytes = record->key, .length = record->length};
+    struct table_spot spot;
+    do {
+        int code = table_seek(table, map, &key, &spot);
+        if (code != 0 || spot.bucket == NULL)
+            return code;
+        const uint32_t next = spot.slot + spot.same, count = LOAD(spot.bucket->count);
+        if (next < count)
+            return holds(&spot, count) ? copy(&spot, next, record) : -EBADMSG;
+        key.length = 0;
+    } while (go_on(spot.bucket, &key.hash));
+    return 0;
+}
+
+struct table_key table_key_name(const char *name, size_t length)
+{
+    return (struct table_key){.hash = record_hash(name, length), .bytes = name, .length = length};
+}
+
+struct table_key table_key_thing(const struct dirid *id)
+{
+    return (struct table_key){
+        .hash = record_hash((const char *)id, sizeof *id), .bytes = id, .length = sizeof *id};
+}
+
+static int find_thing(const struct table *table, struct dirid id, size_t size, void *block)
+{
+    uint8_t value[TABLE_VALUE];
+    uint32_t reference;
+    struct table_key key = table_key_thing(&id);
+    int code = table_get(table, &table_head(table)->things, &key, value);
+    memcpy(&reference, value, sizeof reference);
+    return code == 0 ? table_block(table, reference, size, block) : code;
+}
+
+int table_find_dir(const struct table *table, struct dirid id, struct table_dir **dir)
+{
+    return find_thing(table, id, sizeof **dir, dir);
+}
+
+int table_find_branch(const struct table *table, uint16_t number, struct table_branch **branch)
+{
+    return find_thing(table, (struct dirid){0, number}, sizeof **branch, branch);
+}
