@@ -12,7 +12,6 @@
 #include "home/state.h"
 #include "shuntd.h"
 
-
 /* A name that somebody is at work on. */
 struct held {
     struct held *next; /* in its bucket */

@@ -13,7 +13,11 @@
 
 #define STEP (1ull << 20) /* the file grows by as much, or by less if it cannot */
 #define LEAST (64ull << 10)
-#define LARGE 6 /* the class of 4,096 bytes */
+
+/* At the begin of what was given back. */
+struct link {
+    uint32_t next, before; /* in its list; 0: none */
+};
 
 static int make_file(struct blocks *blocks, const char *directory)
 {
@@ -26,6 +30,11 @@ static int make_file(struct blocks *blocks, const char *directory)
     return blocks->fd < 0 ? -errno : 0;
 }
 
+static uint64_t round_up(uint64_t size, uint64_t to)
+{
+    return (size + to - 1) / to * to;
+}
+
 static bool extend_to(struct blocks *blocks, uint64_t size)
 {
     if (size > blocks->table.size ||
@@ -35,14 +44,15 @@ static bool extend_to(struct blocks *blocks, uint64_t size)
     return true;
 }
 
-static uint64_t round_up(uint64_t size, uint64_t to)
-{
-    return (size + to - 1) / to * to;
-}
-
 static bool extend(struct blocks *blocks, uint64_t size)
 {
     return size <= blocks->there || extend_to(blocks, round_up(size, STEP)) || extend_to(blocks, round_up(size, LEAST));
+}
+
+static void use(struct blocks *blocks, uint64_t end)
+{
+    blocks->end = end;
+    __atomic_store_n(&table_head(&blocks->table)->end, end, __ATOMIC_RELEASE);
 }
 
 int blocks_create(struct blocks *blocks, const char *directory, uint64_t most)
@@ -52,20 +62,23 @@ int blocks_create(struct blocks *blocks, const char *directory, uint64_t most)
     if (code != 0)
         return code;
     void *at = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, blocks->fd, 0);
-    if (at == MAP_FAILED)
-        return -errno;
-    blocks->table = (struct table){.at = at, .size = most};
-    const uint64_t head = round_up(sizeof(struct table_head), TABLE_UNIT);
-    if (!extend(blocks, head))
-        return -ENOSPC;
-    table_head(&blocks->table)->end = head;
-    return 0;
+    void *classes = mmap(NULL, most / TABLE_UNIT + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    code = at == MAP_FAILED || classes == MAP_FAILED ? -errno : 0;
+    blocks->table = (struct table){.at = at != MAP_FAILED ? at : NULL, .size = most};
+    blocks->classes = classes != MAP_FAILED ? classes : NULL;
+    if (code == 0 && !extend(blocks, sizeof(struct table_head)))
+        code = -ENOSPC;
+    if (code == 0)
+        use(blocks, round_up(sizeof(struct table_head), TABLE_UNIT));
+    return code;
 }
 
 void blocks_destroy(struct blocks *blocks)
 {
     if (blocks->table.at != NULL)
         munmap(blocks->table.at, blocks->table.size);
+    if (blocks->classes != NULL)
+        munmap(blocks->classes, blocks->table.size / TABLE_UNIT + 1);
     if (blocks->fd >= 0)
         close(blocks->fd);
 }
@@ -78,56 +91,103 @@ unsigned blocks_class(uint64_t size)
     return class;
 }
 
+/* What was given back. A reference that leads elsewhere is not ours: NULL. */
+static struct link *link_at(const struct blocks *blocks, uint32_t reference)
+{
+    return reference != 0 && (uint64_t)reference * TABLE_UNIT < blocks->end && blocks->classes[reference] != 0
+               ? (struct link *)(blocks->table.at + (uint64_t)reference * TABLE_UNIT)
+               : NULL;
+}
+
+static void put_in(struct blocks *blocks, uint32_t reference, unsigned class)
+{
+    struct link *first = link_at(blocks, blocks->given_back[class]);
+    blocks->classes[reference] = (uint8_t)(1 + class);
+    blocks->free += table_class_size(class);
+    *link_at(blocks, reference) = (struct link){.next = blocks->given_back[class]};
+    blocks->given_back[class] = reference;
+    if (first != NULL)
+        first->before = reference;
+}
+
+static void take_out(struct blocks *blocks, uint32_t reference, unsigned class)
+{
+    const struct link link = *link_at(blocks, reference);
+    struct link *before = link_at(blocks, link.before), *next = link_at(blocks, link.next);
+    if (before != NULL)
+        before->next = link.next;
+    else
+        blocks->given_back[class] = next != NULL ? link.next : 0;
+    if (next != NULL)
+        next->before = link.before;
+    blocks->classes[reference] = 0;
+    blocks->free -= table_class_size(class);
+}
+
 void blocks_give(struct blocks *blocks, uint32_t reference, unsigned class)
 {
-    memcpy(blocks->table.at + (uint64_t)reference * TABLE_UNIT, &blocks->given_back[class], sizeof reference);
-    blocks->given_back[class] = reference;
-    blocks->free += class >= LARGE ? table_class_size(class) : 0;
+    for (; class + 1 < TABLE_CLASSES; class++) {
+        const uint32_t other = reference ^ 1u << class;
+        if ((uint64_t)other * TABLE_UNIT >= blocks->end || blocks->classes[other] != 1 + class)
+            break;
+        take_out(blocks, other, class);
+        reference &= ~(1u << class);
+    }
+    put_in(blocks, reference, class);
 }
 
-static int take_back(struct blocks *blocks, unsigned class, uint32_t *reference, void *block)
+/* The least that is large enough; TABLE_CLASSES: there is none. */
+static unsigned class_there(const struct blocks *blocks, unsigned class)
 {
-    *reference = blocks->given_back[class];
-    int code = table_block(&blocks->table, *reference, table_class_size(class), block);
-    if (code != 0)
-        return code;
-    memcpy(&blocks->given_back[class], *(char **)block, sizeof *reference);
-    blocks->free -= class >= LARGE ? table_class_size(class) : 0;
+    while (class < TABLE_CLASSES && link_at(blocks, blocks->given_back[class]) == NULL)
+        class++;
+    return class;
+}
+
+/* The other halves go back. */
+static uint32_t take_part(struct blocks *blocks, unsigned class, unsigned larger)
+{
+    const uint32_t reference = blocks->given_back[larger];
+    take_out(blocks, reference, larger);
+    while (larger-- > class)
+        put_in(blocks, reference + (1u << larger), larger);
+    return reference;
+}
+
+/* Behind all that was used; what lies between is given back. */
+static int take_new(struct blocks *blocks, unsigned class, uint32_t *reference)
+{
+    const uint64_t size = table_class_size(class), at = round_up(blocks->end, size);
+    uint64_t between = blocks->end;
+    if (at / TABLE_UNIT > UINT32_MAX || !extend(blocks, at + size))
+        return -ENOSPC;
+    use(blocks, at + size);
+    while (between < at) {
+        const uint32_t units = (uint32_t)(between / TABLE_UNIT);
+        blocks_give(blocks, units, (unsigned)__builtin_ctz(units));
+        between += (uint64_t)TABLE_UNIT << __builtin_ctz(units);
+    }
+    *reference = (uint32_t)(at / TABLE_UNIT);
     return 0;
-}
-
-/* The rest of a larger one is given back, in halves. */
-static int take_part(struct blocks *blocks, unsigned class, uint32_t *reference, void *block)
-{
-    unsigned larger = class;
-    while (larger < TABLE_CLASSES && blocks->given_back[larger] == 0)
-        larger++;
-    if (larger == TABLE_CLASSES)
-        return -ENOENT;
-    int code = take_back(blocks, larger, reference, block);
-    while (code == 0 && larger-- > class)
-        blocks_give(blocks, *reference + (1u << larger), larger);
-    return code;
 }
 
 int blocks_take(struct blocks *blocks, unsigned class, uint32_t *reference, void *block)
 {
     if (class >= TABLE_CLASSES)
         return -ENOSPC;
-    int code = take_part(blocks, class, reference, block);
-    if (code != -ENOENT)
-        return code;
-    struct table_head *head = table_head(&blocks->table);
-    const uint64_t at = head->end, size = table_class_size(class);
-    if (at / TABLE_UNIT > UINT32_MAX || !extend(blocks, at + size))
-        return -ENOSPC;
-    *reference = (uint32_t)(at / TABLE_UNIT);
-    *(void **)block = blocks->table.at + at;
-    __atomic_store_n(&head->end, at + size, __ATOMIC_RELEASE);
-    return 0;
+    const unsigned larger = class_there(blocks, class);
+    int code = 0;
+    if (larger < TABLE_CLASSES)
+        *reference = take_part(blocks, class, larger);
+    else
+        code = take_new(blocks, class, reference);
+    return code == 0 ? table_block(&blocks->table, *reference, table_class_size(class), block) : code;
 }
 
-bool blocks_have(struct blocks *blocks, uint64_t bytes)
+bool blocks_have(struct blocks *blocks, unsigned class, uint64_t bytes)
 {
-    return blocks->free >= bytes || extend(blocks, table_head(&blocks->table)->end + bytes - blocks->free);
+    const uint64_t beside = blocks->free < bytes ? bytes - blocks->free : 0;
+    const bool there = class_there(blocks, class) < TABLE_CLASSES;
+    const uint64_t end = there ? blocks->end : round_up(blocks->end, table_class_size(class)) + table_class_size(class);
+    return class < TABLE_CLASSES && extend(blocks, end + beside);
 }

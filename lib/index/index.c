@@ -14,7 +14,7 @@
 #define BUCKET_LEAST 256u
 #define ARRAY_SHARE 8              /* records for each reference of an array, at least */
 #define ROOM_RESERVE (1ull << 20)  /* bytes that are kept for what must be noted although there is no room for more */
-#define ROOM_CHANGE (4 * BUCKET_FULL) /* that one change may take */
+#define ROOM_CHANGE (4 * BUCKET_FULL) /* that one change may take, beside a larger block */
 #define RECORD_SIZE(LENGTH) ((uint32_t)sizeof(struct table_slot) + TABLE_VALUE + (uint32_t)(LENGTH))
 
 struct index {
@@ -22,6 +22,8 @@ struct index {
     uint64_t used;    /* bytes of blocks that are taken */
     uint64_t widest;  /* of the largest array there ever was */
     uint64_t entries; /* names, directories, branches */
+    struct table_dir *last; /* that was found last; NULL: none, or it is gone */
+    uint32_t last_at;       /* the reference to it */
     bool damaged;     /* -EBADMSG was answered */
 };
 
@@ -128,7 +130,8 @@ static int check_bucket(const struct table_spot *spot)
         return -EBADMSG;
     for (uint32_t i = 0; i < bucket->count; i++) {
         const struct table_slot *slot = &bucket->slots[i];
-        if (slot->at < bucket->low || slot->length > RECORD_NAME_MAX || slot->at + TABLE_VALUE + slot->length > spot->size)
+        if (slot->at < bucket->low || slot->length > RECORD_NAME_MAX ||
+            (uint64_t)slot->at + TABLE_VALUE + slot->length > spot->size)
             return -EBADMSG;
         live += RECORD_SIZE(slot->length);
     }
@@ -244,16 +247,11 @@ static int part(struct index *index, struct table_map *map, uint64_t hash, const
     return 0;
 }
 
-/* An array has not many more references than there are buckets, whatever the hashes are. */
+/* An array has a reference for every few records at most, whatever their hashes are. */
 static bool may_part(const struct table_map *map, const struct table_bucket *bucket)
 {
     return bucket->depth < map->depth ||
            (map->depth < TABLE_DEPTH_MAX && map->count >> map->depth >= 2 * ARRAY_SHARE);
-}
-
-static bool has_room(struct index *index, uint64_t bytes)
-{
-    return blocks_have(&index->blocks, ROOM_RESERVE + 4 * index->widest + bytes);
 }
 
 /* What a bucket would have left if it were put together, without what was removed, and with so many bytes more. */
@@ -262,19 +260,32 @@ static int64_t left(const struct table_spot *spot, uint32_t size)
     return (int64_t)spot->size - (int64_t)sizeof *spot->bucket - spot->bucket->live - size;
 }
 
-/* So that one more record may fit. Nothing more is taken if that leaves something, or there is nothing to take. */
+static bool is_to_part(const struct table_map *map, const struct table_bucket *bucket, uint32_t size)
+{
+    return table_class_size(class_for(bucket->live + size)) > BUCKET_FULL && may_part(map, bucket);
+}
+
+static int split(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot)
+{
+    if (spot->bucket->depth >= TABLE_DEPTH_MAX)
+        return -ENOSPC;
+    int code = spot->bucket->depth == map->depth ? widen(index, map) : 0;
+    return code == 0 ? part(index, map, hash, spot) : code;
+}
+
+/* So that one more record may fit. Nothing more is taken if that leaves something; and where there is no block of the kind
+ * that is best, another will do. */
 static int enlarge(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot, uint32_t size)
 {
-    const uint32_t live = spot->bucket->live + size;
-    const unsigned class = class_for(live);
+    const unsigned own = spot->bucket->class, class = class_for(spot->bucket->live + size);
+    const bool parts = is_to_part(map, spot->bucket, size);
     const int64_t rest = left(spot, size);
-    if (rest >= (int64_t)spot->size / 8 || (rest >= 0 && !has_room(index, ROOM_CHANGE)))
-        return replace(index, map, hash, spot, spot->bucket->class);
-    if (table_class_size(class) > BUCKET_FULL && may_part(map, spot->bucket)) {
-        int code = spot->bucket->depth == map->depth ? widen(index, map) : 0;
-        return code == 0 ? part(index, map, hash, spot) : code;
-    }
-    return replace(index, map, hash, spot, class);
+    if (rest >= (int64_t)spot->size / 8)
+        return replace(index, map, hash, spot, own);
+    int code = parts ? split(index, map, hash, spot) : replace(index, map, hash, spot, class);
+    if (code == -ENOSPC)
+        code = parts ? replace(index, map, hash, spot, class) : split(index, map, hash, spot);
+    return code == -ENOSPC && rest >= 0 ? replace(index, map, hash, spot, own) : code;
 }
 
 static int first_bucket(struct index *index, struct table_map *map)
@@ -343,11 +354,30 @@ static int put(struct index *index, struct table_map *map, const struct table_ke
     return code == 0 ? put_at(index, map, &spot, key, value) : code;
 }
 
-/* Can it be put without taking what is kept for others? */
-static bool may_put(struct index *index, const struct table_spot *spot, const struct table_key *key)
+/* The largest block that it may take to put such a record there. */
+static unsigned class_wanted(const struct table_map *map, const struct table_spot *spot, uint32_t size)
 {
-    return has_spot(spot, key) || (spot->bucket != NULL && left(spot, RECORD_SIZE(key->length)) >= 0) ||
-           has_room(index, ROOM_CHANGE);
+    if (spot->bucket == NULL)
+        return class_for(size);
+    if (!is_to_part(map, spot->bucket, size))
+        return class_for(spot->bucket->live + size);
+    const unsigned half = class_for(spot->bucket->live);
+    const unsigned array = spot->bucket->depth == map->depth ? array_class(map->depth + 1) : 0;
+    return half > array ? half : array;
+}
+
+/* ... and what is kept for others besides. */
+static bool has_room(struct index *index, unsigned class, uint64_t bytes)
+{
+    return blocks_have(&index->blocks, class, ROOM_RESERVE + 4 * index->widest + bytes);
+}
+
+/* Can it be put without taking what is kept for others? */
+static bool may_put(struct index *index, const struct table_map *map, const struct table_spot *spot, const struct table_key *key)
+{
+    const uint32_t size = RECORD_SIZE(key->length);
+    return has_spot(spot, key) || (spot->bucket != NULL && left(spot, size) >= 0) ||
+           has_room(index, class_wanted(map, spot, size), ROOM_CHANGE);
 }
 
 /* -EEXIST: it is there, and with that value. What is kept for others is not for this one. */
@@ -356,7 +386,7 @@ static int add(struct index *index, struct table_map *map, const struct table_ke
     struct table_spot spot;
     int code = table_seek(table_of(index), map, key, &spot);
     if (code == 0)
-        code = may_put(index, &spot, key) ? make_spot(index, map, key, &spot) : -ENOSPC;
+        code = may_put(index, map, &spot, key) ? make_spot(index, map, key, &spot) : -ENOSPC;
     if (code != 0)
         return code;
     if (!spot.same)
@@ -365,30 +395,44 @@ static int add(struct index *index, struct table_map *map, const struct table_ke
     return -EEXIST;
 }
 
-/* The blocks of a map, whose names are gone, or nobody finds any more. */
-static void give_all(struct index *index, struct table_map *map)
+/* The bucket of that hash, and on to the next: 1; 0: it was the last. What is damaged may be referred to again. */
+static int give_bucket(struct index *index, const struct table_map *map, struct table_key *at)
 {
     struct table_spot spot;
-    struct table_key at = {.bytes = ""};
-    const uint32_t depth = map->depth, buckets = map->buckets;
-    for (bool more = true; more && table_seek(table_of(index), map, &at, &spot) == 0 && spot.bucket != NULL;) {
-        const unsigned own = spot.bucket->depth;
-        const uint64_t next = own > 0 ? (at.hash >> (TABLE_HASH_BITS - own)) + 1 : 1;
-        give(index, spot.reference, spot.bucket->class);
-        at.hash = own > 0 ? next << (TABLE_HASH_BITS - own) : 0;
-        more = own > 0 && next >> own == 0;
-    }
-    if (depth > 0 && buckets != 0)
-        give(index, buckets, array_class(depth));
+    int code = table_seek(table_of(index), map, at, &spot);
+    if (code != 0 || spot.bucket->depth > map->depth)
+        return -EBADMSG;
+    const unsigned class = spot.bucket->class;
+    const bool more = table_go_on(spot.bucket, &at->hash);
+    give(index, spot.reference, class);
+    return more;
 }
 
-static void empty(struct index *index, struct table_map *map)
+/* The blocks of a map that nobody finds any more. */
+static int give_all(struct index *index, const struct table_map *map)
+{
+    struct table_key at = {.bytes = ""};
+    uint32_t *array;
+    int code = map->buckets != 0;
+    if (map->depth > TABLE_DEPTH_MAX)
+        return -EBADMSG;
+    if (map->depth > 0 && map->buckets != 0 &&
+        table_block(table_of(index), map->buckets, sizeof *array << map->depth, &array) != 0)
+        return -EBADMSG;
+    while (code == 1)
+        code = give_bucket(index, map, &at);
+    if (code == 0 && map->depth > 0 && map->buckets != 0)
+        give(index, map->buckets, array_class(map->depth));
+    return code;
+}
+
+static int empty(struct index *index, struct table_map *map)
 {
     struct table_map old = *map;
     begin_change(map);
     map->count = map->depth = map->buckets = 0;
     end_change(map);
-    give_all(index, &old);
+    return give_all(index, &old);
 }
 
 /* Its record's bytes are free when the bucket is copied. */
@@ -413,10 +457,11 @@ static int del(struct index *index, struct table_map *map, const struct table_ke
     end_change(map);
     index->entries--;
     if (map->count == 0)
-        empty(index, map);
-    else if (4 * table_class_size(class_for(spot.bucket->live)) <= spot.size)
-        replace(index, map, key->hash, &spot, class_for(spot.bucket->live));
-    return 0;
+        return empty(index, map);
+    if (4 * table_class_size(class_for(spot.bucket->live)) > spot.size)
+        return 0;
+    code = replace(index, map, key->hash, &spot, class_for(spot.bucket->live));
+    return code == -ENOSPC ? 0 : code;
 }
 
 /* Making it. */
@@ -460,8 +505,12 @@ static int find_dir(struct index *index, struct dirid id, struct table_dir **dir
 {
     if (head_of(index)->magic != TABLE_MAGIC)
         return note(index, -EBADMSG);
-    int code = table_find_dir(table_of(index), id, dir);
-    return code == 0 && !dirid_equal((*dir)->id, id) ? note(index, -EBADMSG) : note(index, code);
+    *dir = index->last;
+    if (*dir != NULL && dirid_equal((*dir)->id, id))
+        return 0;
+    int code = table_find(table_of(index), id, sizeof **dir, &index->last_at, dir);
+    index->last = code == 0 ? *dir : NULL;
+    return note(index, code);
 }
 
 static int add_thing(struct index *index, struct dirid id, const void *thing, size_t size)
@@ -492,41 +541,40 @@ static int make_dir(struct index *index, struct dirid id, struct table_dir **dir
     return code == 0 ? find_dir(index, id, dir) : code;
 }
 
-static int drop_dir(struct index *index, struct table_dir *dir)
+/* The one that was found last. */
+static int drop_dir(struct index *index)
 {
+    struct table_dir *dir = index->last;
     const struct dirid id = dir->id;
     const struct table_key key = table_key_thing(&id);
-    uint8_t value[TABLE_VALUE];
-    uint32_t reference;
-    int code = table_get(table_of(index), &head_of(index)->things, &key, value);
-    if (code == 0)
-        code = del(index, &head_of(index)->things, &key);
+    int code = del(index, &head_of(index)->things, &key);
     if (code != 0)
         return note(index, code);
-    memcpy(&reference, value, sizeof reference);
+    index->last = NULL;
     index->entries -= dir->names.count;
-    give_all(index, &dir->names);
-    give(index, reference, blocks_class(sizeof *dir));
-    return 0;
+    code = give_all(index, &dir->names);
+    give(index, index->last_at, blocks_class(sizeof *dir));
+    return note(index, code);
 }
 
 /* One without a record and without names is none. */
 static int drop_if_idle(struct index *index, struct table_dir *dir)
 {
-    return dir->known || dir->names.count > 0 ? 0 : drop_dir(index, dir);
+    return dir->known || dir->names.count > 0 ? 0 : drop_dir(index);
 }
 
 int index_put_branch(struct index *index, uint16_t number, const char *name)
 {
-    struct table_branch *there, branch = {0};
+    struct table_branch *there, branch = {.id = table_branch_id(number)};
     struct table_map *things = &head_of(index)->things;
     size_t length = strlen(name);
     if (length >= sizeof branch.name)
         return -ENAMETOOLONG;
     memcpy(branch.name, name, length);
-    int code = table_find_branch(table_of(index), number, &there);
+    uint32_t reference;
+    int code = table_find(table_of(index), branch.id, sizeof branch, &reference, &there);
     if (code == -ENOENT)
-        return add_thing(index, (struct dirid){0, number}, &branch, sizeof branch);
+        return add_thing(index, branch.id, &branch, sizeof branch);
     if (code != 0)
         return note(index, code);
     begin_change(things);
@@ -561,7 +609,7 @@ int index_del_dir(struct index *index, struct dirid id)
 {
     struct table_dir *dir;
     int code = find_dir(index, id, &dir);
-    return code == 0 ? drop_dir(index, dir) : code == -ENOENT ? 0 : code;
+    return code == 0 ? drop_dir(index) : code == -ENOENT ? 0 : code;
 }
 
 int index_forget_dir(struct index *index, struct dirid id)
@@ -598,7 +646,12 @@ int index_put_entry(struct index *index, struct dirid id, const char *name, size
         return -ENAMETOOLONG;
     record_entry_encode(value, entry);
     int code = make_dir(index, id, &dir);
-    return code == 0 ? note(index, put(index, &dir->names, &key, value)) : code;
+    if (code != 0)
+        return code;
+    code = note(index, put(index, &dir->names, &key, value));
+    if (code != 0)
+        drop_if_idle(index, dir);
+    return code;
 }
 
 int index_add_entry(struct index *index, struct dirid id, const char *name, size_t length, struct record_entry *entry)
@@ -609,7 +662,9 @@ int index_add_entry(struct index *index, struct dirid id, const char *name, size
     if (length > RECORD_NAME_MAX)
         return -ENAMETOOLONG;
     record_entry_encode(value, entry);
-    int code = make_dir(index, id, &dir);
+    int code = find_dir(index, id, &dir);
+    if (code == -ENOENT)
+        code = has_room(index, 0, ROOM_CHANGE) ? make_dir(index, id, &dir) : -ENOSPC;
     if (code == 0)
         code = note(index, add(index, &dir->names, &key, value));
     int damaged = code == -EEXIST ? note(index, record_entry_decode(entry, value, sizeof value)) : 0;
@@ -631,9 +686,9 @@ static int del_some(struct index *index, struct table_dir *dir, index_is_meant *
 {
     struct table_record at = {0};
     int code;
-    while ((code = table_next(table_of(index), &dir->names, &at)) == 1) {
+    while ((code = table_next(table_of(index), &dir->names, &at)) > 0) {
         const struct table_key key = {.hash = at.hash, .bytes = at.key, .length = at.length};
-        code = is_meant(context, at.hash) ? del(index, &dir->names, &key) : 0;
+        code = code == 1 && is_meant(context, at.hash) ? del(index, &dir->names, &key) : 0;
         if (code != 0)
             return code;
     }
@@ -643,8 +698,7 @@ static int del_some(struct index *index, struct table_dir *dir, index_is_meant *
 static int del_all(struct index *index, struct table_dir *dir)
 {
     index->entries -= dir->names.count;
-    empty(index, &dir->names);
-    return 0;
+    return empty(index, &dir->names);
 }
 
 int index_del_names(struct index *index, struct dirid id, index_is_meant *is_meant, void *context)
@@ -675,7 +729,9 @@ int index_list(struct index *index, struct dirid id, uint64_t from, index_each *
     int code = find_dir(index, id, &dir);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
-    while ((code = table_next(table_of(index), &dir->names, &record)) == 1) {
+    while ((code = table_next(table_of(index), &dir->names, &record)) > 0) {
+        if (code == TABLE_ON)
+            continue;
         code = note(index, record_entry_decode(&entry, record.value, sizeof record.value));
         if (code == 0)
             code = each(context, record.hash, record.key, record.length, &entry);
@@ -690,6 +746,7 @@ int index_list(struct index *index, struct dirid id, uint64_t from, index_each *
 int index_make_room(struct index *index, struct dirid id, const char *name, size_t length)
 {
     const struct table_key key = table_key_name(name, length);
+    const struct table_map none = {0};
     struct table_spot spot = {0};
     struct table_dir *dir;
     int code = find_dir(index, id, &dir);
@@ -697,14 +754,14 @@ int index_make_room(struct index *index, struct dirid id, const char *name, size
         code = note(index, table_seek(table_of(index), &dir->names, &key, &spot));
     if (code != 0 && code != -ENOENT)
         return code;
-    return may_put(index, &spot, &key) ? 0 : -ENOSPC;
+    return may_put(index, code == 0 ? &dir->names : &none, &spot, &key) ? 0 : -ENOSPC;
 }
 
-/* Buckets are half full at least, and a class is at most twice as large as what it is to hold. */
+/* Buckets are half full, as a rule, when they have just been parted. */
 int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
 {
-    uint64_t size = names * RECORD_SIZE(0) + bytes, array = names / ARRAY_SHARE * sizeof(uint32_t);
-    return has_room(index, 3 * size + 2 * array) ? 0 : -ENOSPC;
+    const uint64_t size = names * RECORD_SIZE(0) + bytes, array = 4 * (names / ARRAY_SHARE * sizeof(uint32_t));
+    return has_room(index, blocks_class(array), 2 * size) ? 0 : -ENOSPC;
 }
 
 void index_measure(struct index *index, struct index_size *size)

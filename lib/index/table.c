@@ -135,8 +135,7 @@ static int copy(const struct table_spot *spot, uint32_t slot, struct table_recor
     return 1;
 }
 
-/* To the least hash that belongs to the bucket behind this one; false: it is the last. */
-static bool go_on(const struct table_bucket *bucket, uint64_t *hash)
+bool table_go_on(const struct table_bucket *bucket, uint64_t *hash)
 {
     const unsigned depth = LOAD(bucket->depth);
     if (depth == 0 || depth > TABLE_DEPTH_MAX)
@@ -148,18 +147,16 @@ static bool go_on(const struct table_bucket *bucket, uint64_t *hash)
 
 int table_next(const struct table *table, const struct table_map *map, struct table_record *record)
 {
-    struct table_key key = {.hash = record->hash, .bytes = record->key, .length = record->length};
+    const struct table_key key = {.hash = record->hash, .bytes = record->key, .length = record->length};
     struct table_spot spot;
-    do {
-        int code = table_seek(table, map, &key, &spot);
-        if (code != 0 || spot.bucket == NULL)
-            return code;
-        const uint32_t next = spot.slot + spot.same, count = LOAD(spot.bucket->count);
-        if (next < count)
-            return holds(&spot, count) ? copy(&spot, next, record) : -EBADMSG;
-        key.length = 0;
-    } while (go_on(spot.bucket, &key.hash));
-    return 0;
+    int code = table_seek(table, map, &key, &spot);
+    if (code != 0 || spot.bucket == NULL)
+        return code;
+    const uint32_t next = spot.slot + spot.same, count = LOAD(spot.bucket->count);
+    if (next < count)
+        return holds(&spot, count) ? copy(&spot, next, record) : -EBADMSG;
+    record->length = 0;
+    return table_go_on(spot.bucket, &record->hash) ? TABLE_ON : 0;
 }
 
 struct table_key table_key_name(const char *name, size_t length)
@@ -173,22 +170,14 @@ struct table_key table_key_thing(const struct dirid *id)
         .hash = record_hash((const char *)id, sizeof *id), .bytes = id, .length = sizeof *id};
 }
 
-static int find_thing(const struct table *table, struct dirid id, size_t size, void *block)
+int table_find(const struct table *table, struct dirid id, uint64_t size, uint32_t *reference, void *block)
 {
+    const struct table_key key = table_key_thing(&id);
     uint8_t value[TABLE_VALUE];
-    uint32_t reference;
-    struct table_key key = table_key_thing(&id);
     int code = table_get(table, &table_head(table)->things, &key, value);
-    memcpy(&reference, value, sizeof reference);
-    return code == 0 ? table_block(table, reference, size, block) : code;
-}
-
-int table_find_dir(const struct table *table, struct dirid id, struct table_dir **dir)
-{
-    return find_thing(table, id, sizeof **dir, dir);
-}
-
-int table_find_branch(const struct table *table, uint16_t number, struct table_branch **branch)
-{
-    return find_thing(table, (struct dirid){0, number}, sizeof **branch, branch);
+    if (code != 0)
+        return code;
+    memcpy(reference, value, sizeof *reference);
+    code = table_block(table, *reference, size, block);
+    return code == 0 && !dirid_equal(**(struct dirid **)block, id) ? -EBADMSG : code;
 }

@@ -36,17 +36,18 @@ struct table_map {
     uint32_t buckets; /* an array of 1 << depth references to them; the only bucket if depth is 0; 0: it is empty */
 };
 
-/* A block of what is in the index: a directory. */
+/* The blocks of what is in the index: of a directory. */
 struct table_dir {
-    struct table_map names;
     struct dirid id;
+    struct table_map names;
     uint64_t stamp; /* unlike that of any directory before; another one once names were taken out of it wholesale */
     uint32_t known; /* there is a record */
     uint8_t record[RECORD_DIR_SIZE];
 };
 
-/* ... a branch. */
+/* ... of a branch. */
 struct table_branch {
+    struct dirid id;
     char name[LAYOUT_BRANCH_MAX];
 };
 
@@ -72,7 +73,6 @@ struct table_bucket {
 struct table_head {
     uint64_t magic; /* written last */
     uint32_t format;
-    uint32_t apart;
     struct index_stamp stamp;
     uint64_t end; /* bytes of the file that may have been used */
     uint64_t stamps;
@@ -127,11 +127,21 @@ struct table_record {
     char key[RECORD_NAME_MAX];
 };
 
-/* The first record behind the one that is there (of which hash, length and key are looked at). 1; 0: none. */
+/* The first record behind the one that is there (of which hash, length and key are looked at). 1; 0: none; TABLE_ON: none in
+ * the bucket that was looked into, and what is there says where the next one begins. */
+#define TABLE_ON 2
 int table_next(const struct table *, const struct table_map *, struct table_record *);
+
+/* To the least hash that belongs to the bucket behind this one; false: it is the last. */
+bool table_go_on(const struct table_bucket *, uint64_t *hash);
 
 struct table_key table_key_name(const char *name, size_t length);
 struct table_key table_key_thing(const struct dirid *);
-/* 0, -ENOENT. */
-int table_find_dir(const struct table *, struct dirid, struct table_dir **);
-int table_find_branch(const struct table *, uint16_t number, struct table_branch **);
+
+/* The block of a thing, of that size. 0, and it has that id; -ENOENT. */
+int table_find(const struct table *, struct dirid id, uint64_t size, uint32_t *reference, void *block);
+
+static inline struct dirid table_branch_id(uint16_t number)
+{
+    return (struct dirid){0, number};
+}

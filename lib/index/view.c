@@ -21,11 +21,21 @@
 #define LOOKS 64
 #define YIELDS 4096
 
+/* What was found last, a directory and a branch: a reference, and above it the number of changes of things at that time,
+ * halved. As long as that is the same (threads write there as they come, 2^32 changes would be needed to be mistaken, and
+ * the thing still has to be the one that is looked for) nothing is searched. */
 struct view {
     struct table table;
+    uint64_t last_dir, last_branch;
 };
 
 /* Reading beside the writer: what was read between the two is of one moment if settled_still says so. */
+
+static bool settled_still(const struct table_map *map, uint64_t changes)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&map->changes, __ATOMIC_RELAXED) == changes;
+}
 
 static int settle(const struct table_map *map, uint64_t *changes)
 {
@@ -41,28 +51,41 @@ static int settle(const struct table_map *map, uint64_t *changes)
     return -EBUSY;
 }
 
-static bool settled_still(const struct table_map *map, uint64_t changes)
-{
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&map->changes, __ATOMIC_RELAXED) == changes;
-}
-
 static const struct table_map *things_of(const struct view *view)
 {
     return &table_head(&view->table)->things;
 }
 
-static int find_branch(const struct view *view, uint16_t number, char name[LAYOUT_BRANCH_MAX])
+static int find_thing(struct view *view, uint64_t *last, uint64_t changes, struct dirid id, uint64_t size, void *block)
+{
+    const uint64_t seen = __atomic_load_n(last, __ATOMIC_RELAXED), when = changes >> 1 << 32;
+    uint32_t reference = (uint32_t)seen;
+    if (reference != 0 && (seen ^ when) >> 32 == 0 && table_block(&view->table, reference, size, block) == 0 &&
+        dirid_equal(**(struct dirid **)block, id))
+        return 0;
+    int code = table_find(&view->table, id, size, &reference, block);
+    if (code == 0)
+        __atomic_store_n(last, when | reference, __ATOMIC_RELAXED);
+    return code;
+}
+
+static int find_dir(struct view *view, uint64_t changes, struct dirid id, struct table_dir **dir)
+{
+    return find_thing(view, &view->last_dir, changes, id, sizeof **dir, dir);
+}
+
+static int find_branch(struct view *view, uint64_t changes, uint16_t number, char name[LAYOUT_BRANCH_MAX])
 {
     struct table_branch *branch;
-    int code = table_find_branch(&view->table, number, &branch);
+    int code = find_thing(view, &view->last_branch, changes, table_branch_id(number), sizeof *branch, &branch);
     if (code != 0)
         return code;
     memcpy(name, branch->name, LAYOUT_BRANCH_MAX);
-    return memchr(name, '\0', LAYOUT_BRANCH_MAX) != NULL ? 0 : -EBADMSG;
+    const size_t length = strnlen(name, LAYOUT_BRANCH_MAX); /* it becomes a part of a path */
+    return length > 0 && length < LAYOUT_BRANCH_MAX && memchr(name, '/', length) == NULL && name[0] != '.' ? 0 : -EBADMSG;
 }
 
-static int find_name(const struct view *view, const struct table_dir *dir, const char *name, size_t length,
+static int find_name(struct view *view, uint64_t changes, const struct table_dir *dir, const char *name, size_t length,
                      struct view_found *found)
 {
     const struct table_key key = table_key_name(name, length);
@@ -72,59 +95,71 @@ static int find_name(const struct view *view, const struct table_dir *dir, const
         return code == -ENOENT ? 0 : code;
     code = record_entry_decode(&found->entry, value, sizeof value);
     if (code == 0 && found->entry.branch != 0)
-        code = find_branch(view, found->entry.branch, found->branch);
+        code = find_branch(view, changes, found->entry.branch, found->branch);
     found->known = code == 0;
     return code == -ENOENT ? -EBADMSG : code;
 }
 
-static int read_dir(const struct view *view, const struct table_dir *dir, const char *name, size_t length,
-                    struct view_found *found)
-{
-    if (!dir->known)
-        return 0;
-    int code = record_dir_decode(&found->dir, dir->record, sizeof dir->record);
-    found->dir_known = code == 0;
-    return code == 0 && length > 0 ? find_name(view, dir, name, length, found) : code;
-}
+/* What is read of a directory at one moment, by what is to be found. */
+typedef int read_dir(struct view *, uint64_t changes, const struct table_dir *, void *what);
 
-/* -EAGAIN: it has changed meanwhile. */
-static int look(const struct view *view, struct dirid id, const char *name, size_t length, struct view_found *found)
+/* -EAGAIN: it has changed meanwhile; -ENOENT: there is no such directory. */
+static int look(struct view *view, struct dirid id, read_dir *read, void *what)
 {
+    const struct table_map *things = things_of(view);
     uint64_t changes, names_changes;
     struct table_dir *dir;
-    found->dir_known = found->known = false;
-    found->branch[0] = '\0';
-    int code = settle(things_of(view), &changes);
+    int code = settle(things, &changes);
     if (code != 0)
         return code;
-    code = table_find_dir(&view->table, id, &dir);
-    if (code == 0) {
+    code = find_dir(view, changes, id, &dir);
+    if (code == 0)
         code = settle(&dir->names, &names_changes);
-        if (code == 0)
-            code = read_dir(view, dir, name, length, found);
+    if (code == 0) {
+        code = read(view, changes, dir, what);
         if (!settled_still(&dir->names, names_changes))
             code = -EAGAIN;
     }
-    return !settled_still(things_of(view), changes) ? -EAGAIN : code == -ENOENT ? 0 : code;
+    return settled_still(things, changes) ? code : -EAGAIN;
+}
+
+struct finding {
+    const char *name;
+    size_t length;
+    struct view_found *found;
+};
+
+static int read_found(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
+{
+    const struct finding *finding = what;
+    struct view_found *found = finding->found;
+    found->known = false;
+    found->dir_known = dir->known;
+    if (!found->dir_known)
+        return 0;
+    int code = record_dir_decode(&found->dir, dir->record, sizeof dir->record);
+    return code == 0 && finding->length > 0 ? find_name(view, changes, dir, finding->name, finding->length, found) : code;
 }
 
 int view_find(struct view *view, struct dirid id, const char *name, size_t length, struct view_found *found)
 {
+    struct finding finding = {.name = name, .length = length <= RECORD_NAME_MAX ? length : 0, .found = found};
     int code;
-    if (length > RECORD_NAME_MAX)
-        length = 0;
-    do
-        code = look(view, id, name, length, found);
-    while (code == -EAGAIN);
-    return code;
+    found->dir_known = found->known = false;
+    found->branch[0] = '\0';
+    while ((code = look(view, id, read_found, &finding)) == -EAGAIN)
+        found->branch[0] = '\0';
+    if (code == -ENOENT)
+        found->dir_known = found->known = false;
+    return code == -ENOENT ? 0 : code;
 }
 
-static int look_for_branch(const struct view *view, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
+static int look_for_branch(struct view *view, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
 {
     uint64_t changes;
     int code = settle(things_of(view), &changes);
     if (code == 0)
-        code = find_branch(view, number, branch);
+        code = find_branch(view, changes, number, branch);
     return settled_still(things_of(view), changes) ? code : -EAGAIN;
 }
 
@@ -141,6 +176,12 @@ int view_find_branch(struct view *view, uint32_t word, char branch[LAYOUT_BRANCH
 
 /* Listing. */
 
+struct listing {
+    struct view_place *place;
+    uint64_t stamp;
+    struct table_record record;
+};
+
 /* Is it the directory that is being listed, and are all its names there? */
 static bool is_whole(const struct table_dir *dir, const struct view_place *place)
 {
@@ -149,43 +190,25 @@ static bool is_whole(const struct table_dir *dir, const struct view_place *place
            (record.flags & RECORD_LOADED) && (place->stamp == 0 || place->stamp == dir->stamp);
 }
 
-/* The first name behind the place: 1; 0: none. */
-static int read_next(const struct view *view, const struct table_dir *dir, const struct view_place *place, uint64_t *stamp,
-                     struct table_record *record)
+/* As table_next, behind the place. */
+static int read_next(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
 {
+    struct listing *listing = what;
+    const struct view_place *place = listing->place;
+    struct table_record *record = &listing->record;
     if (!is_whole(dir, place))
         return -ENODATA;
-    *stamp = dir->stamp;
+    listing->stamp = dir->stamp;
     record->hash = place->hash;
     record->length = place->length;
     memcpy(record->key, place->name, place->length);
     return table_next(&view->table, &dir->names, record);
 }
 
-static int next(const struct view *view, struct dirid id, struct view_place *place, struct table_record *record)
+static void go_behind(struct view_place *place, const struct listing *listing)
 {
-    uint64_t changes, names_changes, stamp = 0;
-    struct table_dir *dir;
-    int code = settle(things_of(view), &changes);
-    if (code != 0)
-        return code;
-    code = table_find_dir(&view->table, id, &dir);
-    if (code == 0) {
-        code = settle(&dir->names, &names_changes);
-        if (code == 0)
-            code = read_next(view, dir, place, &stamp, record);
-        if (!settled_still(&dir->names, names_changes))
-            code = -EAGAIN;
-    }
-    if (!settled_still(things_of(view), changes))
-        return -EAGAIN;
-    if (code >= 0)
-        place->stamp = stamp;
-    return code == -ENOENT ? -ENODATA : code;
-}
-
-static void go_behind(struct view_place *place, const struct table_record *record)
-{
+    const struct table_record *record = &listing->record;
+    place->stamp = listing->stamp;
     place->hash = record->hash;
     place->length = record->length;
     memcpy(place->name, record->key, record->length);
@@ -193,23 +216,23 @@ static void go_behind(struct view_place *place, const struct table_record *recor
 
 int view_list(struct view *view, struct dirid id, struct view_place *place, index_each *each, void *context)
 {
-    struct table_record record;
+    struct listing listing = {.place = place};
+    const struct table_record *record = &listing.record;
     struct record_entry entry;
-    for (;;) {
-        int code = next(view, id, place, &record);
+    int code;
+    while ((code = look(view, id, read_next, &listing)) > 0 || code == -EAGAIN) {
         if (code == -EAGAIN)
             continue;
-        if (code == 1) {
-            code = record_entry_decode(&entry, record.value, sizeof record.value);
-            go_behind(place, &record);
-        } else {
-            return code;
-        }
+        go_behind(place, &listing);
+        if (code == TABLE_ON)
+            continue;
+        code = record_entry_decode(&entry, record->value, sizeof record->value);
         if (code == 0)
-            code = each(context, record.hash, record.key, record.length, &entry);
+            code = each(context, record->hash, record->key, record->length, &entry);
         if (code != 0)
             return code;
     }
+    return code == -ENOENT ? -ENODATA : code;
 }
 
 /* Opening. */
@@ -234,12 +257,16 @@ struct opening {
     struct table table;
 };
 
-static int map(struct opening *opening, int fd, uint64_t size)
+/* The head before the size: the file grows before the head says so. */
+static int map(struct opening *opening, int fd)
 {
     struct table_head head;
-    if (size < sizeof head || sys_read(fd, &head, sizeof head) != sizeof head)
+    struct statx stat;
+    if (sys_read(fd, &head, sizeof head) != sizeof head)
         return -EBADMSG;
-    int code = check_head(&head, size, opening->expected);
+    int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &stat);
+    if (code == 0)
+        code = check_head(&head, stat.stx_size, opening->expected);
     if (code != 0)
         return code;
     const size_t mapped = map_size(head.end);
@@ -265,13 +292,10 @@ static int open_in(const char *directory)
 static int open_file(void *context)
 {
     struct opening *opening = context;
-    struct statx stat;
     int fd = open_in(opening->directory);
     if (fd < 0)
         return fd;
-    int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &stat);
-    if (code == 0)
-        code = map(opening, fd, stat.stx_size);
+    int code = map(opening, fd);
     sys_close(fd);
     return code;
 }
@@ -283,7 +307,7 @@ static int make(struct view **to, const struct table *table)
         sys_munmap(table->at, table->size);
         return (int)(long)view;
     }
-    view->table = *table;
+    *view = (struct view){.table = *table};
     *to = view;
     return 0;
 }
@@ -301,6 +325,8 @@ int view_open(struct view **to, const char *directory, const struct index_stamp 
 int view_grow(struct view **to, const struct view *old)
 {
     const size_t size = map_size(table_head(&old->table)->end);
+    if (size <= old->table.size)
+        return -EBADMSG;
     void *at = (void *)SYS4(SYS_mremap, old->table.at, 0, size, MREMAP_MAYMOVE);
     return sys_is_error(at) ? (int)(long)at : make(to, &(struct table){.at = at, .size = size});
 }

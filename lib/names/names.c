@@ -160,6 +160,8 @@ static const char *reason(int code)
     case -EPROTO:
         return "its daemon is of another version of shunt: stop it and start it again";
     case -EMFILE:
+    case -ENFILE:
+        return "there is no descriptor to map its index with";
     case -EUSERS:
         return "too many threads of this node use it at once";
     case -EXDEV:
@@ -212,7 +214,7 @@ static int inherit(struct names_root *root, struct request_road **road, struct v
         *view = root->view;
         return 0;
     }
-    view_abandon(root->view);
+    root->view = NULL; /* left mapped, as below */
     request_abandon(parents);
     return code;
 }
@@ -336,16 +338,16 @@ static int await_writer(const struct names_root *root, const struct request_road
 }
 
 /* 0: a look that failed may go better now. */
-static int mend(struct names_root *root, const struct view *view, uint64_t began, int code)
+static int mend(struct names_root *root, const struct request_road *road, const struct view *view, uint64_t began, int code)
 {
-    return code == -EOVERFLOW ? grow(root, view) : code == -EBUSY ? await_writer(root, root->road, began) : code;
+    return code == -EOVERFLOW ? grow(root, view) : code == -EBUSY ? await_writer(root, road, began) : code;
 }
 
-static int find_patiently(struct names_root *root, struct view *view, struct dirid dir, const char *name, size_t length,
-                          struct view_found *found, int code)
+static int find_patiently(struct names_root *root, const struct request_road *road, struct view *view, struct dirid dir,
+                          const char *name, size_t length, struct view_found *found, int code)
 {
     const uint64_t began = clock_monotonic();
-    while (code != 0 && (code = mend(root, view, began, code)) == 0) {
+    while (code != 0 && (code = mend(root, road, view, began, code)) == 0) {
         view = root->view;
         code = view_find(view, dir, name, length, found);
     }
@@ -360,7 +362,7 @@ static int find(struct names_root *root, struct dirid dir, const char *name, siz
     struct view *view = root->view;
     int code = view_find(view, dir, name, length, found);
     if (__builtin_expect(code != 0, 0))
-        code = find_patiently(root, view, dir, name, length, found, code);
+        code = find_patiently(root, road, view, dir, name, length, found, code);
     found->gains = gains;
     return code == 0 ? check_lease(root, road) : code;
 }
@@ -459,11 +461,15 @@ static int tell_near(void *context, uint64_t hash, const char *name, size_t leng
 /* `merging` has the far names by now. */
 static int list_near(struct names_root *root, struct dirid dir, uint64_t from, struct merging *merging)
 {
+    const struct request_road *road = root->road;
     struct view_place place = {.hash = from};
-    const uint64_t began = clock_monotonic();
     struct view *view = root->view;
     int code = view_list(view, dir, &place, tell_near, merging);
-    while (code < 0 && !merging->passed && (code = mend(root, view, began, code)) == 0) {
+    for (uint64_t began = clock_monotonic(), last = from; code < 0; last = place.hash) {
+        if (place.hash != last)
+            began = clock_monotonic();
+        if ((code = mend(root, road, view, began, code)) != 0)
+            break;
         view = root->view;
         code = view_list(view, dir, &place, tell_near, merging);
     }

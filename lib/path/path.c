@@ -70,8 +70,7 @@ static void go_along(struct walk *walk, const char *path)
     }
 }
 
-/* What most paths beneath a root are: its own text, a name, and no `..`. False says nothing. */
-static bool is_plainly_beneath(const char *root, const char *path)
+bool path_is_plainly_beneath(const char *root, const char *path)
 {
     const size_t length = strlen(root);
     if (length < 2 || strncmp(path, root, length) != 0 || path[length] != '/')
@@ -82,7 +81,7 @@ static bool is_plainly_beneath(const char *root, const char *path)
 
 enum path_verdict path_verdict(const char *root, const char *base, const char *path)
 {
-    if (is_plainly_beneath(root, path))
+    if (path_is_plainly_beneath(root, path))
         return PATH_BENEATH;
     struct walk walk = {.root = next_component(root), .start = root};
     if (path[0] != '/' && base != NULL)
@@ -99,9 +98,8 @@ void path_split(struct path_parts *parts, const char *path)
     size_t all = end;
     while (end > 0 && path[end - 1] == '/')
         end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/')
-        start--;
+    const char *before = memrchr(path, '/', end);
+    const size_t start = before != NULL ? (size_t)(before + 1 - path) : 0;
     *parts = (struct path_parts){
         .name = path + start, .length = end - start, .parent_length = start, .slash = end < all};
     if (parts->length == 0)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum path_verdict {
     PATH_FOREIGN = 0, /* its text leads elsewhere */
@@ -41,6 +42,9 @@ static inline bool path_is_plainly_foreign(const char *root, const char *path)
     return true;
 }
 
+/* What most paths beneath a root are: its own text, a name, and no `..`. False says nothing. */
+bool path_is_plainly_beneath(const char *root, const char *path);
+
 /* Do two absolute paths without `.`, `..` and doubled slashes part, so that neither leads to the other? False
  * says nothing. */
 static inline bool path_is_apart(const char *root, const char *base)
@@ -54,8 +58,8 @@ static inline bool path_is_apart(const char *root, const char *base)
 /* Is there a `..` in it? */
 static inline bool path_goes_up(const char *path)
 {
-    for (const char *at = path; *at != '\0'; at++)
-        if (at[0] == '.' && at[1] == '.' && (at[2] == '/' || at[2] == '\0') && (at == path || at[-1] == '/'))
+    for (const char *at = path; (at = strchr(at, '.')) != NULL; at++)
+        if (at[1] == '.' && (at[2] == '/' || at[2] == '\0') && (at == path || at[-1] == '/'))
             return true;
     return false;
 }

@@ -124,9 +124,10 @@ void process_set_foreign(uint64_t device, struct dirid id)
 
 static inline __attribute__((always_inline)) uint64_t dead_end_word(uint64_t from, const char *path)
 {
-    uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     uint64_t made = __atomic_load_n(&process.names_made, __ATOMIC_RELAXED);
-    uint64_t when = (second << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
+    uint64_t when = ((uint64_t)now.tv_sec << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
     return (record_hash(path, strlen(path)) ^ when) | 1;
 }
 

@@ -49,6 +49,14 @@ static inline bool is_plainly_foreign(const char *path)
     return true;
 }
 
+static bool is_plainly_beneath(const char *path)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (path_is_plainly_beneath(process.roots[i].path, path))
+            return true;
+    return false;
+}
+
 /* Beside all roots: from there a relative path comes to one by `..` alone. */
 static bool is_apart(const char *base)
 {
@@ -72,6 +80,8 @@ static uint64_t seen_from(int at, const char *path)
 /* The first sieve. A path seen from a descriptor says nothing by its text: the kernel must be asked. */
 static enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
 {
+    if (path[0] == '/' && is_plainly_beneath(path))
+        return PATH_BENEATH;
     if (path[0] == '/')
         return is_plainly_foreign(path) ? PATH_FOREIGN : text_verdict(NULL, path);
     if (at != AT_FDCWD)
@@ -718,6 +728,14 @@ void target_done(struct target *t)
     t->scratch = NULL;
 }
 
+static bool has_empty_part(const char *place, size_t length)
+{
+    for (const char *at = place, *end = place + length; (at = memchr(at, '/', (size_t)(end - at))) != NULL; at++)
+        if (at + 1 < end && at[1] == '/')
+            return true;
+    return false;
+}
+
 int target_place_at(struct target *t, const char *place, size_t length)
 {
     struct text text;
@@ -725,7 +743,7 @@ int target_place_at(struct target *t, const char *place, size_t length)
     t->real_path = t->path;
     if (length == 0)
         return 0;
-    if (memmem(place, length, "//", 2) != NULL) /* nothing is to be looked for, or missed, where no mirror is */
+    if (has_empty_part(place, length)) /* nothing is to be looked for, or missed, where no mirror is */
         return -EIO;
     text_init(&text, t->scratch->real, PATH_MAX);
     text_add(&text, t->root->path);

@@ -5,7 +5,7 @@
 
 Round after round workers of all nodes make, write, rename, link and remove files in a directory of their own, some are
 killed, what is there is compared with the oracle, and the directory is removed. After each round it is looked how much
-memory, how many descriptors and reader slots, and how much room for its index each daemon has. What it has at most in the
+memory, how many descriptors, and how much room for its index each daemon has. What it has at most in the
 last third of the time must not be more than it had in the third before, but for a tenth: else it grows, and the exit
 status is 1."""
 

@@ -11,6 +11,9 @@
  *     put INO BIRTH NAME CHILD BRANCH LEAF   del INO BIRTH NAME   dir INO BIRTH FLAGS   branch NUMBER NAME
  *     many INO BIRTH COUNT ROUND   n0 to nCOUNT-1, all with the inode number ROUND
  *     fewer INO BIRTH FROM COUNT   nFROM to nCOUNT-1 go
+ *     keep INO BIRTH COUNT CHILD BRANCH   the same, in a branch
+ *     stir INO BIRTH ROUNDS        everything changes beside them, ROUNDS * 20000 times
+ *     flip INO BIRTH TIMES         one name comes and goes
  *     deldir INO BIRTH             delnames INO BIRTH */
 
 #include <dirent.h>
@@ -89,6 +92,69 @@ static int del_many(struct index *index, const char *arguments)
     return code;
 }
 
+/* With branch and inode number. */
+static int keep(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
+    unsigned count;
+    int code = 0;
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u %" SCNu64 " %" SCNu16, &dir.ino, &dir.birth, &count, &entry.ino,
+               &entry.branch) != 5)
+        return -1;
+    for (unsigned i = 0; i < count && code == 0; i++) {
+        char name[16];
+        code = index_put_entry(index, dir, name, (size_t)snprintf(name, sizeof name, "n%u", i), &entry);
+    }
+    return code;
+}
+
+static int stir_once(struct index *index, struct dirid dir, unsigned i, bool grows)
+{
+    const struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE, .ino = 5};
+    const struct dirid other = {dir.ino, dir.birth + 1}, new = {7000 + i % 64, 1};
+    const struct record_dir record = {.flags = RECORD_LOADED};
+    char name[300], branch[16];
+    size_t length = (size_t)snprintf(name, sizeof name, "t%0*u", (int)(1 + i % 90), i);
+    int code = grows ? index_put_entry(index, dir, name, length, &entry) : index_del_entry(index, dir, name, length);
+    snprintf(branch, sizeof branch, "n017.%u", i % 97);
+    if (code == 0 && i % 50 == 0)
+        code = index_put_branch(index, 1, branch);
+    if (code == 0 && i % 20 == 0)
+        code = grows ? index_put_entry(index, other, "a", 1, &entry) : index_del_dir(index, other);
+    if (code == 0 && i % 20 == 1)
+        code = grows ? index_put_dir(index, new, &record) : index_del_dir(index, new);
+    return code == 0 && i % 30 == 0 ? index_put_dir(index, dir, &record) : code;
+}
+
+/* Grows and shrinks; what begins with n stays. */
+static int stir(struct index *index, const char *arguments)
+{
+    struct dirid dir;
+    unsigned rounds;
+    int code = 0;
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u", &dir.ino, &dir.birth, &rounds) != 3)
+        return -1;
+    for (unsigned round = 0; round < rounds; round++)
+        for (unsigned i = 0; i < 20000 && code == 0; i++)
+            code = stir_once(index, dir, i, round % 2 == 0);
+    return code;
+}
+
+/* A name comes and goes. */
+static int flip(struct index *index, const char *arguments)
+{
+    const struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE, .ino = 5};
+    struct dirid dir;
+    unsigned times;
+    int code = 0;
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u", &dir.ino, &dir.birth, &times) != 3)
+        return -1;
+    for (unsigned i = 0; i < times && code == 0; i++)
+        code = i % 2 ? index_del_entry(index, dir, "flip", 4) : index_put_entry(index, dir, "flip", 4, &entry);
+    return code;
+}
+
 static int del_dir(struct index *index, const char *arguments)
 {
     struct dirid dir;
@@ -106,7 +172,7 @@ static const struct {
     int (*command)(struct index *, const char *arguments);
 } commands[] = {{"put", put},           {"del", del},       {"dir", put_dir},
                 {"branch", put_branch}, {"many", put_many}, {"fewer", del_many},
-                {"deldir", del_dir},    {"delnames", del_names}};
+                {"deldir", del_dir},    {"delnames", del_names}, {"keep", keep}, {"stir", stir}, {"flip", flip}};
 
 static int carry_out(struct index *index, const char *line)
 {

@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "index/view.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -80,11 +81,21 @@ static struct view *opened(void)
     return view;
 }
 
+/* The writer may lose the processor in the middle of a change: then who looks may look again. */
+
+static int find_patiently(struct view *view, struct dirid dir, const char *name, struct view_found *found)
+{
+    int code;
+    while ((code = view_find(view, dir, name, strlen(name), found)) == -EBUSY)
+        ;
+    return code;
+}
+
 /* The inode number of a name; 0: it is not there; or -errno. No assertions: it is used in children, too. */
 static int64_t ino_of(struct view *view, struct dirid dir, const char *name)
 {
     struct view_found found;
-    int code = view_find(view, dir, name, strlen(name), &found);
+    int code = find_patiently(view, dir, name, &found);
     if (code != 0)
         return code;
     return found.known ? (int64_t)found.entry.ino : 0;
@@ -284,6 +295,8 @@ Test(view, outlives_the_closing_of_all_descriptors)
     cr_assert_eq(in_child(open_and_close_all, opened()), 0);
 }
 
+static volatile bool stop; /* of what threads do */
+
 /* Listing while the directory changes. */
 
 struct meanwhile {
@@ -360,6 +373,123 @@ Test(view, a_listing_of_what_was_read_anew_meanwhile_says_so)
     view_abandon(view);
 }
 
+/* Beside a writer that does not stop. */
+
+#define KEPT 200
+
+struct kept {
+    struct dirid dir;
+    unsigned told[KEPT];
+    uint64_t last;
+    bool wrong;
+};
+
+static int tell_kept(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    struct kept *kept = context;
+    char number[RECORD_NAME_MAX + 1] = "";
+    memcpy(number, name + 1, length - 1);
+    unsigned which = (unsigned)strtoul(number, NULL, 10);
+    kept->wrong |= hash < kept->last || hash != record_hash(name, length) || (name[0] == 'n' && which >= KEPT);
+    kept->last = hash;
+    if (name[0] == 'n' && which < KEPT)
+        kept->told[which]++;
+    return 0;
+}
+
+static int list_patiently(struct view *view, struct dirid dir, index_each *of_each, void *context)
+{
+    struct view_place at = {0};
+    int code;
+    while ((code = view_list(view, dir, &at, of_each, context)) == -EBUSY)
+        ;
+    return code;
+}
+
+/* 0, or what is wrong. */
+static int look_once(struct view *view, unsigned which, bool lists)
+{
+    struct kept kept = {.dir = one};
+    struct view_found found;
+    char name[16];
+    snprintf(name, sizeof name, "n%u", which % KEPT);
+    int code = find_patiently(view, one, name, &found);
+    if (code != 0 || !found.known || found.entry.ino != 9 || strncmp(found.branch, "n017.", 5) != 0)
+        return 1;
+    name[0] = 'z';
+    code = find_patiently(view, one, name, &found);
+    if (code != 0 || found.known || !found.dir_known)
+        return 2;
+    code = find_patiently(view, two, "a", &found);
+    if (code != 0 || (found.known && found.entry.ino != 5))
+        return 3;
+    code = lists ? list_patiently(view, one, tell_kept, &kept) : 0;
+    for (unsigned i = 0; lists && i < KEPT; i++)
+        kept.wrong |= kept.told[i] != 1;
+    return code != 0 || kept.wrong ? 4 : 0;
+}
+
+static void *look_all_the_while(void *context)
+{
+    uintptr_t wrong = 0;
+    for (unsigned i = 0; !stop && wrong == 0; i++)
+        wrong = (uintptr_t)look_once(context, i, i % 50 == 0);
+    return (void *)wrong;
+}
+
+Test(view, beside_a_writer_that_does_not_stop)
+{
+    struct view *view = opened();
+    pthread_t threads[3];
+    void *wrong;
+    cr_assert_eq(tell("del 100 1 a"), 0);
+    cr_assert_eq(tell("del 100 1 b"), 0);
+    cr_assert_eq(tell("keep 100 1 %d 9 1", KEPT), 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, look_all_the_while, view), 0);
+    cr_assert_eq(tell("stir 100 1 40"), 0);
+    stop = true;
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(pthread_join(threads[i], &wrong), 0);
+        cr_assert_null(wrong, "%lu", (uintptr_t)wrong);
+    }
+    view_abandon(view);
+}
+
+/* Its file grows just then. */
+Test(view, is_opened_while_its_index_grows)
+{
+    fprintf(to_writer, "many 100 2 300000 1\n");
+    fflush(to_writer);
+    struct pollfd from = {.fd = fileno(from_writer), .events = POLLIN};
+    unsigned count = 0;
+    for (; poll(&from, 1, 0) == 0; count++)
+        view_abandon(opened());
+    cr_assert_eq(answer(), 0);
+    cr_assert_gt(count, 100);
+}
+
+/* Almost all of a large directory is gone, and what is left changes all the time. */
+Test(view, lists_what_is_almost_empty_beside_a_writer)
+{
+    struct view *view = opened();
+    unsigned count = 0;
+    cr_assert_eq(tell("many 100 1 100000 9"), 0);
+    cr_assert_eq(tell("fewer 100 1 0 99990"), 0);
+    fprintf(to_writer, "flip 100 1 1000000\n");
+    fflush(to_writer);
+    struct pollfd from = {.fd = fileno(from_writer), .events = POLLIN};
+    unsigned rounds = 0;
+    for (; poll(&from, 1, 0) == 0; rounds++) {
+        count = 0;
+        cr_assert_eq(list_patiently(view, one, count_name, &count), 0);
+        cr_assert(count == 12 || count == 13, "%u", count);
+    }
+    cr_assert_eq(answer(), 0);
+    cr_assert_gt(rounds, 3, "each took as long as the writer was at it");
+    view_abandon(view);
+}
+
 Test(view, goes_on_where_a_listing_stopped)
 {
     struct view *view = opened();
@@ -431,8 +561,6 @@ Test(view, a_child_opens_nothing)
 
 #define THREADS 100
 
-static volatile bool stop;
-
 static void *look_often(void *context)
 {
     struct view *view = context;
@@ -501,7 +629,6 @@ Test(view, a_writer_that_stands_still)
 }
 
 /* Refusals. */
-
 
 static int refusal(const struct index_stamp *expected)
 {
