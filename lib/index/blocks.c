@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,9 +36,19 @@ static uint64_t round_up(uint64_t size, uint64_t to)
     return (size + to - 1) / to * to;
 }
 
+static bool extend_classes(struct blocks *blocks, uint64_t size)
+{
+    uint8_t *classes = realloc(blocks->classes, size / TABLE_UNIT);
+    if (classes == NULL)
+        return false;
+    memset(classes + blocks->there / TABLE_UNIT, 0, (size - blocks->there) / TABLE_UNIT);
+    blocks->classes = classes;
+    return true;
+}
+
 static bool extend_to(struct blocks *blocks, uint64_t size)
 {
-    if (size > blocks->table.size ||
+    if (size > blocks->table.size || !extend_classes(blocks, size) ||
         posix_fallocate(blocks->fd, (off_t)blocks->there, (off_t)(size - blocks->there)) != 0)
         return false;
     blocks->there = size;
@@ -62,25 +73,22 @@ int blocks_create(struct blocks *blocks, const char *directory, uint64_t most)
     if (code != 0)
         return code;
     void *at = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, blocks->fd, 0);
-    void *classes = mmap(NULL, most / TABLE_UNIT + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    code = at == MAP_FAILED || classes == MAP_FAILED ? -errno : 0;
-    blocks->table = (struct table){.at = at != MAP_FAILED ? at : NULL, .size = most};
-    blocks->classes = classes != MAP_FAILED ? classes : NULL;
-    if (code == 0 && !extend(blocks, sizeof(struct table_head)))
-        code = -ENOSPC;
-    if (code == 0)
-        use(blocks, round_up(sizeof(struct table_head), TABLE_UNIT));
-    return code;
+    if (at == MAP_FAILED)
+        return -errno;
+    blocks->table = (struct table){.at = at, .size = most};
+    if (!extend(blocks, sizeof(struct table_head)))
+        return -ENOSPC;
+    use(blocks, round_up(sizeof(struct table_head), TABLE_UNIT));
+    return 0;
 }
 
 void blocks_destroy(struct blocks *blocks)
 {
     if (blocks->table.at != NULL)
         munmap(blocks->table.at, blocks->table.size);
-    if (blocks->classes != NULL)
-        munmap(blocks->classes, blocks->table.size / TABLE_UNIT + 1);
     if (blocks->fd >= 0)
         close(blocks->fd);
+    free(blocks->classes);
 }
 
 unsigned blocks_class(uint64_t size)

@@ -18,7 +18,7 @@ struct blocks {
     uint64_t end;   /* ... that were ever used; the head tells readers */
     uint64_t free;  /* ... that were given back */
     uint32_t given_back[TABLE_CLASSES]; /* a list for each class: the first; 0: none */
-    uint8_t *classes; /* for each unit 1 + the class of what was given back and begins there, else 0 */
+    uint8_t *classes; /* for each unit that is allocated 1 + the class of what was given back and begins there, else 0 */
 };
 
 /* An empty file in that directory, instead of what is there, with a head of zeros. 0 or -errno. */
