@@ -630,7 +630,8 @@ static void ring(struct shuntd *shuntd)
 static bool is_far(const struct shuntd *shuntd)
 {
     struct statfs filesystem;
-    return statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC;
+    return BROKEN("near") ||
+           (statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC);
 }
 
 static int open_rooms(struct shuntd *shuntd)

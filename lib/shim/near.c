@@ -184,6 +184,11 @@ static int replace(const struct names_root *root, struct near *near, uint64_t ke
     return (int)number;
 }
 
+bool near_leaf_is_kept(const struct names_root *root, int leaf)
+{
+    return is_it(root, &near_of(root)->leaves[leaf].kept);
+}
+
 static int find(struct near *near, uint64_t key, const char *place, size_t length)
 {
     for (int i = 0; i < LEAVES; i++)
@@ -204,7 +209,7 @@ int near_leaf(const struct names_root *root, const char *place, size_t length, i
     if (number < 0)
         return -1;
     *directory = near->leaves[number].kept.fd;
-    if (is_it(root, &near->leaves[number].kept))
+    if (near_leaf_is_kept(root, number))
         return number;
     near_give(root, number);
     return -1;

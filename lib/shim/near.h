@@ -7,8 +7,9 @@
  * and the leaves that it used last.
  *
  * Whoever reaches a file from the directory of branches names its branch, which is what fences a branch: of a node that
- * was lost it has another name. From a leaf only what is there is looked at, opened and given other attributes: a process
- * of a node that was lost may make or remove nothing in a leaf that is another branch's by now.
+ * was lost it has another name. From a leaf what is there is looked at, opened and given other attributes, and files are
+ * made, which are taken back if the node may have been lost meanwhile (operate_open.c): what is removed or renamed in a leaf
+ * that is another branch's by now could not be taken back.
  *
  * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
  * that closes them, or has other files there, has the long way again. Async-signal-safe, thread-safe, and right in
@@ -28,6 +29,8 @@ bool near_branches(const struct names_root *, int *directory);
 /* The leaf at `place` (BRANCH/MIRROR/LEAF): what is to be given back, and keeps *directory what it is until then; -1: it
  * cannot be kept. */
 int near_leaf(const struct names_root *, const char *place, size_t length, int *directory);
+/* Is *directory that leaf still? What was made there before is in the leaf then. */
+bool near_leaf_is_kept(const struct names_root *, int leaf);
 void near_give(const struct names_root *, int leaf);
 /* The same, and nobody shall come there any more: another one is at that place. */
 void near_give_up(const struct names_root *, int leaf);

@@ -785,13 +785,20 @@ void target_come_near(struct target *t)
 void target_come_to_leaf(struct target *t)
 {
     const char *place = behind_branches(t);
-    const size_t length = place != NULL ? strlen(t->scratch->place) : 0;
+    const size_t length = place != NULL ? strlen(place) - t->slash - t->length - 1 : 0;
     t->leaf = place != NULL ? (int8_t)near_leaf(t->root, place, length, &t->real_at) : -1;
     t->by_leaf = t->leaf >= 0;
     if (t->by_leaf)
         t->real_path = place + length + 1;
     else if (place != NULL)
         come_near(t, place);
+}
+
+/* Who had a lease behind that was not lost before; whoever goes by the path needs none. */
+bool target_has_made_it(const struct target *t)
+{
+    return !t->by_leaf || BROKEN("made-without-a-look") ||
+           (near_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.road));
 }
 
 /* That the file is not there may be the leaf's fault: it was removed, or the program has just closed the descriptor. */

@@ -34,6 +34,37 @@ def test_a_birth_that_is_not_confirmed_is_not_absent(stage, one, other):
     assert (maker.answer(), looking.answer()) == ("None", "1")
 
 
+SWAPS = """
+import threading, time
+make('m')
+for end in ("reached", "go"):
+    os.unlink(f"{meeting}.{end}")
+maker = threading.Thread(target=make, args=('n', 'text'))
+maker.start()
+while not os.path.exists(f"{meeting}.reached"):
+    time.sleep(0.002)
+for number in os.listdir("/proc/self/fd"):
+    if int(number) >= 1000 and os.readlink(f"/proc/self/fd/{number}").endswith("/0"):
+        os.dup2(os.open(elsewhere, os.O_RDONLY), int(number))
+        print("swapped")
+open(f"{meeting}.go", "w").close()
+maker.join()
+"""
+
+
+@guarded("made-without-a-look")
+def test_a_program_that_takes_a_leafs_descriptor_while_a_file_is_made(stage, guard):
+    stage.begin(",".join(filter(None, ("near", guard))))
+    reserved, elsewhere = stage.meeting(), stage.area / "elsewhere"
+    elsewhere.mkdir()
+    names = f"dict(globals(), meeting='{reserved.path}', elsewhere='{elsewhere}')"
+    swaps = stage.call("c", f"exec({stage.translated(SWAPS)!r}, {names})", reserved.seen_before_at("create-reserved"))
+    assert swaps.answer() == "swapped\nNone"
+    expect(guard, list(elsewhere.iterdir()) == [])
+    if guard is None:
+        assert stage.does("b", "read('n')") == "text"
+
+
 @guarded("absent-while-pending")
 def test_a_pending_name_is_waited_for(stage, guard):
     stage.begin(guard)

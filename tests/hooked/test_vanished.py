@@ -69,6 +69,32 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
         assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
 
 
+@guarded("made-without-a-look")
+def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
+    """As it is where each part of a path is asked for: by the descriptor it comes there, though the leaf is another
+    branch's by now."""
+    stage.begin(",".join(filter(None, ("near", guard))))
+    reserved = stage.meeting()
+    hook = reserved.seen_before_at("create-reserved")
+    stops = f"[os.unlink('{reserved.path}.' + end) for end in ('reached', 'go')]"
+    late = stage.call("c", f"[make('m'), {stops}, make('n', 'late')][2]", hook)
+    conftest.wait_until(lambda: not pathlib.Path(f"{reserved.path}.go").exists(), "the first file")
+    reserved.reached()
+    daemon = stage.session.member("c")["pid"]
+    os.kill(daemon, signal.SIGSTOP)
+    dropped(stage, "c")
+    assert stage.does("a", "make('n', 'first')") == "None"
+    copies = lambda: len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}")))
+    assert copies() == 1
+    reserved.go()
+    if guard is not None:
+        conftest.wait_until(lambda: copies() == 2, "a second one")
+    os.kill(daemon, signal.SIGCONT)
+    if guard is None:
+        assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
+        assert copies() == 1
+
+
 def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
     """For longer than a supervisor starts daemons again that live briefly: eight of them, and pauses of 3 s in all. Time is
     what is tested: that one daemon does nothing else for so long."""

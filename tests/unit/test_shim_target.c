@@ -653,19 +653,29 @@ static void place_of(const char *path, char to[PATH_MAX])
     target_done(&t);
 }
 
-Test(held, a_leaf_that_was_removed_is_looked_for_again)
+/* The leaf of a file that this process has just reached from there, and which is replaced by an empty one. */
+static void replace_leaf(const char *path)
 {
-    char path[PATH_MAX], file[PATH_MAX], leaf[PATH_MAX];
+    char file[PATH_MAX], leaf[PATH_MAX];
     int at;
-    snprintf(path, sizeof path, "%s", place_path("r/out/f"));
-    make_file(path, 'f');
     set_far();
     cr_assert_eq(way_to(path, &at), FROM_LEAF);
     place_of(path, file);
     snprintf(leaf, sizeof leaf, "%.*s", (int)(strrchr(file, '/') - file), file);
     cr_assert(unlink(file) == 0 && rmdir(leaf) == 0 && mkdir(leaf, 0755) == 0);
+}
+
+Test(held, a_leaf_that_was_removed_is_looked_for_again)
+{
+    char path[PATH_MAX], file[PATH_MAX];
+    int at;
     snprintf(path, sizeof path, "%s", place_path("r/out/g"));
-    make_file(path, 'f');
+    make_file(path, 'g');
+    place_of(path, file);
+    cr_assert_eq(unlink(file), 0);
+    make_file(place_path("r/out/f"), 'f');
+    replace_leaf(place_path("r/out/f"));
+    close(open(file, O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0600));
     struct target t = hot(path, 0);
     cr_assert_eq(target_place(&t), 0);
     target_come_to_leaf(&t);
@@ -674,6 +684,17 @@ Test(held, a_leaf_that_was_removed_is_looked_for_again)
     cr_assert(!target_goes_on(&t, 0));
     target_done(&t);
     cr_assert_eq(way_to(path, &at), FROM_LEAF);
+}
+
+Test(held, a_file_is_made_where_its_path_leads_if_its_leaf_was_removed)
+{
+    char path[PATH_MAX], file[PATH_MAX];
+    make_file(place_path("r/out/f"), 'f');
+    replace_leaf(place_path("r/out/f"));
+    snprintf(path, sizeof path, "%s", place_path("r/out/g"));
+    make_file(path, 'g');
+    place_of(path, file);
+    cr_assert_eq(faccessat(AT_FDCWD, file, F_OK, 0), 0);
 }
 
 #define DIRECTORIES 12 /* more than a process keeps leaves of */
