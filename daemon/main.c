@@ -134,13 +134,14 @@ static int serve_batch(struct shuntd *shuntd)
     return 0;
 }
 
-/* How long it may sleep if nothing happens: ns, 0: for ever. */
-static uint64_t sleep_limit(struct shuntd *shuntd)
+/* Until when it may sleep if nothing happens: monotonic, UINT64_MAX: for ever. */
+static uint64_t sleep_end(struct shuntd *shuntd)
 {
     bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen) ||
                  beat_is_to_end(shuntd);
-    uint64_t limit = waits ? TICK : beat_interval(shuntd), times = times_wait(shuntd);
-    return times != UINT64_MAX && (limit == 0 || times < limit) ? times : limit;
+    uint64_t limit = waits ? TICK : beat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
+    uint64_t times = times_due(shuntd);
+    return times < end ? times : end;
 }
 
 /* Who is parked waits for a notice, and so may a removal, and who ends. Who waits at another daemon has this one told
@@ -162,20 +163,15 @@ static bool goes_on(struct shuntd *shuntd)
  * more to do, or main is to sleep otherwise. What other rooms say of main's thread is said of whose turn it is. */
 static struct {
     pthread_mutex_t lock;
-    uint64_t until; /* main sleeps, monotonic; UINT64_MAX: for ever; 0: it does not */
+    uint64_t until; /* main sleeps, as sleep_end; 0: it does not */
     bool awaited;   /* ... heeding notices */
     int code;       /* 0, or the fatal -errno of a batch */
 } turn = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t end_of(uint64_t limit)
-{
-    return limit == 0 ? UINT64_MAX : clock_monotonic() + limit;
-}
-
 static bool is_main_to_wake(struct shuntd *shuntd)
 {
     return turn.code != 0 || shuntd->stop != 0 || homes_are_due(shuntd) || listen_has_more(shuntd->listen) ||
-           is_awaited(shuntd) != turn.awaited || end_of(sleep_limit(shuntd)) < turn.until;
+           is_awaited(shuntd) != turn.awaited || sleep_end(shuntd) < turn.until;
 }
 
 /* The fabric's thread. */
@@ -196,10 +192,10 @@ static bool serve_frames(struct shuntd *shuntd)
 /* Main's, which has the turn before and behind it. */
 static void sleep_on(struct shuntd *shuntd, uint32_t rings)
 {
-    const uint64_t limit = sleep_limit(shuntd);
-    turn.until = end_of(limit);
+    const uint64_t until = sleep_end(shuntd), now = clock_monotonic();
+    turn.until = until;
     pthread_mutex_unlock(&turn.lock);
-    listen_sleep(shuntd->listen, rings, limit);
+    listen_sleep(shuntd->listen, rings, until == UINT64_MAX ? 0 : until > now ? until - now : 1);
     pthread_mutex_lock(&turn.lock);
     turn.until = 0;
 }

@@ -91,11 +91,9 @@ int times_step(struct shuntd *shuntd)
     return code;
 }
 
-uint64_t times_wait(struct shuntd *shuntd)
+uint64_t times_due(struct shuntd *shuntd)
 {
-    uint64_t due = home_times_due(shuntd->home, TIMES_PAUSE, TIMES_QUIET);
-    uint64_t now = due != UINT64_MAX ? clock_monotonic() : 0;
-    return due == UINT64_MAX ? due : due > now ? due - now : 1;
+    return home_times_due(shuntd->home, TIMES_PAUSE, TIMES_QUIET);
 }
 
 /* Every daemon begins the round; what is being written, is written before. */

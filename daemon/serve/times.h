@@ -23,8 +23,8 @@ struct message;
 
 /* Within a batch: tells and writes what is due. 0 or a fatal -errno. */
 int times_step(struct shuntd *);
-/* How long it may sleep: ns, UINT64_MAX: for ever. */
-uint64_t times_wait(struct shuntd *);
+/* When something is to be told or written: monotonic, UINT64_MAX: never. */
+uint64_t times_due(struct shuntd *);
 /* What another daemon told: 0 or a fatal -errno. */
 int times_take(struct shuntd *, uint16_t member, const struct message *);
 /* To a member whose processes use the directory from now on. */
