@@ -8,8 +8,8 @@
  *
  * Whoever reaches a file from the directory of branches names its branch, which is what fences a branch: of a node that
  * was lost it has another name. From a leaf what is there is looked at, opened and given other attributes, and files are
- * made, which are taken back if the node may have been lost meanwhile (operate_open.c): what is removed or renamed in a leaf
- * that is another branch's by now could not be taken back.
+ * made and removed; if the leaf may be another branch's by then, what was made is taken back, and of what was removed its
+ * home is told to look (operate_open.c, operate_remove.c).
  *
  * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
  * that closes them, or has other files there, has the long way again. Async-signal-safe, thread-safe, and right in

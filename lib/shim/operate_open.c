@@ -94,7 +94,7 @@ static int make_file(struct target *t, int flags, mode_t mode)
     do {
         HOOK("create-reserved");
         fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
-        if (fd >= 0 && !target_has_made_it(t))
+        if (fd >= 0 && !target_leaf_holds(t))
             fd = take_back(t, fd);
     } while (target_goes_on(t, fd));
     return fd;

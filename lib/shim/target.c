@@ -795,9 +795,9 @@ void target_come_to_leaf(struct target *t)
 }
 
 /* Who had a lease behind that was not lost before; whoever goes by the path needs none. */
-bool target_has_made_it(const struct target *t)
+bool target_leaf_holds(const struct target *t)
 {
-    return !t->by_leaf || BROKEN("made-without-a-look") ||
+    return !t->by_leaf || BROKEN("leaf-without-a-look") ||
            (near_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.road));
 }
 

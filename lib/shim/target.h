@@ -88,12 +88,12 @@ bool target_place_by_root(struct target *);
 /* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
-/* The same, or from its leaf, for calls on a file that is there, or that make one and look at target_has_made_it behind
- * that: target_goes_on is to follow. */
+/* The same, or from its leaf, for calls on a file that is there, and such that make or remove one and ask
+ * target_leaf_holds behind that: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
-/* A file was made. False: perhaps not where its path leads, since its node was lost before, or the program has put another
- * directory where the leaf's descriptor was. */
-bool target_has_made_it(const struct target *);
+/* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is
+ * another branch's; or the program has put another directory where the leaf's descriptor was. */
+bool target_leaf_holds(const struct target *);
 /* Behind such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);
 /* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */

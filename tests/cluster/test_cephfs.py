@@ -29,11 +29,11 @@ def test_a_shared_directory_costs_what_private_ones_do(nodes):
 
 def test_the_kernel_asks_the_client_little_more_than_natively(nodes):
     """Natively it is 7 to make a file: the two parts of the path, the making, and what goes with that; and so it is under
-    shunt, where the leaf is kept open. Six to remove one; under shunt, three more, to the leaf by its name."""
+    shunt, where the leaf is kept open. Six to remove one, with and without it."""
     with nodes.session("branch"):
         directories = [nodes.shared("asked")] * 2
         assert nodes.measure("create", directories, FILES, counter=cephfs.CephFS.answers, under_shunt=True) <= 8
-        assert nodes.measure("unlink", directories, FILES, counter=cephfs.CephFS.answers, under_shunt=True) <= 10
+        assert nodes.measure("unlink", directories, FILES, counter=cephfs.CephFS.answers, under_shunt=True) <= 7
 
 
 CLOSES = """

@@ -52,7 +52,7 @@ maker.join()
 """
 
 
-@guarded("made-without-a-look")
+@guarded("leaf-without-a-look")
 def test_a_program_that_takes_a_leafs_descriptor_while_a_file_is_made(stage, guard):
     stage.begin(",".join(filter(None, ("near", guard))))
     reserved, elsewhere = stage.meeting(), stage.area / "elsewhere"

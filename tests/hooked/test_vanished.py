@@ -69,7 +69,7 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
         assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
 
 
-@guarded("made-without-a-look")
+@guarded("leaf-without-a-look")
 def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     """As it is where each part of a path is asked for: by the descriptor it comes there, though the leaf is another
     branch's by now."""
@@ -93,6 +93,24 @@ def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     if guard is None:
         assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
         assert copies() == 1
+
+
+@guarded("leaf-without-a-look")
+def test_what_a_lost_node_removes_from_a_leaf_that_it_keeps_open_is_gone_everywhere(stage, guard):
+    stage.begin(",".join(filter(None, ("near", guard))))
+    assert stage.does("c", "make('n')") == "None"
+    held = stage.meeting()
+    late = stage.call("c", "os.unlink('n')", held.at("remove-held"))
+    held.reached()
+    daemon = stage.session.member("c")["pid"]
+    os.kill(daemon, signal.SIGSTOP)
+    dropped(stage, "c")
+    assert stage.does("b", "os.listdir()") == "['n']"
+    held.go()
+    os.kill(daemon, signal.SIGCONT)
+    assert late.answer() == "None"
+    expect(guard, stage.does("b", "os.listdir()") == "[]")
+    assert stage.does("a", "os.path.exists('n')") == "False"
 
 
 def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
