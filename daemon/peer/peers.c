@@ -12,7 +12,8 @@
 #include "peer/fabric.h"
 
 #define MEMBERS 65536
-#define UNACKNOWLEDGED 8 /* so many frames are acknowledged at once, without waiting for company */
+#define WINDOW 4 /* frames on their way to one member: what is put meanwhile goes together when one is acknowledged, which so many
+                  * are at once, without waiting for company */
 #define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
 #define ACKNOWLEDGE_AFTER CLOCK_SECOND / 2
 #define CONGESTED 64 /* frames on their way to one member */
@@ -333,13 +334,13 @@ void peers_hasten(struct peers *peers, bool hastens)
 
 static bool is_overdue(const struct peers *peers, const struct peer *peer, uint64_t now)
 {
-    return peer->is_to_hear || peer->received - peer->told >= UNACKNOWLEDGED ||
+    return peer->is_to_hear || peer->received - peer->told >= WINDOW ||
            (peer->waits_since != 0 && (peers->hastens || now - peer->waits_since >= ACKNOWLEDGE_AFTER));
 }
 
 static void flush(struct peers *peers, struct peer *peer, uint64_t now)
 {
-    if (peer->items.size > 0 && close_frame(peer) != 0)
+    if (peer->items.size > 0 && peer->outgoing_count < WINDOW && close_frame(peer) != 0)
         return; /* no memory: with the next batch */
     recall_if_lost(peers, peer, now);
     send_outgoing(peers, peer, now);

@@ -160,6 +160,20 @@ Test(peers, what_goes_out_says_what_came_in)
                   "200, and what is said to who was just introduced");
 }
 
+Test(peers, what_is_put_while_frames_are_under_way_shares_one)
+{
+    peers_flush(ends[1]); /* to who was just introduced */
+    for (uint32_t number = 0; number < 20; number++) {
+        put(0, 2, number);
+        peers_flush(ends[0]);
+    }
+    cr_assert_eq(peers_counts(ends[0])->frames_sent, 4);
+    cr_assert_eq(take(1, 0, 4, PATIENCE), 4);
+    cr_assert_eq(peers_counts(ends[1])->frames_sent, 2, "that there is room again");
+    cr_assert_eq(take(1, 4, 16, PATIENCE), 16);
+    cr_assert_eq(peers_counts(ends[0])->frames_sent, 5);
+}
+
 Test(peers, who_is_no_member_is_not_reached)
 {
     const struct frame_item item = {.kind = 1};
