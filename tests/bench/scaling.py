@@ -23,7 +23,7 @@ TOLERANCE = 0.2
 CALIBRATED = 4  # daemons of a session
 CLIENTS = 4  # of a node, where more than the costs is compared
 CREATING = 0.7  # of a client's work is over when it tells how it ended
-ACKNOWLEDGED = 8  # so many frames at once (daemon/peer/peers.c), or after half a second
+WINDOW = 4  # frames on their way to a daemon (daemon/peer/peers.c); so many are acknowledged at once, or after half a second
 ACKNOWLEDGE_AFTER = 0.5e6  # microseconds, as all times here
 
 
@@ -39,7 +39,9 @@ class Costs:
     batch: float = 0.0  # of a daemon, with what it is to sleep before and to be woken
     request: float = 0.0
     frame: float = 0.0  # sent or received, with the item in it
+    cast: float = 0.0  # more for a part of a collective, or what came of one
     kick: float = 0.0  # to wake a thread on a core that does nothing
+    eager: float = 0.0  # no cost: which share of the daemons that are woken come before all who wait for a core
 
 
 def solve(rows, values):
@@ -123,21 +125,32 @@ def interpolate(points, x):
 
 
 class Cores:
-    """Of one node: whoever is to run waits for one that is free, in his turn, and keeps it until he sleeps."""
+    """Of one node: whoever is to run waits for one that is free, in his turn, and keeps it until he sleeps. Some of the
+    daemons that are woken come before all who wait: a scheduler is fair to those who sleep often."""
 
-    def __init__(self, env, count, kick=0.0):
-        self.env, self.kick = env, kick
-        self.free = simpy.Store(env)  # since when each of them is
-        for _ in range(count):
-            self.free.put(-math.inf)
+    def __init__(self, env, count, costs):
+        self.env, self.costs = env, costs
+        self.free = [-math.inf] * count  # since when each of them is
+        self.waiting = collections.deque()
+        self.random = random.Random(2)
 
-    def take(self):
-        since = yield self.free.get()
-        if self.kick and since < self.env.now:
-            yield self.env.timeout(self.kick)
+    def take(self, daemon=False):
+        if self.free:
+            if self.free.pop(0) < self.env.now and self.costs.kick:
+                yield self.env.timeout(self.costs.kick)
+            return
+        turn = self.env.event()
+        if daemon and self.random.random() < self.costs.eager:
+            self.waiting.appendleft(turn)
+        else:
+            self.waiting.append(turn)
+        yield turn
 
     def give(self):
-        self.free.put(self.env.now)
+        if self.waiting:
+            self.waiting.popleft().succeed()
+        else:
+            self.free.append(self.env.now)
 
 
 class Thread:
@@ -158,7 +171,7 @@ class Thread:
             self.wake = self.env.event()
             yield self.wake
             self.wake = None
-            yield from self.cores.take()
+            yield from self.cores.take(daemon=True)
             while self.waiting:
                 taken, self.waiting = self.waiting, []
                 cost, deliver = self.serve(taken)
@@ -171,7 +184,8 @@ class Thread:
 
 
 class Daemon:
-    """Serves one batch after the other. Items for one daemon share the frames of a batch."""
+    """Serves one batch after the other. Items for one daemon share the frames of a batch, and where a WINDOW of frames is on
+    its way there, those of several."""
 
     def __init__(self, net, number, cores):
         self.net, self.number = net, number
@@ -179,30 +193,39 @@ class Daemon:
         self.received = collections.Counter()  # frames that were not acknowledged, by their sender
         self.unheard = collections.deque()  # since when, by whom
         self.due = set()  # who has sent so many
+        self.flying = collections.Counter()  # frames that others have not acknowledged
+        self.items = collections.defaultdict(list)  # that are to go out, by whom they are for
         self.casts = {}
 
     def serve(self, taken):
-        net, costs = self.net, self.net.costs
+        net, costs, items, deliver = self.net, self.net.costs, self.items, []
         cost = costs.batch
-        items, deliver = collections.defaultdict(list), []
         for kind, *rest in taken:
             if kind == "frame":
-                sender, those = rest
+                sender, those, acknowledged = rest
                 cost += costs.frame
+                self.flying[sender] -= acknowledged
                 self.note(sender, those)
+                cost += costs.cast * sum(item[0] in ("cast", "told") for item in those)
                 for item in those:
                     self.take(item, items, deliver)
             else:
                 cost += costs.request
                 self.take((kind, *rest), items, deliver)
-        for number in items:  # each frame acknowledges what has come
-            self.received.pop(number, None)
-        for number, those in [*items.items(), *((number, []) for number in self.overdue())]:
-            cost += costs.frame
-            net.frames += 1
-            deliver.append((net.carry_to(number), ("frame", self.number, those)))
+        for number in [number for number in items if self.flying[number] < WINDOW]:
+            cost += self.send(number, items.pop(number), deliver)
+            self.flying[number] += 1
+        for number in self.overdue():
+            cost += self.send(number, [], deliver)
         net.batches += 1
         return cost * net.cold, deliver
+
+    def send(self, number, items, deliver):
+        """Each frame acknowledges what has come."""
+        frame = ("frame", self.number, items, self.received.pop(number, 0))
+        deliver.append((self.net.carry_to(number), frame))
+        self.net.frames += 1
+        return self.net.costs.frame
 
     def note(self, sender, items):
         if not items:  # an acknowledgement itself
@@ -210,7 +233,7 @@ class Daemon:
         if self.received[sender] == 0:
             self.unheard.append((self.net.env.now, sender))
         self.received[sender] += 1
-        if self.received[sender] == ACKNOWLEDGED:
+        if self.received[sender] == WINDOW:
             self.due.add(sender)
 
     def overdue(self):
@@ -218,7 +241,7 @@ class Daemon:
         while self.unheard and self.net.env.now - self.unheard[0][0] >= ACKNOWLEDGE_AFTER:
             self.due.add(self.unheard.popleft()[1])
         late, self.due = sorted(self.due), set()
-        return [number for number in late if self.received.pop(number, 0)]
+        return [number for number in late if self.received[number]]
 
     def take(self, item, items, deliver):
         getattr(self, f"take_{item[0]}")(item, items, deliver)
@@ -287,8 +310,8 @@ class Net:
         self.costs, self.wire = costs, wire
         self.cold, self.client_cold = cold
         self.frames = self.batches = self.files = 0
-        shared = Cores(self.env, cores, costs.kick) if cores else None
-        self.cores = [shared or Cores(self.env, node_cores, costs.kick) for _ in range(count)]
+        shared = Cores(self.env, cores, costs) if cores else None
+        self.cores = [shared or Cores(self.env, node_cores, costs) for _ in range(count)]
         self.daemons = []
         self.daemons += [Daemon(self, number, self.cores[number]) for number in range(count)]
         self.random = random.Random(1)
@@ -376,20 +399,27 @@ def compare(machine, told, daemons, duration):
     return rows
 
 
-def find_kick(machine, told, most=100.0, steps=10):
-    """What no counter tells: the one with which the sessions of few daemons come out best, looked for in ever smaller
-    steps."""
-    counts = [row["daemons"] for row in machine.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED]
+def find_rest(machine, told, rounds=4, steps=6):
+    """What no counter tells: with what the sessions of few daemons come out best, looked for by turns in ever smaller steps.
+    How eager daemons are is seen in their batches, the rest in rates and latencies."""
+    counts = sorted({row["daemons"] for row in machine.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED})
+    seen = {"eager": lambda row: row[5]["batches"] / row[4]["batches"] if row[5] else 1.0,
+            "kick": lambda row: row[3] / row[2], "cast": lambda row: row[3] / row[2]}
+    width = {"eager": 1.0, "kick": 100.0, "cast": 40.0}
 
-    def distance(kick):
-        machine.costs.kick = kick
-        return sum(math.log(row[3] / row[2]) ** 2 for row in compare(machine, told, sorted(set(counts)), 2e4))
+    def distance(name, value):
+        setattr(machine.costs, name, value)
+        return sum(math.log(seen[name](row)) ** 2 for row in compare(machine, told, counts, 2e4))
 
-    low, high = 0.0, most
-    for _ in range(steps):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if distance(left) <= distance(right) else (left, high)
-    machine.costs.kick = (low + high) / 2
+    for _ in range(rounds):
+        for name in seen:
+            middle = getattr(machine.costs, name) or width[name] / 2
+            low, high = max(0.0, middle - width[name] / 2), middle + width[name] / 2
+            for _ in range(steps):
+                left, right = low + (high - low) / 3, high - (high - low) / 3
+                low, high = (low, right) if distance(name, left) <= distance(name, right) else (left, high)
+            setattr(machine.costs, name, (low + high) / 2)
+            width[name] /= 2
 
 
 def print_comparison(rows):
@@ -500,7 +530,7 @@ def main():
     options = parser.parse_args()
     told = json.loads(options.measured.read_text())
     machine = Machine(told["measured"])
-    find_kick(machine, told["machine"])
+    find_rest(machine, told["machine"])
     print(machine.costs)
     counts = sorted({row["daemons"] for row in machine.rows})
     few = [count for count in counts if 1 < count <= CALIBRATED]

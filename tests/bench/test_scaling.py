@@ -51,6 +51,29 @@ def test_a_create_whose_home_is_another_daemon_is_three_frames():
     assert found["frames"] == pytest.approx(15 / 16 * (3 - 1 / 16), rel=0.01)
 
 
+def test_no_more_than_a_window_of_frames_is_on_its_way_to_a_daemon():
+    """A wire takes 100 us each way, so to either daemon not more than four frames begin their way in 200 us."""
+    found = scaling.Net(scaling.Costs(client=1.0), 2, wire=100.0, node_cores=64).creates(64, 1e5)
+    assert found["frames"] * found["rate"] <= 1.01 * 2 * scaling.WINDOW * 1e6 / 200
+
+
+@pytest.mark.parametrize("eager, first", [(0.0, "client"), (1.0, "daemon")])
+def test_a_daemon_that_is_eager_comes_before_a_client_that_waits(eager, first):
+    env, order = scaling.simpy.Environment(), []
+    cores = scaling.Cores(env, 1, scaling.Costs(eager=eager))
+
+    def runs(name):
+        yield from cores.take(daemon=name == "daemon")
+        yield env.timeout(1)
+        order.append(name)
+        cores.give()
+
+    for name in ("another", "client", "daemon"):
+        env.process(runs(name))
+    env.run()
+    assert order[1] == first
+
+
 @pytest.mark.parametrize("is_shared, expected", [(False, 10_000), (True, 2_000)])
 def test_a_busy_file_system_makes_what_it_can(is_shared, expected):
     system = scaling.FileSystem("one", private_rate=10_000, penalty=5.0, latency=1000.0)
