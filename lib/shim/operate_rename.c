@@ -148,6 +148,8 @@ static int rename_held(struct target *from, struct target *to, unsigned flags, s
     if (code == 0)
         code = target_place_at(from, answer->name[0], answer->name_length[0]);
     HOOK("rename-held");
+    target_come_near(from);
+    target_come_near(to);
     if (code == 0)
         code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))

@@ -56,6 +56,8 @@ for i in range(int(first), int(last)):
     path = f"{directory}/{prefix}{i}"
     if what == "unlink":
         os.unlink(path)
+    elif what == "rename":
+        os.rename(path, path + "-renamed")
     else:
         os.close(os.open(path, os.O_RDONLY if what == "open" else os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 """
@@ -223,7 +225,7 @@ class Nodes:
         return directory
 
     def work(self, node, what, directory, last, first=0, maker=None, under_shunt=False):
-        """Begins to create, open or unlink a node's files by number: those of `maker`, or else its own."""
+        """Begins to create, open, rename or unlink a node's files by number: those of `maker`, or else its own."""
         words = [PYTHON, "-c", WORK, what, directory, f"file{node if maker is None else maker}-", first, last]
         return self.begin(node, *(self.tool(node, "exec", "--", *words) if under_shunt else words))
 

@@ -23,6 +23,12 @@ def dropped(stage, node):
     conftest.wait_until(lambda: stage.session.member(node) is None, f"{node} to be dropped")
 
 
+def goes_on(stage, node, daemon):
+    """It finds that it was dropped, and its supervisor starts another one, which is not to be left behind."""
+    os.kill(daemon, signal.SIGCONT)
+    conftest.wait_until(lambda: stage.session.member(node) is not None, f"{node} to be back")
+
+
 @guarded("missing-is-gone")
 def test_a_file_of_a_lost_node_is_found_under_its_branchs_new_name(stage, guard):
     """Who was told where it is, and perhaps holds its name, finds nothing there; it is not gone."""
@@ -63,7 +69,7 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
     reserved.go()
     if guard is not None:  # nobody keeps it from making one
         conftest.wait_until(lambda: len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 2, "two")
-    os.kill(daemon, signal.SIGCONT)
+    goes_on(stage, "c", daemon)
     if guard is None:
         assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
         assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
@@ -89,7 +95,7 @@ def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     reserved.go()
     if guard is not None:
         conftest.wait_until(lambda: copies() == 2, "a second one")
-    os.kill(daemon, signal.SIGCONT)
+    goes_on(stage, "c", daemon)
     if guard is None:
         assert late.answer() == "EEXIST" and stage.does("b", "read('n')") == "first"
         assert copies() == 1
@@ -107,7 +113,7 @@ def test_what_a_lost_node_removes_from_a_leaf_that_it_keeps_open_is_gone_everywh
     dropped(stage, "c")
     assert stage.does("b", "os.listdir()") == "['n']"
     held.go()
-    os.kill(daemon, signal.SIGCONT)
+    goes_on(stage, "c", daemon)
     assert late.answer() == "None"
     expect(guard, stage.does("b", "os.listdir()") == "[]")
     assert stage.does("a", "os.path.exists('n')") == "False"
