@@ -15,7 +15,8 @@
 #define WINDOW 4 /* frames on their way to one member: what is put meanwhile goes together when one is acknowledged, which so many
                   * are at once, without waiting for company */
 #define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
-#define ACKNOWLEDGE_AFTER CLOCK_SECOND / 2
+#define ACKNOWLEDGE_AFTER (CLOCK_SECOND / 2)
+#define LATE_AFTER (CLOCK_SECOND / 2) /* what nobody waits for goes out */
 #define CONGESTED 64 /* frames on their way to one member */
 
 /* A payload that is kept until the receiver has it. It is sealed anew each time it goes out, since the epoch
@@ -43,6 +44,8 @@ struct peer {
     struct link outgoing;  /* not acknowledged, the oldest first */
     unsigned outgoing_count;
     struct frame_items items; /* being filled */
+    uint64_t late_since;      /* when the first of them was put that nobody waits for, 0: none was */
+    bool urgent;              /* one of them is waited for */
 };
 
 struct peers {
@@ -236,7 +239,19 @@ static int close_frame(struct peer *peer)
     list_append(&peer->outgoing, &out->link);
     peer->outgoing_count++;
     peer->items.size = 0;
+    peer->late_since = 0;
+    peer->urgent = false;
     return 0;
+}
+
+static int put(struct peers *peers, struct peer *peer, const struct frame_item *item)
+{
+    be_busy(peers, peer);
+    int code = frame_items_add(&peer->items, item);
+    if (code != -ENOSPC)
+        return code;
+    code = close_frame(peer);
+    return code == 0 ? frame_items_add(&peer->items, item) : code;
 }
 
 int peers_put(struct peers *peers, uint16_t member, const struct frame_item *item)
@@ -244,12 +259,27 @@ int peers_put(struct peers *peers, uint16_t member, const struct frame_item *ite
     struct peer *peer = peers->members[member];
     if (peer == NULL)
         return -EHOSTUNREACH;
-    be_busy(peers, peer);
-    int code = frame_items_add(&peer->items, item);
-    if (code != -ENOSPC)
-        return code;
-    code = close_frame(peer);
-    return code == 0 ? frame_items_add(&peer->items, item) : code;
+    int code = put(peers, peer, item);
+    peer->urgent = true;
+    return code;
+}
+
+int peers_put_late(struct peers *peers, uint16_t member, const struct frame_item *item)
+{
+    struct peer *peer = peers->members[member];
+    if (peer == NULL)
+        return -EHOSTUNREACH;
+    int code = put(peers, peer, item);
+    if (peer->late_since == 0)
+        peer->late_since = clock_monotonic();
+    return code;
+}
+
+void peers_urge(struct peers *peers, uint16_t member)
+{
+    struct peer *peer = peers->members[member];
+    if (peer != NULL && peer->items.size > 0)
+        peer->urgent = true;
 }
 
 bool peers_is_silent(const struct peers *peers, uint16_t member, uint64_t since)
@@ -338,9 +368,15 @@ static bool is_overdue(const struct peers *peers, const struct peer *peer, uint6
            (peer->waits_since != 0 && (peers->hastens || now - peer->waits_since >= ACKNOWLEDGE_AFTER));
 }
 
+static bool are_to_go(const struct peers *peers, const struct peer *peer, uint64_t now)
+{
+    return peer->items.size > 0 && peer->outgoing_count < WINDOW &&
+           (peer->urgent || peers->hastens || is_overdue(peers, peer, now) || now - peer->late_since >= LATE_AFTER);
+}
+
 static void flush(struct peers *peers, struct peer *peer, uint64_t now)
 {
-    if (peer->items.size > 0 && peer->outgoing_count < WINDOW && close_frame(peer) != 0)
+    if (are_to_go(peers, peer, now) && close_frame(peer) != 0)
         return; /* no memory: with the next batch */
     recall_if_lost(peers, peer, now);
     send_outgoing(peers, peer, now);

@@ -65,12 +65,17 @@ static uint32_t size_of(uint32_t number)
     return number * 2654435761u >> 20;
 }
 
-static void put(int from, uint16_t to, uint32_t number)
+static struct frame_item item_of(uint32_t number)
 {
     static uint8_t bytes[4096];
     memset(bytes, (int)number, sizeof bytes);
-    const struct frame_item item = {
+    return (struct frame_item){
         .kind = 3, .flags = 4, .lane = number, .client = 5, .bytes = bytes, .size = size_of(number)};
+}
+
+static void put(int from, uint16_t to, uint32_t number)
+{
+    const struct frame_item item = item_of(number);
     cr_assert_eq(peers_put(ends[from], to, &item), 0);
 }
 
@@ -172,6 +177,54 @@ Test(peers, what_is_put_while_frames_are_under_way_shares_one)
     cr_assert_eq(peers_counts(ends[1])->frames_sent, 2, "that there is room again");
     cr_assert_eq(take(1, 4, 16, PATIENCE), 16);
     cr_assert_eq(peers_counts(ends[0])->frames_sent, 5);
+}
+
+static void put_late(uint32_t number)
+{
+    const struct frame_item item = item_of(number);
+    cr_assert_eq(peers_put_late(ends[0], 2, &item), 0);
+    peers_flush(ends[0]);
+}
+
+static uint64_t frames_from(int i)
+{
+    return peers_counts(ends[i])->frames_sent;
+}
+
+Test(peers, what_nobody_waits_for_travels_with_what_somebody_does)
+{
+    put(0, 2, 0); /* to who was just introduced something is said anyhow */
+    cr_assert_eq(take(1, 0, 1, PATIENCE), 1);
+    const uint64_t before = frames_from(0);
+    for (uint32_t number = 1; number < 10; number++)
+        put_late(number);
+    cr_assert_eq(frames_from(0), before);
+    cr_assert(peers_wait(ends[0]) && !peers_is_idle(ends[0], 2), "time has to pass");
+    put(0, 2, 10);
+    cr_assert_eq(take(1, 1, 10, PATIENCE), 10, "in order");
+    cr_assert_eq(frames_from(0), before + 1);
+}
+
+Test(peers, what_nobody_waits_for_goes_out_when_it_is_time_or_called_for)
+{
+    put(0, 2, 0);
+    cr_assert_eq(take(1, 0, 1, PATIENCE), 1);
+    const uint64_t before = frames_from(0);
+    put_late(1);
+    cr_assert_eq(take(1, 1, 1, PATIENCE), 1, "in time");
+    put_late(2);
+    cr_assert_eq(frames_from(0), before + 1);
+    peers_urge(ends[0], 2);
+    peers_flush(ends[0]);
+    cr_assert_eq(frames_from(0), before + 2, "called for");
+    peers_urge(ends[0], 2);
+    peers_flush(ends[0]);
+    cr_assert_eq(frames_from(0), before + 2, "there is nothing");
+    peers_urge(ends[0], 3); /* nobody */
+    peers_hasten(ends[0], true);
+    put_late(3);
+    cr_assert_eq(frames_from(0), before + 3, "somebody waits until it is idle");
+    cr_assert_eq(take(1, 2, 2, PATIENCE), 2);
 }
 
 Test(peers, who_is_no_member_is_not_reached)
