@@ -16,6 +16,7 @@
 #include "disk/disk.h"
 #include "home/home.h"
 #include "listen/listen.h"
+#include "serve/ahead.h"
 #include "serve/beat.h"
 #include "serve/homes.h"
 #include "serve/queue.h"
@@ -99,16 +100,18 @@ static int serve_deaths(struct shuntd *shuntd)
     return code;
 }
 
-/* Requests whose senders stopped waiting: what they began is settled by what is on disk. And those that wait for a
- * member that is silent. Looked for with each tick, not with each batch. */
+/* What nobody has asked for that was reserved ahead. Requests whose senders stopped waiting: what they began is settled by
+ * what is on disk. And those that wait for a member that is silent. Looked for with each tick, not with each batch. */
 static int serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;
     if (shuntd->now < next)
-        return 0;
+        return shuntd->stop != 0 ? ahead_tick(shuntd) : 0;
     next = shuntd->now + TICK;
     listen_look(shuntd->listen);
-    int code = serve_settle_client(shuntd, 0);
+    int code = ahead_tick(shuntd);
+    if (code == 0)
+        code = serve_settle_client(shuntd, 0);
     return code == 0 ? rule_give_up(shuntd) : code;
 }
 

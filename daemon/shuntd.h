@@ -26,6 +26,7 @@ struct peers;
 struct home;
 struct listen;
 struct serve_queue;
+struct ahead;
 struct watch;
 
 #define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
@@ -64,6 +65,7 @@ struct shuntd_counts {
     uint64_t malformed;  /* messages dropped */
     uint64_t births;     /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
+    uint64_t foreseen;   /* ... before a process asked for them (serve/ahead.h) */
     uint64_t removals, renames, loads, parked, deaths;
     uint64_t asked; /* questions about names that other nodes asked this home */
     uint64_t hops;  /* messages on the longest way of a collective that was begun here */
@@ -89,6 +91,7 @@ struct shuntd {
     struct home *home;
     struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
     struct serve_queue *queue; /* answers that go out together */
+    struct ahead *ahead;       /* who makes names that can be foreseen (serve/ahead.h) */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;

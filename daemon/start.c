@@ -26,6 +26,7 @@
 #include "home/home.h"
 #include "listen/former.h"
 #include "listen/listen.h"
+#include "serve/ahead.h"
 #include "serve/cast.h"
 #include "serve/homes.h"
 #include "serve/move.h"
@@ -640,6 +641,8 @@ static int open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = queue_create(&shuntd->queue);
     if (code == 0)
+        code = ahead_create(&shuntd->ahead);
+    if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
     if (code == 0)
         listen_set_branch(shuntd->listen, shuntd->branch);
@@ -730,6 +733,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     move_free(shuntd);
     home_destroy(shuntd->home);
     queue_destroy(shuntd->queue);
+    ahead_destroy(shuntd->ahead);
     index_destroy(shuntd->index);
     if (served)
         remove_run_dir(shuntd, !failed);

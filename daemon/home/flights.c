@@ -54,11 +54,23 @@ static void enter(struct home *home, struct flight *flight)
     *number = flight;
     list_append(&home->flights, &flight->all);
     home->flight_count++;
+    home->ahead_count += flight_is_ahead(flight);
     if (!has_name(flight))
         return;
     struct flight **bucket = bucket_of(home, flight->dir->id, flight->hash);
     flight->next = *bucket;
     *bucket = flight;
+}
+
+/* Whose it is, and the request as it came, to begin again. */
+static int answers_to(struct flight *flight, const struct listen_request *request)
+{
+    flight->client = request->client;
+    flight->lane = request->lane;
+    flight->tag = request->message.tag;
+    flight->flags = request->message.flags;
+    flight->request = home_copy(request);
+    return flight->request != NULL ? 0 : -ENOMEM;
 }
 
 struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir,
@@ -70,23 +82,25 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
     memset(flight, 0, offsetof(struct flight, name));
     flight->kind = kind;
     flight->dir = dir;
-    flight->client = request->client;
-    flight->lane = request->lane;
-    flight->tag = request->message.tag;
-    flight->flags = request->message.flags;
     flight->length = (uint16_t)length;
     flight->hash = record_hash(name, length);
     flight->shard = record_shard(dir->id, flight->hash);
     memcpy(flight->name, name, length);
     list_init(&flight->waiting);
-    flight->request = home_copy(request);
-    if (flight->request == NULL) {
+    if (request != NULL && answers_to(flight, request) != 0) {
         free(flight);
         return NULL;
     }
     enter(shuntd->home, flight);
     dir->flights++;
     return flight;
+}
+
+int flight_claim(struct home *home, struct flight *flight, const struct listen_request *request)
+{
+    home->ahead_count--;
+    flight->kind = FLIGHT_BIRTH;
+    return answers_to(flight, request);
 }
 
 int flight_touch(struct shuntd *shuntd, struct flight *flight)
@@ -115,6 +129,7 @@ static void leave(struct home *home, struct flight *flight)
     *number_of(home, flight->id) = flight->next_id;
     list_remove(&flight->all);
     home->flight_count--;
+    home->ahead_count -= flight_is_ahead(flight);
     if (!has_name(flight))
         return;
     struct flight **at = bucket_of(home, flight->dir->id, flight->hash);
@@ -147,7 +162,7 @@ void flight_end(struct shuntd *shuntd, struct flight *flight)
 
 static bool is_over(struct shuntd *shuntd, const struct flight *flight, uint64_t client)
 {
-    if (flight->abandoned)
+    if (flight->abandoned || flight_is_ahead(flight))
         return false;
     return client != 0 ? flight->client == client
                        : flight->given_up || listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag);

@@ -5,7 +5,7 @@
 /* What this daemon knows: what its own node does, and the names that it is home of.
  *
  * In the index are facts that others read; here is what is going on. As the daemon of its node it has
- * **flights**, what its clients are at work on, one for a name at a time; the leaves of the node's mirrors; and
+ * **flights**, what its clients are at work on, or will be, one for a name at a time; the leaves of the node's mirrors; and
  * who waits for what. As a home it decides about names (names.c), for its own node as for others: an entry in
  * the index, and who **holds** it. A request that meets a flight, or a directory with a job under way, is parked
  * there and served again when that ends; a question that meets a name that is held likewise. */
@@ -128,7 +128,8 @@ enum flight_kind {
     FLIGHT_TO,
     FLIGHT_CLOSE,
     FLIGHT_PROMOTION,
-    FLIGHT_VANISHED
+    FLIGHT_VANISHED,
+    FLIGHT_AHEAD /* a birth that no client has asked for yet (serve/ahead.h) */
 };
 
 /* Questions about a name, to its home. Before each: the directory must be complete there, else
@@ -178,7 +179,7 @@ struct flight {
     struct record_entry place;  /* where the file will be if it goes well */
     uint64_t client;
     uint32_t lane, tag;               /* of the request that began it */
-    struct home_parked *request;      /* the same, to begin again */
+    struct home_parked *request;      /* the same, to begin again; NULL: there is none (yet) */
     uint64_t touch;                   /* 0, or which of the directory's touches was its own */
     uint64_t changed, changed_before; /* the directory's, with and without it */
     bool written_before;
@@ -210,6 +211,11 @@ struct flight {
 static inline bool flight_is_asking(const struct flight *flight)
 {
     return flight->asking != 0 || flight->errand;
+}
+
+static inline bool flight_is_ahead(const struct flight *flight)
+{
+    return flight->kind == FLIGHT_AHEAD;
 }
 
 int home_create(struct home **);
@@ -291,8 +297,11 @@ struct flight *flight_by_id(struct home *, uint64_t id);
 struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
 /* Its own flight if `client` began it, else NULL. */
 struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
+/* NULL: out of memory. FLIGHT_AHEAD has no request (NULL). */
 struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
                             size_t length, const struct listen_request *);
+/* What was begun ahead, with no request, is that request's birth from now on. 0 or -ENOMEM. */
+int flight_claim(struct home *, struct flight *, const struct listen_request *);
 /* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
 int flight_touch(struct shuntd *, struct flight *);

@@ -22,6 +22,9 @@
  * Left out: all that concerns a directory as a whole (rule.c, whole.c), promotion and adoption, leaves, shards that move between
  * homes that live (move.c), several processes of a node at one name (a flight is its node's only one at a name).
  *
+ * A name that is reserved before its process asks (serve/ahead.h) is here a birth that begins late, and with DEATHS one that
+ * is given back.
+ *
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by
  * the fence from doing so in its own branch alone. Elsewhere (a birth in the trunk, the removal or rename of a file in
  * another's branch) nothing stops it: there its one real call is assumed to be made before its node's lease has ended.

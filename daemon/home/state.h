@@ -21,6 +21,7 @@ struct home {
     struct flight *numbers[HOME_BUCKETS]; /* ... by their numbers */
     struct link flights;                /* all of them, the oldest first */
     unsigned flight_count;
+    unsigned ahead_count; /* those that nobody has asked for yet */
     unsigned parked; /* requests that wait, or were woken and not taken yet */
     unsigned waiting; /* questions likewise */
     unsigned awaited; /* flights for whose end somebody waits */

@@ -104,7 +104,7 @@ static int tell_end(struct shuntd *shuntd, const struct flight *flight, const st
     uint16_t home = home_of(shuntd, flight);
     return home == shuntd->me.number && !is_awaited(shuntd, flight)
                ? home_ask(shuntd, &question, &unused)
-               : relay_ask(shuntd, home, &question);
+               : relay_end(shuntd, home, &question, flight->awaited);
 }
 
 int serve_end(struct shuntd *shuntd, struct flight *flight, const struct record_entry *entry)
@@ -180,7 +180,7 @@ int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct na
     uint16_t op = flight->asking;
     flight->asking = 0;
     note(flight, op, answer);
-    if (flight->abandoned)
+    if (flight->abandoned || (flight_is_ahead(flight) && answer->result != 0))
         return serve_release(shuntd, flight);
     if (answer->result == MESSAGE_ELSEWHERE && (op == NAME_MARK || flight->kind == FLIGHT_CLOSE))
         return serve_ask(shuntd, flight, op, flight->ask_flags, &flight->ask_entry, flight->then);

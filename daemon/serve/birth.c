@@ -9,6 +9,7 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
+#include "serve/ahead.h"
 #include "serve/move.h"
 #include "serve/route.h"
 #include "serve/serve.h"
@@ -61,7 +62,35 @@ static int reserved(struct shuntd *shuntd, struct flight *flight, const struct n
     shuntd->counts.births++;
     shuntd->counts.redirected += flight->place.branch != 0;
     flight->dir->share.births++;
-    return code == 0 ? serve_tell_place(shuntd, flight, &flight->place, 0) : code;
+    if (code == 0)
+        code = serve_tell_place(shuntd, flight, &flight->place, 0);
+    return code == 0 ? ahead_follow(shuntd, flight) : code;
+}
+
+/* Not by what was only reserved ahead for it. */
+static bool is_busy(const struct flight *flight)
+{
+    return flight != NULL && (!flight_is_ahead(flight) || flight->abandoned);
+}
+
+#define CLAIMED_NOT 3
+
+/* Its home's answer is there already, or on its way. If the file is to go elsewhere by now, the home has to hear of that
+ * before it is made: then it is asked as for any other name. */
+static int claim(struct shuntd *shuntd, const struct listen_request *request, const struct record_entry *place)
+{
+    static const struct name_answer granted;
+    struct flight *flight = busy(shuntd, &request->message);
+    if (flight == NULL || is_busy(flight))
+        return CLAIMED_NOT;
+    if (!record_same(&flight->place, place)) {
+        int code = ahead_give_back(shuntd, flight);
+        return code == 0 ? CLAIMED_NOT : code;
+    }
+    shuntd->counts.foreseen++;
+    int code = flight_claim(shuntd->home, flight, request);
+    flight->then = reserved;
+    return silent(code == 0 && flight->asking == 0 ? reserved(shuntd, flight, &granted) : code);
 }
 
 int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -72,10 +101,12 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    if (busy(shuntd, message) == NULL && entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK))
+    if (!is_busy(busy(shuntd, message)) && entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK))
         code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
     if (code != 0)
         return code == -EAGAIN ? serve_park(shuntd, &dir->waiting, request) : code;
+    if ((how = claim(shuntd, request, &entry)) != CLAIMED_NOT)
+        return how;
     struct flight *flight = begin(shuntd, request, FLIGHT_BIRTH, answer, &how);
     if (flight == NULL)
         return how;

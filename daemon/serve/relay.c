@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "serve/ahead.h"
 #include "serve/anew.h"
 #include "serve/beat.h"
 #include "serve/cast.h"
@@ -25,23 +26,37 @@
 /* Going out. */
 
 /* To itself goes what waits for something that is on its way here. */
-static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int put_by(int (*by)(struct peers *, uint16_t, const struct frame_item *), struct shuntd *shuntd, uint16_t member,
+                  const struct frame_item *item)
 {
     if (member == shuntd->me.number)
         return move_keep(shuntd, member, item);
-    int code = peers_put(shuntd->peers, member, item);
+    int code = by(shuntd->peers, member, item);
     return code == -EHOSTUNREACH ? 0 : code; /* who waits for an answer does so until his deadline */
+}
+
+static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    return put_by(peers_put, shuntd, member, item);
+}
+
+/* An item with a message: its bytes are in `bytes`, of MESSAGE_SHORT + MESSAGE_TEXT_MAX. 0 or -EINVAL. */
+static int make_item(struct frame_item *item, uint8_t *bytes, enum relay_kind kind, uint64_t id, const struct message *message)
+{
+    *item = (struct frame_item){.kind = (uint16_t)kind,
+                                .client = id,
+                                .bytes = bytes,
+                                .size = (uint32_t)message_encode(bytes, MESSAGE_SHORT + MESSAGE_TEXT_MAX, message)};
+    return item->size > 0 ? 0 : -EINVAL;
 }
 
 int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id,
                   const struct message *message)
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
-    const struct frame_item item = {.kind = (uint16_t)kind,
-                                    .client = id,
-                                    .bytes = bytes,
-                                    .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
-    return item.size > 0 ? put(shuntd, member, &item) : -EINVAL;
+    struct frame_item item;
+    int code = make_item(&item, bytes, kind, id, message);
+    return code == 0 ? put(shuntd, member, &item) : code;
 }
 
 struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
@@ -92,15 +107,31 @@ int relay_entry(struct shuntd *shuntd, const struct message *message, struct rec
     return 0;
 }
 
-int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question *question)
+static struct message message_of(const struct shuntd *shuntd, const struct name_question *question)
 {
     struct message message =
         relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
-    HOOK(question->op == NAME_END ? "notice-relayed" : "request-relayed");
     message.tag = shuntd->route.epoch;
     message.result = question->op;
     message.flags = question->flags;
+    return message;
+}
+
+int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question *question)
+{
+    const struct message message = message_of(shuntd, question);
+    HOOK("request-relayed");
     return relay_message(shuntd, member, RELAY_ASK, question->id, &message);
+}
+
+int relay_end(struct shuntd *shuntd, uint16_t member, const struct name_question *question, bool awaited)
+{
+    const struct message message = message_of(shuntd, question);
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    struct frame_item item;
+    HOOK("notice-relayed");
+    int code = make_item(&item, bytes, RELAY_ASK, question->id, &message);
+    return code == 0 ? put_by(awaited ? peers_put : peers_put_late, shuntd, member, &item) : code;
 }
 
 int relay_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
@@ -250,6 +281,17 @@ static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame
                : times_take(shuntd, member, message);
 }
 
+/* Its process is at work on it; or has not asked for it yet: then who waits goes first. Or it has ended, and word of that
+ * has not left yet. */
+static int heed_awaited(struct shuntd *shuntd, uint16_t member, uint64_t id)
+{
+    struct flight *flight = flight_by_id(shuntd->home, id);
+    flight_await(shuntd->home, id);
+    if (flight == NULL)
+        peers_urge(shuntd->peers, member);
+    return flight != NULL && flight_is_ahead(flight) ? ahead_give_back(shuntd, flight) : 0;
+}
+
 static int heed_news(struct shuntd *shuntd, uint16_t member, uint64_t flight, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
@@ -258,7 +300,7 @@ static int heed_news(struct shuntd *shuntd, uint16_t member, uint64_t flight, co
     if (message->type == MESSAGE_WANTED)
         return whole_wanted(shuntd, member, message->dir[0], message->child.birth);
     if (message->type == MESSAGE_AWAITED)
-        flight_await(shuntd->home, flight);
+        return heed_awaited(shuntd, member, flight);
     if (message->type == MESSAGE_NODES && dir != NULL)
         dir->nodes = message->tag;
     if (message->type == MESSAGE_LOOKED && dir != NULL)

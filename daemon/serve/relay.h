@@ -22,8 +22,10 @@ enum relay_kind {
     RELAY_WELCOME,     /* ... it knows */
 };
 
-/* Asks another daemon, or tells it the end of a name. 0 or a fatal -errno. */
+/* Asks another daemon, or tells it the end of a name, which travels with other things if nobody waits for it. 0 or a fatal
+ * -errno. */
 int relay_ask(struct shuntd *, uint16_t member, const struct name_question *);
+int relay_end(struct shuntd *, uint16_t member, const struct name_question *, bool awaited);
 int relay_message(struct shuntd *, uint16_t member, enum relay_kind, uint64_t id, const struct message *);
 /* A name of a directory that is being loaded. */
 int relay_name(struct shuntd *, uint16_t member, const struct home_dir *, const char *name, size_t length,

@@ -10,6 +10,7 @@
 
 #include "base/hook.h"
 #include "home/spare.h"
+#include "serve/ahead.h"
 #include "serve/queue.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
@@ -46,7 +47,9 @@ int serve(struct shuntd *shuntd, struct listen_request *request)
         answer.result = -ENOMEM;
         return serve_answer(shuntd, request, &answer);
     }
-    int how = operation(shuntd, request, &answer);
+    int how = ahead_make_way(shuntd, &request->message);
+    if (how == 0)
+        how = operation(shuntd, request, &answer);
     if (how == SERVE_ANSWER)
         return serve_answer(shuntd, request, &answer);
     return how < 0 ? how : 0;

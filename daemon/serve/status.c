@@ -35,6 +35,7 @@ enum counter {
     MALFORMED,
     BIRTHS,
     REDIRECTED,
+    FORESEEN,
     REMOVALS,
     RENAMES,
     LOADS,
@@ -54,8 +55,8 @@ enum counter {
 };
 
 static const char *const names[COUNTERS] = {
-    "daemons",    "requests",    "batches",         "malformed",    "births",         "redirected", "removals",
-    "renames",    "loads",       "parked",          "deaths",       "directories",    "flights",    "index-bytes",
+    "daemons",    "requests",    "batches",         "malformed",    "births",         "redirected", "foreseen",
+    "removals", "renames",    "loads",       "parked",          "deaths",       "directories",    "flights",    "index-bytes",
     "index-keys", "asked",       "hops",            "frames-sent",  "frames-received",
     "frames-again", "frames-dropped",
 };
@@ -73,6 +74,7 @@ static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [MALFORMED] = counts->malformed,
         [BIRTHS] = counts->births,
         [REDIRECTED] = counts->redirected,
+        [FORESEEN] = counts->foreseen,
         [REMOVALS] = counts->removals,
         [RENAMES] = counts->renames,
         [LOADS] = counts->loads,

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* bench_remote DIRECTORY PROCESSES MEMBER: a crew (crew.h) that makes files whose names have that member, 1 or 2, as their
- * home in a session of these two: the crew's own name of a file, a point, and the first number with which that is so.
- * It knows how homes are found, and nothing else of shunt; natively it makes the same names. */
+ * home in a session of these two: the crew's own name of a file, a point, and the first number with which that is so, from
+ * one on that nobody foresees. MEMBER 0: the crew's own names, which come in a row; half of them are at home with each. It
+ * knows how homes are found, and nothing else of shunt; natively it makes the same names. */
 
 #include <err.h>
 #include <fcntl.h>
@@ -23,8 +24,8 @@ static uint16_t wanted;
 static void begin(int argc, char *argv[])
 {
     struct statx stat;
-    wanted = argc > 3 ? (uint16_t)atoi(argv[3]) : 0;
-    if (wanted != 1 && wanted != 2)
+    wanted = argc > 3 ? (uint16_t)atoi(argv[3]) : 3;
+    if (wanted > 2)
         errx(2, "usage: %s DIRECTORY PROCESSES MEMBER", argv[0]);
     if (sys_statx(AT_FDCWD, argv[1], 0, STATX_INO | STATX_BTIME, &stat) != 0)
         errx(1, "%s is not there", argv[1]);
@@ -40,11 +41,11 @@ static uint16_t home_of(const char *name)
 static int make_create(const char *directory, const char *path)
 {
     char name[PATH_MAX + 16];
-    unsigned number = 0;
+    unsigned number = (unsigned)record_hash(path, strlen(path)) % 100000;
     do
         snprintf(name, sizeof name, "%s.%u", path, number++);
-    while (home_of(strrchr(name, '/') + 1) != wanted);
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    while (home_of(strrchr(name, '/') + 1) != wanted && wanted != 0);
+    int fd = open(wanted != 0 ? name : path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     return fd >= 0 ? close(fd) : -1;
 }
 

@@ -7,7 +7,8 @@ system take their time.
 Two daemons of this host with a network between them that delays what is sent by 100 us, so that a question and its answer
 take 200 us at least (slow_fabric.c), on a file system that needs 1 ms for a create (slow_file_system.py). One process of the
 second node makes files: natively, under shunt with names whose home is the first node, and under shunt with names whose home
-is its own daemon, by turns. What is wanted is the time of the second over that of the first.
+is its own daemon, by turns; and names in a row, half of which have their home there, and which are reserved ahead. What is
+wanted is the time under shunt over that natively.
 
 Then 16 processes of the second node make files with names whose home is the first one, at the same time: told is how many
 frames both daemons sent for a create, which is a question, an answer, and the word of how it went. In memory, where the
@@ -87,7 +88,8 @@ def latencies(options, mount):
     """[{way: microseconds of a create}]"""
     with measuring.Area(options, parent=mount) as area:
         start(area, options)
-        crews = {"native": crew(area, 1, 1, node=None), "remote": crew(area, 1, 1), "own": crew(area, 1, 2)}
+        crews = {"native": crew(area, 1, 1, node=None), "remote": crew(area, 1, 1), "own": crew(area, 1, 2),
+                 "row": crew(area, 1, 0)}
         area.must_be_redirected()
         ways = {name: lambda turn, one=one: one.microseconds("create", options.remote_files, prefix=f"r{turn}")
                 for name, one in crews.items()}
@@ -115,7 +117,10 @@ def findings(rounds):
     yield measuring.Finding(6, "create through a remote home, over the file system's own", "x",
                             [one["remote"] / one["native"] for one in rounds], most=1.3)
     yield measuring.Finding(6, "... with its home on the same node", "x", [one["own"] / one["native"] for one in rounds])
-    words = {"native": "natively", "remote": "through a remote home", "own": "with its home on the same node"}
+    yield measuring.Finding(6, "create of names in a row, half of them with a remote home, over the file system's own", "x",
+                            [one["row"] / one["native"] for one in rounds], most=1.1)
+    words = {"native": "natively", "remote": "through a remote home", "own": "with its home on the same node",
+             "row": "of names in a row"}
     for way, how in words.items():
         yield measuring.Finding(6, f"create, {how}", "us", [one[way] for one in rounds])
 

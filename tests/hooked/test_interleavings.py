@@ -78,6 +78,24 @@ def test_a_pending_name_is_waited_for(stage, guard):
     expect(guard, looking.answer() == "1")
 
 
+@guarded("ahead-kept")
+@pytest.mark.parametrize("node, asking, answer", [("a", "make('n')", "None"), ("b", "make('n')", "None"),
+                                                  ("b", "os.path.exists('n')", "False"), ("c", "os.mkdir('n')", "None"),
+                                                  ("b", "os.rename('x', 'n')", "None")])
+def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, node, asking, answer):
+    """Its daemon holds it for c, whose process has made the names before it."""
+    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
+    stage.names["n"] = f"name-{number}"
+    stage.begin(guard)
+    stage.does("b", "make('x')")
+    stage.does("c", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})]")
+    asks = stage.call(node, asking)
+    if guard is None:
+        assert asks.answer() == answer
+    else:
+        stage.waits(asks)
+
+
 @guarded("whole-unfinished")
 @pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a"), ("b", "c")])
 def test_who_has_a_directory_for_himself_ends_what_he_began_before_others_come(stage, guard, one, other):

@@ -11,6 +11,8 @@
  * With HISTORY_PATIENT in the environment, nodes may be out of each other's reach for a time: directories are
  * made, and names looked at in the end, again and again until that does not fail with EIO.
  *
+ * With HISTORY_ROWS, who makes a name then makes those that follow it in its directory.
+ *
  * A NODE is set as SHUNT_NODE; `-` leaves it as it is. Client N writes OUT.N, a line for each operation:
  *
  *     HISTORY CALL RETURN OPERATION A B ERROR FILE LINKS
@@ -69,7 +71,7 @@ static struct {
     uint64_t seed;
     unsigned first, count, operations, clients, me;
     unsigned directories, names; /* of this history */
-    bool patient;
+    bool patient, in_rows;
     uint64_t random;
     int kept[FILES_MAX];
     unsigned kept_count;
@@ -266,15 +268,29 @@ static void look_at_all(unsigned history)
         look(LIST, history, i * NAMES);
 }
 
+/* Is there a next one to be made? */
+static bool is_in_row(enum operation last, unsigned slot)
+{
+    return (last == CREATE || last == EXCLUSIVE) && slot % NAMES + 1 < run.names;
+}
+
 static void take_part(unsigned history)
 {
     if (run.me == history % run.clients)
         make_directories(history);
     meet();
+    enum operation last = LIST;
+    unsigned a_before = 0;
     for (unsigned i = run.me; i < run.operations; i += run.clients) {
         enum operation operation = (enum operation)deck[below(sizeof deck - 1)];
         unsigned a = any_slot(), b = any_slot();
+        if (run.in_rows && is_in_row(last, a_before)) {
+            operation = last;
+            a = a_before + 1;
+        }
         operate(operation, history, a, b, false);
+        last = operation;
+        a_before = a;
     }
     meet();
     look_at_all(history);
@@ -376,6 +392,7 @@ static void read_words(int argc, char *argv[])
     run.operations = (unsigned)atoi(argv[6]);
     run.clients = (unsigned)argc - 7;
     run.patient = getenv("HISTORY_PATIENT") != NULL;
+    run.in_rows = getenv("HISTORY_ROWS") != NULL;
 }
 
 int main(int argc, char *argv[])
