@@ -100,8 +100,8 @@ static int serve_deaths(struct shuntd *shuntd)
     return code;
 }
 
-/* What nobody has asked for that was reserved ahead. Requests whose senders stopped waiting: what they began is settled by
- * what is on disk. And those that wait for a member that is silent. Looked for with each tick, not with each batch. */
+/* What was asked for ahead, and by nobody since. Requests whose senders stopped waiting: what they began is settled by what
+ * is on disk. And those that wait for a member that is silent. Looked for with each tick, not with each batch. */
 static int serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;

@@ -54,7 +54,7 @@ static void enter(struct home *home, struct flight *flight)
     *number = flight;
     list_append(&home->flights, &flight->all);
     home->flight_count++;
-    home->ahead_count += flight_is_ahead(flight);
+    home->ahead_count += flight->ahead;
     if (!has_name(flight))
         return;
     struct flight **bucket = bucket_of(home, flight->dir->id, flight->hash);
@@ -87,6 +87,7 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
     flight->shard = record_shard(dir->id, flight->hash);
     memcpy(flight->name, name, length);
     list_init(&flight->waiting);
+    flight->ahead = flight->foreseen = request == NULL;
     if (request != NULL && answers_to(flight, request) != 0) {
         free(flight);
         return NULL;
@@ -99,7 +100,7 @@ struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct
 int flight_claim(struct home *home, struct flight *flight, const struct listen_request *request)
 {
     home->ahead_count--;
-    flight->kind = FLIGHT_BIRTH;
+    flight->ahead = false;
     return answers_to(flight, request);
 }
 
@@ -129,7 +130,7 @@ static void leave(struct home *home, struct flight *flight)
     *number_of(home, flight->id) = flight->next_id;
     list_remove(&flight->all);
     home->flight_count--;
-    home->ahead_count -= flight_is_ahead(flight);
+    home->ahead_count -= flight->ahead;
     if (!has_name(flight))
         return;
     struct flight **at = bucket_of(home, flight->dir->id, flight->hash);
@@ -162,7 +163,7 @@ void flight_end(struct shuntd *shuntd, struct flight *flight)
 
 static bool is_over(struct shuntd *shuntd, const struct flight *flight, uint64_t client)
 {
-    if (flight->abandoned || flight_is_ahead(flight))
+    if (flight->abandoned || flight->ahead)
         return false;
     return client != 0 ? flight->client == client
                        : flight->given_up || listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag);

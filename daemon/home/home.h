@@ -109,6 +109,8 @@ struct home_dir {
     bool sealed;        /* it is about to be removed: questions wait */
     bool tells_idle;    /* the ruler is to hear when no name is held any more */
     unsigned held;      /* names */
+    unsigned ahead;     /* ... for which no process has asked yet, as far as is known here */
+    bool settles;       /* a listing waits until there are none: no more are given */
     uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
     uint64_t load;             /* ... the number of that load: the directory's version then */
     struct link ended;  /* names that were held while it was not complete, and are not any more (home_list_name) */
@@ -128,8 +130,7 @@ enum flight_kind {
     FLIGHT_TO,
     FLIGHT_CLOSE,
     FLIGHT_PROMOTION,
-    FLIGHT_VANISHED,
-    FLIGHT_AHEAD /* a birth that no client has asked for yet (serve/ahead.h) */
+    FLIGHT_VANISHED
 };
 
 /* Questions about a name, to its home. Before each: the directory must be complete there, else
@@ -141,9 +142,14 @@ enum name_op {
                       * held all the same with NAME_ANYHOW, else -ENOSPC */
     NAME_MARK,       /* by who holds it: what readers are to meet meanwhile. 0 */
     NAME_END,        /* by who holds it, no answer: what it is from now on; entry.state 0: nothing */
+    NAME_CLAIMED,    /* by who holds it with NAME_AHEAD, no answer: a process has asked for it by now */
     NAME_OPS
 };
-enum name_flag { NAME_ANYHOW = 1, NAME_TRY = 2 /* does not wait for who holds it: MESSAGE_BUSY */ };
+enum name_flag {
+    NAME_ANYHOW = 1,
+    NAME_TRY = 2,  /* does not wait for who holds it: MESSAGE_BUSY */
+    NAME_AHEAD = 4 /* no process has asked for it yet (serve/ahead.h): MESSAGE_BUSY whatever it would have to wait for */
+};
 
 struct name_question {
     uint16_t op, flags;
@@ -191,6 +197,8 @@ struct flight {
     uint16_t ask_flags;
     struct record_entry ask_entry;
     flight_next *then;
+    bool ahead;     /* no client has asked for it yet (serve/ahead.h): it has none, and no request */
+    bool foreseen;  /* ... or had not when its home was asked */
     bool held;      /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
     bool awaited;   /* somebody, here or elsewhere, waits for its end */
@@ -211,11 +219,6 @@ struct flight {
 static inline bool flight_is_asking(const struct flight *flight)
 {
     return flight->asking != 0 || flight->errand;
-}
-
-static inline bool flight_is_ahead(const struct flight *flight)
-{
-    return flight->kind == FLIGHT_AHEAD;
 }
 
 int home_create(struct home **);
@@ -297,10 +300,10 @@ struct flight *flight_by_id(struct home *, uint64_t id);
 struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
 /* Its own flight if `client` began it, else NULL. */
 struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
-/* NULL: out of memory. FLIGHT_AHEAD has no request (NULL). */
+/* NULL: out of memory. Without a request (NULL) it is ahead of one. */
 struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
                             size_t length, const struct listen_request *);
-/* What was begun ahead, with no request, is that request's birth from now on. 0 or -ENOMEM. */
+/* What was begun ahead of a request is that one's from now on. 0 or -ENOMEM. */
 int flight_claim(struct home *, struct flight *, const struct listen_request *);
 /* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
@@ -350,6 +353,10 @@ int home_next_question(struct shuntd *, struct name_question *, struct name_answ
 /* The directory is about to be removed. 0: sealed; MESSAGE_NOT_EMPTY; MESSAGE_BUSY: a name is held, and the ruler
  * is told once none is; or a fatal -errno. */
 int home_seal(struct shuntd *, struct home_dir *);
+/* That name is looked at, and not there: if nobody has asked yet who would make it, it is to be given back. 0 or -ENOMEM. */
+int home_looked_for(struct home *, struct dirid, const char *name, size_t length);
+/* Before its names are told: 1, if they wait until it is known of all that were given ahead (home_dir.casts), 0 or -ENOMEM. */
+int home_settle_ahead(struct home *, struct home_dir *);
 /* Who holds names in it hears that their ends are waited for. 0 or -ENOMEM. */
 int home_await_all(struct home *, const struct home_dir *);
 /* The ruler is to be told once no name is held there. 0 or -ENOMEM. */

@@ -19,6 +19,7 @@ struct held {
     uint16_t member;
     bool awaited; /* who holds it knows that somebody waits for its end */
     bool early;   /* it was held before its directory was complete */
+    bool ahead;   /* no process has asked for it yet, as far as is known here */
     uint64_t id;
     struct link waiting; /* questions */
     uint16_t length;
@@ -97,8 +98,8 @@ static int await(struct home *home, struct held *held)
     return say(home, &news);
 }
 
-int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
-                  uint16_t member, uint64_t id)
+static int hold_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member,
+                     uint64_t id, bool ahead)
 {
     struct held **bucket = bucket_of(shuntd->home, dir->id, name, length);
     struct held *held = malloc(sizeof *held);
@@ -108,6 +109,7 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
     held->member = member;
     held->awaited = false;
     held->early = !dir->complete;
+    held->ahead = ahead;
     held->id = id;
     held->length = (uint16_t)length;
     memcpy(held->name, name, length);
@@ -115,13 +117,41 @@ int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name,
     held->next = *bucket;
     *bucket = held;
     dir->held++;
+    dir->ahead += ahead;
     shuntd->home->held_count++;
     return dir->tells_idle || dir->wanted ? await(shuntd->home, held) : 0;
 }
 
+int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
+                  uint16_t member, uint64_t id)
+{
+    return hold_name(shuntd, dir, name, length, member, id, false);
+}
+
 static int hold(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q)
 {
-    return home_hold_for(shuntd, dir, q->name, q->length, q->member, q->id);
+    return hold_name(shuntd, dir, q->name, q->length, q->member, q->id, (q->flags & NAME_AHEAD) != 0);
+}
+
+/* A process has asked for it, or none ever will. */
+static void is_known(struct home *home, struct held *held)
+{
+    struct home_dir *dir = held->dir;
+    if (!held->ahead)
+        return;
+    held->ahead = false;
+    if (--dir->ahead > 0 || !dir->settles)
+        return;
+    dir->settles = false;
+    home_ready(home, &dir->casts);
+}
+
+/* It is not held any more, and out of its bucket. Who waits for it is the caller's. */
+static void let_go(struct home *home, struct held *held)
+{
+    is_known(home, held);
+    held->dir->held--;
+    home->held_count--;
 }
 
 static int put(struct shuntd *shuntd, const struct name_question *q, const struct record_entry *entry)
@@ -145,12 +175,18 @@ int home_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct r
     return say(shuntd->home, &news);
 }
 
+static int looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
+                       const struct name_question *q)
+{
+    return q->flags & NAME_AHEAD ? 0 : home_looked_into(shuntd, dir, entry, q->member);
+}
+
 static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
                   const struct record_entry *entry, struct name_answer *answer)
 {
     answer->result = MESSAGE_EXISTS;
     answer->entry = *entry;
-    return home_looked_into(shuntd, dir, entry, q->member);
+    return looked_into(shuntd, dir, entry, q);
 }
 
 /* For a new name: who asks is told if not, as by a file system that is full. What is on its way to its end (entry.state)
@@ -196,7 +232,7 @@ static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
     meanwhile.state = q->entry.state;
     if (code == 0 && there && q->entry.state != 0)
         code = put(shuntd, q, &meanwhile);
-    return code == 0 ? home_looked_into(shuntd, dir, entry, q->member) : code;
+    return code == 0 ? looked_into(shuntd, dir, entry, q) : code;
 }
 
 /* Of a name that nobody holds. */
@@ -302,8 +338,7 @@ static int end(struct shuntd *shuntd, struct held **at, const struct name_questi
     int code = noted != 0 ? noted : q->entry.state != 0 ? put(shuntd, q, &q->entry)
                                    : index_del_entry(shuntd->index, q->dir, q->name, q->length);
     *at = held->next;
-    dir->held--;
-    shuntd->home->held_count--;
+    let_go(shuntd->home, held);
     list_move(&shuntd->home->questions, &held->waiting);
     free(held);
     if (code == 0)
@@ -338,14 +373,19 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
         return q->op == NAME_END ? end(shuntd, at, q) : put(shuntd, q, &q->entry);
     if (q->op == NAME_END)
         return end_of_nothing(shuntd, q);
+    if (q->op == NAME_CLAIMED) {
+        if (*at != NULL && is_owner(*at, q))
+            is_known(shuntd->home, *at);
+        return 0;
+    }
     struct home_dir *dir = home_dir_find(shuntd->home, q->dir);
     if (dir == NULL || !dir->complete) {
         answer->result = MESSAGE_NOT_LOADED;
         return 0;
     }
-    if (*at == NULL && !dir->sealed)
+    if (*at == NULL && !dir->sealed && !(dir->settles && (q->flags & NAME_AHEAD)))
         return decide(shuntd, dir, q, answer);
-    if (*at != NULL && (q->flags & NAME_TRY)) {
+    if ((*at != NULL && (q->flags & NAME_TRY)) || (q->flags & NAME_AHEAD)) {
         answer->result = MESSAGE_BUSY;
         return 0;
     }
@@ -401,6 +441,24 @@ int home_await_all(struct home *home, const struct home_dir *dir)
         for (struct held *held = home->held[i]; held != NULL && code == 0; held = held->next)
             code = held->dir == dir ? await(home, held) : 0;
     return code;
+}
+
+int home_looked_for(struct home *home, struct dirid dir, const char *name, size_t length)
+{
+    struct held *held = *find(home, dir, name, length);
+    return held != NULL && held->ahead ? await(home, held) : 0;
+}
+
+int home_settle_ahead(struct home *home, struct home_dir *dir)
+{
+    int code = 0;
+    if (dir->ahead == 0)
+        return 0;
+    dir->settles = true;
+    for (unsigned i = 0; i < HOME_BUCKETS && code == 0; i++)
+        for (struct held *held = home->held[i]; held != NULL && code == 0; held = held->next)
+            code = held->dir == dir && held->ahead ? await(home, held) : 0;
+    return code == 0 ? 1 : code;
 }
 
 int home_tell_idle(struct home *home, struct home_dir *dir)
@@ -460,8 +518,7 @@ int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_held *ea
             }
             code = each(context, next, held->dir->id, held->name, held->length, held->member, held->id);
             *at = held->next;
-            held->dir->held--;
-            shuntd->home->held_count--;
+            let_go(shuntd->home, held);
             send_away(shuntd->home, &held->waiting);
             free(held);
         }
@@ -473,8 +530,7 @@ void home_let_go(struct home *home)
     for (unsigned i = 0; i < HOME_BUCKETS; i++)
         for (struct held *held; (held = home->held[i]) != NULL;) {
             home->held[i] = held->next;
-            held->dir->held--;
-            home->held_count--;
+            let_go(home, held);
             send_away(home, &held->waiting);
             free(held);
         }

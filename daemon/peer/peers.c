@@ -275,11 +275,21 @@ int peers_put_late(struct peers *peers, uint16_t member, const struct frame_item
     return code;
 }
 
+static void urge(struct peer *peer)
+{
+    peer->urgent = peer->items.size > 0;
+}
+
 void peers_urge(struct peers *peers, uint16_t member)
 {
-    struct peer *peer = peers->members[member];
-    if (peer != NULL && peer->items.size > 0)
-        peer->urgent = true;
+    if (peers_knows(peers, member))
+        urge(peers->members[member]);
+}
+
+void peers_urge_all(struct peers *peers)
+{
+    for (struct link *link = peers->busy.next; link != &peers->busy; link = link->next)
+        urge(LINK_OF(link, struct peer, link));
 }
 
 bool peers_is_silent(const struct peers *peers, uint16_t member, uint64_t since)

@@ -51,9 +51,10 @@ bool peers_has_heard(const struct peers *, uint16_t member, uint64_t within);
 /* An item for a member, copied; it travels with the next flush. 0, -EHOSTUNREACH: no such member, -ENOMEM. */
 int peers_put(struct peers *, uint16_t member, const struct frame_item *);
 /* One that nobody waits for: it travels with the next frame that goes there anyway, or half a second later, or once
- * peers_urge is called. In order with the others. */
+ * peers_urge is called for it, or for all. In order with the others. */
 int peers_put_late(struct peers *, uint16_t member, const struct frame_item *);
 void peers_urge(struct peers *, uint16_t member);
+void peers_urge_all(struct peers *);
 /* Is so much on its way to one of them that nothing more is to be begun until some of it has arrived? */
 bool peers_are_congested(const struct peers *);
 /* Has it everything that was put for it? True of one that is not known. */

@@ -2,18 +2,20 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Names that are reserved before anybody asks for them.
+/* Names that are asked for before any process does.
  *
- * A process that makes ckpt.0001, ckpt.0002, ckpt.0003, ckpt.0004 will make ckpt.0005. Where another daemon is home of
- * that, its daemon reserves it meanwhile: of several names in one frame, and when their maker asks, he is answered here. So
- * such a create waits for no network, as a file that is read in order is read ahead.
+ * A process that makes ckpt.0001, ckpt.0002, ckpt.0003, ckpt.0004 will make ckpt.0005; one that removes them will remove that.
+ * Where another daemon is home of it, its daemon asks for it meanwhile: for several names in one frame, and when their
+ * process asks, it is answered here. So such a create or unlink waits for no network, as a file that is read in order is
+ * read ahead.
  *
- * To its home this is a name that is reserved and not made yet (FLIGHT_AHEAD here), and each rule about those holds: it is
- * pending in the index, so it is nowhere told to be there, nor to be absent without a look; who asks for it waits for its
- * end, and the home tells so (NEWS_AWAITED), on which it is given back, unless its maker has asked by then. It is also given
- * back where another process of this node asks for it; where its file would go elsewhere by now; when its maker has not
- * asked for a tick; and when this daemon ends. What is given back was never made: nothing is to be looked for on disk. And
- * whose names were foreseen wrongly has to make more of them in a row the next time. */
+ * To its home this is a birth or a removal whose process takes its time (here a flight that is `ahead`), and each rule about
+ * those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; who asks
+ * for it waits for its end, and the home tells so (NEWS_AWAITED), on which it is given back, unless its process has asked by
+ * then. It is also given back where another request of this node is about that name; where its file would go elsewhere by
+ * now; when its process has named nothing from one tick to the next, or goes on with other names; and when this daemon ends.
+ * In what is given back nothing was begun: nothing is to be looked for on disk. And whose names were foreseen wrongly has to
+ * name more of them in a row the next time. */
 
 #include "home/home.h"
 #include "listen/listen.h"
@@ -22,14 +24,20 @@
 int ahead_create(struct ahead **);
 void ahead_destroy(struct ahead *);
 
-/* A process of this node was told that it may make that name: what it will make next, if that can be foreseen, and goes to a
- * branch, is reserved. 0 or a fatal -errno. */
-int ahead_follow(struct shuntd *, const struct flight *made);
-/* Nothing that is only reserved ahead stands in the way of a request but for RESERVE, which asks for itself. 0 or a fatal
+/* The process of that flight, a birth or a removal, was just told that it may begin: what it will ask for next, if that can be
+ * foreseen, and is in a branch, is asked for. 0 or a fatal -errno. */
+int ahead_follow(struct shuntd *, const struct flight *last);
+/* What was asked for ahead of a request is the request's from now on, if it is that (a birth: at that place), and goes on or
+ * will. Else it is given back. 0 or a fatal -errno. */
+int ahead_claim(struct shuntd *, const struct listen_request *, enum flight_kind, const struct record_entry *place,
+                bool *claimed);
+/* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim. 0 or a fatal
  * -errno. */
 int ahead_make_way(struct shuntd *, const struct message *);
 /* It is given back. 0 or a fatal -errno. */
 int ahead_give_back(struct shuntd *, struct flight *);
+/* All homes begin anew, and none of them has given anything: nothing is asked for ahead any more. */
+void ahead_forget(struct shuntd *);
 /* With each tick: those that nobody has asked for since the last one are given back; all, when this daemon is to end. 0
  * or a fatal -errno. */
 int ahead_tick(struct shuntd *);

@@ -7,6 +7,7 @@
 
 #include "base/hook.h"
 #include "base/log.h"
+#include "serve/ahead.h"
 #include "serve/move.h"
 #include "serve/parts.h"
 #include "serve/rule.h"
@@ -94,6 +95,7 @@ static int tell_all_held(struct shuntd *shuntd)
 
 int anew_tell(struct shuntd *shuntd)
 {
+    ahead_forget(shuntd);
     int code = tell_all_held(shuntd);
     if (code == 0)
         code = move_take_kept(shuntd);

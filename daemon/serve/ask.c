@@ -107,6 +107,15 @@ static int tell_end(struct shuntd *shuntd, const struct flight *flight, const st
                : relay_end(shuntd, home, &question, flight->awaited);
 }
 
+int serve_tell_claimed(struct shuntd *shuntd, const struct flight *flight)
+{
+    struct name_question question = question_of(shuntd, flight);
+    uint16_t home = home_of(shuntd, flight);
+    question.op = NAME_CLAIMED;
+    question.flags = 0;
+    return home != shuntd->me.number ? relay_ask(shuntd, home, &question) : 0;
+}
+
 int serve_end(struct shuntd *shuntd, struct flight *flight, const struct record_entry *entry)
 {
     int code = flight->held ? tell_end(shuntd, flight, entry) : 0;
@@ -180,8 +189,12 @@ int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct na
     uint16_t op = flight->asking;
     flight->asking = 0;
     note(flight, op, answer);
-    if (flight->abandoned || (flight_is_ahead(flight) && answer->result != 0))
+    if (flight->abandoned || (flight->ahead && !flight->held))
         return serve_release(shuntd, flight);
+    if (flight->ahead)
+        return 0; /* ahead_claim goes on with it */
+    if (answer->result == MESSAGE_BUSY && (flight->ask_flags & NAME_AHEAD)) /* it was claimed meanwhile, and can wait now */
+        return serve_ask(shuntd, flight, op, flight->ask_flags & ~(unsigned)NAME_AHEAD, &flight->ask_entry, flight->then);
     if (answer->result == MESSAGE_ELSEWHERE && (op == NAME_MARK || flight->kind == FLIGHT_CLOSE))
         return serve_ask(shuntd, flight, op, flight->ask_flags, &flight->ask_entry, flight->then);
     if (answer->result == MESSAGE_ELSEWHERE)

@@ -67,30 +67,10 @@ static int reserved(struct shuntd *shuntd, struct flight *flight, const struct n
     return code == 0 ? ahead_follow(shuntd, flight) : code;
 }
 
-/* Not by what was only reserved ahead for it. */
+/* Not by what was only asked for ahead for it. */
 static bool is_busy(const struct flight *flight)
 {
-    return flight != NULL && (!flight_is_ahead(flight) || flight->abandoned);
-}
-
-#define CLAIMED_NOT 3
-
-/* Its home's answer is there already, or on its way. If the file is to go elsewhere by now, the home has to hear of that
- * before it is made: then it is asked as for any other name. */
-static int claim(struct shuntd *shuntd, const struct listen_request *request, const struct record_entry *place)
-{
-    static const struct name_answer granted;
-    struct flight *flight = busy(shuntd, &request->message);
-    if (flight == NULL || is_busy(flight))
-        return CLAIMED_NOT;
-    if (!record_same(&flight->place, place)) {
-        int code = ahead_give_back(shuntd, flight);
-        return code == 0 ? CLAIMED_NOT : code;
-    }
-    shuntd->counts.foreseen++;
-    int code = flight_claim(shuntd->home, flight, request);
-    flight->then = reserved;
-    return silent(code == 0 && flight->asking == 0 ? reserved(shuntd, flight, &granted) : code);
+    return flight != NULL && (!flight->ahead || flight->abandoned);
 }
 
 int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -105,8 +85,10 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
         code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
     if (code != 0)
         return code == -EAGAIN ? serve_park(shuntd, &dir->waiting, request) : code;
-    if ((how = claim(shuntd, request, &entry)) != CLAIMED_NOT)
-        return how;
+    bool claimed = false;
+    code = ahead_claim(shuntd, request, FLIGHT_BIRTH, &entry, &claimed);
+    if (code != 0 || claimed)
+        return silent(code);
     struct flight *flight = begin(shuntd, request, FLIGHT_BIRTH, answer, &how);
     if (flight == NULL)
         return how;
@@ -226,14 +208,17 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     return flight != NULL ? silent(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
 }
 
-/* A process of this node found it in the index, without a question. */
+/* A process of this node found it in the index, without a question: a file, or that it may be made. */
 int serve_looked(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct record_entry *entry = &request->message.entry[0];
     struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[0]);
+    int code = 0;
     if (dir == NULL || entry->branch > shuntd->root.branch_count)
         return SERVE_SILENT;
-    return silent(home_looked_into(shuntd, dir, entry, shuntd->me.number));
+    if (entry->state == RECORD_PENDING)
+        code = home_looked_for(shuntd->home, dir->id, request->message.name[0], request->message.name_length[0]);
+    return silent(code != 0 ? code : home_looked_into(shuntd, dir, entry, shuntd->me.number));
 }
 
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
+#include "peer/peers.h"
 #include "serve/cast.h"
 #include "serve/anew.h"
 #include "serve/rule.h"
@@ -242,6 +243,7 @@ static int ask_to_seal(struct shuntd *shuntd, struct flight *flight)
     const struct message seal = {.type = MESSAGE_SEAL, .dir[0] = flight->child};
     const struct errand errand = {.flight = flight->id};
     flight->errand = true;
+    peers_urge_all(shuntd->peers); /* what was removed there is to be gone for its homes when they are asked */
     return rule_ask(shuntd, &seal, is_sealed, &errand);
 }
 

@@ -63,13 +63,18 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
         cast_wait(cast, dir);
         return CAST_LATER;
     }
+    /* What may be made by now, or not: who holds such names says so of all at once, so that nobody has to look for each. */
+    int code = home_settle_ahead(shuntd->home, dir);
+    if (code == 1)
+        cast_wait(cast, dir);
+    if (code != 0)
+        return code == 1 ? CAST_LATER : code;
     filling.root = &shuntd->root;
     filling.branch = 0;
     filling.used = 0;
     filling.room = cast_room(cast);
     filling.limit = message->dir[1].ino;
-    int code =
-        cast_is_mine(cast) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, put, &filling);
+    code = cast_is_mine(cast) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, put, &filling);
     return code < 0 ? code : cast_page(cast, filling.page, filling.used, filling.limit);
 }
 

@@ -180,13 +180,18 @@ static int reply(struct shuntd *shuntd, const struct name_question *question, co
     return relay_message(shuntd, question->member, RELAY_REPLY, question->id, &message);
 }
 
+static bool wants_answer(const struct name_question *question)
+{
+    return question->op != NAME_END && question->op != NAME_CLAIMED;
+}
+
 /* The end of a name that another daemon is home of by now finds its way; who wants an answer asks again. */
 static int pass_on(struct shuntd *shuntd, const struct name_question *question, const struct frame_item *item)
 {
     static const struct name_answer elsewhere = {.result = MESSAGE_ELSEWHERE};
     struct frame_item passed = *item;
     if (question->op != NAME_END)
-        return reply(shuntd, question, &elsewhere);
+        return wants_answer(question) ? reply(shuntd, question, &elsewhere) : 0;
     passed.lane = question->member;
     return put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed);
 }
@@ -217,7 +222,7 @@ static int take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_i
         return move_keep(shuntd, member, item);
     shuntd->counts.asked++;
     code = home_ask(shuntd, &question, &answer);
-    if (code == 0 && question.op != NAME_END)
+    if (code == 0 && wants_answer(&question))
         code = reply(shuntd, &question, &answer);
     return code == HOME_WAITS ? 0 : code;
 }
@@ -289,7 +294,9 @@ static int heed_awaited(struct shuntd *shuntd, uint16_t member, uint64_t id)
     flight_await(shuntd->home, id);
     if (flight == NULL)
         peers_urge(shuntd->peers, member);
-    return flight != NULL && flight_is_ahead(flight) ? ahead_give_back(shuntd, flight) : 0;
+    if (flight == NULL || !flight->foreseen || (!flight->ahead && BROKEN("ahead-unclaimed")))
+        return 0;
+    return flight->ahead ? ahead_give_back(shuntd, flight) : serve_tell_claimed(shuntd, flight);
 }
 
 static int heed_news(struct shuntd *shuntd, uint16_t member, uint64_t flight, const struct message *message)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "serve/ahead.h"
 #include "serve/serve.h"
 
 static int nothing_there(struct shuntd *shuntd, struct flight *flight)
@@ -28,24 +29,35 @@ static int held(struct shuntd *shuntd, struct flight *flight, const struct name_
         code = flight->before.branch != 0 ? flight_touch(shuntd, flight) : 0;
         shuntd->counts.removals++;
     }
-    return code == 0 ? serve_tell_place(shuntd, flight, &flight->before, 0) : code;
+    if (code == 0)
+        code = serve_tell_place(shuntd, flight, &flight->before, 0);
+    return code == 0 && flight->kind == FLIGHT_REMOVAL ? ahead_follow(shuntd, flight) : code;
+}
+
+static int silent(int code)
+{
+    return code == 0 ? SERVE_SILENT : code;
 }
 
 static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
                 const struct record_entry *meanwhile, struct message *answer)
 {
     const struct message *message = &request->message;
-    int how;
+    bool claimed = false;
+    int how, code = 0;
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
+    if (kind == FLIGHT_REMOVAL)
+        code = ahead_claim(shuntd, request, kind, NULL, &claimed);
+    if (code != 0 || claimed)
+        return silent(code);
     struct flight *flight =
         flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
     flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
-    int code = flight != NULL ? serve_ask(shuntd, flight, NAME_HOLD, 0, meanwhile, held) : -ENOMEM;
-    return code == 0 ? SERVE_SILENT : code;
+    return silent(flight != NULL ? serve_ask(shuntd, flight, NAME_HOLD, 0, meanwhile, held) : -ENOMEM);
 }
 
 int serve_remove(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

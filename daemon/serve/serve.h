@@ -43,6 +43,8 @@ int serve_forget(struct shuntd *, struct home_dir *);
  * again, and `then` is not called. */
 int serve_ask(struct shuntd *, struct flight *, enum name_op, unsigned flags, const struct record_entry *,
               flight_next *then);
+/* Its home is to know that a process has asked for what was foreseen. 0 or a fatal -errno. */
+int serve_tell_claimed(struct shuntd *, const struct flight *);
 /* The answer of another daemon. */
 int serve_answered(struct shuntd *, struct flight *, const struct name_answer *);
 /* What was asked of daemons that are no members any more is asked again. 0 or a fatal -errno. */

@@ -474,7 +474,7 @@ static bool is_elsewhere(const struct target *t)
 static int look_further(struct target *t, unsigned want, bool again)
 {
     if (t->found.known && t->found.entry.branch != 0)
-        names_looked(t->root, t->dir, &t->found.entry);
+        names_looked(t->root, t->dir, t->name, t->length, &t->found.entry);
     return !is_elsewhere(t) || (!again && (recall(t, want) || (foresee(t) && recall(t, want)))) ? 0 : ask_home(t);
 }
 
@@ -530,7 +530,7 @@ static bool find_in_remembered(struct target *t, const struct parents_words *wor
         may_be_link(&t->found.entry))
         return false;
     if (!seen && t->found.entry.branch != 0)
-        names_looked(t->root, t->dir, &t->found.entry);
+        names_looked(t->root, t->dir, t->name, t->length, &t->found.entry);
     return true;
 }
 

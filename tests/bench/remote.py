@@ -7,7 +7,7 @@ system take their time.
 Two daemons of this host with a network between them that delays what is sent by 100 us, so that a question and its answer
 take 200 us at least (slow_fabric.c), on a file system that needs 1 ms for a create (slow_file_system.py). One process of the
 second node makes files: natively, under shunt with names whose home is the first node, and under shunt with names whose home
-is its own daemon, by turns; and names in a row, half of which have their home there, and which are reserved ahead. What is
+is its own daemon, by turns; and names in a row, half of which have their home there, and which are asked for ahead. What is
 wanted is the time under shunt over that natively.
 
 Then 16 processes of the second node make files with names whose home is the first one, at the same time: told is how many

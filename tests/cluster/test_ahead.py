@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Names that a daemon reserves before its process asks for them: as if nobody had, but for the frames."""
+"""Names that a daemon asks for before its process does: as if nobody had, but for the frames."""
 
 import os
 import signal
@@ -9,32 +9,35 @@ import sys
 
 import pytest
 
-# Makes so many names, says so, and makes what it is told then, a line each: None or the errno's name.
-MAKER = """
+# Makes or removes so many names, says so, and does the same with what it is told then, a line each: None or the errno's name.
+WORKER = """
 import errno, os, sys
 def make(name):
     os.close(os.open(f"out/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+def remove(name):
+    os.unlink(f"out/{name}")
+work = {"make": make, "remove": remove}[sys.argv[1]]
 for i in range(int(sys.argv[2])):
-    make(sys.argv[1] % i)
-print("made", flush=True)
+    work(f"f{i}")
+print("done", flush=True)
 for line in sys.stdin:
     try:
-        print(make(line.strip()), flush=True)
+        print(work(line.strip()), flush=True)
     except OSError as error:
         print(errno.errorcode[error.errno], flush=True)
 """
 MADE = 40  # so many that some of them have been foreseen
 
 
-class Maker:
-    """A process of a node that has made so many names in a row, and is still there."""
+class Worker:
+    """A process of a node that has done that with so many names in a row, and is still there."""
 
-    def __init__(self, session, node, pattern="f%d", count=MADE):
-        self.process = session.begin("exec", node, "--", sys.executable, "-c", MAKER, pattern, str(count),
+    def __init__(self, session, node, what="make"):
+        self.process = session.begin("exec", node, "--", sys.executable, "-c", WORKER, what, str(MADE),
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "made\n"
+        assert self.process.stdout.readline() == "done\n"
 
-    def make(self, name):
+    def does(self, name):
         self.process.stdin.write(f"{name}\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
@@ -78,6 +81,17 @@ def test_names_in_a_row_are_few_frames(pair, pattern, foreseen, least, most):
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_names_that_are_removed_in_a_row_are_few_frames(pair):
+    pair.sh("b", "touch $(seq 1000 | sed s,^,out/,)")
+    before = counters(pair)
+    pair.on("a", sys.executable, "-c", "import os\nfor i in range(1, 1001): os.unlink(f'out/{i}')", cwd=pair.root).check()
+    after = counters(pair)
+    assert after["frames-sent"] - before["frames-sent"] <= 200
+    assert 400 <= after["foreseen"] - before["foreseen"] <= 600
+    assert pair.names("b", "out") == []
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_frames_of_names_that_are_removed_in_any_order_carry_how_others_went(pair):
     """What nobody waits for has no frame of its own: half of the names have a home here, and ask nobody."""
     pair.sh("a", "touch $(seq 1000 | sed s,^,out/,)")
@@ -88,14 +102,14 @@ def test_frames_of_names_that_are_removed_in_any_order_carry_how_others_went(pai
 
 
 def test_what_nobody_has_made_is_nowhere(pair):
-    maker = Maker(pair, "a")
+    maker = Worker(pair, "a")
     assert counters(pair)["foreseen"] > 0
     assert sorted(pair.names("b", "out")) == sorted(f"f{i}" for i in range(MADE))
     look = f"import os\nfor i in range({MADE}, {MADE + 40}): assert not os.path.exists(f'out/f{{i}}')"
     pair.on("b", sys.executable, "-c", look, cwd=pair.root).check()
     pair.on("a", sys.executable, "-c", look, cwd=pair.root).check()
     pair.sh("b", f"rm out/f{MADE}", status=1)
-    assert maker.make(f"f{MADE}") == "None"
+    assert maker.does(f"f{MADE}") == "None"
     assert pair.sh("b", f"ls out/f{MADE}") == f"out/f{MADE}\n"
     maker.end()
 
@@ -103,28 +117,46 @@ def test_what_nobody_has_made_is_nowhere(pair):
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_who_asks_first_has_the_name(pair, node):
     """On whichever node, and whatever he does with it: nobody waits until the maker has changed his mind."""
-    maker, names = Maker(pair, "a"), [f"f{i}" for i in range(MADE, MADE + 12)]
+    maker, names = Worker(pair, "a"), [f"f{i}" for i in range(MADE, MADE + 12)]
     assert counters(pair)["foreseen"] > 0
     how = ["echo new >out/{}", "mkdir out/{}", "ln -s . out/{}", "echo old >out/x; mv out/x out/{}", "mkfifo out/{}",
            "echo old >out/y; ln out/y out/{}"]
     for i, name in enumerate(names):
         pair.sh(node, how[i % len(how)].format(name))
-    assert [maker.make(name) for name in names] == ["EEXIST"] * len(names)
-    assert maker.make(f"f{MADE + 20}") == "None"
+    assert [maker.does(name) for name in names] == ["EEXIST"] * len(names)
+    assert maker.does(f"f{MADE + 20}") == "None"
     assert set(names) < set(pair.names("b", "out"))
     maker.end()
 
 
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_what_nobody_has_removed_is_there(pair, node):
+    """For whoever asks first, on whichever node, and whatever he does with it."""
+    pair.sh("b", f"cd out; for i in $(seq 0 {MADE + 39}); do echo $i >f$i; done")
+    remover = Worker(pair, "a", "remove")
+    assert counters(pair)["foreseen"] > 0
+    left = [f"f{i}" for i in range(MADE, MADE + 40)]
+    assert sorted(pair.names(node, "out")) == sorted(left)
+    assert pair.sh(node, f"cat out/f{MADE} out/f{MADE + 1}; stat -c %s out/f{MADE + 2}") == f"{MADE}\n{MADE + 1}\n3\n"
+    pair.sh(node, f"mkdir out/f{MADE + 3}", status=1)
+    pair.sh(node, f"cd out; mv f{MADE + 4} f{MADE + 5}; rm f{MADE + 6}; ln f{MADE + 7} x; mv x f{MADE + 8}; echo new >>f{MADE + 9}")
+    assert [remover.does(f"f{MADE + i}") for i in range(4, 10)] == ["ENOENT", "None", "ENOENT"] + ["None"] * 3
+    pair.sh(node, "rmdir out", status=1)
+    assert remover.does(f"f{MADE}") == "None"
+    assert sorted(pair.names(node, "out")) == sorted(left[1:4] + left[10:])
+    remover.end()
+
+
 def test_a_directory_in_which_names_are_reserved_is_removed(pair):
-    maker = Maker(pair, "a")
+    maker = Worker(pair, "a")
     pair.sh("b", "rm out/*; rmdir out; mkdir out; ls out")
-    assert maker.make(f"f{MADE}") == "None"
+    assert maker.does(f"f{MADE}") == "None"
     assert pair.names("b", "out") == [f"f{MADE}"]
     maker.end()
 
 
 def test_what_nobody_asks_for_is_given_back(pair):
-    maker = Maker(pair, "a")
+    maker = Worker(pair, "a")
     assert counters(pair)["foreseen"] > 0
     pair.wait_for(lambda: flights(pair) == 0)
     pair.status("--node", "a", "--all")  # with what is asked the other, it hears of that
@@ -136,18 +168,18 @@ def test_what_nobody_asks_for_is_given_back(pair):
 
 
 def test_whose_node_ends_holds_nothing(pair):
-    Maker(pair, "a").end()
+    Worker(pair, "a").end()
     pair.stop("a")
     pair.sh("b", f"touch $(seq {MADE} {MADE + 40} | sed s,^,out/f,)")
     assert len(pair.names("b", "out")) == MADE + 41
 
 
 def test_whose_daemon_dies_holds_nothing(pair):
-    maker = Maker(pair, "a")
+    maker = Worker(pair, "a")
     os.kill(pair.member("a")["pid"], signal.SIGKILL)
     pair.sh("b", f"touch $(seq {MADE} {MADE + 40} | sed s,^,out/f,)")
-    assert maker.make(f"f{MADE}") == "EEXIST"
-    assert maker.make(f"f{MADE + 41}") == "None"
+    assert maker.does(f"f{MADE}") == "EEXIST"
+    assert maker.does(f"f{MADE + 41}") == "None"
     assert len(pair.names("b", "out")) == MADE + 42
     maker.end()
 

@@ -95,6 +95,19 @@ def test_files_that_are_made_after_a_pause(nodes):
         assert nodes.ceph.requests() - before <= 1.3 * FILES
 
 
+def test_files_that_are_made_while_the_other_node_lists(nodes):
+    """All the time. What is asked for ahead is given back for a listing, so that nobody looks for it in the maker's leaf."""
+    with nodes.session("branch"):
+        directory = nodes.shared("listed")
+        nodes.under_shunt(0, "touch", directory / "first")
+        lister = nodes.begin(1, *nodes.tool(1, "exec", "--", "sh", "-c", f"while ls {directory} >/dev/null; do sleep 0.05; done"))
+        try:
+            assert nodes.measure("create", [directory], 2 * FILES, under_shunt=True) <= 1.6
+        finally:
+            lister.kill()
+            lister.wait()
+
+
 def test_files_that_the_other_node_opens(nodes):
     with nodes.session("auto"):
         nodes.under_shunt(0, "mkdir", nodes.root / "looked-into")

@@ -4,6 +4,8 @@
 forced again with its guard taken away, and must then go wrong: else it shows nothing."""
 
 import json
+import os
+import subprocess
 
 import conftest
 import pytest
@@ -89,6 +91,46 @@ def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, 
     stage.begin(guard)
     stage.does("b", "make('x')")
     stage.does("c", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})]")
+    asks = stage.call(node, asking)
+    if guard is None:
+        assert asks.answer() == answer
+    else:
+        stage.waits(asks)
+
+
+@guarded("ahead-unclaimed")
+@pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
+def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, build, guard, hook):
+    """At its home, where any name that is being made is looked for where it will be."""
+    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
+    stage.names["n"] = f"name-{number}"
+    stage.begin(guard)
+    held = stage.meeting()
+    arm = f"[os.unlink(f'{held.path}.{{end}}') for end in ('reached', 'go')], open('{held.path}.armed', 'w').close()"
+    maker = stage.call("c", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})], {arm}, make('n')",
+                       held.seen_before_at(hook))
+    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
+    held.reached()
+    assert stage.session.status("--node", "c")["counters"]["foreseen"] > 0
+    listing = stage.call("a", "os.listdir()")
+    if guard is not None:
+        with pytest.raises(subprocess.TimeoutExpired):
+            listing.process.wait(2)
+    else:
+        assert ("'n'" in listing.answer()) == (hook == "create-made")
+    held.go()
+    maker.answer()
+
+
+@guarded("ahead-kept")
+@pytest.mark.parametrize("node, asking, answer", [("a", "os.unlink('n')", "None"), ("b", "os.rename('n', 'x')", "None"),
+                                                  ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None")])
+def test_who_asks_for_a_name_whose_removal_is_foreseen_finds_it(stage, build, guard, node, asking, answer):
+    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
+    stage.names["n"] = f"name-{number}"
+    stage.begin(guard)
+    stage.does("b", f"make('x'), [make(f'name-{{i}}') for i in ({number}, *range({number} - 6, {number}))]")
+    stage.does("c", f"[os.unlink(f'name-{{i}}') for i in range({number - 6}, {number})]")
     asks = stage.call(node, asking)
     if guard is None:
         assert asks.answer() == answer

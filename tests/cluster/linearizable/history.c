@@ -11,7 +11,7 @@
  * With HISTORY_PATIENT in the environment, nodes may be out of each other's reach for a time: directories are
  * made, and names looked at in the end, again and again until that does not fail with EIO.
  *
- * With HISTORY_ROWS, who makes a name then makes those that follow it in its directory.
+ * With HISTORY_ROWS, who makes or removes a name then does the same with those that follow it in its directory.
  *
  * A NODE is set as SHUNT_NODE; `-` leaves it as it is. Client N writes OUT.N, a line for each operation:
  *
@@ -271,7 +271,7 @@ static void look_at_all(unsigned history)
 /* Is there a next one to be made? */
 static bool is_in_row(enum operation last, unsigned slot)
 {
-    return (last == CREATE || last == EXCLUSIVE) && slot % NAMES + 1 < run.names;
+    return (last == CREATE || last == EXCLUSIVE || last == UNLINK) && slot % NAMES + 1 < run.names;
 }
 
 static void take_part(unsigned history)
