@@ -355,7 +355,8 @@ int home_next_question(struct shuntd *, struct name_question *, struct name_answ
 int home_seal(struct shuntd *, struct home_dir *);
 /* That name is looked at, and not there: if nobody has asked yet who would make it, it is to be given back. 0 or -ENOMEM. */
 int home_looked_for(struct home *, struct dirid, const char *name, size_t length);
-/* Before its names are told: 1, if they wait until it is known of all that were given ahead (home_dir.casts), 0 or -ENOMEM. */
+/* Before its names are told: 1, if it is to be awaited what has become of those that were given ahead (home_dir.casts), 0 or
+ * -ENOMEM. */
 int home_settle_ahead(struct home *, struct home_dir *);
 /* Who holds names in it hears that their ends are waited for. 0 or -ENOMEM. */
 int home_await_all(struct home *, const struct home_dir *);

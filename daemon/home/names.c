@@ -94,8 +94,9 @@ static int await(struct home *home, struct held *held)
         .kind = NEWS_AWAITED, .dir = held->dir->id, .member = held->member, .flight = held->id};
     if (held->awaited)
         return 0;
-    held->awaited = true;
-    return say(home, &news);
+    int code = say(home, &news);
+    held->awaited = code == 0;
+    return code;
 }
 
 static int hold_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member,

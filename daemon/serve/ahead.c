@@ -83,10 +83,21 @@ int ahead_give_back(struct shuntd *shuntd, struct flight *flight)
     return release(shuntd, flight);
 }
 
+bool ahead_knows(const struct flight *flight)
+{
+    return flight->ahead && flight->held;
+}
+
+struct name_answer ahead_answer(const struct flight *flight)
+{
+    return (struct name_answer){.result = flight->had_before ? MESSAGE_EXISTS : MESSAGE_ABSENT, .entry = flight->before};
+}
+
 int ahead_make_way(struct shuntd *shuntd, const struct message *message)
 {
+    static const bool is_ours[MESSAGE_TYPES] = {[MESSAGE_RESERVE] = true, [MESSAGE_REMOVE] = true, [MESSAGE_LOOKUP] = true};
     int code = 0;
-    if (shuntd->home->ahead_count == 0 || message->type == MESSAGE_RESERVE || message->type == MESSAGE_REMOVE)
+    if (shuntd->home->ahead_count == 0 || is_ours[message->type])
         return 0;
     for (unsigned i = 0; i < 2 && code == 0; i++) {
         struct flight *flight = message->name_length[i] == 0

@@ -31,8 +31,12 @@ int ahead_follow(struct shuntd *, const struct flight *last);
  * will. Else it is given back. 0 or a fatal -errno. */
 int ahead_claim(struct shuntd *, const struct listen_request *, enum flight_kind, const struct record_entry *place,
                 bool *claimed);
-/* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim. 0 or a fatal
- * -errno. */
+/* Its home has given it, and no process has asked for it: then nobody else changes it, and what it was is what it is. So who
+ * looks at a name before he makes or removes it asks nobody, either. */
+bool ahead_knows(const struct flight *);
+struct name_answer ahead_answer(const struct flight *); /* MESSAGE_EXISTS, MESSAGE_ABSENT */
+/* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim, and LOOKUP, which
+ * is answered. 0 or a fatal -errno. */
 int ahead_make_way(struct shuntd *, const struct message *);
 /* It is given back. 0 or a fatal -errno. */
 int ahead_give_back(struct shuntd *, struct flight *);

@@ -189,10 +189,13 @@ int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct na
     uint16_t op = flight->asking;
     flight->asking = 0;
     note(flight, op, answer);
-    if (flight->abandoned || (flight->ahead && !flight->held))
+    const bool in_trunk = flight->had_before && flight->before.branch == 0; /* perhaps no file: what is said of it may differ */
+    if (flight->abandoned || (flight->ahead && (!flight->held || in_trunk)))
         return serve_release(shuntd, flight);
-    if (flight->ahead)
-        return 0; /* ahead_claim goes on with it */
+    if (flight->ahead) { /* ahead_claim goes on with it; who looks for the name has waited for that */
+        home_wake(shuntd->home, &flight->waiting);
+        return 0;
+    }
     if (answer->result == MESSAGE_BUSY && (flight->ask_flags & NAME_AHEAD)) /* it was claimed meanwhile, and can wait now */
         return serve_ask(shuntd, flight, op, flight->ask_flags & ~(unsigned)NAME_AHEAD, &flight->ask_entry, flight->then);
     if (answer->result == MESSAGE_ELSEWHERE && (op == NAME_MARK || flight->kind == FLIGHT_CLOSE))

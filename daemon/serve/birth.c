@@ -163,6 +163,18 @@ static bool is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, 
            (shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard));
 }
 
+static int tell_found(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request,
+                      const struct name_answer *found)
+{
+    struct message reply = {.type = MESSAGE_ANSWER, .result = found->result};
+    char place[SERVE_PLACE_MAX];
+    if (found->result == MESSAGE_EXISTS) {
+        reply.entry[0] = found->entry;
+        serve_place(shuntd, dir, &found->entry, place, &reply, 0);
+    }
+    return silent(serve_answer(shuntd, request, &reply));
+}
+
 /* What nobody holds, and this daemon decides about, is told without a flight. SERVE_SILENT: it was; SERVE_PARKED: it takes a
  * flight; or a fatal -errno. */
 static int look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request)
@@ -174,20 +186,13 @@ static int look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const
                                            .dir = dir->id,
                                            .name = message->name[0],
                                            .length = message->name_length[0]};
-    struct message reply = {.type = MESSAGE_ANSWER};
     struct name_answer found;
-    char place[SERVE_PLACE_MAX];
     if (dir->sealed || !is_at_home(shuntd, dir, message))
         return SERVE_PARKED;
     int code = home_ask(shuntd, &question, &found);
     if (code != 0 || (found.result != MESSAGE_EXISTS && found.result != MESSAGE_ABSENT))
         return code != 0 ? code : SERVE_PARKED;
-    reply.result = found.result;
-    if (found.result == MESSAGE_EXISTS) {
-        reply.entry[0] = found.entry;
-        serve_place(shuntd, dir, &found.entry, place, &reply, 0);
-    }
-    return silent(serve_answer(shuntd, request, &reply));
+    return tell_found(shuntd, dir, request, &found);
 }
 
 int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
@@ -198,6 +203,10 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     if (dir == NULL)
         return how;
     struct flight *flight = busy(shuntd, message);
+    if (flight != NULL && ahead_knows(flight)) {
+        const struct name_answer found = ahead_answer(flight);
+        return tell_found(shuntd, dir, request, &found);
+    }
     if (flight != NULL && !BROKEN("absent-while-pending"))
         return serve_park(shuntd, &flight->waiting, request);
     how = look_up_here(shuntd, dir, request);

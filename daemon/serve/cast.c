@@ -32,6 +32,7 @@ struct cast {
     uint32_t expected;
     uint16_t below[2]; /* who has not answered yet; 0: nobody */
     bool working;      /* this daemon's own part is not done */
+    bool waited;       /* ... and had to wait */
     int result;
     bool lost;
     unsigned hops;
@@ -64,6 +65,11 @@ size_t cast_room(const struct cast *cast)
     return cast->room;
 }
 
+bool cast_has_waited(const struct cast *cast)
+{
+    return cast->waited;
+}
+
 bool cast_is_mine(const struct cast *cast)
 {
     return cast->parent_id == 0;
@@ -71,6 +77,7 @@ bool cast_is_mine(const struct cast *cast)
 
 void cast_wait_on(struct cast *cast, struct link *list)
 {
+    cast->waited = true;
     list_remove(&cast->link);
     list_append(list, &cast->link);
 }

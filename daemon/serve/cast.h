@@ -52,6 +52,7 @@ int cast_finish(struct shuntd *, struct cast *, int result);
 /* For the parts. */
 uint32_t cast_expected(const struct cast *);
 bool cast_is_mine(const struct cast *); /* it was begun here */
+bool cast_has_waited(const struct cast *); /* CAST_LATER once */
 void cast_wait(struct cast *, struct home_dir *);
 void cast_wait_on(struct cast *, struct link *list);
 /* Of MESSAGE_LIST: how large a page is to be. */

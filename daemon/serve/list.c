@@ -63,8 +63,9 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
         cast_wait(cast, dir);
         return CAST_LATER;
     }
-    /* What may be made by now, or not: who holds such names says so of all at once, so that nobody has to look for each. */
-    int code = home_settle_ahead(shuntd->home, dir);
+    /* What may be made by now, or not: who holds such names says so of all at once, so that nobody has to look for each. Those
+     * that come meanwhile are looked for, or listings would wait for ever where many are at work. */
+    int code = cast_has_waited(cast) ? 0 : home_settle_ahead(shuntd->home, dir);
     if (code == 1)
         cast_wait(cast, dir);
     if (code != 0)

@@ -29,6 +29,8 @@ static int held(struct shuntd *shuntd, struct flight *flight, const struct name_
         code = flight->before.branch != 0 ? flight_touch(shuntd, flight) : 0;
         shuntd->counts.removals++;
     }
+    if (code == 0 && flight->foreseen) /* to its home that was no look yet */
+        code = home_looked_into(shuntd, flight->dir, &flight->before, shuntd->me.number);
     if (code == 0)
         code = serve_tell_place(shuntd, flight, &flight->before, 0);
     return code == 0 && flight->kind == FLIGHT_REMOVAL ? ahead_follow(shuntd, flight) : code;

@@ -411,6 +411,8 @@ static int link_once(struct side *from, struct side *to_side, int flags)
     struct target *to = &to_side->target;
     struct statx stat, there;
     int code = stat_side(from, flags, &stat);
+    if (code == 0 && to->slash && to->found.known && is_type(to, DT_LNK)) /* its end may be given up */
+        code = target_settled(to);
     if (code == 0 && to->found.known) {
         code = stat_of(to, &there) == -ENOENT ? 0 : -EEXIST;
         if (to->slash && is_type(to, DT_LNK) && to->found.entry.state != RECORD_DYING)

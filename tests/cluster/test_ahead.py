@@ -81,6 +81,20 @@ def test_names_in_a_row_are_few_frames(pair, pattern, foreseen, least, most):
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
+def test_who_looks_before_he_makes_or_removes_a_name_asks_nobody_either(pair):
+    make = "if not os.path.exists(name): open(name, 'x').close()"
+    remove = "if os.path.exists(name): os.unlink(name)"
+    for work, left in ((make, 1000), (remove, 0)):
+        before = counters(pair)
+        lines = f"import os\nfor i in range(1000):\n name = f'out/f{{i}}'\n {work}"
+        pair.on("a", sys.executable, "-c", lines, cwd=pair.root).check()
+        after = counters(pair)
+        assert after["frames-sent"] - before["frames-sent"] <= 300
+        assert 400 <= after["foreseen"] - before["foreseen"] <= 600
+        assert len(pair.names("b", "out")) == left
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_names_that_are_removed_in_a_row_are_few_frames(pair):
     pair.sh("b", "touch $(seq 1000 | sed s,^,out/,)")
     before = counters(pair)

@@ -87,7 +87,7 @@ def test_a_pending_name_is_waited_for(stage, guard):
 def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, node, asking, answer):
     """Its daemon holds it for c, whose process has made the names before it."""
     number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
-    stage.names["n"] = f"name-{number}"
+    stage.names = {"n": f"name-{number}"}
     stage.begin(guard)
     stage.does("b", "make('x')")
     stage.does("c", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})]")
@@ -103,7 +103,7 @@ def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, 
 def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, build, guard, hook):
     """At its home, where any name that is being made is looked for where it will be."""
     number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
-    stage.names["n"] = f"name-{number}"
+    stage.names = {"n": f"name-{number}"}
     stage.begin(guard)
     held = stage.meeting()
     arm = f"[os.unlink(f'{held.path}.{{end}}') for end in ('reached', 'go')], open('{held.path}.armed', 'w').close()"
@@ -127,7 +127,7 @@ def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, b
                                                   ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None")])
 def test_who_asks_for_a_name_whose_removal_is_foreseen_finds_it(stage, build, guard, node, asking, answer):
     number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
-    stage.names["n"] = f"name-{number}"
+    stage.names = {"n": f"name-{number}"}
     stage.begin(guard)
     stage.does("b", f"make('x'), [make(f'name-{{i}}') for i in ({number}, *range({number} - 6, {number}))]")
     stage.does("c", f"[os.unlink(f'name-{{i}}') for i in range({number - 6}, {number})]")

@@ -221,6 +221,78 @@ Test(home_names, who_holds_a_name_hears_once_that_somebody_waits)
     cr_assert(is_awaited(2, 5), "also who begins while a directory is to be removed");
 }
 
+static int reserve_ahead(uint16_t member, uint64_t id, const char *name)
+{
+    struct name_question q = question(NAME_RESERVE, member, id, name);
+    q.flags = NAME_AHEAD;
+    q.entry = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING, .branch = 7, .leaf = 3};
+    return ask(q, NULL);
+}
+
+static bool is_news(void)
+{
+    struct home_news news;
+    return home_next_news(shuntd.home, &news);
+}
+
+Test(home_names, what_is_asked_for_ahead_waits_for_nobody)
+{
+    cr_assert_eq(reserve_ahead(2, 1, "a"), 0);
+    cr_assert_eq(reserve_ahead(3, 1, "a"), MESSAGE_BUSY);
+    cr_assert_eq(hold(3, 2, "a", NAME_AHEAD, RECORD_DYING), MESSAGE_BUSY);
+    cr_assert_not(is_news(), "nothing is taken from anybody");
+    cr_assert_eq(reserve(3, 3, "a"), -1);
+    cr_assert(is_awaited(2, 1));
+    end(2, 1, "a", NULL);
+    struct name_question waited;
+    struct name_answer answer;
+    cr_assert_eq(home_next_question(&shuntd, &waited, &answer), 1);
+    cr_assert(waited.member == 3 && waited.id == 3 && answer.result == 0);
+    end(3, 3, "a", &file);
+    cr_assert_eq(hold(3, 4, "a", NAME_AHEAD, RECORD_DYING), MESSAGE_EXISTS);
+    cr_assert_not(is_news(), "nor does it look into anybody's leaf");
+    end(3, 4, "a", &file);
+    cr_assert_eq(hold(3, 5, "a", 0, 0), MESSAGE_EXISTS);
+    cr_assert(is_news());
+}
+
+Test(home_names, a_listing_waits_for_what_nobody_has_asked_for)
+{
+    struct link listing;
+    list_init(&listing);
+    cr_assert_eq(home_settle_ahead(shuntd.home, dir), 0);
+    cr_assert_eq(reserve(2, 1, "made"), 0);
+    cr_assert_eq(home_settle_ahead(shuntd.home, dir), 0, "nobody waits for a process");
+    cr_assert_eq(reserve_ahead(2, 2, "claimed"), 0);
+    cr_assert_eq(reserve_ahead(3, 3, "free"), 0);
+    cr_assert_eq(home_settle_ahead(shuntd.home, dir), 1);
+    list_append(&dir->casts, &listing);
+    cr_assert(is_news() && is_news() && !is_news(), "both hear of it");
+    cr_assert_eq(reserve_ahead(3, 4, "more"), MESSAGE_BUSY);
+    cr_assert_eq(reserve(3, 5, "asked for"), 0);
+    ask(question(NAME_CLAIMED, 3, 2, "claimed"), NULL); /* it is not his */
+    cr_assert_eq(dir->ahead, 2);
+    ask(question(NAME_CLAIMED, 2, 2, "claimed"), NULL);
+    cr_assert_null(home_next_ready(shuntd.home));
+    end(3, 3, "free", NULL);
+    cr_assert_eq(home_next_ready(shuntd.home), &listing);
+    cr_assert(dir->ahead == 0 && dir->held == 3);
+    cr_assert_eq(reserve_ahead(3, 6, "more"), 0, "from now on");
+    home_let_go(shuntd.home);
+    cr_assert(dir->ahead == 0 && dir->held == 0);
+}
+
+Test(home_names, who_looks_for_a_name_that_is_not_there_has_it_given_back)
+{
+    reserve(2, 1, "made");
+    reserve_ahead(2, 2, "foreseen");
+    home_looked_for(shuntd.home, out, "made", 4);
+    home_looked_for(shuntd.home, out, "neither", 7);
+    cr_assert_not(is_news());
+    home_looked_for(shuntd.home, out, "foreseen", 8);
+    cr_assert(is_awaited(2, 2) && !is_news());
+}
+
 Test(home_names, an_owner_hears_once_who_looks_into_his_leaf)
 {
     struct home_news news;
