@@ -96,7 +96,7 @@ size_t sequence_foresee(const struct sequence *sequence, unsigned ahead, char to
         __builtin_add_overflow(sequence->number, way, &number) || number < 0)
         return 0;
     const size_t count = put_number(digits, (uint64_t)number, sequence->padded ? sequence->digits : 1);
-    if (count == 0 || (sequence->padded && count != sequence->digits) || sequence->at + count + rest > RECORD_NAME_MAX)
+    if (count == 0 || sequence->at + count + rest > RECORD_NAME_MAX)
         return 0;
     memcpy(to, sequence->name, sequence->at);
     memcpy(to + sequence->at, digits, count);

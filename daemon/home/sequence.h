@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Names that are made one after the other and differ in one number (ckpt.0001, ckpt.0002; rank7-10.h5, rank7-20.h5): which
- * come next. The number keeps its width if it began with a zero.
+/* Names that come one after the other and differ in one number (ckpt.0001, ckpt.0002; rank7-10.h5, rank7-20.h5): which come
+ * next. A number that began with a zero is at least as wide from then on, as printf has it.
  *
  * Pure; names are any bytes. */
 
