@@ -65,7 +65,7 @@ struct shuntd_counts {
     uint64_t malformed;  /* messages dropped */
     uint64_t births;     /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
-    uint64_t foreseen;   /* ... before a process asked for them (serve/ahead.h) */
+    uint64_t foreseen;   /* births and removals whose names were asked for ahead of a process (serve/ahead.h) */
     uint64_t removals, renames, loads, parked, deaths;
     uint64_t asked; /* questions about names that other nodes asked this home */
     uint64_t hops;  /* messages on the longest way of a collective that was begun here */

@@ -434,14 +434,19 @@ bool home_next_news(struct home *home, struct home_news *to)
     return true;
 }
 
-/* Those that are held in a directory: rarely asked, so all are looked at. */
-int home_await_all(struct home *home, const struct home_dir *dir)
+/* Those that are held in a directory, or only those for which no process has asked: rarely asked, so all are looked at. */
+static int await_all(struct home *home, const struct home_dir *dir, bool ahead)
 {
     int code = 0;
     for (unsigned i = 0; i < HOME_BUCKETS && dir->held > 0; i++)
         for (struct held *held = home->held[i]; held != NULL && code == 0; held = held->next)
-            code = held->dir == dir ? await(home, held) : 0;
+            code = held->dir == dir && (held->ahead || !ahead) ? await(home, held) : 0;
     return code;
+}
+
+int home_await_all(struct home *home, const struct home_dir *dir)
+{
+    return await_all(home, dir, false);
 }
 
 int home_looked_for(struct home *home, struct dirid dir, const char *name, size_t length)
@@ -452,13 +457,10 @@ int home_looked_for(struct home *home, struct dirid dir, const char *name, size_
 
 int home_settle_ahead(struct home *home, struct home_dir *dir)
 {
-    int code = 0;
     if (dir->ahead == 0)
         return 0;
     dir->settles = true;
-    for (unsigned i = 0; i < HOME_BUCKETS && code == 0; i++)
-        for (struct held *held = home->held[i]; held != NULL && code == 0; held = held->next)
-            code = held->dir == dir && held->ahead ? await(home, held) : 0;
+    int code = await_all(home, dir, true);
     return code == 0 ? 1 : code;
 }
 

@@ -59,7 +59,8 @@ void peers_urge_all(struct peers *);
 bool peers_are_congested(const struct peers *);
 /* Has it everything that was put for it? True of one that is not known. */
 bool peers_is_idle(const struct peers *, uint16_t member);
-/* At the end of a batch: what was put goes out, what was put late if it is time, what came is acknowledged, what is overdue goes out again. */
+/* At the end of a batch: what was put goes out, what was put late if it is time, what came is acknowledged, what is overdue
+ * goes out again. */
 void peers_flush(struct peers *);
 /* Somebody waits until all is acknowledged, or no longer: what comes is acknowledged without waiting for
  * company. */

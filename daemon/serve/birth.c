@@ -38,11 +38,6 @@ static struct flight *begin(struct shuntd *shuntd, const struct listen_request *
     return flight;
 }
 
-static int silent(int code)
-{
-    return code == 0 ? SERVE_SILENT : code;
-}
-
 static int tell_and_end(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
     int code = answer->result == MESSAGE_EXISTS || answer->result == 0
@@ -88,13 +83,13 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
     bool claimed = false;
     code = ahead_claim(shuntd, request, FLIGHT_BIRTH, &entry, &claimed);
     if (code != 0 || claimed)
-        return silent(code);
+        return serve_silently(code);
     struct flight *flight = begin(shuntd, request, FLIGHT_BIRTH, answer, &how);
     if (flight == NULL)
         return how;
     flight->place = entry;
     flight->lost = dir->share.lost;
-    return silent(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
+    return serve_silently(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
 }
 
 /* What is at an entry's place: 0 or -errno. */
@@ -153,7 +148,7 @@ int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, str
     if (flight == NULL)
         return how;
     flight->place = request->message.entry[0];
-    return silent(serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW, NULL, held_for_adoption));
+    return serve_silently(serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW, NULL, held_for_adoption));
 }
 
 static bool is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
@@ -172,7 +167,7 @@ static int tell_found(struct shuntd *shuntd, const struct home_dir *dir, const s
         reply.entry[0] = found->entry;
         serve_place(shuntd, dir, &found->entry, place, &reply, 0);
     }
-    return silent(serve_answer(shuntd, request, &reply));
+    return serve_silently(serve_answer(shuntd, request, &reply));
 }
 
 /* What nobody holds, and this daemon decides about, is told without a flight. SERVE_SILENT: it was; SERVE_PARKED: it takes a
@@ -214,7 +209,7 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
         return how;
     flight =
         flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
-    return flight != NULL ? silent(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
+    return flight != NULL ? serve_silently(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
 }
 
 /* A process of this node found it in the index, without a question: a file, or that it may be made. */
@@ -227,7 +222,7 @@ int serve_looked(struct shuntd *shuntd, const struct listen_request *request, st
         return SERVE_SILENT;
     if (entry->state == RECORD_PENDING)
         code = home_looked_for(shuntd->home, dir->id, request->message.name[0], request->message.name_length[0]);
-    return silent(code != 0 ? code : home_looked_into(shuntd, dir, entry, shuntd->me.number));
+    return serve_silently(code != 0 ? code : home_looked_into(shuntd, dir, entry, shuntd->me.number));
 }
 
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
@@ -256,5 +251,5 @@ int serve_vanished(struct shuntd *shuntd, const struct listen_request *request, 
     if (flight == NULL)
         return how;
     flight->place = request->message.entry[0];
-    return silent(serve_ask(shuntd, flight, NAME_HOLD, 0, NULL, vanished));
+    return serve_silently(serve_ask(shuntd, flight, NAME_HOLD, 0, NULL, vanished));
 }

@@ -26,37 +26,29 @@
 /* Going out. */
 
 /* To itself goes what waits for something that is on its way here. */
-static int put_by(int (*by)(struct peers *, uint16_t, const struct frame_item *), struct shuntd *shuntd, uint16_t member,
-                  const struct frame_item *item)
+static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, bool late)
 {
     if (member == shuntd->me.number)
         return move_keep(shuntd, member, item);
-    int code = by(shuntd->peers, member, item);
+    int code = late ? peers_put_late(shuntd->peers, member, item) : peers_put(shuntd->peers, member, item);
     return code == -EHOSTUNREACH ? 0 : code; /* who waits for an answer does so until his deadline */
 }
 
-static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int put_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id,
+                       const struct message *message, bool late)
 {
-    return put_by(peers_put, shuntd, member, item);
-}
-
-/* An item with a message: its bytes are in `bytes`, of MESSAGE_SHORT + MESSAGE_TEXT_MAX. 0 or -EINVAL. */
-static int make_item(struct frame_item *item, uint8_t *bytes, enum relay_kind kind, uint64_t id, const struct message *message)
-{
-    *item = (struct frame_item){.kind = (uint16_t)kind,
-                                .client = id,
-                                .bytes = bytes,
-                                .size = (uint32_t)message_encode(bytes, MESSAGE_SHORT + MESSAGE_TEXT_MAX, message)};
-    return item->size > 0 ? 0 : -EINVAL;
+    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
+    const struct frame_item item = {.kind = (uint16_t)kind,
+                                    .client = id,
+                                    .bytes = bytes,
+                                    .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
+    return item.size > 0 ? put(shuntd, member, &item, late) : -EINVAL;
 }
 
 int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id,
                   const struct message *message)
 {
-    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
-    struct frame_item item;
-    int code = make_item(&item, bytes, kind, id, message);
-    return code == 0 ? put(shuntd, member, &item) : code;
+    return put_message(shuntd, member, kind, id, message, false);
 }
 
 struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
@@ -127,11 +119,8 @@ int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question
 int relay_end(struct shuntd *shuntd, uint16_t member, const struct name_question *question, bool awaited)
 {
     const struct message message = message_of(shuntd, question);
-    uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
-    struct frame_item item;
     HOOK("notice-relayed");
-    int code = make_item(&item, bytes, RELAY_ASK, question->id, &message);
-    return code == 0 ? put_by(awaited ? peers_put : peers_put_late, shuntd, member, &item) : code;
+    return put_message(shuntd, member, RELAY_ASK, question->id, &message, !awaited);
 }
 
 int relay_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
@@ -193,7 +182,7 @@ static int pass_on(struct shuntd *shuntd, const struct name_question *question, 
     if (question->op != NAME_END)
         return wants_answer(question) ? reply(shuntd, question, &elsewhere) : 0;
     passed.lane = question->member;
-    return put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed);
+    return put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed, false);
 }
 
 static int take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
@@ -328,7 +317,7 @@ static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_
 static int say(struct shuntd *shuntd, uint16_t member, enum relay_kind kind)
 {
     const struct frame_item item = {.kind = (uint16_t)kind};
-    return put(shuntd, member, &item);
+    return put(shuntd, member, &item, false);
 }
 
 static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)

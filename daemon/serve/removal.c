@@ -36,11 +36,6 @@ static int held(struct shuntd *shuntd, struct flight *flight, const struct name_
     return code == 0 && flight->kind == FLIGHT_REMOVAL ? ahead_follow(shuntd, flight) : code;
 }
 
-static int silent(int code)
-{
-    return code == 0 ? SERVE_SILENT : code;
-}
-
 static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
                 const struct record_entry *meanwhile, struct message *answer)
 {
@@ -53,13 +48,13 @@ static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct liste
     if (kind == FLIGHT_REMOVAL)
         code = ahead_claim(shuntd, request, kind, NULL, &claimed);
     if (code != 0 || claimed)
-        return silent(code);
+        return serve_silently(code);
     struct flight *flight =
         flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
     flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
-    return silent(flight != NULL ? serve_ask(shuntd, flight, NAME_HOLD, 0, meanwhile, held) : -ENOMEM);
+    return serve_silently(flight != NULL ? serve_ask(shuntd, flight, NAME_HOLD, 0, meanwhile, held) : -ENOMEM);
 }
 
 int serve_remove(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

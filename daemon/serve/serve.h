@@ -15,6 +15,11 @@ int serve(struct shuntd *, struct listen_request *);
 
 /* The operations. Each fills the answer and returns SERVE_ANSWER, or one of the others, or a fatal -errno. */
 enum { SERVE_ANSWER = 0, SERVE_SILENT = 1, SERVE_PARKED = 2 };
+/* What an operation returns whose answer, if any, was or will be told by itself. */
+static inline int serve_silently(int code)
+{
+    return code == 0 ? SERVE_SILENT : code;
+}
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
 serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
     serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,

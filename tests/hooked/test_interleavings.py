@@ -80,30 +80,39 @@ def test_a_pending_name_is_waited_for(stage, guard):
     expect(guard, looking.answer() == "1")
 
 
+def in_a_row(stage, build):
+    """The number of a name whose home is a; 'n' is that name."""
+    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
+    stage.names = {"n": f"name-{number}"}
+    return number
+
+
+def answers_or_waits(stage, guard, call, answer):
+    if guard is None:
+        assert call.answer() == answer
+    else:
+        stage.waits(call)
+
+
 @guarded("ahead-kept")
 @pytest.mark.parametrize("node, asking, answer", [("a", "make('n')", "None"), ("b", "make('n')", "None"),
                                                   ("b", "os.path.exists('n')", "False"), ("c", "os.mkdir('n')", "None"),
                                                   ("b", "os.rename('x', 'n')", "None")])
 def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, node, asking, answer):
     """Its daemon holds it for c, whose process has made the names before it."""
-    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
-    stage.names = {"n": f"name-{number}"}
+    number = in_a_row(stage, build)
     stage.begin(guard)
     stage.does("b", "make('x')")
     stage.does("c", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})]")
     asks = stage.call(node, asking)
-    if guard is None:
-        assert asks.answer() == answer
-    else:
-        stage.waits(asks)
+    answers_or_waits(stage, guard, asks, answer)
 
 
 @guarded("ahead-unclaimed")
 @pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
 def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, build, guard, hook):
     """At its home, where any name that is being made is looked for where it will be."""
-    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
-    stage.names = {"n": f"name-{number}"}
+    number = in_a_row(stage, build)
     stage.begin(guard)
     held = stage.meeting()
     arm = f"[os.unlink(f'{held.path}.{{end}}') for end in ('reached', 'go')], open('{held.path}.armed', 'w').close()"
@@ -126,16 +135,12 @@ def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, b
 @pytest.mark.parametrize("node, asking, answer", [("a", "os.unlink('n')", "None"), ("b", "os.rename('n', 'x')", "None"),
                                                   ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None")])
 def test_who_asks_for_a_name_whose_removal_is_foreseen_finds_it(stage, build, guard, node, asking, answer):
-    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
-    stage.names = {"n": f"name-{number}"}
+    number = in_a_row(stage, build)
     stage.begin(guard)
     stage.does("b", f"make('x'), [make(f'name-{{i}}') for i in ({number}, *range({number} - 6, {number}))]")
     stage.does("c", f"[os.unlink(f'name-{{i}}') for i in range({number - 6}, {number})]")
     asks = stage.call(node, asking)
-    if guard is None:
-        assert asks.answer() == answer
-    else:
-        stage.waits(asks)
+    answers_or_waits(stage, guard, asks, answer)
 
 
 @guarded("whole-unfinished")
