@@ -13,7 +13,7 @@
 #include "union/layout.h"
 
 #define LOWEST 1000 /* below the 1,024 that a process may have open usually */
-#define LEAVES 8    /* of a root; who works in more at once has the longer way to some */
+#define SHELF 8     /* of a root and a kind; who works in more at once has the longer way to some */
 #define UNTRIED 0
 #define NEVER (-1)
 #define CHANGES 0x80000000u
@@ -27,18 +27,22 @@ struct kept {
 /* Its descriptor stays what it is while somebody uses it. Who finds it unused may have it say CHANGES, and
  * puts another one there. After a fork in the middle of that, or of a use, it stays so in the child: one
  * fewer. */
-struct leaf {
+struct shelved {
     uint32_t users;
-    uint64_t key; /* of the place; 0: none */
+    uint64_t key; /* of what it is known by; 0: none */
     struct kept kept;
     size_t length;
-    char place[NEAR_PLACE_MAX + 1];
+    char by[NEAR_PLACE_MAX + 1]; /* a leaf's place, or the identity of a directory of the trunk */
+};
+
+struct shelf {
+    struct shelved all[SHELF];
+    uint32_t next; /* to be replaced */
 };
 
 static struct near {
     struct kept branches;
-    struct leaf leaves[LEAVES];
-    uint32_t next; /* to be replaced */
+    struct shelf leaves, trunk;
 } nears[NAMES_ROOTS];
 
 /* The memory of a vfork child is its parent's, its descriptors are not. */
@@ -112,103 +116,119 @@ bool near_branches(const struct names_root *root, int *directory)
     return *directory >= 0 && is_it(root, branches);
 }
 
-/* Leaves. */
+/* Those that are replaced by others. */
 
-static void stop_using(struct leaf *leaf)
+static void stop_using(struct shelved *one)
 {
-    __atomic_sub_fetch(&leaf->users, 1, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&one->users, 1, __ATOMIC_RELEASE);
 }
 
-/* Is it that place's? Then it is used. */
-static bool use(struct leaf *leaf, uint64_t key, const char *place, size_t length)
+/* Is it known by that? Then it is used. */
+static bool use(struct shelved *one, uint64_t key, const void *by, size_t length)
 {
-    if (__atomic_load_n(&leaf->key, __ATOMIC_RELAXED) != key)
+    if (__atomic_load_n(&one->key, __ATOMIC_RELAXED) != key)
         return false;
-    uint32_t users = __atomic_add_fetch(&leaf->users, 1, __ATOMIC_ACQUIRE);
-    if (!(users & CHANGES) && leaf->key == key && leaf->length == length &&
-        memcmp(leaf->place, place, length) == 0)
+    uint32_t users = __atomic_add_fetch(&one->users, 1, __ATOMIC_ACQUIRE);
+    if (!(users & CHANGES) && one->key == key && one->length == length && memcmp(one->by, by, length) == 0)
         return true;
-    stop_using(leaf);
+    stop_using(one);
     return false;
 }
 
-static bool begin_change(struct leaf *leaf)
+static bool begin_change(struct shelved *one)
 {
     uint32_t unused = 0;
-    return __atomic_compare_exchange_n(&leaf->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE,
+    return __atomic_compare_exchange_n(&one->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 
-static void end_change(struct leaf *leaf)
+static void end_change(struct shelved *one)
 {
-    __atomic_sub_fetch(&leaf->users, CHANGES, __ATOMIC_RELEASE);
+    __atomic_sub_fetch(&one->users, CHANGES, __ATOMIC_RELEASE);
 }
 
 /* What the program has put there is left alone. */
-static void drop(const struct names_root *root, struct leaf *leaf)
+static void drop(const struct names_root *root, struct shelved *one)
 {
-    if (leaf->key != 0 && is_it(root, &leaf->kept))
-        sys_close(leaf->kept.fd);
-    __atomic_store_n(&leaf->key, 0, __ATOMIC_RELAXED);
-}
-
-static bool open_leaf(const struct names_root *root, struct leaf *to, const char *place, size_t length)
-{
-    int branches;
-    memcpy(to->place, place, length);
-    to->place[length] = '\0';
-    to->length = length;
-    return near_branches(root, &branches) && keep(open_directory(branches, to->place), &to->kept);
+    if (one->key != 0 && is_it(root, &one->kept))
+        sys_close(one->kept.fd);
+    __atomic_store_n(&one->key, 0, __ATOMIC_RELAXED);
 }
 
 /* -1, or which it is, in use. */
-static int replace(const struct names_root *root, struct near *near, uint64_t key, const char *place,
-                   size_t length)
+static int find(struct shelf *shelf, uint64_t key, const void *by, size_t length)
 {
-    struct leaf opened;
-    if (!may_keep() || !open_leaf(root, &opened, place, length))
-        return -1;
-    unsigned number = __atomic_fetch_add(&near->next, 1, __ATOMIC_RELAXED) % LEAVES;
-    struct leaf *leaf = &near->leaves[number];
-    if (!begin_change(leaf)) {
-        sys_close(opened.kept.fd);
-        return -1;
-    }
-    drop(root, leaf);
-    leaf->kept = opened.kept;
-    leaf->length = length;
-    memcpy(leaf->place, place, length);
-    __atomic_add_fetch(&leaf->users, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&leaf->key, key, __ATOMIC_RELAXED);
-    end_change(leaf);
-    return (int)number;
-}
-
-bool near_leaf_is_kept(const struct names_root *root, int leaf)
-{
-    return is_it(root, &near_of(root)->leaves[leaf].kept);
-}
-
-static int find(struct near *near, uint64_t key, const char *place, size_t length)
-{
-    for (int i = 0; i < LEAVES; i++)
-        if (use(&near->leaves[i], key, place, length))
+    for (int i = 0; i < SHELF; i++)
+        if (use(&shelf->all[i], key, by, length))
             return i;
     return -1;
 }
 
+static void give(struct shelf *shelf, int number)
+{
+    stop_using(&shelf->all[number]);
+}
+
+/* The same, and nobody shall find it any more. */
+static void give_up(const struct names_root *root, struct shelf *shelf, int number)
+{
+    struct shelved *one = &shelf->all[number];
+    stop_using(one);
+    if (may_keep() && begin_change(one)) {
+        drop(root, one);
+        end_change(one);
+    }
+}
+
+/* Takes over `kept`, which is closed if there is no room: -1, or which it is, in use. */
+static int put(const struct names_root *root, struct shelf *shelf, const struct kept *kept, uint64_t key,
+               const void *by, size_t length)
+{
+    unsigned number = __atomic_fetch_add(&shelf->next, 1, __ATOMIC_RELAXED) % SHELF;
+    struct shelved *one = &shelf->all[number];
+    if (!begin_change(one)) {
+        sys_close(kept->fd);
+        return -1;
+    }
+    drop(root, one);
+    one->kept = *kept;
+    one->length = length;
+    memcpy(one->by, by, length);
+    __atomic_add_fetch(&one->users, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&one->key, key, __ATOMIC_RELAXED);
+    end_change(one);
+    return (int)number;
+}
+
+/* Leaves. */
+
+static bool open_leaf(const struct names_root *root, const char *place, size_t length, struct kept *to)
+{
+    char path[NEAR_PLACE_MAX + 1];
+    int branches;
+    memcpy(path, place, length);
+    path[length] = '\0';
+    return near_branches(root, &branches) && keep(open_directory(branches, path), to);
+}
+
+bool near_leaf_is_kept(const struct names_root *root, int leaf)
+{
+    return is_it(root, &near_of(root)->leaves.all[leaf].kept);
+}
+
 int near_leaf(const struct names_root *root, const char *place, size_t length, int *directory)
 {
-    struct near *near = near_of(root);
+    struct shelf *leaves = &near_of(root)->leaves;
+    struct kept opened;
     if (length > NEAR_PLACE_MAX)
         return -1;
     uint64_t key = record_hash(place, length);
-    int number = find(near, key, place, length);
-    if (number < 0)
-        number = replace(root, near, key, place, length);
+    int number = find(leaves, key, place, length);
+    if (number < 0 && may_keep() && open_leaf(root, place, length, &opened))
+        number = put(root, leaves, &opened, key, place, length);
     if (number < 0)
         return -1;
-    *directory = near->leaves[number].kept.fd;
+    *directory = leaves->all[number].kept.fd;
     if (near_leaf_is_kept(root, number))
         return number;
     near_give(root, number);
@@ -217,15 +237,45 @@ int near_leaf(const struct names_root *root, const char *place, size_t length, i
 
 void near_give(const struct names_root *root, int leaf)
 {
-    stop_using(&near_of(root)->leaves[leaf]);
+    give(&near_of(root)->leaves, leaf);
 }
 
-void near_give_up(const struct names_root *root, int number)
+void near_give_up(const struct names_root *root, int leaf)
 {
-    struct leaf *leaf = &near_of(root)->leaves[number];
-    stop_using(leaf);
-    if (may_keep() && begin_change(leaf)) {
-        drop(root, leaf);
-        end_change(leaf);
-    }
+    give_up(root, &near_of(root)->leaves, leaf);
+}
+
+/* Directories of the trunk. */
+
+static uint64_t key_of(struct dirid dir)
+{
+    return record_sum(&dir, sizeof dir, 0) | 1;
+}
+
+void near_keep_trunk(const struct names_root *root, struct dirid dir, int fd)
+{
+    struct shelf *trunk = &near_of(root)->trunk;
+    struct kept kept;
+    int number = find(trunk, key_of(dir), &dir, sizeof dir);
+    if (number >= 0 || !may_keep())
+        sys_close(fd);
+    else if (keep(fd, &kept))
+        number = put(root, trunk, &kept, key_of(dir), &dir, sizeof dir);
+    if (number >= 0)
+        give(trunk, number);
+}
+
+bool near_trunk_place(const struct names_root *root, struct dirid dir, char to[PATH_MAX])
+{
+    struct shelf *trunk = &near_of(root)->trunk;
+    int number = find(trunk, key_of(dir), &dir, sizeof dir);
+    if (number < 0)
+        return false;
+    const struct kept *kept = &trunk->all[number].kept;
+    bool is_kept = is_it(root, kept) && names_read_place(kept->fd, to) == 0;
+    if (is_kept)
+        give(trunk, number);
+    else
+        give_up(root, trunk, number);
+    return is_kept;
 }

@@ -3,18 +3,21 @@
 #pragma once
 
 /* Places in branches, named from nearby where each part of a path is a message to a server (a file system in user space,
- * which the kernel asks for every part of every path): there a process keeps some directories open, that of all branches
- * and the leaves that it used last.
+ * which the kernel asks for every part of every path): there a process keeps some directories open, that of all branches,
+ * the leaves that it used last, and the directories of the trunk whose names it uses often.
  *
  * Whoever reaches a file from the directory of branches names its branch, which is what fences a branch: of a node that
  * was lost it has another name. From a leaf what is there is looked at, opened and given other attributes, and files are
  * made and removed; if the leaf may be another branch's by then, what was made is taken back, and of what was removed its
  * home is told to look (operate_open.c, operate_remove.c).
  *
+ * Of a directory of the trunk the descriptor says where it is, for which the kernel asks nobody (parents.h).
+ *
  * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
  * that closes them, or has other files there, has the long way again. Async-signal-safe, thread-safe, and right in
  * children. */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -34,3 +37,8 @@ bool near_leaf_is_kept(const struct names_root *, int leaf);
 void near_give(const struct names_root *, int leaf);
 /* The same, and nobody shall come there any more: another one is at that place. */
 void near_give_up(const struct names_root *, int leaf);
+
+/* Keeps that directory of the trunk, if it can be; `fd`, which it is opened as, is closed. */
+void near_keep_trunk(const struct names_root *, struct dirid, int fd);
+/* Where it is now, by the kernel; false: it is not kept, or is nowhere. */
+bool near_trunk_place(const struct names_root *, struct dirid, char to[PATH_MAX]);

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/owner.h"
 #include "base/sys.h"
 #include "shim/cwd.h"
+#include "shim/near.h"
 #include "shim/scratch.h"
 
 #define REMEMBERED 4
@@ -89,22 +91,51 @@ static bool are_its_place(const struct parents_words *words, const char *place)
     return strlen(place) == length && memcmp(place, words->path, length) == 0;
 }
 
-/* Do they lead to the directory itself, without a link on the way? The working directory is where it is. */
-static bool lead_straight(const struct parents_words *words, const struct parent *parent, struct scratch *scratch)
+static uint64_t place_word(const char *place)
+{
+    return record_hash(place, strlen(place)) | 1;
+}
+
+/* Is it the directory, and `scratch->real` where it is without a link on the way? The working directory is where it is. */
+static bool lies_straight(const struct parents_words *words, const struct parent *parent, int fd, struct scratch *scratch)
 {
     struct statx stat;
     const char *place = scratch->real;
-    if (words->length == 0)
+    if (sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_BTIME, &stat) != 0 ||
+        !dirid_equal(dirid_of(&stat), parent->dir) || names_read_place(fd, scratch->real) != 0)
+        return false;
+    if (words->length > 0 && words->path[0] != '/' &&
+        (sys_getcwd(scratch->text[0], PATH_MAX) <= 0 || (place = behind(place, scratch->text[0])) == NULL))
+        return false;
+    return words->length == 0 || are_its_place(words, place);
+}
+
+/* Do they lead to the directory itself? If so, and if that is quicker than to ask again, it is kept open, and *place says
+ * where it is. */
+static bool lead_straight(const struct parents_words *words, const struct parent *parent, struct scratch *scratch,
+                          uint64_t *place)
+{
+    const bool is_far = names_is_far(parent->root);
+    if (words->length == 0 && !is_far)
         return true;
     int fd = sys_openat(AT_FDCWD, scratch->text[0], O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    bool straight = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_BTIME, &stat) == 0 &&
-                    dirid_equal(dirid_of(&stat), parent->dir) && names_read_place(fd, scratch->real) == 0;
-    sys_close(fd);
-    if (straight && words->path[0] != '/')
-        straight = sys_getcwd(scratch->text[0], PATH_MAX) > 0 && (place = behind(place, scratch->text[0])) != NULL;
-    return straight && are_its_place(words, place);
+    const bool straight = lies_straight(words, parent, fd, scratch);
+    if (straight && is_far) {
+        *place = place_word(scratch->real);
+        near_keep_trunk(parent->root, parent->dir, fd);
+    } else {
+        sys_close(fd);
+    }
+    return straight;
+}
+
+bool parents_are_there(const struct parent *parent, struct scratch *scratch)
+{
+    return parent->place != 0 &&
+           (BROKEN("place-unasked") || (near_trunk_place(parent->root, parent->dir, scratch->real) &&
+                                        place_word(scratch->real) == parent->place));
 }
 
 static struct remembered *find_room(uint64_t word)
@@ -129,10 +160,12 @@ static void learn(const struct parents_words *words, const struct parent *parent
         one->until = 0;
     }
     const uint64_t places = names_places(parent->root);
+    uint64_t place = 0;
     if (++one->times != OFTEN || !request_are_places_kept(places) || sys_getpid() != owner_pid() ||
-        !lead_straight(words, parent, scratch))
+        !lead_straight(words, parent, scratch, &place))
         return;
     one->parent = *parent;
+    one->parent.place = place;
     one->places = places;
     __atomic_signal_fence(__ATOMIC_RELEASE);
     one->until = words->now + moment_of(parent->root);

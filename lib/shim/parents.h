@@ -7,7 +7,9 @@
  * goes by that for names alone that the index knows as files: what is not there or is a link is looked at from the kernel's
  * answer, so a directory that was removed needs nobody to say so; and so is what is to be removed or renamed. A file that is
  * to be made is asked for where memory has the directory, and made when the kernel has said the same, while its home was at
- * work (TARGET_LATER).
+ * work (TARGET_LATER). Where each part of a path is a message to a server, the directory is kept open (near.h) instead, and the
+ * kernel says where that is now: no program of this node has moved or removed it then, and names in it may be made, removed
+ * and renamed.
  *
  * What else may change is where a directory is, and whom those on the way to it let through:
  *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it
@@ -35,6 +37,7 @@ struct parent {
     struct names_root *root;
     struct dirid dir;
     uint64_t mount;
+    uint64_t place; /* where it was, by the kernel, as a word; 0: that is not asked again */
 };
 
 struct scratch;
@@ -51,6 +54,8 @@ struct parents_words {
 struct parents_words parents_words(int at, const char *path, size_t length);
 /* True: that is the directory. */
 bool parents_recall(const struct parents_words *, struct parent *);
+/* ... and is still where it was, says the kernel, without asking the file system. Uses scratch->real. */
+bool parents_are_there(const struct parent *, struct scratch *);
 /* The kernel has said so since. Uses scratch->real and, of scratch->text[0], which is `parent/.`, the room. */
 void parents_learn(const struct parents_words *, const struct parent *, struct scratch *);
 /* This process is somebody else from now on. */

@@ -343,11 +343,14 @@ int target_learn(struct target *t, int result)
 static bool is_there(struct target *t)
 {
     struct statx stat;
+    int code;
     if (target_place(t) != 0)
         return false;
-    target_come_near(t);
-    return sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
-           stat.stx_ino == t->found.entry.ino;
+    target_come_to_leaf(t);
+    do
+        code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat);
+    while (target_goes_on(t, code));
+    return code == 0 && stat.stx_ino == t->found.entry.ino;
 }
 
 /* Leaves of other nodes of which this process has asked their homes for a name, so that their owners are told that they are
@@ -512,19 +515,18 @@ static bool find_new(struct target *t)
     return t->unseen;
 }
 
-/* A file that is known in the directory that the words led to before. False: let the kernel say where they lead. */
-static bool find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
+/* In the directory that was found: what is known of the name, unless its home is asked anyway. TARGET_HOT or -errno. */
+static int find_name(struct target *t, unsigned want)
 {
-    struct parent parent;
-    if ((want & (TARGET_MAKES | TARGET_LATER)) == TARGET_MAKES || !parents_recall(words, &parent))
-        return false;
-    t->root = parent.root;
-    t->dir = parent.dir;
-    t->mount = parent.mount;
-    if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !is_loaded(&t->found))
-        return false;
-    if (want & TARGET_LATER)
-        return find_new(t);
+    t->parent = TARGET_PARENT_OURS;
+    t->unasked = (want & TARGET_ASKS) && !t->slash && is_elsewhere(t);
+    int code = t->unasked ? 0 : look_further(t, want, false);
+    return code == 0 ? TARGET_HOT : code;
+}
+
+/* A file that is known where the words led to before. False: let the kernel say where they lead. */
+static bool find_known(struct target *t, unsigned want)
+{
     const bool seen = is_elsewhere(t) && recall(t, want);
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
         may_be_link(&t->found.entry))
@@ -534,12 +536,33 @@ static bool find_in_remembered(struct target *t, const struct parents_words *wor
     return true;
 }
 
+/* A name in the directory that the words led to before. TARGET_HOT, -errno, or TARGET_COLD: let the kernel say where they
+ * lead. */
+static int find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
+{
+    struct parent parent;
+    if (!parents_recall(words, &parent))
+        return TARGET_COLD;
+    const bool makes = want & TARGET_MAKES, there = makes && parents_are_there(&parent, t->scratch);
+    if (makes && !there && !(want & TARGET_LATER))
+        return TARGET_COLD;
+    t->root = parent.root;
+    t->dir = parent.dir;
+    t->mount = parent.mount;
+    if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !is_loaded(&t->found))
+        return TARGET_COLD;
+    if (there)
+        return find_name(t, want);
+    return (makes ? find_new(t) : find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
+}
+
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
 static int find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want,
                        char *text)
 {
     struct path_parts parts;
     struct statx stat;
+    int code;
     path_split(&parts, path);
     set_words(t, at, path, &parts);
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) ||
@@ -548,11 +571,11 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     if (parts.last == PATH_NAME && is_same_parent(t, first))
         return find_in_parent_of(t, first);
     const struct parents_words words = parents_words(at, path, parts.parent_length);
-    if (parts.last == PATH_NAME && find_in_remembered(t, &words, want))
-        return TARGET_HOT;
+    if (parts.last == PATH_NAME && (code = find_in_remembered(t, &words, want)) != TARGET_COLD)
+        return code;
     if (target_parent_text(path, parts.parent_length, text) != 0)
         return TARGET_COLD;
-    int code = identify(at, text, 0, &stat);
+    code = identify(at, text, 0, &stat);
     if (code != 0) /* the native call meets the same error */
         return code == -ENOENT && parts.parent_length > 0 ? missing_parent(at, text) : TARGET_COLD;
     if (parts.last == PATH_DOTS)
@@ -561,13 +584,11 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     t->mount = target_mount(&stat);
     code =
         find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
-    t->parent = code == 1 ? TARGET_PARENT_OURS : code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
+    t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
         return code;
-    parents_learn(&words, &(struct parent){t->root, t->dir, t->mount}, t->scratch);
-    t->unasked = (want & TARGET_ASKS) && !t->slash && is_elsewhere(t);
-    code = t->unasked ? 0 : look_further(t, want, false);
-    return code == 0 ? TARGET_HOT : code;
+    parents_learn(&words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount}, t->scratch);
+    return find_name(t, want);
 }
 
 /* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
