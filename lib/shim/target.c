@@ -426,10 +426,11 @@ static int ask_home(struct target *t)
 /* Whoever looks at names of a directory that nobody of this node has seen, one after the other, is told of many at once: in
  * the order of a listing (ls -l, find, tar, rsync) of those that come next, after so many in that order, which by chance
  * one in 40,000 would be. In any other order (each rank reads what its neighbour has written) of some, after so many that
- * he had to ask for, then after twice as many, and so on: of a directory of some hundred names he soon knows all, and where
- * it is in vain it is few questions. All these are one program's affair, and threads that are in each other's way there
- * ask for each name. */
+ * he had to ask for, then of those behind them, so that of a directory of some thousand names he soon knows all. Where that
+ * is a small part of them, and where all were told before, it is after twice as many each time, so that it is few questions
+ * where it is in vain. All these are one program's affair, and threads that are in each other's way there ask for each name. */
 #define IN_ORDER 8
+#define SMALL_PART (UINT64_MAX / 16)
 static struct {
     uint64_t dir, last, foreseen;
     uint32_t count, asked, enough;
@@ -437,33 +438,43 @@ static struct {
 #define ORDER(FIELD) __atomic_load_n(&order.FIELD, __ATOMIC_RELAXED)
 #define SET_ORDER(FIELD, TO) __atomic_store_n(&order.FIELD, TO, __ATOMIC_RELAXED)
 
+static void begin_order(uint64_t dir)
+{
+    SET_ORDER(dir, dir);
+    SET_ORDER(last, UINT64_MAX);
+    SET_ORDER(foreseen, 0);
+    SET_ORDER(count, 0);
+    SET_ORDER(asked, 0);
+    SET_ORDER(enough, IN_ORDER);
+}
+
 /* From which hash on; UINT64_MAX: nothing is foreseen. */
 static uint64_t foresee_from(uint64_t dir, uint64_t hash)
 {
-    const bool here = ORDER(dir) == dir, follows = here && ORDER(last) < hash;
-    const uint32_t count = follows ? ORDER(count) + 1 : 0, asked = here ? ORDER(asked) + 1 : 0;
-    const uint32_t enough = here ? ORDER(enough) : IN_ORDER;
-    SET_ORDER(dir, dir);
+    if (ORDER(dir) != dir)
+        begin_order(dir);
+    const uint32_t count = ORDER(last) < hash ? ORDER(count) + 1 : 0, asked = ORDER(asked) + 1;
+    const uint64_t foreseen = ORDER(foreseen);
     SET_ORDER(last, hash);
     SET_ORDER(count, count);
     SET_ORDER(asked, asked);
-    SET_ORDER(enough, enough);
-    if (count == IN_ORDER || (count > IN_ORDER && hash > ORDER(foreseen)))
+    if (count == IN_ORDER || (count > IN_ORDER && hash > foreseen))
         return hash;
-    if (asked < enough)
-        return UINT64_MAX;
-    SET_ORDER(asked, 0);
-    SET_ORDER(enough, 2 * enough);
-    return enough == IN_ORDER ? 0 : hash;
+    return asked < ORDER(enough) ? UINT64_MAX : foreseen == UINT64_MAX ? 0 : foreseen;
 }
 
 static bool foresee(struct target *t)
 {
     const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0), hash = record_hash(t->name, t->length);
     const uint64_t from = foresee_from(dir, hash);
-    if (from != UINT64_MAX)
-        SET_ORDER(foreseen, names_foresee(t->root, t->dir, t->found.dir.mirror, from, &t->scratch->answer));
-    return from != UINT64_MAX;
+    if (from == UINT64_MAX)
+        return false;
+    const uint64_t until = names_foresee(t->root, t->dir, t->found.dir.mirror, from, &t->scratch->answer);
+    if (until == UINT64_MAX || until - from < SMALL_PART)
+        SET_ORDER(enough, 2 * ORDER(enough));
+    SET_ORDER(asked, 0);
+    SET_ORDER(foreseen, until);
+    return true;
 }
 
 static bool is_elsewhere(const struct target *t)

@@ -54,7 +54,7 @@ def kept():
 
 os.chdir(sys.argv[1])
 for number in range(1000):
-    works(f"first{number}")
+    works(f"again{number}")
     if len(kept()) == 3:
         break
 assert len(kept()) == 3
