@@ -147,10 +147,10 @@ static void end_change(struct shelved *one)
     __atomic_sub_fetch(&one->users, CHANGES, __ATOMIC_RELEASE);
 }
 
-/* What the program has put there is left alone. */
+/* What the program has put there is left alone, be it the same directory, which it has opened to read. */
 static void drop(const struct names_root *root, struct shelved *one)
 {
-    if (one->key != 0 && is_it(root, &one->kept))
+    if (one->key != 0 && is_it(root, &one->kept) && (SYS2(SYS_fcntl, one->kept.fd, F_GETFL) & O_PATH))
         sys_close(one->kept.fd);
     __atomic_store_n(&one->key, 0, __ATOMIC_RELAXED);
 }

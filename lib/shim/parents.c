@@ -91,9 +91,14 @@ static bool are_its_place(const struct parents_words *words, const char *place)
     return strlen(place) == length && memcmp(place, words->path, length) == 0;
 }
 
+/* Seen from where: another mount or directory there, and the same words lead elsewhere. 0: that cannot be told. */
 static uint64_t place_word(const char *place)
 {
-    return record_hash(place, strlen(place)) | 1;
+    struct statx top;
+    if (sys_statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &top) != 0)
+        return 0;
+    const uint64_t from[] = {top.stx_mnt_id, top.stx_ino};
+    return record_sum(from, sizeof from, record_hash(place, strlen(place))) | 1;
 }
 
 /* Is it the directory, and `scratch->real` where it is without a link on the way? The working directory is where it is. */
@@ -111,7 +116,7 @@ static bool lies_straight(const struct parents_words *words, const struct parent
 }
 
 /* Do they lead to the directory itself? If so, and if that is quicker than to ask again, it is kept open, and *place says
- * where it is. */
+ * where it is. But not through another mount, which would be busy as long as this process lives. */
 static bool lead_straight(const struct parents_words *words, const struct parent *parent, struct scratch *scratch,
                           uint64_t *place)
 {
@@ -122,7 +127,7 @@ static bool lead_straight(const struct parents_words *words, const struct parent
     if (fd < 0)
         return false;
     const bool straight = lies_straight(words, parent, fd, scratch);
-    if (straight && is_far) {
+    if (straight && is_far && behind(scratch->real, parent->root->path) != NULL) {
         *place = place_word(scratch->real);
         near_keep_trunk(parent->root, parent->dir, fd);
     } else {

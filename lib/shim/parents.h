@@ -8,8 +8,8 @@
  * answer, so a directory that was removed needs nobody to say so; and so is what is to be removed or renamed. A file that is
  * to be made is asked for where memory has the directory, and made when the kernel has said the same, while its home was at
  * work (TARGET_LATER). Where each part of a path is a message to a server, the directory is kept open (near.h) instead, and the
- * kernel says where that is now: no program of this node has moved or removed it then, and names in it may be made, removed
- * and renamed.
+ * kernel says where that is now: nobody has moved or removed it by this mount of the file system then, nor has this process
+ * gone behind a chroot, and names in it may be made, removed and renamed.
  *
  * What else may change is where a directory is, and whom those on the way to it let through:
  *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it

@@ -14,7 +14,7 @@
 struct scratch {
     uint32_t taken;
     char text[2][PATH_MAX + 8]; /* the parent's text; the text a symbolic link led to (by turns) */
-    char real[PATH_MAX + 8];    /* a place in a branch */
+    char real[PATH_MAX + 8];    /* a place in a branch; before it is found, whatever place is looked at */
     char place[RECORD_NAME_MAX + 1];
     struct request_answer answer;
     struct request_hold hold; /* between target_hold and how it went */

@@ -410,11 +410,14 @@ void target_has_made(struct target *t, const struct statx *stat)
     remember(t);
 }
 
-/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. */
+static int ask(struct target *, struct target *other, struct message *, struct request_hold *);
+
+/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. -ESTALE: another directory
+ * is where the words lead by now. */
 static int ask_home(struct target *t)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP};
-    int code = target_ask(t, &lookup);
+    int code = ask(t, NULL, &lookup, NULL);
     code = code < 0 ? code : target_learn(t, code);
     if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE) {
         remember(t);
@@ -430,6 +433,7 @@ static int ask_home(struct target *t)
  * is a small part of them, and where all were told before, it is after twice as many each time, so that it is few questions
  * where it is in vain. All these are one program's affair, and threads that are in each other's way there ask for each name. */
 #define IN_ORDER 8
+#define ENOUGH_MAX (1u << 20)
 #define SMALL_PART (UINT64_MAX / 16)
 static struct {
     uint64_t dir, last, foreseen;
@@ -448,8 +452,8 @@ static void begin_order(uint64_t dir)
     SET_ORDER(enough, IN_ORDER);
 }
 
-/* From which hash on; UINT64_MAX: nothing is foreseen. */
-static uint64_t foresee_from(uint64_t dir, uint64_t hash)
+/* From which hash on; UINT64_MAX: nothing is foreseen. *in_order: since they are. */
+static uint64_t foresee_from(uint64_t dir, uint64_t hash, bool *in_order)
 {
     if (ORDER(dir) != dir)
         begin_order(dir);
@@ -458,7 +462,8 @@ static uint64_t foresee_from(uint64_t dir, uint64_t hash)
     SET_ORDER(last, hash);
     SET_ORDER(count, count);
     SET_ORDER(asked, asked);
-    if (count == IN_ORDER || (count > IN_ORDER && hash > foreseen))
+    *in_order = count == IN_ORDER || (count > IN_ORDER && hash > foreseen);
+    if (*in_order)
         return hash;
     return asked < ORDER(enough) ? UINT64_MAX : foreseen == UINT64_MAX ? 0 : foreseen;
 }
@@ -466,12 +471,14 @@ static uint64_t foresee_from(uint64_t dir, uint64_t hash)
 static bool foresee(struct target *t)
 {
     const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0), hash = record_hash(t->name, t->length);
-    const uint64_t from = foresee_from(dir, hash);
+    bool in_order;
+    const uint64_t from = foresee_from(dir, hash, &in_order);
+    const uint32_t enough = ORDER(enough);
     if (from == UINT64_MAX)
         return false;
     const uint64_t until = names_foresee(t->root, t->dir, t->found.dir.mirror, from, &t->scratch->answer);
-    if (until == UINT64_MAX || until - from < SMALL_PART)
-        SET_ORDER(enough, 2 * ORDER(enough));
+    if (!in_order && enough < ENOUGH_MAX && (until == UINT64_MAX || until - from < SMALL_PART))
+        SET_ORDER(enough, 2 * enough);
     SET_ORDER(asked, 0);
     SET_ORDER(foreseen, until);
     return true;
@@ -567,13 +574,34 @@ static int find_in_remembered(struct target *t, const struct parents_words *word
     return (makes ? find_new(t) : find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
 }
 
+/* The same where the kernel says they lead. -ESTALE: to another directory by now. */
+static int find_in_seen(struct target *t, const struct parents_words *words, const struct path_parts *parts, unsigned want,
+                        char *text)
+{
+    struct statx stat;
+    if (target_parent_text(t->path, parts->parent_length, text) != 0)
+        return TARGET_COLD;
+    int code = identify(t->at, text, 0, &stat);
+    if (code != 0) /* the native call meets the same error */
+        return code == -ENOENT && parts->parent_length > 0 ? missing_parent(t->at, text) : TARGET_COLD;
+    if (parts->last == PATH_DOTS)
+        return TARGET_COLD;
+    t->dir = dirid_of(&stat);
+    t->mount = target_mount(&stat);
+    code =
+        find_root(t->scratch, t->at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
+    t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
+    if (code != 1)
+        return code;
+    parents_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount}, t->scratch);
+    return find_name(t, want);
+}
+
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
 static int find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want,
                        char *text)
 {
     struct path_parts parts;
-    struct statx stat;
-    int code;
     path_split(&parts, path);
     set_words(t, at, path, &parts);
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) ||
@@ -582,24 +610,12 @@ static int find_parent(struct target *t, const struct target *first, int at, con
     if (parts.last == PATH_NAME && is_same_parent(t, first))
         return find_in_parent_of(t, first);
     const struct parents_words words = parents_words(at, path, parts.parent_length);
-    if (parts.last == PATH_NAME && (code = find_in_remembered(t, &words, want)) != TARGET_COLD)
-        return code;
-    if (target_parent_text(path, parts.parent_length, text) != 0)
-        return TARGET_COLD;
-    code = identify(at, text, 0, &stat);
-    if (code != 0) /* the native call meets the same error */
-        return code == -ENOENT && parts.parent_length > 0 ? missing_parent(at, text) : TARGET_COLD;
-    if (parts.last == PATH_DOTS)
-        return TARGET_COLD;
-    t->dir = dirid_of(&stat);
-    t->mount = target_mount(&stat);
-    code =
-        find_root(t->scratch, at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
-    t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
-    if (code != 1)
-        return code;
-    parents_learn(&words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount}, t->scratch);
-    return find_name(t, want);
+    int code = parts.last == PATH_NAME ? find_in_remembered(t, &words, want) : TARGET_COLD;
+    if (code == TARGET_COLD)
+        code = find_in_seen(t, &words, &parts, want, text);
+    for (int i = 0; code == -ESTALE && i < TRIES_MAX; i++)
+        code = find_in_seen(t, &words, &parts, want, text);
+    return code;
 }
 
 /* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
@@ -914,6 +930,12 @@ bool target_place_by_root(struct target *t)
     return text_ok(&text);
 }
 
+/* Another directory may be where the words lead by now (-ESTALE). In between there was nothing, and so nothing is there. */
+static int gone(int code)
+{
+    return code == -ESTALE ? -ENOENT : code;
+}
+
 /* The index may be that of another daemon by now, or have been begun anew: then the directory is loaded again. Where the
  * words do not lead to it any more, nothing is known of the name. */
 int target_look(struct target *t)
@@ -925,7 +947,7 @@ int target_look(struct target *t)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
     if (loaded == -EIO)
         return loaded;
-    return code == 0 ? look_further(t, 0, true) : code;
+    return code == 0 ? gone(look_further(t, 0, true)) : code;
 }
 
 int target_settled(struct target *t)
@@ -984,6 +1006,13 @@ static int ask_for_leave(struct target *t, struct message *message, struct reque
     return code;
 }
 
+/* The same where leave was asked for: who makes a file follows the words anew. */
+static int replaced(struct target *t)
+{
+    t->unseen = t->want & TARGET_LATER;
+    return t->unseen ? TARGET_ASTRAY : gone(-ESTALE);
+}
+
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
 static int ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
 {
@@ -1006,6 +1035,8 @@ static int ask(struct target *t, struct target *other, struct message *message, 
         code = target_load(t);
         if (code == 0 && other != NULL)
             code = target_load(other);
+        if (code == -ESTALE && hold != NULL)
+            return replaced(t);
         if (code != 0)
             return code;
     }
@@ -1014,7 +1045,7 @@ static int ask(struct target *t, struct target *other, struct message *message, 
 
 int target_ask(struct target *t, struct message *message)
 {
-    return ask(t, NULL, message, NULL);
+    return gone(ask(t, NULL, message, NULL));
 }
 
 int target_hold(struct target *t, struct message *message)

@@ -29,8 +29,8 @@ enum target_want {
     TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
     TARGET_ASKS = 8,  /* the operation asks the home of the name anyway: one elsewhere is not asked before */
     TARGET_LATER = 16, /* beside TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
-                        * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one ask the
-                        * kernel first */
+                        * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
+                        * the kernel say where the words lead, or where the directory is (parents.h) */
     TARGET_LOOKS = 32, /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
                         * where it was when this node last asked: that is not looked at before */
 };

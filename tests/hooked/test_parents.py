@@ -95,3 +95,81 @@ while os.path.exists("at"):
 def test_another_node_removes_it(stage, place):
     stage.begin("near")
     assert made_while(stage, place, lambda: stage.does("b", f"exec({REMOVES!r})"), 1) == ["ENOENT", "ENOENT"]
+
+
+KEEPS = """
+import ctypes, stat
+def error_of(call, *words):
+    try:
+        call(*words)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+def kept():
+    return [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 1000]
+def use(directory):
+    for number in range(50):
+        make(f"{{directory}}/{{number}}")
+        os.unlink(f"{{directory}}/{{number}}")
+def mount(what, where):
+    assert ctypes.CDLL(None).mount(what.encode(), where.encode(), None, 4096, None) == 0  # MS_BIND
+at, away = "{root}/out/at", "{area}/away"
+"""
+CHROOT = """
+os.makedirs(away + at)
+os.mkdir(away + "/proc")
+mount("/proc", away + "/proc")
+use(at)
+make(at + "/old")
+os.chroot(away)
+print(error_of(make, at + "/new") is None, error_of(os.unlink, at + "/old") is None, os.listdir(at))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser may")
+def test_who_has_gone_behind_a_chroot_makes_and_removes_nothing_outside(stage):
+    (stage.out / "at").mkdir()
+    stage.begin("near")
+    program = (KEEPS + CHROOT.replace("{", "{{").replace("}", "}}")).format(root=stage.session.root, area=stage.area)
+    stage.does("c", f"exec({unshared(program)!r}, globals())")
+    assert stage.does("b", "os.listdir('at')") == "['old']"
+
+
+def unshared(program):
+    """In a mount namespace of its own."""
+    return "import ctypes\nassert ctypes.CDLL(None).unshare(0x20000) == 0\n" + program
+
+
+BUSY = """
+os.mkdir(away)
+mount("{root}/out", away)
+use(away + "/at")
+print(ctypes.CDLL(None).umount2(away.encode(), 0))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser may")
+def test_what_was_mounted_elsewhere_can_be_unmounted(stage):
+    (stage.out / "at").mkdir()
+    stage.begin("near")
+    program = (KEEPS + BUSY).format(root=stage.session.root, area=stage.area)
+    assert stage.does("c", f"exec({unshared(program)!r}, globals())") == "0\nNone"
+
+
+OWN = """
+use(at)
+fd = os.open(at, os.O_RDONLY)
+number, = (one for one in kept() if os.readlink(f"/proc/self/fd/{{one}}") == at)
+os.dup2(fd, number)
+for name in range(20):
+    os.mkdir(f"{root}/out/{{name}}")
+    use(f"{root}/out/{{name}}")
+print(os.readlink(f"/proc/self/fd/{{number}}") == at, len(kept()))
+"""
+
+
+def test_a_programs_own_descriptor_of_that_directory_stays(stage):
+    """There are at most 17 others of this root: of the branches, of 8 leaves and of 8 directories."""
+    (stage.out / "at").mkdir()
+    stage.begin("near")
+    program = (KEEPS + OWN).format(root=stage.session.root, area=stage.area)
+    assert stage.does("c", f"exec({program!r}, globals())") in ("True 17\nNone", "True 18\nNone")
