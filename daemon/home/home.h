@@ -109,6 +109,7 @@ struct home_dir {
     bool sealed;        /* it is about to be removed: questions wait */
     bool tells_idle;    /* the ruler is to hear when no name is held any more */
     unsigned held;      /* names */
+    uint64_t was_there; /* monotonic, when one that is there was given to somebody last; 0: never */
     unsigned ahead;     /* ... for which no process has asked yet, as far as is known here */
     bool settles;       /* a listing waits until there are none: no more are given */
     uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
@@ -350,9 +351,9 @@ int home_looked_into(struct shuntd *, struct home_dir *, const struct record_ent
 /* The next question that waited and has its answer now: 1, 0 if there is none, or a fatal -errno. Only member
  * and id of the question are to be looked at. */
 int home_next_question(struct shuntd *, struct name_question *, struct name_answer *);
-/* The directory is about to be removed. 0: sealed; MESSAGE_NOT_EMPTY; MESSAGE_BUSY: a name is held, and the ruler
- * is told once none is; or a fatal -errno. */
-int home_seal(struct shuntd *, struct home_dir *);
+/* The directory is about to be removed, which has been tried for `tried` ns. 0: sealed; MESSAGE_NOT_EMPTY, also if a name is
+ * held and one was there since then; MESSAGE_BUSY: a name is held, and the ruler is told once none is; or a fatal -errno. */
+int home_seal(struct shuntd *, struct home_dir *, uint64_t tried);
 /* That name is looked at, and not there: if nobody has asked yet who would make it, it is to be given back. 0 or -ENOMEM. */
 int home_looked_for(struct home *, struct dirid, const char *name, size_t length);
 /* Before its names are told: 1, if it is to be awaited what has become of those that were given ahead (home_dir.casts), 0 or

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hook.h"
 #include "home/state.h"
 #include "shuntd.h"
@@ -230,6 +231,7 @@ static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
     if (!there && (!(q->flags & NAME_ANYHOW) || !has_room(shuntd, q, answer)))
         return 0;
     int code = hold(shuntd, dir, q);
+    dir->was_there = there ? shuntd->now : dir->was_there;
     meanwhile.state = q->entry.state;
     if (code == 0 && there && q->entry.state != 0)
         code = put(shuntd, q, &meanwhile);
@@ -470,11 +472,13 @@ int home_tell_idle(struct home *home, struct home_dir *dir)
     return home_await_all(home, dir);
 }
 
-int home_seal(struct shuntd *shuntd, struct home_dir *dir)
+int home_seal(struct shuntd *shuntd, struct home_dir *dir, uint64_t tried)
 {
     int names = index_has_names(shuntd->index, dir->id);
     if (names < 0)
         return names;
+    if (dir->held > 0 && dir->was_there > clock_monotonic() - tried)
+        return MESSAGE_NOT_EMPTY;
     if (dir->held > 0 || home_dir_is_busy(dir) || dir->writing) {
         int code = home_tell_idle(shuntd->home, dir);
         return code == 0 ? MESSAGE_BUSY : code;

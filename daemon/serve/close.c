@@ -6,7 +6,9 @@
  * says how that went.
  *
  * Nobody waits for anything while a directory is sealed, or two who remove and rename crosswise would wait for each
- * other: where a name is held, the seals are taken off again, and it is tried once more when the name is free. */
+ * other: where a name is held, the seals are taken off again, and it is tried once more when the name is free. Whoever makes and
+ * removes files there without a pause has one held each time: where one of them was there since the first try, the directory was
+ * not empty. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
@@ -32,7 +35,7 @@ int cast_seal(struct shuntd *shuntd, struct cast *cast, const struct message *me
     if (dir == NULL)
         return 0;
     if (shuntd->route.missing == 0)
-        return home_seal(shuntd, dir);
+        return home_seal(shuntd, dir, message->child.ino);
     int code = home_tell_idle(shuntd->home, dir); /* names are on their way here */
     return code == 0 ? MESSAGE_BUSY : code;
 }
@@ -163,7 +166,9 @@ static int sealed(struct shuntd *shuntd, void *context, const struct cast_end *e
 
 int rule_seal(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
 {
-    const struct message seal_all = {.type = MESSAGE_SEAL, .dir[0] = dir->id};
+    const uint64_t now = clock_monotonic();
+    question->began = question->began != 0 ? question->began : now;
+    const struct message seal_all = {.type = MESSAGE_SEAL, .dir[0] = dir->id, .child.ino = now - question->began};
     if (dir->record.flags & RECORD_UNLISTED)
         return rule_result(shuntd, question, MESSAGE_NOT_EMPTY);
     struct seal *seal = calloc(1, sizeof *seal);

@@ -509,6 +509,7 @@ int rule_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const struct 
     list_init(&question->link);
     question->member = member;
     question->id = id;
+    question->began = 0;
     message_decode(&question->message, question->bytes, message_encode(question->bytes, size, message));
     return rule_work(shuntd, question);
 }

@@ -67,6 +67,7 @@ struct rule_question {
     struct link link;
     uint16_t member;
     uint64_t id;
+    uint64_t began;         /* SEAL: monotonic, when it was tried first; 0: not yet */
     struct message message; /* points into bytes */
     uint8_t bytes[];
 };

@@ -634,3 +634,39 @@ def test_a_directory_that_a_silent_home_has_to_know_first(session):
         assert "Input/output error" in error and error.count("did not answer in time") == 1
     for process in looking():
         assert process.communicate(timeout=30) == ("file\n", "")
+
+
+MAKES_ANEW = """
+import errno, os, time
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    try:
+        os.rmdir("out/at")
+        os.mkdir("out/at")
+    except OSError as error:
+        assert error.errno == errno.ENOTEMPTY, error
+"""
+MAKES_IN_IT = """
+import os, time
+made, end = 0, time.monotonic() + 4
+while time.monotonic() < end:
+    for call in (lambda: os.close(os.open("out/at/file", os.O_CREAT | os.O_EXCL | os.O_WRONLY)), lambda: os.unlink("out/at/file")):
+        try:
+            call()
+            made += 1
+        except FileNotFoundError:
+            pass
+print(made > 0)
+"""
+
+
+def test_a_directory_is_made_anew_all_the_time(pair, tmp_path):
+    """Who makes and removes files in it is told that it is not there, or makes them in the new one; nothing else."""
+    pair.sh("a", "mkdir out/at; ls out/at")
+    pair.sh("b", "ls out/at")
+    programs = [(tmp_path / "anew.py", MAKES_ANEW, "a"), (tmp_path / "in.py", MAKES_IN_IT, "b")]
+    for path, text, _ in programs:
+        path.write_text(text)
+    running = [pair.begin("exec", node, "--", sys.executable, path, stdout=subprocess.PIPE, text=True)
+               for path, _, node in programs]
+    assert [(one.communicate()[0], one.returncode) for one in running] == [("", 0), ("True\n", 0)]

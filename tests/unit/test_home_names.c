@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 
+#include "base/clock.h"
 #include "place.h"
 #include "shuntd.h"
 
@@ -184,21 +185,34 @@ Test(home_names, a_seal_needs_an_empty_directory_at_rest)
     struct home_news news;
     int result;
     cr_assert_eq(reserve(2, 1, "a"), 0);
-    cr_assert_eq(home_seal(&shuntd, dir), MESSAGE_BUSY);
+    cr_assert_eq(home_seal(&shuntd, dir, 0), MESSAGE_BUSY);
     cr_assert(is_awaited(2, 1));
     cr_assert_not(home_next_news(shuntd.home, &news));
     end(2, 1, "a", &file);
     cr_assert(home_next_news(shuntd.home, &news) && news.kind == NEWS_IDLE && dirid_equal(news.dir, out));
     cr_assert_not(home_next_news(shuntd.home, &news), "once");
-    cr_assert_eq(home_seal(&shuntd, dir), MESSAGE_NOT_EMPTY);
+    cr_assert_eq(home_seal(&shuntd, dir, 0), MESSAGE_NOT_EMPTY);
     cr_assert_eq(reserve(2, 2, "b"), 0, "it was not sealed");
     end(2, 2, "b", NULL);
     index_del_entry(shuntd.index, out, "a", 1);
-    cr_assert_eq(home_seal(&shuntd, dir), 0);
+    cr_assert_eq(home_seal(&shuntd, dir, 0), 0);
     cr_assert_eq(reserve(2, 3, "c"), -1);
     home_unseal(&shuntd, dir);
     cr_assert(next(&result) == 3 && result == MESSAGE_ELSEWHERE, "it begins again: its leaf may be gone");
     cr_assert_eq(home_held_count(shuntd.home), 0);
+}
+
+Test(home_names, what_was_there_since_a_seal_was_tried_first_is_told)
+{
+    cr_assert_eq(reserve(2, 1, "a"), 0);
+    cr_assert_eq(home_seal(&shuntd, dir, CLOCK_SECOND), MESSAGE_BUSY, "it may never be made");
+    end(2, 1, "a", &file);
+    shuntd.now = clock_monotonic();
+    cr_assert_eq(hold(2, 2, "a", 0, RECORD_DYING), MESSAGE_EXISTS);
+    cr_assert_eq(home_seal(&shuntd, dir, 0), MESSAGE_BUSY, "it may be gone by now, and since long");
+    cr_assert_eq(home_seal(&shuntd, dir, CLOCK_SECOND), MESSAGE_NOT_EMPTY);
+    end(2, 2, "a", NULL);
+    cr_assert_eq(home_seal(&shuntd, dir, CLOCK_SECOND), 0);
 }
 
 Test(home_names, who_holds_a_name_hears_once_that_somebody_waits)
