@@ -6,8 +6,8 @@
  * known of it.
  *
  * The kernel resolves the parent (statx of `parent/.`): symbolic links, `..`, bind mounts and search
- * permission are its business. Whether that directory lies under a root is told by its identity, which the
- * index knows; of one that it does not know, the kernel tells the place, once. */
+ * permission are its business, but for what is remembered for a moment (parents.h). Whether that directory lies under a
+ * root is told by its identity, which the index knows; of one that it does not know, the kernel tells the place, once. */
 
 #include <stdbool.h>
 
