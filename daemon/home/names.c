@@ -231,7 +231,8 @@ static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
     if (!there && (!(q->flags & NAME_ANYHOW) || !has_room(shuntd, q, answer)))
         return 0;
     int code = hold(shuntd, dir, q);
-    dir->was_there = there ? shuntd->now : dir->was_there;
+    if (there)
+        dir->was_there = shuntd->now;
     meanwhile.state = q->entry.state;
     if (code == 0 && there && q->entry.state != 0)
         code = put(shuntd, q, &meanwhile);

@@ -1006,11 +1006,12 @@ static int ask_for_leave(struct target *t, struct message *message, struct reque
     return code;
 }
 
-/* The same where leave was asked for: who makes a file follows the words anew. */
+/* Leave was asked for, and another directory is where the words lead by now: who makes a file follows them anew, for others
+ * nothing is there (gone). */
 static int replaced(struct target *t)
 {
     t->unseen = t->want & TARGET_LATER;
-    return t->unseen ? TARGET_ASTRAY : gone(-ESTALE);
+    return t->unseen ? TARGET_ASTRAY : -ENOENT;
 }
 
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
