@@ -571,21 +571,18 @@ void names_tell(struct names_root *root, const struct message *message)
         request_tell(root->road, message);
 }
 
+bool names_is_of_others(const struct names_root *root, const struct record_entry *entry)
+{
+    return entry->branch != 0 && entry->branch != request_branch(root->road);
+}
+
 void names_looked(struct names_root *root, struct dirid dir, const char *name, size_t length, const struct record_entry *entry)
 {
-    static uint64_t last; /* of this process; what another thread writes there meanwhile costs a message */
-    uint64_t leaf = record_hash((const char *)&dir, sizeof dir) ^ ((uint64_t)entry->branch << 32 | entry->leaf);
-    const bool pending = entry->state == RECORD_PENDING;
-    if (entry->branch == 0 || entry->branch == request_branch(root->road) ||
-        (!pending && __atomic_load_n(&last, __ATOMIC_RELAXED) == leaf))
-        return;
     const struct message looked = {.type = MESSAGE_LOOKED,
                                    .dir[0] = dir,
                                    .name[0] = name,
                                    .name_length[0] = (uint16_t)length,
                                    .entry[0] = *entry};
-    if (!pending)
-        __atomic_store_n(&last, leaf, __ATOMIC_RELAXED);
     names_tell(root, &looked);
 }
 

@@ -84,8 +84,9 @@ void names_remember(const struct names_root *, struct dirid, const char *name, s
 uint64_t names_foresee(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
-/* Tells this node's daemon that a file in another node's branch was found in the index, once for a leaf; or that one was
- * looked for that may be made there. */
+/* Is what the index tells of a name in another node's branch? */
+bool names_is_of_others(const struct names_root *, const struct record_entry *);
+/* Tells this node's daemon that such a file was found in the index, or looked for while it may be made there. */
 void names_looked(struct names_root *, struct dirid, const char *name, size_t length, const struct record_entry *);
 /* One question; its answer's result is in answer->message.result. 0 or -EIO. */
 int names_ask(struct names_root *, const struct message *, struct request_answer *);

@@ -353,29 +353,57 @@ static bool is_there(struct target *t)
     return code == 0 && stat.stx_ino == t->found.entry.ino;
 }
 
-/* Leaves of other nodes of which this process has asked their homes for a name, so that their owners are told that they are
- * looked into; of two with one place here the last. */
-#define ASKED 256
-static uint32_t asked_leaves[ASKED];
+/* Leaves of other nodes whose owners have been told that this process looks into them; of two with one place here the last. A
+ * listing goes to and fro between all leaves of a mirror, so these have places of their own. */
+#define TOLD 1024
+static uint32_t told_leaves[TOLD];
 
-static uint64_t leaf_word(const struct target *t)
+struct told {
+    uint32_t *place, word;
+};
+
+static struct told told_of(const struct target *t)
 {
-    const uint64_t dir = record_sum(&t->dir, sizeof t->dir, t->found.entry.leaf);
-    return record_sum(t->found.branch, strlen(t->found.branch), dir);
+    const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0);
+    const uint64_t mirror = record_sum(t->found.branch, strlen(t->found.branch), dir);
+    const uint32_t leaf = t->found.entry.leaf;
+    return (struct told){&told_leaves[(mirror + leaf) % TOLD], (uint32_t)(mirror >> 32) ^ leaf};
 }
 
+static bool is_told(struct told leaf)
+{
+    return __atomic_load_n(leaf.place, __ATOMIC_RELAXED) == leaf.word;
+}
+
+static void set_told(struct told leaf)
+{
+    __atomic_store_n(leaf.place, leaf.word, __ATOMIC_RELAXED);
+}
+
+/* Its home knows that it is looked at, or need not. */
 static bool has_asked(const struct target *t)
 {
-    const uint64_t word = leaf_word(t);
-    return t->found.entry.branch == 0 ||
-           __atomic_load_n(&asked_leaves[word % ASKED], __ATOMIC_RELAXED) == (uint32_t)(word >> 32);
+    return t->found.entry.branch == 0 || is_told(told_of(t));
 }
 
+/* The home of a name has told the owner of its leaf. */
 static void set_asked(const struct target *t)
 {
-    const uint64_t word = leaf_word(t);
     if (t->found.entry.branch != 0)
-        __atomic_store_n(&asked_leaves[word % ASKED], (uint32_t)(word >> 32), __ATOMIC_RELAXED);
+        set_told(told_of(t));
+}
+
+/* It was found in the index, so nobody has told the owner of its leaf, who has to know once; and each time of a file that may be
+ * made there just now. */
+static void tell_look(const struct target *t)
+{
+    if (!names_is_of_others(t->root, &t->found.entry))
+        return;
+    const struct told leaf = told_of(t);
+    if (t->found.entry.state != RECORD_PENDING && is_told(leaf))
+        return;
+    set_told(leaf);
+    names_looked(t->root, t->dir, t->name, t->length, &t->found.entry);
 }
 
 /* Somebody of this node has asked before, and the file is still where it was; or the call finds that out: in a branch there
@@ -494,8 +522,8 @@ static bool is_elsewhere(const struct target *t)
  * itself. */
 static int look_further(struct target *t, unsigned want, bool again)
 {
-    if (t->found.known && t->found.entry.branch != 0)
-        names_looked(t->root, t->dir, t->name, t->length, &t->found.entry);
+    if (t->found.known)
+        tell_look(t);
     return !is_elsewhere(t) || (!again && (recall(t, want) || (foresee(t) && recall(t, want)))) ? 0 : ask_home(t);
 }
 
@@ -549,8 +577,8 @@ static bool find_known(struct target *t, unsigned want)
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
         may_be_link(&t->found.entry))
         return false;
-    if (!seen && t->found.entry.branch != 0)
-        names_looked(t->root, t->dir, t->name, t->length, &t->found.entry);
+    if (!seen)
+        tell_look(t);
     return true;
 }
 
