@@ -9,16 +9,17 @@
 
 #define FORESEEN 32768 /* bytes of names, a part of which is at home here: so few that hardly one loses its place to others */
 
-/* What the road has room for, twice for names whose keys are alike, of which the newest comes first. Written and read by
- * many at once, without a lock: what was not written as a whole by one of them, of that name, does not have the sum. */
+/* What the road has room for, a few times for names whose keys are alike, of which the newest comes first: of a thousand that
+ * are foreseen hardly one is lost before it is looked at. Written and read by many at once, without a lock: what was not
+ * written as a whole by one of them, of that name, does not have the sum. */
 struct sighting {
-    uint64_t sum;
+    uint64_t key, sum;
     struct record_entry entry;
     char branch[LAYOUT_BRANCH_MAX];
     char mirror[RECORD_MIRROR_MAX];
     char foreseen; /* 1: its home has not been asked for it */
 };
-_Static_assert(sizeof(struct sighting) <= REQUEST_SIGHTING, "it fits into the road");
+_Static_assert(sizeof(struct sighting) == REQUEST_SIGHTING, "it fits into the road");
 
 static uint64_t sum_of(const struct sighting *sighting, uint64_t key)
 {
@@ -31,10 +32,16 @@ static uint64_t key_of(struct dirid dir, const char *name, size_t length)
     return record_sum(name, length, record_sum(&dir, sizeof dir, 0));
 }
 
-static bool is_seen(const struct names_root *root, uint64_t key, unsigned which, struct sighting *seen)
+static bool is_seen(const struct names_root *root, uint64_t key, struct sighting *seen)
 {
-    memcpy(seen, request_sighting(root->road, key, which), sizeof *seen);
-    return seen->sum == sum_of(seen, key);
+    const struct sighting *alike = request_sightings(root->road, key);
+    for (int i = 0; i < REQUEST_ALIKE; i++)
+        if (__atomic_load_n(&alike[i].key, __ATOMIC_RELAXED) == key) {
+            memcpy(seen, &alike[i], sizeof *seen);
+            if (seen->sum == sum_of(seen, key))
+                return true;
+        }
+    return false;
 }
 
 bool names_recall(const struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found,
@@ -42,7 +49,7 @@ bool names_recall(const struct names_root *root, struct dirid dir, const char *n
 {
     struct sighting seen;
     uint64_t key = key_of(dir, name, length);
-    if (!is_seen(root, key, 0, &seen) && !is_seen(root, key, 1, &seen))
+    if (!is_seen(root, key, &seen))
         return false;
     found->entry = seen.entry;
     *foreseen = seen.foreseen != 0;
@@ -56,16 +63,16 @@ bool names_recall(const struct names_root *root, struct dirid dir, const char *n
 static void remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                      const struct record_entry *entry, const char *branch, const char *mirror, bool foreseen)
 {
-    struct sighting seen = {.entry = *entry, .foreseen = foreseen};
-    uint64_t key = key_of(dir, name, length);
+    const uint64_t key = key_of(dir, name, length);
+    struct sighting seen = {.key = key, .entry = *entry, .foreseen = foreseen};
+    struct sighting *alike = request_sightings(root->road, key);
     if (seen.entry.branch != 0) {
         memcpy(seen.branch, branch, strnlen(branch, sizeof seen.branch - 1));
         memcpy(seen.mirror, mirror, strnlen(mirror, sizeof seen.mirror - 1));
     }
     seen.sum = sum_of(&seen, key);
-    void *newest = request_sighting(root->road, key, 0);
-    memcpy(request_sighting(root->road, key, 1), newest, sizeof seen);
-    memcpy(newest, &seen, sizeof seen);
+    memmove(alike + 1, alike, (REQUEST_ALIKE - 1) * sizeof seen);
+    *alike = seen;
 }
 
 void names_remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,

@@ -229,9 +229,9 @@ uint32_t request_gains(const struct request_road *mine)
 
 _Static_assert(sizeof(struct road_sighting) == REQUEST_SIGHTING, "what is promised is there");
 
-void *request_sighting(struct request_road *mine, uint64_t key, unsigned which)
+void *request_sightings(struct request_road *mine, uint64_t key)
 {
-    return &mine->road->sightings[((key << 1) & (ROAD_SIGHTINGS - 1)) + which];
+    return &mine->road->sightings[key * REQUEST_ALIKE & (ROAD_SIGHTINGS - 1)];
 }
 
 uint32_t request_losses(const struct request_road *mine)

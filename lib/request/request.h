@@ -44,12 +44,13 @@ int request_is_home(const struct request_road *, uint32_t shard);
 int request_is_sole_home(const struct request_road *);
 /* How often shards came home here: while it stays the same, a bit that is set was set all the time. */
 uint32_t request_gains(const struct request_road *);
-#define REQUEST_SIGHTING 192
-/* So many bytes that the processes of the node share, twice (`which`), for what was seen of names with that key; they may
- * hold anything. */
-void *request_sighting(struct request_road *, uint64_t key, unsigned which);
 /* ... and how often they began to go elsewhere: while it stays the same, what was at home here is in the index. */
 uint32_t request_losses(const struct request_road *);
+#define REQUEST_SIGHTING 192
+#define REQUEST_ALIKE 4
+/* So many times so many bytes that the processes of the node share, for what was seen of names with keys like that; they may
+ * hold anything. */
+void *request_sightings(struct request_road *, uint64_t key);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
 /* Does the root's file system ask a server for each part of a path? */

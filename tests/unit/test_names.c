@@ -564,7 +564,7 @@ Test(names, what_was_seen_of_a_thousand_names)
     for (int i = 0; i < 2000; i++)
         recalled += names_recall(&root, out, name, (size_t)sprintf(name, "name%d", i), &found, &foreseen);
     cr_assert_not(foreseen);
-    cr_assert_gt(recalled, 1900, "%u", recalled); /* with one place each it would be some 1,770 */
+    cr_assert_gt(recalled, 1980, "%u", recalled); /* with one place each it would be some 1,770, with two 1,940 */
     cr_assert(record_same(&found.entry, &entry) && strcmp(found.branch, "node.1") == 0 && strcmp(found.dir.mirror, "out-1") == 0);
     cr_assert_not(names_recall(&root, out, "name", 4, &found, &foreseen));
 }
