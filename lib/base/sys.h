@@ -102,6 +102,20 @@ static inline int sys_statx(int dir, const char *path, int flags, unsigned mask,
     return (int)SYS5(SYS_statx, dir, path, flags, mask, to);
 }
 
+/* Newer (6.13) than the headers that this is built with may be; their numbers are the same on every machine. */
+#define SYS_GETXATTRAT 464
+#define SYS_LISTXATTRAT 465
+
+/* getxattr of a path seen from a descriptor. The kernel has no larger values than 64 KiB. */
+static inline ssize_t sys_getxattrat(int dir, const char *path, int flags, const char *name, void *value, size_t size)
+{
+    const struct {
+        uint64_t value;
+        uint32_t size, flags;
+    } to = {(uintptr_t)value, size < UINT32_MAX ? (uint32_t)size : UINT32_MAX, 0};
+    return SYS6(SYS_GETXATTRAT, dir, path, flags, name, &to, sizeof to);
+}
+
 static inline int sys_unlinkat(int dir, const char *path, int flags)
 {
     return SYS_CHANGE(SYS3(SYS_unlinkat, dir, path, flags));

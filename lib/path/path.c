@@ -79,6 +79,14 @@ bool path_is_plainly_beneath(const char *root, const char *path)
     return rest[0] != '\0' && rest[0] != '/' && rest[0] != '.' && !path_goes_up(rest);
 }
 
+bool path_has_component(const char *path, const char *name, size_t length)
+{
+    for (const char *at = next_component(path); *at != '\0'; at = next_component(at + component_length(at)))
+        if (component_length(at) == length && memcmp(at, name, length) == 0)
+            return true;
+    return false;
+}
+
 enum path_verdict path_verdict(const char *root, const char *base, const char *path)
 {
     if (path_is_plainly_beneath(root, path))

@@ -64,6 +64,9 @@ static inline bool path_goes_up(const char *path)
     return false;
 }
 
+/* Is it one of its components? */
+bool path_has_component(const char *path, const char *name, size_t length);
+
 enum path_last {
     PATH_NAME, /* a name */
     PATH_DOTS, /* `.` or `..`: a directory, whichever */

@@ -59,8 +59,8 @@ static inline unsigned door_follow(int flags)
 
 /* Runs CALL on the target's real place, and gives it back. */
 #define DOOR_THERE(CALL) DOOR_DONE(TARGET_CALL(&t, CALL))
-/* The same where CALL uses both real_at and real_path. */
-#define DOOR_NEAR(CALL) DOOR_DONE(TARGET_CALL_NEAR(&t, CALL))
+/* The same where CALL uses both real_at and real_path, and does nothing but look. */
+#define DOOR_LOOK(CALL) DOOR_DONE(TARGET_LOOK(&t, CALL))
 #define DOOR_DONE(CALLED)                                                                                    \
     ({                                                                                                       \
         long there_ = (CALLED);                                                                              \

@@ -230,35 +230,6 @@ DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t
         CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
 }
 
-DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
-{
-    DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(getxattr)(path, name, value, size),
-                     DOOR_THERE(SYS4(SYS_getxattr, t.real_path, name, value, size)));
-}
-
-DOOR ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
-{
-    DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-                     REAL(lgetxattr)(path, name, value, size),
-                     DOOR_THERE(SYS4(SYS_lgetxattr, t.real_path, name, value, size)));
-}
-
-DOOR ssize_t listxattr(const char *path, char *list, size_t size)
-{
-    DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(listxattr)(path, list, size),
-                     DOOR_THERE(SYS3(SYS_listxattr, t.real_path, list, size)));
-}
-
-DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
-{
-    DOOR_LAUNDER(path);
-    return DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW), REAL(llistxattr)(path, list, size),
-                     DOOR_THERE(SYS3(SYS_llistxattr, t.real_path, list, size)));
-}
-
 DOOR int removexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);

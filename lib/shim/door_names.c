@@ -153,13 +153,22 @@ static int rename_words(int from_at, const char *from, int to_at, const char *to
     return *how < 0 ? (int)door_answer(*how) : 0;
 }
 
+static int outside(int code, const char *from, const char *to)
+{
+    int saved = errno;
+    if (code == 0 && process.count > 0)
+        directory_renamed(from, to);
+    errno = saved;
+    return code;
+}
+
 DOOR int rename(const char *from, const char *to)
 {
     int how;
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
-    return how == TARGET_COLD ? REAL(rename)(from, to) : code;
+    return how == TARGET_COLD ? outside(REAL(rename)(from, to), from, to) : code;
 }
 
 DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
@@ -168,7 +177,7 @@ DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = rename_words(from_at, from, to_at, to, 0, &how);
-    return how == TARGET_COLD ? REAL(renameat)(from_at, from, to_at, to) : code;
+    return how == TARGET_COLD ? outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
 }
 
 DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
@@ -177,7 +186,7 @@ DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, uns
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
     int code = rename_words(from_at, from, to_at, to, flags, &how);
-    return how == TARGET_COLD ? REAL(renameat2)(from_at, from, to_at, to, flags) : code;
+    return how == TARGET_COLD ? outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
 }
 
 static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)

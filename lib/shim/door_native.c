@@ -2,15 +2,18 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* What is the kernel's own under shunt, too, so that its own answer is right: an open directory and the
- * working directory are directories of the trunk, and no descriptor in the application is shunt's
- * (lib/index/view.h), so none is to be stepped around. These doors are there to be complete: whoever looks at
- * the calls of a program here sees all that change descriptors and the working directory.
+ * working directory are directories of the trunk, and of the few descriptors in the application that are shunt's (near.h)
+ * none is to be stepped around. These doors are there to be complete: whoever looks at the calls of a program here sees all
+ * that change descriptors and the working directory.
  *
- * They hand on and look at nothing else: close and dup2 are called before any constructor has run, in vfork
- * children and in signal handlers. */
+ * They hand on and look at nothing else, but count what may have closed such a descriptor: close and dup2 are called before
+ * any constructor has run, in vfork children and in signal handlers. */
 
 #include <unistd.h>
 
+#include <limits.h>
+
+#include "shim/near.h"
 #include "shim/real.h"
 
 #define DOOR_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                           \
@@ -20,13 +23,27 @@
         return REAL(NAME) GIVEN;                                                                             \
     }
 
-DOOR_NATIVE(int, close, (int fd), (fd))
-DOOR_NATIVE(int, __close, (int fd), (fd))
-DOOR_NATIVE(int, dup2, (int fd, int to), (fd, to))
-DOOR_NATIVE(int, __dup2, (int fd, int to), (fd, to))
-DOOR_NATIVE(int, dup3, (int fd, int to, int flags), (fd, to, flags))
-DOOR_NATIVE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags))
-DOOR_NATIVE(void, closefrom, (int first), (first))
+#define DOOR_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                          \
+    int NAME DECLARED;                                                                                       \
+    __attribute__((visibility("default"))) int NAME DECLARED                                                 \
+    {                                                                                                        \
+        int answer = REAL(NAME) GIVEN;                                                                       \
+        near_changed((unsigned)(HIGHEST));                                                                   \
+        return answer;                                                                                       \
+    }
+
+DOOR_CLOSES(close, (int fd), (fd), fd)
+DOOR_CLOSES(__close, (int fd), (fd), fd)
+DOOR_CLOSES(dup2, (int fd, int to), (fd, to), to)
+DOOR_CLOSES(__dup2, (int fd, int to), (fd, to), to)
+DOOR_CLOSES(dup3, (int fd, int to, int flags), (fd, to, flags), to)
+DOOR_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags), last)
+
+__attribute__((visibility("default"))) void closefrom(int first)
+{
+    REAL(closefrom)(first);
+    near_changed(UINT_MAX);
+}
 
 DOOR_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))
 DOOR_NATIVE(char *, __getcwd_chk, (char *to, size_t size, size_t room), (to, size, room))

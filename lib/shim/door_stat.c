@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "64-bit Linux only"
 
 static long there(struct target *to, void *buffer, int flags)
 {
-    long code = TARGET_CALL_NEAR(to, SYS4(SYS_newfstatat, to->real_at, to->real_path, buffer, flags));
+    long code = TARGET_LOOK(to, SYS4(SYS_newfstatat, to->real_at, to->real_path, buffer, flags));
     target_done(to);
     return code;
 }
@@ -203,6 +203,6 @@ DOOR int statx(int at, const char *path, int flags, unsigned mask, struct statx 
 {
     DOOR_LAUNDER(path);
     long code = DOOR_PATH(at, path, door_follow(flags), REAL(statx)(at, path, flags, mask, to),
-                          DOOR_NEAR(sys_statx(t.real_at, t.real_path, flags, mask, to)));
+                          DOOR_LOOK(sys_statx(t.real_at, t.real_path, flags, mask, to)));
     return patch_statx((int)code, to, at, path, flags);
 }

@@ -14,11 +14,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "shim/door.h"
 #include "shim/parents.h"
 #include "shim/door_credentials.h"
 #include "shim/door_directory.h"
 #include "shim/door_open.h"
+#include "shim/near.h"
 
 #define P(N) ((char *)a[N])
 #define I(N) ((int)a[N])
@@ -155,9 +157,7 @@ enum {
     CALL_IO_URING_SETUP = 425,
     CALL_FCHMODAT2 = 452,
     CALL_SETXATTRAT = 463,
-    CALL_GETXATTRAT,
-    CALL_LISTXATTRAT,
-    CALL_REMOVEXATTRAT,
+    CALL_REMOVEXATTRAT = 466,
     CALL_FILE_GETATTR = 468,
     CALL_FILE_SETATTR,
 };
@@ -214,7 +214,7 @@ static long meta_call(long number, const long a[6], bool *known)
     }
 }
 
-/* What names a path for something else than a file's own sake. */
+/* What names a path for something else than a file's own sake, and what closes descriptors. */
 static long other_call(long number, const long a[6], bool *known)
 {
     long answer;
@@ -235,8 +235,8 @@ static long other_call(long number, const long a[6], bool *known)
     case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a door: who asks is told that
                                */
     case CALL_SETXATTRAT: /* there is none, as an older kernel says, and does it by the calls that have one */
-    case CALL_GETXATTRAT:
-    case CALL_LISTXATTRAT:
+    case SYS_GETXATTRAT:
+    case SYS_LISTXATTRAT:
     case CALL_REMOVEXATTRAT:
     case CALL_FILE_GETATTR:
     case CALL_FILE_SETATTR:
@@ -248,6 +248,15 @@ static long other_call(long number, const long a[6], bool *known)
         credentials_prepare();
         answer = REAL(syscall)(number, a[0], a[1], a[2]);
         parents_forget();
+        return answer;
+    case SYS_close:
+#ifdef SYS_dup2
+    case SYS_dup2:
+#endif
+    case SYS_dup3:
+    case SYS_close_range:
+        answer = REAL(syscall)(number, a[0], a[1], a[2]);
+        near_changed(UINT_MAX);
         return answer;
     case SYS_name_to_handle_at:
         return name_to_handle_at(I(0), P(1), (struct file_handle *)a[2], (int *)a[3], I(4));

@@ -6,14 +6,16 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/owner.h"
 #include "base/sys.h"
 #include "index/record.h"
 #include "shim/process.h"
 #include "union/layout.h"
 
-#define LOWEST 1000 /* below the 1,024 that a process may have open usually */
-#define SHELF 8     /* of a root and a kind; who works in more at once has the longer way to some */
+#define SHELF 32 /* of a root and a kind; who works in more at once has the longer way to some */
+#define OFTEN 16 /* so much more is a leaf opened than a look by its path costs */
+#define LOOKS 64
 #define UNTRIED 0
 #define NEVER (-1)
 #define CHANGES 0x80000000u
@@ -29,13 +31,15 @@ struct kept {
  * fewer. */
 struct shelved {
     uint32_t users;
-    uint64_t key; /* of what it is known by; 0: none */
+    uint32_t changes; /* near_changes, and */
+    uint64_t seen;    /* the coarse clock's time, when it was looked at last */
     struct kept kept;
     size_t length;
     char by[NEAR_PLACE_MAX + 1]; /* a leaf's place, or the identity of a directory of the trunk */
 };
 
 struct shelf {
+    uint64_t keys[SHELF]; /* of what each is known by; 0: none. The search begins at the key's place */
     struct shelved all[SHELF];
     uint32_t next; /* to be replaced */
 };
@@ -50,6 +54,11 @@ static bool may_keep(void)
 {
     return sys_getpid() == owner_pid();
 }
+
+uint32_t near_changes;
+
+/* How often this process has looked into which leaf that is not kept. */
+static uint32_t looks[LOOKS];
 
 static struct near *near_of(const struct names_root *root)
 {
@@ -76,7 +85,7 @@ static bool keep(int fd, struct kept *to)
     if (fd < 0)
         return false;
     int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat);
-    *to = (struct kept){code == 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST) : NEVER, stat.stx_ino};
+    *to = (struct kept){code == 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, NEAR_LOWEST) : NEVER, stat.stx_ino};
     sys_close(fd);
     return to->fd >= 0;
 }
@@ -91,7 +100,7 @@ static bool open_branches(const struct names_root *root, struct kept *to)
     return keep(fd, to);
 }
 
-/* Once in a process; of two threads that try, the second has opened it in vain. */
+/* Of two threads that try, the second has opened it in vain. */
 static void try(const struct names_root *root, struct kept *branches)
 {
     struct kept opened = {0};
@@ -112,8 +121,12 @@ bool near_branches(const struct names_root *root, int *directory)
     struct kept *branches = &near_of(root)->branches;
     if (__atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE) == UNTRIED)
         try(root, branches);
-    *directory = __atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE);
-    return *directory >= 0 && is_it(root, branches);
+    int fd = *directory = __atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE);
+    if (fd > 0 && is_it(root, branches))
+        return true;
+    if (fd > 0 && may_keep())
+        __atomic_compare_exchange_n(&branches->fd, &fd, UNTRIED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return false;
 }
 
 /* Those that are replaced by others. */
@@ -123,13 +136,26 @@ static void stop_using(struct shelved *one)
     __atomic_sub_fetch(&one->users, 1, __ATOMIC_RELEASE);
 }
 
-/* Is it known by that? Then it is used. */
-static bool use(struct shelved *one, uint64_t key, const void *by, size_t length)
+/* Has it that key? Then it is used. */
+static bool use_key(struct shelf *shelf, unsigned number, uint64_t key)
 {
-    if (__atomic_load_n(&one->key, __ATOMIC_RELAXED) != key)
+    struct shelved *one = &shelf->all[number];
+    if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) != key)
         return false;
     uint32_t users = __atomic_add_fetch(&one->users, 1, __ATOMIC_ACQUIRE);
-    if (!(users & CHANGES) && one->key == key && one->length == length && memcmp(one->by, by, length) == 0)
+    if (!(users & CHANGES) && shelf->keys[number] == key)
+        return true;
+    stop_using(one);
+    return false;
+}
+
+/* Is it known by that? */
+static bool use(struct shelf *shelf, unsigned number, uint64_t key, const void *by, size_t length)
+{
+    struct shelved *one = &shelf->all[number];
+    if (!use_key(shelf, number, key))
+        return false;
+    if (one->length == length && memcmp(one->by, by, length) == 0)
         return true;
     stop_using(one);
     return false;
@@ -148,19 +174,20 @@ static void end_change(struct shelved *one)
 }
 
 /* What the program has put there is left alone, be it the same directory, which it has opened to read. */
-static void drop(const struct names_root *root, struct shelved *one)
+static void drop(const struct names_root *root, struct shelf *shelf, unsigned number)
 {
-    if (one->key != 0 && is_it(root, &one->kept) && (SYS2(SYS_fcntl, one->kept.fd, F_GETFL) & O_PATH))
-        sys_close(one->kept.fd);
-    __atomic_store_n(&one->key, 0, __ATOMIC_RELAXED);
+    const struct kept *kept = &shelf->all[number].kept;
+    if (shelf->keys[number] != 0 && is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH))
+        sys_close(kept->fd);
+    __atomic_store_n(&shelf->keys[number], 0, __ATOMIC_RELAXED);
 }
 
 /* -1, or which it is, in use. */
 static int find(struct shelf *shelf, uint64_t key, const void *by, size_t length)
 {
-    for (int i = 0; i < SHELF; i++)
-        if (use(&shelf->all[i], key, by, length))
-            return i;
+    for (unsigned i = 0; i < SHELF; i++)
+        if (use(shelf, (unsigned)(key + i) % SHELF, key, by, length))
+            return (int)((unsigned)(key + i) % SHELF);
     return -1;
 }
 
@@ -175,27 +202,37 @@ static void give_up(const struct names_root *root, struct shelf *shelf, int numb
     struct shelved *one = &shelf->all[number];
     stop_using(one);
     if (may_keep() && begin_change(one)) {
-        drop(root, one);
+        drop(root, shelf, (unsigned)number);
         end_change(one);
     }
+}
+
+/* The first that is free, else each in its turn. */
+static unsigned place_for(struct shelf *shelf, uint64_t key)
+{
+    for (unsigned i = 0; i < SHELF; i++)
+        if (__atomic_load_n(&shelf->keys[(key + i) % SHELF], __ATOMIC_RELAXED) == 0)
+            return (unsigned)(key + i) % SHELF;
+    return __atomic_fetch_add(&shelf->next, 1, __ATOMIC_RELAXED) % SHELF;
 }
 
 /* Takes over `kept`, which is closed if there is no room: -1, or which it is, in use. */
 static int put(const struct names_root *root, struct shelf *shelf, const struct kept *kept, uint64_t key,
                const void *by, size_t length)
 {
-    unsigned number = __atomic_fetch_add(&shelf->next, 1, __ATOMIC_RELAXED) % SHELF;
+    const unsigned number = place_for(shelf, key);
     struct shelved *one = &shelf->all[number];
     if (!begin_change(one)) {
         sys_close(kept->fd);
         return -1;
     }
-    drop(root, one);
+    drop(root, shelf, number);
     one->kept = *kept;
+    one->seen = 0;
     one->length = length;
     memcpy(one->by, by, length);
     __atomic_add_fetch(&one->users, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&one->key, key, __ATOMIC_RELAXED);
+    __atomic_store_n(&shelf->keys[number], key, __ATOMIC_RELAXED);
     end_change(one);
     return (int)number;
 }
@@ -216,23 +253,71 @@ bool near_leaf_is_kept(const struct names_root *root, int leaf)
     return is_it(root, &near_of(root)->leaves.all[leaf].kept);
 }
 
-int near_leaf(const struct names_root *root, const char *place, size_t length, int *directory)
+/* Has that been seen since the clock went on, and since the program changed such descriptors? */
+static bool seems_kept(const struct names_root *root, int leaf)
 {
-    struct shelf *leaves = &near_of(root)->leaves;
+    struct shelved *one = &near_of(root)->leaves.all[leaf];
+    const uint64_t now = clock_of(CLOCK_MONOTONIC_COARSE);
+    const uint32_t changes = __atomic_load_n(&near_changes, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&one->seen, __ATOMIC_RELAXED) == now && __atomic_load_n(&one->changes, __ATOMIC_RELAXED) == changes)
+        return true;
+    if (!near_leaf_is_kept(root, leaf))
+        return false;
+    __atomic_store_n(&one->changes, changes, __ATOMIC_RELAXED);
+    __atomic_store_n(&one->seen, now, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* One word for the leaf's key and how often; of two leaves with one word the last. */
+static bool is_often(uint64_t key)
+{
+    uint32_t *place = &looks[key % LOOKS], before = __atomic_load_n(place, __ATOMIC_RELAXED);
+    const uint32_t leaf = (uint32_t)(key >> 32) & ~(OFTEN - 1u);
+    const uint32_t times = (before ^ leaf) < OFTEN ? (before ^ leaf) + 1 : 1;
+    __atomic_store_n(place, leaf | (times % OFTEN), __ATOMIC_RELAXED);
+    return times == OFTEN;
+}
+
+static int take(const struct names_root *root, uint64_t key, const char *place, size_t length)
+{
     struct kept opened;
+    return may_keep() && open_leaf(root, place, length, &opened)
+               ? put(root, &near_of(root)->leaves, &opened, key, place, length)
+               : -1;
+}
+
+int near_leaf(const struct names_root *root, const char *place, size_t length, bool to_look, int *directory)
+{
     if (length > NEAR_PLACE_MAX)
         return -1;
-    uint64_t key = record_hash(place, length);
-    int number = find(leaves, key, place, length);
-    if (number < 0 && may_keep() && open_leaf(root, place, length, &opened))
-        number = put(root, leaves, &opened, key, place, length);
+    const uint64_t key = record_hash(place, length);
+    int number = find(&near_of(root)->leaves, key, place, length);
+    if (number < 0 && (names_is_far(root) || is_often(key)))
+        number = take(root, key, place, length);
     if (number < 0)
         return -1;
-    *directory = leaves->all[number].kept.fd;
-    if (near_leaf_is_kept(root, number))
+    *directory = near_of(root)->leaves.all[number].kept.fd;
+    if (to_look ? seems_kept(root, number) : near_leaf_is_kept(root, number))
         return number;
-    near_give(root, number);
+    near_give_up(root, number);
     return -1;
+}
+
+uint64_t near_leaf_key(const struct names_root *root, int leaf)
+{
+    return near_of(root)->leaves.keys[leaf];
+}
+
+bool near_leaf_again(const struct names_root *root, int leaf, uint64_t key, int *directory)
+{
+    struct shelf *leaves = &near_of(root)->leaves;
+    if (!use_key(leaves, (unsigned)leaf, key))
+        return false;
+    *directory = leaves->all[leaf].kept.fd;
+    if (seems_kept(root, leaf))
+        return true;
+    near_give_up(root, leaf);
+    return false;
 }
 
 void near_give(const struct names_root *root, int leaf)

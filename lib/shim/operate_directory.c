@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "base/text.h"
+#include "path/path.h"
 #include "shim/operations.h"
 #include "shim/process.h"
 #include "shim/scratch.h"
@@ -113,6 +114,21 @@ int directory_follow(int at, const char *path, int flags)
     if (code == -EACCES || (code == 0 && S_ISDIR(stat.stx_mode)))
         raise_places();
     return code == 0 && S_ISDIR(stat.stx_mode) ? about(at, path, flags, MESSAGE_FOLLOW) : 0;
+}
+
+/* Names are compared, since what the words lead to is elsewhere by now. */
+static bool may_be_above(const struct names_root *root, const char *path)
+{
+    struct path_parts parts;
+    path_split(&parts, path);
+    return parts.last != PATH_NAME || path_has_component(root->path, parts.name, parts.length);
+}
+
+void directory_renamed(const char *from, const char *to)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (may_be_above(&process.roots[i], from) || may_be_above(&process.roots[i], to))
+            names_raise_places(&process.roots[i]);
 }
 
 /* May a directory of a root (on that device, 0: on any) have times that its trunk does not show? */

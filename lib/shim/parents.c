@@ -43,12 +43,17 @@ static uint64_t moment_of(const struct names_root *root)
     return names_is_far(root) ? FAR_MOMENT : 0;
 }
 
+static uint64_t from_word(int at, const char *path)
+{
+    const uint64_t cwd = path[0] == '/' ? 1 : at == AT_FDCWD ? cwd_now() : 0;
+    return cwd != 0 ? cwd ^ __atomic_load_n(&people, __ATOMIC_ACQUIRE) << 48 : 0;
+}
+
 struct parents_words parents_words(int at, const char *path, size_t length)
 {
-    struct parents_words words = {.path = path, .length = length};
-    const uint64_t cwd = path[0] == '/' ? 1 : at == AT_FDCWD ? cwd_now() : 0;
-    if (cwd != 0)
-        words.word = (record_hash(path, length) ^ cwd ^ __atomic_load_n(&people, __ATOMIC_ACQUIRE) << 48) | 1;
+    struct parents_words words = {.from = from_word(at, path), .path = path, .length = length};
+    if (words.from != 0)
+        words.word = (record_hash(path, length) ^ words.from) | 1;
     words.now = clock_of(CLOCK_MONOTONIC_COARSE);
     return words;
 }
@@ -61,7 +66,14 @@ static struct remembered *find(uint64_t word)
     return NULL;
 }
 
-bool parents_recall(const struct parents_words *words, struct parent *to)
+/* Of the coarse clock, and of the road's places as they were before it was looked at. */
+static uint64_t moment_word(uint64_t from, uint64_t now, uint64_t places)
+{
+    const uint64_t all[] = {from, now, places};
+    return record_sum(all, sizeof all, 0) | 1;
+}
+
+bool parents_recall(const struct parents_words *words, struct parent *to, uint64_t *moment)
 {
     const struct remembered *one = words->word != 0 ? find(words->word) : NULL;
     if (one == NULL || words->now > one->until)
@@ -70,7 +82,14 @@ bool parents_recall(const struct parents_words *words, struct parent *to)
     *to = one->parent;
     const uint64_t places = one->places;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
+    *moment = moment_word(words->from, words->now, places);
     return one->word == words->word && words->now <= one->until && names_places(to->root) == places;
+}
+
+bool parents_is_now(const struct names_root *root, const char *path, uint64_t moment)
+{
+    const uint64_t from = from_word(AT_FDCWD, path);
+    return from != 0 && moment_word(from, clock_of(CLOCK_MONOTONIC_COARSE), names_places(root)) == moment;
 }
 
 /* Begins with `path`, then ends or goes on behind a slash: what is behind, else NULL. */

@@ -17,7 +17,8 @@
  *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a moment later.
  *  - This process becomes somebody else: parents_forget.
  *  - What a program without the shim does, or somebody mounts, is seen a moment later.
- *  - What happens above the root the file's own path meets, be it in the trunk or in a branch.
+ *  - What happens above the root the file's own path meets, be it in the trunk or in a branch; but for a file that is looked
+ *    at from its leaf's descriptor (near.h) it is as with directories in the root: renames, too, on this node at once.
  *
  * Only words that are the directory's own path are remembered, without links and `..`, be it from the working directory.
  * Words are looked at that closely once they have been used a few times within such a moment. It lasts until the next tick
@@ -45,15 +46,18 @@ struct scratch;
 /* The words of one call, and when they were looked at; word 0: nothing is remembered of them. */
 struct parents_words {
     uint64_t word;
-    uint64_t now; /* by the coarse clock */
+    uint64_t from; /* who looks from where, as a word */
+    uint64_t now;  /* by the coarse clock */
     const char *path;
     size_t length; /* of the parent's text, its slash included */
 };
 
 /* Before the kernel is asked. */
 struct parents_words parents_words(int at, const char *path, size_t length);
-/* True: that is the directory. */
-bool parents_recall(const struct parents_words *, struct parent *);
+/* True: that is the directory, and *moment a word for when memory said so, not 0. */
+bool parents_recall(const struct parents_words *, struct parent *, uint64_t *moment);
+/* Would it say so still of a path that begins like that, seen from the working directory? */
+bool parents_is_now(const struct names_root *, const char *path, uint64_t moment);
 /* ... and is still where it was, says the kernel, without asking the file system. Uses scratch->real. */
 bool parents_are_there(const struct parent *, struct scratch *);
 /* The kernel has said so since. Uses scratch->real and, of scratch->text[0], which is `parent/.`, the room. */

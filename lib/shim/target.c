@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/cwd.h"
+#include "shim/glance.h"
 #include "shim/near.h"
 #include "shim/parents.h"
 #include "shim/process.h"
@@ -276,9 +277,10 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->at = at;
     t->path = path;
     t->name = parts->name;
-    t->length = parts->length;
-    t->parent_length = parts->parent_length;
+    t->length = (uint32_t)parts->length;
+    t->parent_length = (uint32_t)parts->parent_length;
     t->slash = parts->slash;
+    t->moment = 0;
     t->unasked = t->unseen = t->guessed = t->foreign = false;
 }
 
@@ -587,7 +589,7 @@ static bool find_known(struct target *t, unsigned want)
 static int find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
 {
     struct parent parent;
-    if (!parents_recall(words, &parent))
+    if (!parents_recall(words, &parent, &t->moment))
         return TARGET_COLD;
     const bool makes = want & TARGET_MAKES, there = makes && parents_are_there(&parent, t->scratch);
     if (makes && !there && !(want & TARGET_LATER))
@@ -832,12 +834,9 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch, or
- * no shorter way is quicker. */
+/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
 static const char *behind_branches(const struct target *t)
 {
-    if (!names_is_far(t->root))
-        return NULL;
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
     const char *real = t->scratch->real;
     return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches
@@ -846,7 +845,7 @@ static const char *behind_branches(const struct target *t)
 
 static void come_near(struct target *t, const char *place)
 {
-    const bool is_near = near_branches(t->root, &t->real_at);
+    const bool is_near = names_is_far(t->root) && near_branches(t->root, &t->real_at);
     t->real_at = is_near ? t->real_at : AT_FDCWD;
     t->real_path = is_near ? place : t->scratch->real;
 }
@@ -858,16 +857,29 @@ void target_come_near(struct target *t)
         come_near(t, place);
 }
 
-void target_come_to_leaf(struct target *t)
+static void come_to_leaf(struct target *t, bool to_look)
 {
     const char *place = behind_branches(t);
     const size_t length = place != NULL ? strlen(place) - t->slash - t->length - 1 : 0;
-    t->leaf = place != NULL ? (int8_t)near_leaf(t->root, place, length, &t->real_at) : -1;
+    t->leaf = place != NULL ? (int8_t)near_leaf(t->root, place, length, to_look, &t->real_at) : -1;
     t->by_leaf = t->leaf >= 0;
     if (t->by_leaf)
         t->real_path = place + length + 1;
     else if (place != NULL)
         come_near(t, place);
+}
+
+void target_come_to_leaf(struct target *t)
+{
+    t->leaf = -1;
+    t->by_leaf = false;
+    if (names_is_far(t->root))
+        come_to_leaf(t, false);
+}
+
+void target_come_to_look(struct target *t)
+{
+    come_to_leaf(t, true);
 }
 
 /* Who had a lease behind that was not lost before; whoever goes by the path needs none. */
@@ -877,22 +889,18 @@ bool target_leaf_holds(const struct target *t)
            (near_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.road));
 }
 
-/* That the file is not there may be the leaf's fault: it was removed, or the program has just closed the descriptor. */
-static bool may_be_elsewhere(long result)
-{
-    return result == -ENOENT || result == -ENOTDIR || result == -ESTALE || result == -EBADF;
-}
-
 bool target_goes_on(struct target *t, long result)
 {
     const int leaf = t->leaf;
     if (leaf < 0)
         return false;
-    if (t->by_leaf && may_be_elsewhere(result)) {
+    if (t->by_leaf && near_may_be_elsewhere(result)) {
         t->by_leaf = false;
         come_near(t, behind_branches(t));
         return true;
     }
+    if (t->by_leaf && result >= 0)
+        glance_keep(t, leaf);
     if (t->by_leaf || result < 0)
         near_give(t->root, leaf);
     else

@@ -42,13 +42,13 @@ struct target {
     struct names_root *root;
     struct dirid dir;      /* the parent */
     uint64_t mount;        /* through which it was reached; 0: the kernel does not say */
+    uint64_t moment;       /* a word for when its parent was told from memory, or 0 (parents.h) */
     const char *real_path; /* where it really is, set by target_place */
     int real_at;           /* ... */
     int at;                /* the caller's words: where the name is in the trunk */
     const char *path;
     const char *name;
-    size_t length;
-    size_t parent_length;
+    uint32_t length, parent_length; /* below PATH_MAX */
     bool slash : 1;   /* a slash follows: it must be a directory */
     bool unasked : 1; /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
     bool unseen : 1;  /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
@@ -91,6 +91,8 @@ void target_come_near(struct target *);
 /* The same, or from its leaf, for calls on a file that is there, and such that make or remove one and ask
  * target_leaf_holds behind that: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
+/* The same for calls that do nothing but look at it. */
+void target_come_to_look(struct target *);
 /* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is
  * another branch's; or the program has put another directory where the leaf's descriptor was. */
 bool target_leaf_holds(const struct target *);
@@ -137,16 +139,18 @@ void target_forget(struct target *);
         result_;                                                                                             \
     })
 
-/* The same where CALL uses both. */
-#define TARGET_CALL_NEAR(T, CALL)                                                                            \
-    TARGET_CALL(T, ({                                                                                        \
-                    long near_;                                                                              \
-                    target_come_to_leaf(T);                                                                  \
-                    do                                                                                       \
-                        near_ = (CALL);                                                                      \
-                    while (target_goes_on(T, near_));                                                        \
-                    near_;                                                                                   \
-                }))
+/* The same where CALL uses both; TARGET_LOOK: and does nothing but look. */
+#define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, TARGET_FROM(target_come_to_leaf, T, CALL))
+#define TARGET_LOOK(T, CALL) TARGET_CALL(T, TARGET_FROM(target_come_to_look, T, CALL))
+#define TARGET_FROM(COME, T, CALL)                                                                           \
+    ({                                                                                                       \
+        long near_;                                                                                          \
+        COME(T);                                                                                             \
+        do                                                                                                   \
+            near_ = (CALL);                                                                                  \
+        while (target_goes_on(T, near_));                                                                    \
+        near_;                                                                                               \
+    })
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */

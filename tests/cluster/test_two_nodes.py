@@ -139,6 +139,51 @@ def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_foreseen(session):
     assert leaf_of(60) not in (leaf_of(0), leaf_of(59))
 
 
+CHANGES = """
+import os, sys
+told, tell = open(sys.argv[1], "rb", 0), open(sys.argv[2], "wb", 0)
+for number in range(100):
+    told.read(1)
+    if number % 2:
+        os.rename(f"out/new{number}", f"out/{number}")
+    else:
+        os.unlink(f"out/{number}")
+    tell.write(b".")
+"""
+LOOKS = """
+import os, sys
+tell, told = open(sys.argv[1], "wb", 0), open(sys.argv[2], "rb", 0)
+for number in range(100):
+    for _ in range(40):
+        os.stat(f"out/{number}"), os.getxattr(f"out/{number}", "user.text")
+    tell.write(b".")
+    told.read(1)
+    try:
+        print(os.getxattr(f"out/{number}", "user.text"))
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("changer", ["a", "b"])
+def test_what_is_asked_behind_a_look_is_of_what_is_there_by_then(pair, tmp_path, changer):
+    """The files are the other's, half of the names at home with each; one after the other is removed or replaced."""
+    make = """for number in range(100):
+    for name, text in ((f"{number}", b"old"), (f"new{number}", b"new")):
+        with open(f"out/{name}", "wb") as file:
+            file.write(text)
+        os.setxattr(f"out/{name}", "user.text", text)"""
+    pair.on("b", sys.executable, "-c", f"import os\n{make}", cwd=pair.root).check()
+    ways = [tmp_path / "go", tmp_path / "done"]
+    for way in ways:
+        os.mkfifo(way)
+    looker = "b" if changer == "a" else "a"
+    changes = pair.begin("exec", changer, "--", sys.executable, "-c", CHANGES, *ways)
+    seen = pair.on(looker, sys.executable, "-c", LOOKS, *ways, cwd=pair.root).check()
+    assert changes.wait(60) == 0
+    assert seen.splitlines() == ["No such file or directory", "b'new'"] * 50
+
+
 def test_who_has_made_a_name_finds_it_without_asking(pair):
     make = "for i in range(100): open(f'out/{i}', 'x').close()"
     before = requests(pair)

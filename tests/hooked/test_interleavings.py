@@ -46,7 +46,7 @@ maker.start()
 while not os.path.exists(f"{meeting}.reached"):
     time.sleep(0.002)
 for number in os.listdir("/proc/self/fd"):
-    if int(number) >= 1000 and os.readlink(f"/proc/self/fd/{number}").endswith("/0"):
+    if int(number) >= 950 and os.readlink(f"/proc/self/fd/{number}").endswith("/0"):
         os.dup2(os.open(elsewhere, os.O_RDONLY), int(number))
         print("swapped")
 open(f"{meeting}.go", "w").close()

@@ -261,6 +261,53 @@ def test_descriptors(same, mode):
     assert "stat = done" in same("descriptors", mode)
 
 
+LOOKS = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+DUP3, CLOSE, CLOSE_RANGE = {calls}
+os.makedirs("../beside", exist_ok=True)
+for name, text in (("here", b"four"), ("../beside/here", b"another")):
+    with open(name, "wb") as file:
+        file.write(text)
+    os.setxattr(name, "user.text", text)
+other = os.open("../beside", os.O_RDONLY)
+def look():
+    return [os.stat("here").st_size, os.getxattr("here", "user.text"), os.listxattr("here", follow_symlinks=False)]
+def high():
+    return [fd for fd in map(int, os.listdir("/proc/self/fd")) if 950 <= fd < 1024]
+ways = dict(
+    close=libc.close, dup2=lambda fd: libc.dup2(other, fd), dup3=lambda fd: libc.dup3(other, fd, os.O_CLOEXEC),
+    close_range=lambda fd: libc.close_range(fd, fd, 0), closefrom=lambda fd: libc.closefrom(950),
+    call_of_dup3=lambda fd: libc.syscall(DUP3, other, fd, 0), call_of_close=lambda fd: libc.syscall(CLOSE, fd),
+    call_of_close_range=lambda fd: libc.syscall(CLOSE_RANGE, fd, fd, 0))
+kept = 0
+for way, change in ways.items():
+    [look() for _ in range(40)]
+    fds = high()
+    kept += len(fds) > 1
+    look()
+    [change(fd) for fd in fds]
+    print(way, *look(), *look(), flush=True)
+    libc.closefrom(950)
+if os.fork() == 0:
+    print(*look(), flush=True)
+    os._exit(0)
+os.wait()
+print(kept == len(ways))
+"""
+
+
+@unsanitized
+def test_a_program_that_takes_the_descriptors_of_leaves_that_it_looked_into(pair):
+    """It looks at files so often that their leaf is kept open (lib/shim/near.h), closes or replaces the descriptor, and looks
+    at once again: not at the file of that name in the other directory."""
+    machine = {"x86_64": (292, 3, 436), "aarch64": (24, 57, 436)}[platform.machine()]
+    script = f"{PYTHON} -c '{LOOKS.format(calls=machine)}'"
+    native, shunt = pair.both(script, 60, **DEADLINE)
+    assert (native.splitlines()[-1], shunt.splitlines()[-1]) == ("False", "True"), "a leaf is kept, or this shows nothing"
+    assert native.splitlines()[:-1] == shunt.splitlines()[:-1] and len(native.splitlines()) == 10
+
+
 # Programs
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Which directory words lead to is remembered for a moment: nobody can tell, whatever becomes of the directory."""
+"""Which directory words lead to is remembered for a moment, and so is the file that was looked at last: nobody can tell,
+whatever becomes of them."""
 
 import os
 
@@ -17,9 +18,15 @@ def seen(path):
     for _ in range(40):
         try:
             result = os.stat(path).st_size
+            attribute_of(path)
         except OSError as error:
             result = error.strerror
     return result
+def attribute_of(path):
+    try:
+        return os.getxattr(path, 'user.text')
+    except OSError as error:
+        return error.strerror
 def made(path):
     try:
         return os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
@@ -34,6 +41,7 @@ def fill(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
         file.write(text)
+    os.setxattr(path, 'user.text', text.encode())
 ACL = "02000000 01000600ffffffff 04000500ffffffff 20000500ffffffff"  # rw-r-xr-x
 # Another process, which does what it is told as quickly as this one.
 told, tell = os.pipe()
@@ -117,12 +125,50 @@ def twice(shunt, user, run_base, open_area):  # noqa: F811
 EVERYBODYS = {change: f"elsewhere({words!r})" for change, words in CHANGES.items()}
 
 
-@pytest.mark.parametrize("first, more", [("seen", ""), ("made", ".new"), ("made", ""), ("moved", ".new")])
+@pytest.mark.parametrize("first, more", [("seen", ""), ("attribute_of", ""), ("made", ".new"), ("made", ""), ("moved", ".new")])
 @pytest.mark.parametrize("change", [*CHANGES.values(), *EVERYBODYS.values(), *HERE.values()],
                          ids=[*CHANGES, *(f"{change} elsewhere" for change in EVERYBODYS), *HERE])
 def test_what_becomes_of_a_directory_is_seen_at_once(twice, change, first, more):
     use = USE.replace("{change}", change).replace("{first}", first).replace("{more!r}", repr(more))
     expected, got = twice(SEE + use)
+    assert got == expected
+
+
+# What becomes of HERE/out/f, which has been looked at.
+OF_A_FILE = {
+    "remove": "os.remove('out/f')",
+    "rename": "os.rename('out/f', 'out/g')",
+    "rename over": "os.rename('other/f', 'out/f')",
+    "exchange": "ctypes.CDLL(None).renameat2(-100, b'out/f', -100, b'other/f', 2)",
+    "remove and make": "os.remove('out/f'), fill('out/f', '1234567')",
+    "a link there": "os.remove('out/f'), os.symlink('../other/f', 'out/f')",
+    "a link over": "os.symlink('../other/f', 'new'), os.rename('new', 'out/f')",
+    "a directory there": "os.remove('out/f'), os.mkdir('out/f')",
+    "another attribute": "os.setxattr('out/f', 'user.text', b'new')",
+    "no attribute": "os.removexattr('out/f', 'user.text')",
+    "closed": "os.chmod('out/f', 0)",
+    "linked": "os.link('out/f', 'out/g'), os.remove('out/f')",
+}
+OF_FILES = """
+for turn in range(3):
+    for word in ['{{}}/out/f', 'out/f', 'f']:
+        here = f'{{root}}/{{turn}}{{word[0]}}'
+        os.makedirs(here + '/out')
+        os.chdir(here + '/out' if word == 'f' else here)
+        fill(here + '/out/f', '123'), fill(here + '/other/f', '12345')
+        path = word.format(here)
+        print(word, seen(path), attribute_of(path))
+        os.chdir(here)
+        {change}
+        os.chdir(here + '/out' if word == 'f' else here)
+        print(word, attribute_of(path), seen(path), seen(here + '/out/f'), seen(here + '/out/g'), sorted(os.listdir(here + '/out')))
+"""
+
+
+@pytest.mark.parametrize("change", [*OF_A_FILE.values(), *(f"elsewhere({words!r})" for words in OF_A_FILE.values())],
+                         ids=[*OF_A_FILE, *(f"{change} elsewhere" for change in OF_A_FILE)])
+def test_what_becomes_of_a_file_that_was_looked_at_is_seen_at_once(twice, change):
+    expected, got = twice(SEE + OF_FILES.format(change=change))
     assert got == expected
 
 
@@ -163,16 +209,16 @@ print(sorted(os.listdir('out')), sorted(os.listdir()))
 def test_what_becomes_of_a_directory_above_the_root_is_seen(twice):
     expected, got = twice(SEE + """
 fill('out/f', '123')
-above = os.path.dirname(root)
-print(seen(root + '/out/f'))
-os.rename(above, above + '.moved')
-print(os.path.exists(root + '/out/f'))
-os.rename(above + '.moved', above)
-print(seen(root + '/out/f'))
-os.chmod(above, 0)
-print(os.access(root + '/out/f', os.R_OK))
-os.chmod(above, 0o755)
-print(seen(root + '/out/f'))
+above, path = os.path.dirname(root), root + '/out/f'
+os.chdir('/')
+for change, back in ((f"os.rename({above!r}, {above + '.moved'!r})", f"os.rename({above + '.moved'!r}, {above!r})"),
+                     (f"os.chmod({above!r}, 0)", f"os.chmod({above!r}, 0o755)")):
+    for does in (exec, elsewhere):
+        print(seen(path))
+        does(change)
+        print(attribute_of(path), os.path.exists(path), os.access(path, os.R_OK))
+        does(back)
+        print(seen(path), attribute_of(path))
 """)
     assert got == expected
 

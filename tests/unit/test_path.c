@@ -192,6 +192,19 @@ Test(path, goes_up)
         cr_assert_not(path_goes_up(on[i]), "%s", on[i]);
 }
 
+Test(path, components)
+{
+    static const char *const parts[] = {"a", "bc", "d"}, *const none[] = {"", "b", "c", "bcd", "a/bc", "/"};
+    static const char *const paths[] = {"/a/bc/d", "a/bc/d", "//a//bc/d/"};
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t j = 0; j < sizeof parts / sizeof *parts; j++)
+            cr_assert(path_has_component(paths[i], parts[j], strlen(parts[j])), "%s in %s", parts[j], paths[i]);
+        for (size_t j = 0; j < sizeof none / sizeof *none; j++)
+            cr_assert_not(path_has_component(paths[i], none[j], strlen(none[j])), "%s in %s", none[j], paths[i]);
+    }
+    cr_assert(path_has_component("/a/bc", "bcd", 2) && !path_has_component("", "a", 1) && !path_has_component("/", "", 0));
+}
+
 Test(path, plainly_foreign)
 {
     static const char *const plain[] = {"/usr/lib/libc.so", "/scratch/run", "/scratch/run2/a", "/",

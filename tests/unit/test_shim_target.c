@@ -11,6 +11,7 @@
 #include "request/road.h"
 #include "shim/cwd.h"
 #include "shim/hold.h"
+#include "shim/near.h"
 #include "shim/parents.h"
 #include "shimmed.h"
 
@@ -334,7 +335,7 @@ static bool is_remembered(const char *path)
             if (target_find(&t, AT_FDCWD, path, 0) == TARGET_HOT)
                 target_done(&t);
         const struct parents_words words = parents_words(AT_FDCWD, path, parts.parent_length);
-        if (parents_recall(&words, &parent)) {
+        if (parents_recall(&words, &parent, &(uint64_t){0})) {
             cr_assert(dirid_equal(parent.dir, id_at(place_path("r/out"))));
             cr_assert(parent.root == &process.roots[0] && parent.mount != 0);
             return true;
@@ -367,7 +368,7 @@ static bool is_recalled(const char *path, size_t parent_length)
 {
     struct parent parent;
     const struct parents_words words = parents_words(AT_FDCWD, path, parent_length);
-    return parents_recall(&words, &parent);
+    return parents_recall(&words, &parent, &(uint64_t){0});
 }
 
 Test(target, where_words_lead_is_forgotten)
@@ -599,7 +600,7 @@ static enum way way_to(const char *path, int *at)
     cr_assert(fd >= 0 && (way == FROM_LEAF) == (t.leaf >= 0) && (way == BY_PATH) == (*at == AT_FDCWD));
     cr_assert(!target_goes_on(&t, fd) && t.leaf < 0);
     target_come_near(&t);
-    cr_assert(way == BY_PATH ? t.real_at == AT_FDCWD : strchr(t.real_path, '/') != NULL, "by its branch's name");
+    cr_assert(t.real_at == AT_FDCWD ? way == BY_PATH : strchr(t.real_path, '/') != NULL, "by its branch's name");
     close(fd);
     fd = operate_open(&t, O_RDONLY, 0);
     cr_assert_geq(fd, 0);
@@ -617,7 +618,7 @@ static void make_file(const char *path, char content)
 
 static void assert_kept(int fd)
 {
-    cr_assert(fd >= 1000 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+    cr_assert(fd >= NEAR_LOWEST && fcntl(fd, F_GETFD) == FD_CLOEXEC);
 }
 
 Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
@@ -635,14 +636,59 @@ Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
     cr_assert_eq(way_to(path, &at), FROM_BRANCHES, "the program has another file there");
     assert_kept(at);
     int branches = at;
-    close(leaf);
-    cr_assert_eq(way_to(path, &at), FROM_BRANCHES);
+    cr_assert(way_to(path, &at) == FROM_LEAF && at != leaf, "opened anew, the program's is left alone");
+    close(at);
     dup2(place_open("r/out"), branches);
     cr_assert_eq(way_to(path, &at), BY_PATH);
-    close(branches);
-    cr_assert_eq(way_to(path, &at), BY_PATH);
-    dup2(place_open("r/.shunt/b"), branches);
-    cr_assert_eq(way_to(path, &at), FROM_BRANCHES, "it is the same directory");
+    cr_assert(way_to(path, &at) == FROM_LEAF && at != branches);
+    cr_assert(fcntl(leaf, F_GETFD) == 0 && fcntl(branches, F_GETFD) == 0);
+}
+
+/* How it is reached by who does nothing but look at it, and that it is. */
+static enum way way_to_look(const char *path, int *at)
+{
+    struct target t = hot(path, TARGET_LOOKS);
+    struct statx stat;
+    int code;
+    cr_assert_eq(target_place(&t), 0);
+    target_come_to_look(&t);
+    *at = t.real_at;
+    const enum way way = t.leaf >= 0 ? FROM_LEAF : t.real_at == AT_FDCWD ? BY_PATH : FROM_BRANCHES;
+    do
+        code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    while (target_goes_on(&t, code));
+    cr_assert(code == 0 && S_ISREG(stat.stx_mode));
+    target_done(&t);
+    return way;
+}
+
+static int look_until_kept(const char *path)
+{
+    int at = AT_FDCWD;
+    for (int i = 0; i < 100 && at == AT_FDCWD; i++)
+        way_to_look(path, &at);
+    cr_assert_geq(at, 0, "it is never kept");
+    return at;
+}
+
+Test(held, who_looks_often_keeps_the_leaf_on_every_file_system)
+{
+    const char *path = place_path("r/out/f");
+    int at;
+    make_file(path, 'f');
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(way_to_look(path, &at), BY_PATH, "only who does so often");
+    int leaf = look_until_kept(path);
+    assert_kept(leaf);
+    cr_assert_eq(way_to(path, &at), BY_PATH, "only who looks");
+    dup2(place_open("r/out"), leaf);
+    near_changed((unsigned)leaf);
+    cr_assert_eq(way_to_look(path, &at), BY_PATH, "the program has another file there");
+    int again = look_until_kept(path);
+    cr_assert(again != leaf && fcntl(leaf, F_GETFD) == 0);
+    sys_close(again);
+    way_to_look(path, &at);
+    cr_assert_eq(look_until_kept(path), again, "it was noticed that it was closed");
 }
 
 static void place_of(const char *path, char to[PATH_MAX])
@@ -697,7 +743,7 @@ Test(held, a_file_is_made_where_its_path_leads_if_its_leaf_was_removed)
     cr_assert_eq(faccessat(AT_FDCWD, file, F_OK, 0), 0);
 }
 
-#define DIRECTORIES 12 /* more than a process keeps leaves of */
+#define DIRECTORIES 40 /* more than a process keeps leaves of */
 
 static void path_in(int which, char path[PATH_MAX])
 {
@@ -711,7 +757,7 @@ static void make_directories(void)
         char path[PATH_MAX];
         cr_assert_eq(mkdir(place_path("r/out%d", i), 0700), 0);
         path_in(i, path);
-        make_file(path, (char)('a' + i));
+        make_file(path, (char)('0' + i));
     }
 }
 
@@ -726,7 +772,7 @@ Test(held, a_process_keeps_some_leaves_and_no_more)
         cr_assert_eq(way_to(path, &at), FROM_LEAF);
         highest = at > highest ? at : highest;
     }
-    cr_assert_leq(highest, 1000 + 9, "the branches, eight leaves, and one that takes the place of another");
+    cr_assert_leq(highest, NEAR_LOWEST + 33, "the branches, 32 leaves, and one that takes the place of another");
 }
 
 static void *read_all(void *from)
@@ -737,7 +783,7 @@ static void *read_all(void *from)
         path_in(which, path);
         struct target t = hot(path, 0);
         int fd = operate_open(&t, O_RDONLY, 0);
-        cr_assert(fd >= 0 && read(fd, &said, 1) == 1 && said == 'a' + which, "%s is that of %c", path, said);
+        cr_assert(fd >= 0 && read(fd, &said, 1) == 1 && said == '0' + which, "%s is that of %c", path, said);
         close(fd);
     }
     return NULL;
