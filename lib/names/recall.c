@@ -18,6 +18,7 @@ struct sighting {
     char branch[LAYOUT_BRANCH_MAX];
     char mirror[RECORD_MIRROR_MAX];
     char foreseen; /* 1: its home has not been asked for it */
+    char zero[7];
 };
 _Static_assert(sizeof(struct sighting) == REQUEST_SIGHTING, "it fits into the road");
 
@@ -71,7 +72,10 @@ static void remember(const struct names_root *root, struct dirid dir, const char
         memcpy(seen.mirror, mirror, strnlen(mirror, sizeof seen.mirror - 1));
     }
     seen.sum = sum_of(&seen, key);
-    memmove(alike + 1, alike, (REQUEST_ALIKE - 1) * sizeof seen);
+    int others = 0;
+    while (others < REQUEST_ALIKE - 1 && __atomic_load_n(&alike[others].key, __ATOMIC_RELAXED) != key)
+        others++;
+    memmove(alike + 1, alike, (size_t)others * sizeof seen);
     *alike = seen;
 }
 

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "shim/cwd.h"
 #include "shim/door.h"
+#include "shim/parents.h"
 
 /* The original call goes first. OURS is the error that a redirected file gives where the trunk has none. */
 #define TRUNK(PATH, REAL, OURS)                                                                              \
@@ -46,6 +47,14 @@ DOOR int fchdir(int fd)
     cwd_change();
     int result = REAL(fchdir)(fd);
     cwd_changed();
+    return result;
+}
+
+/* The same words lead elsewhere. */
+DOOR int chroot(const char *path)
+{
+    int result = REAL(chroot)(path);
+    parents_forget();
     return result;
 }
 

@@ -21,12 +21,18 @@ struct question {
 };
 
 /* Does the kernel (6.13) have these calls? Asked once; of the descriptor, which is none, it says so first. */
+static int in_kernel; /* 1: yes, -1: no */
 static bool is_in_kernel(void)
 {
-    static int answer;
-    if (__atomic_load_n(&answer, __ATOMIC_RELAXED) == 0)
-        __atomic_store_n(&answer, sys_getxattrat(-1, "x", 0, "user.x", NULL, 0) == -EBADF ? 1 : -1, __ATOMIC_RELAXED);
-    return __atomic_load_n(&answer, __ATOMIC_RELAXED) == 1;
+    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&in_kernel, sys_getxattrat(-1, "x", 0, "user.x", NULL, 0) == -EBADF ? 1 : -1, __ATOMIC_RELAXED);
+    return __atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 1;
+}
+
+/* A program may have itself refused the calls that it does not know. */
+static bool is_refused(long answer)
+{
+    return answer == -ENOSYS || answer == -EPERM;
 }
 
 static long ask_from(int at, const char *path, const struct question *asked)
@@ -45,9 +51,12 @@ static long ask_by_path(const char *path, const struct question *asked)
 
 static long ask(struct target *to, const struct question *asked)
 {
-    long answer = !is_in_kernel() ? TARGET_CALL(to, ask_by_path(to->real_path, asked))
-                                  : TARGET_LOOK(to, to->real_at == AT_FDCWD ? ask_by_path(to->real_path, asked)
-                                                                            : ask_from(to->real_at, to->real_path, asked));
+    long answer = -ENOSYS;
+    if (is_in_kernel())
+        answer = TARGET_LOOK(to, to->real_at == AT_FDCWD ? ask_by_path(to->real_path, asked)
+                                                         : ask_from(to->real_at, to->real_path, asked));
+    if (is_refused(answer))
+        answer = TARGET_CALL(to, ask_by_path(to->real_path, asked));
     target_done(to);
     return answer;
 }
@@ -55,11 +64,10 @@ static long ask(struct target *to, const struct question *asked)
 static bool ask_at_a_glance(const char *path, const struct question *asked, long *answer)
 {
     struct glance glance;
-    if (!glance_at(&glance, path))
+    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) != 1 || !glance_at(&glance, path)) /* ask finds that out */
         return false;
-    const bool is_known = is_in_kernel();
-    *answer = is_known ? ask_from(glance.at, glance.name, asked) : 0;
-    return glance_holds(&glance, *answer) && is_known;
+    *answer = ask_from(glance.at, glance.name, asked);
+    return glance_holds(&glance, *answer) && !is_refused(*answer);
 }
 
 #define DOOR_ASK(PATH, ASKED, REAL)                                                                          \

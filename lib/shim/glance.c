@@ -21,6 +21,8 @@ static __thread struct last {
 } last;
 static __thread bool writing;
 
+#define PAGE ((uintptr_t)4096) /* at least */
+
 static bool read_last(struct last *to)
 {
     const uint64_t word = last.word;
@@ -32,11 +34,15 @@ static bool read_last(struct last *to)
     return to->word == word && last.word == word;
 }
 
-/* Nothing is read but what can be. */
+/* Nothing is read but what can be: a path may end just before a page that cannot. */
 static bool is_its_path(const struct last *seen, const char *path)
 {
-    return process_can_read(path) && process_can_read(path + seen->length) &&
-           strnlen(path, seen->length + 1) == seen->length && record_hash(path, seen->length) == seen->word;
+    const size_t room = PAGE - ((uintptr_t)path & (PAGE - 1));
+    if (!process_can_read(path))
+        return false;
+    if (room <= seen->length && (strnlen(path, room) < room || !process_can_read(path + seen->length)))
+        return false;
+    return strnlen(path, seen->length + 1) == seen->length && record_hash(path, seen->length) == seen->word;
 }
 
 bool glance_at(struct glance *glance, const char *path)

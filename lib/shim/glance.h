@@ -26,5 +26,6 @@ struct glance {
 bool glance_at(struct glance *, const char *path);
 /* Behind a call that does nothing but look. False: it is not there any more, and is to be looked for. */
 bool glance_holds(const struct glance *, long result);
-/* It has just been seen from its leaf, which is in use. */
+/* A call has just gone well that came to the target from its leaf, which is in use. (If it removed the file, that is not there
+ * any more, as if somebody else had.) */
 void glance_keep(const struct target *, int leaf);

@@ -177,8 +177,10 @@ static void end_change(struct shelved *one)
 static void drop(const struct names_root *root, struct shelf *shelf, unsigned number)
 {
     const struct kept *kept = &shelf->all[number].kept;
-    if (shelf->keys[number] != 0 && is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH))
+    if (shelf->keys[number] != 0 && is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH)) {
         sys_close(kept->fd);
+        near_changed((unsigned)kept->fd);
+    }
     __atomic_store_n(&shelf->keys[number], 0, __ATOMIC_RELAXED);
 }
 
@@ -210,9 +212,12 @@ static void give_up(const struct names_root *root, struct shelf *shelf, int numb
 /* The first that is free, else each in its turn. */
 static unsigned place_for(struct shelf *shelf, uint64_t key)
 {
-    for (unsigned i = 0; i < SHELF; i++)
-        if (__atomic_load_n(&shelf->keys[(key + i) % SHELF], __ATOMIC_RELAXED) == 0)
-            return (unsigned)(key + i) % SHELF;
+    for (unsigned i = 0; i < SHELF; i++) {
+        const unsigned number = (unsigned)(key + i) % SHELF;
+        if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) == 0 &&
+            __atomic_load_n(&shelf->all[number].users, __ATOMIC_RELAXED) == 0)
+            return number;
+    }
     return __atomic_fetch_add(&shelf->next, 1, __ATOMIC_RELAXED) % SHELF;
 }
 

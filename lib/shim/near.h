@@ -15,11 +15,10 @@
  * Of a directory of the trunk the descriptor says where it is, for which the kernel asks nobody (parents.h).
  *
  * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
- * that closes them, or has other files there, has the long way again.
- *
- * Who does nothing but look at a file has that done once in a tick of the kernel's coarse clock (1 to 10 ms), and when the
- * program has closed or replaced a descriptor of such a number since (near_changed): only one that does so without libc may
- * for that long be told of a file of that name elsewhere.
+ * that closes them, or has other files there, has the long way again. For who does nothing but look at a file that is done
+ * once in a tick of the kernel's coarse clock (1 to 10 ms), and when the program has closed or replaced a descriptor of such
+ * a number since (near_changed): only one that does so without libc, or while another of its threads looks at files, may for
+ * that long be told of a file of that name elsewhere.
  *
  * Async-signal-safe, thread-safe, and right in children. */
 
@@ -34,7 +33,7 @@
 /* From this number on. Below the 1,024 that a process may have open usually. */
 #define NEAR_LOWEST 950
 
-/* Only where names_is_far. The root's directory of branches. False: only the long way leads there. */
+/* The root's directory of branches. False: only the long way leads there. */
 bool near_branches(const struct names_root *, int *directory);
 
 #define NEAR_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)

@@ -113,7 +113,11 @@ int directory_follow(int at, const char *path, int flags)
     int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE, &stat);
     if (code == -EACCES || (code == 0 && S_ISDIR(stat.stx_mode)))
         raise_places();
-    return code == 0 && S_ISDIR(stat.stx_mode) ? about(at, path, flags, MESSAGE_FOLLOW) : 0;
+    if (code != 0 || !S_ISDIR(stat.stx_mode))
+        return 0;
+    code = about(at, path, flags, MESSAGE_FOLLOW);
+    raise_places(); /* of a root, too, which this process has not used before */
+    return code;
 }
 
 /* Names are compared, since what the words lead to is elsewhere by now. */
@@ -127,7 +131,8 @@ static bool may_be_above(const struct names_root *root, const char *path)
 void directory_renamed(const char *from, const char *to)
 {
     for (unsigned i = 0; i < process.count; i++)
-        if (may_be_above(&process.roots[i], from) || may_be_above(&process.roots[i], to))
+        if ((may_be_above(&process.roots[i], from) || may_be_above(&process.roots[i], to)) &&
+            names_is_attached(&process.roots[i]))
             names_raise_places(&process.roots[i]);
 }
 

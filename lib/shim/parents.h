@@ -15,7 +15,7 @@
  *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it
  *    (daemon/serve/moving.h), and nobody goes by what he remembers in between.
  *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a moment later.
- *  - This process becomes somebody else: parents_forget.
+ *  - This process becomes somebody else, or goes behind a chroot: parents_forget.
  *  - What a program without the shim does, or somebody mounts, is seen a moment later.
  *  - What happens above the root the file's own path meets, be it in the trunk or in a branch; but for a file that is looked
  *    at from its leaf's descriptor (near.h) it is as with directories in the root: renames, too, on this node at once.
@@ -62,5 +62,5 @@ bool parents_is_now(const struct names_root *, const char *path, uint64_t moment
 bool parents_are_there(const struct parent *, struct scratch *);
 /* The kernel has said so since. Uses scratch->real and, of scratch->text[0], which is `parent/.`, the room. */
 void parents_learn(const struct parents_words *, const struct parent *, struct scratch *);
-/* This process is somebody else from now on. */
+/* This process is somebody else from now on, or sees other files. */
 void parents_forget(void);

@@ -202,6 +202,7 @@ SYMBOL(trunk, connect, int, (int, const void *, unsigned))
 SYMBOL(trunk, __connect, int, (int, const void *, unsigned))
 
 SYMBOL(cwd, fchdir, int, (int))
+SYMBOL(cwd, chroot, int, (const char *))
 SYMBOL(cwd, getcwd, char *, (char *, size_t))
 SYMBOL(cwd, __getcwd_chk, char *, (char *, size_t, size_t))
 SYMBOL(cwd, getwd, char *, (char *))

@@ -88,10 +88,10 @@ bool target_place_by_root(struct target *);
 /* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
-/* The same, or from its leaf, for calls on a file that is there, and such that make or remove one and ask
- * target_leaf_holds behind that: target_goes_on is to follow. */
+/* The same, or, where that is quicker, too, from its leaf, for calls on a file that is there, and such that make or remove one
+ * and ask target_leaf_holds behind that: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
-/* The same for calls that do nothing but look at it. */
+/* From its leaf on every file system, for calls that do nothing but look at it. */
 void target_come_to_look(struct target *);
 /* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is
  * another branch's; or the program has put another directory where the leaf's descriptor was. */

@@ -240,6 +240,17 @@ for _ in range(3):
     session.stop().check()
 
 
+@pytest.mark.skipif(not IS_SUPERUSER, reason="only root can go behind a chroot")
+def test_who_goes_behind_a_chroot_is_not_led_out_of_it(started, area):  # noqa: F811
+    (area / "jail").mkdir()
+    assert started.exec(PYTHON, "-c", SEE + f"""
+fill('out/f', '123')
+print(seen(root + '/out/f'))
+os.chroot('{area}/jail')
+print(attribute_of(root + '/out/f'), os.path.exists(root + '/out/f'))
+""", cwd=started.root).check() == "3\nNo such file or directory False\n"
+
+
 @pytest.mark.unsanitized  # LeakSanitizer cannot work in a process that is traced
 @pytest.mark.parametrize("words", ["{}/out/f", "f"])
 def test_the_kernel_is_asked_once_in_a_while(started, area, words):  # noqa: F811
