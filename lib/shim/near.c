@@ -291,6 +291,16 @@ static int take(const struct names_root *root, uint64_t key, const char *place, 
                : -1;
 }
 
+/* What is in use, if it is what it was; else it is given up. */
+static bool hand_out(const struct names_root *root, int leaf, bool to_look, int *directory)
+{
+    *directory = near_of(root)->leaves.all[leaf].kept.fd;
+    const bool is_kept = to_look ? seems_kept(root, leaf) : near_leaf_is_kept(root, leaf);
+    if (!is_kept)
+        near_give_up(root, leaf);
+    return is_kept;
+}
+
 int near_leaf(const struct names_root *root, const char *place, size_t length, bool to_look, int *directory)
 {
     if (length > NEAR_PLACE_MAX)
@@ -299,13 +309,7 @@ int near_leaf(const struct names_root *root, const char *place, size_t length, b
     int number = find(&near_of(root)->leaves, key, place, length);
     if (number < 0 && (names_is_far(root) || is_often(key)))
         number = take(root, key, place, length);
-    if (number < 0)
-        return -1;
-    *directory = near_of(root)->leaves.all[number].kept.fd;
-    if (to_look ? seems_kept(root, number) : near_leaf_is_kept(root, number))
-        return number;
-    near_give_up(root, number);
-    return -1;
+    return number >= 0 && hand_out(root, number, to_look, directory) ? number : -1;
 }
 
 uint64_t near_leaf_key(const struct names_root *root, int leaf)
@@ -315,14 +319,7 @@ uint64_t near_leaf_key(const struct names_root *root, int leaf)
 
 bool near_leaf_again(const struct names_root *root, int leaf, uint64_t key, int *directory)
 {
-    struct shelf *leaves = &near_of(root)->leaves;
-    if (!use_key(leaves, (unsigned)leaf, key))
-        return false;
-    *directory = leaves->all[leaf].kept.fd;
-    if (seems_kept(root, leaf))
-        return true;
-    near_give_up(root, leaf);
-    return false;
+    return use_key(&near_of(root)->leaves, (unsigned)leaf, key) && hand_out(root, leaf, true, directory);
 }
 
 void near_give(const struct names_root *root, int leaf)

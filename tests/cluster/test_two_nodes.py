@@ -101,12 +101,16 @@ def test_who_looks_at_names_in_the_order_of_a_listing_is_told_of_many_at_once(pa
     assert pair.sh("a", "ls -l out; test ! -e out/to1") == "total 0\n"
 
 
+def start_with_leaves(session, full):
+    for node in "ab":
+        session.at("start", node, "--placement", "branch", "--leaf-full", full).check()
+    session.homes()
+
+
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_who_goes_to_and_fro_between_leaves_says_so_once_of_each(session):
     """As a listing does, whose order is that of hashes: half of the names are found in this node's index."""
-    for node in "ab":
-        session.at("start", node, "--placement", "branch", "--leaf-full", 50).check()
-    session.homes()
+    start_with_leaves(session, 50)
     session.sh("a", "mkdir out; ls out")
     session.sh("b", f"""{sys.executable} -c "for i in range(1000): open(f'out/{{i}}', 'x').close()" """)
     before = requests(session)
@@ -117,9 +121,7 @@ def test_who_goes_to_and_fro_between_leaves_says_so_once_of_each(session):
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_foreseen(session):
     """Who looks into it has asked for other names only, and none of them is at home with himself."""
-    for node in "ab":
-        session.at("start", node, "--placement", "branch", "--leaf-full", 40).check()
-    session.homes()
+    start_with_leaves(session, 40)
     session.sh("a", "mkdir out")
 
     def make(name):

@@ -637,6 +637,10 @@ Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
     assert_kept(at);
     int branches = at;
     cr_assert(way_to(path, &at) == FROM_LEAF && at != leaf, "opened anew, the program's is left alone");
+    dup2(place_open("r/.shunt/b"), branches);
+    dup2(place_open("r/out"), at);
+    cr_assert(way_to(path, &at) == FROM_BRANCHES && at == branches, "it is the same directory");
+    cr_assert_eq(way_to(path, &at), FROM_LEAF);
     close(at);
     dup2(place_open("r/out"), branches);
     cr_assert_eq(way_to(path, &at), BY_PATH);
