@@ -262,10 +262,15 @@ static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name
     }
 }
 
+static bool is_at_rest(const struct home_dir *dir)
+{
+    return dir->held == 0 && !home_dir_is_busy(dir) && !dir->writing;
+}
+
 /* Nothing stands in the way of a removal of the directory here any more. */
 int home_names_rest(struct home *home, struct home_dir *dir)
 {
-    if (dir->held > 0 || home_dir_is_busy(dir) || dir->writing || !dir->tells_idle)
+    if (!is_at_rest(dir) || !dir->tells_idle)
         return 0;
     const struct home_news news = {.kind = NEWS_IDLE, .dir = dir->id};
     dir->tells_idle = false;
@@ -427,16 +432,6 @@ int home_next_question(struct shuntd *shuntd, struct name_question *question, st
     return code == 0 ? 1 : code;
 }
 
-bool home_next_news(struct home *home, struct home_news *to)
-{
-    struct link *link = list_take(&home->news);
-    if (link == NULL)
-        return false;
-    *to = LINK_OF(link, struct news, link)->news;
-    free(LINK_OF(link, struct news, link));
-    return true;
-}
-
 /* Those that are held in a directory, or only those for which no process has asked: rarely asked, so all are looked at. */
 static int await_all(struct home *home, const struct home_dir *dir, bool ahead)
 {
@@ -473,6 +468,25 @@ int home_tell_idle(struct home *home, struct home_dir *dir)
     return home_await_all(home, dir);
 }
 
+/* Who was sent back by a seal ends and begins anew at once. Were the ruler told in between, he would seal again, and send him
+ * back again, for ever. */
+static bool is_over(struct home *home, const struct home_news *news)
+{
+    struct home_dir *dir = news->kind == NEWS_IDLE ? home_dir_find(home, news->dir) : NULL;
+    return dir != NULL && !is_at_rest(dir) && home_tell_idle(home, dir) == 0;
+}
+
+bool home_next_news(struct home *home, struct home_news *to)
+{
+    for (struct link *link; (link = list_take(&home->news)) != NULL;) {
+        *to = LINK_OF(link, struct news, link)->news;
+        free(LINK_OF(link, struct news, link));
+        if (!is_over(home, to))
+            return true;
+    }
+    return false;
+}
+
 int home_seal(struct shuntd *shuntd, struct home_dir *dir, uint64_t tried)
 {
     int names = index_has_names(shuntd->index, dir->id);
@@ -480,7 +494,7 @@ int home_seal(struct shuntd *shuntd, struct home_dir *dir, uint64_t tried)
         return names;
     if (dir->held > 0 && dir->was_there > clock_monotonic() - tried)
         return MESSAGE_NOT_EMPTY;
-    if (dir->held > 0 || home_dir_is_busy(dir) || dir->writing) {
+    if (!is_at_rest(dir)) {
         int code = home_tell_idle(shuntd->home, dir);
         return code == 0 ? MESSAGE_BUSY : code;
     }

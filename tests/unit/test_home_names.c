@@ -202,6 +202,21 @@ Test(home_names, a_seal_needs_an_empty_directory_at_rest)
     cr_assert_eq(home_held_count(shuntd.home), 0);
 }
 
+Test(home_names, idle_is_told_only_while_it_is_so)
+{
+    struct home_news news;
+    cr_assert_eq(reserve(2, 1, "a"), 0);
+    cr_assert_eq(home_seal(&shuntd, dir, 0), MESSAGE_BUSY);
+    cr_assert(is_awaited(2, 1));
+    end(2, 1, "a", NULL);
+    cr_assert_eq(reserve(2, 2, "a"), 0, "who was sent back begins anew at once");
+    cr_assert(is_awaited(2, 2));
+    cr_assert_not(home_next_news(shuntd.home, &news));
+    end(2, 2, "a", NULL);
+    cr_assert(home_next_news(shuntd.home, &news) && news.kind == NEWS_IDLE && dirid_equal(news.dir, out));
+    cr_assert_not(home_next_news(shuntd.home, &news), "once");
+}
+
 Test(home_names, what_was_there_since_a_seal_was_tried_first_is_told)
 {
     cr_assert_eq(reserve(2, 1, "a"), 0);
