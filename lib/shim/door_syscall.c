@@ -245,6 +245,12 @@ static long other_call(long number, const long a[6], bool *known)
     case SYS_setreuid:
     case SYS_setresuid:
     case SYS_setfsuid:
+    case SYS_setgid:
+    case SYS_setregid:
+    case SYS_setresgid:
+    case SYS_setfsgid:
+    case SYS_setgroups:
+    case SYS_capset:
         credentials_prepare();
         answer = REAL(syscall)(number, a[0], a[1], a[2]);
         parents_forget();

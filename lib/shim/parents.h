@@ -15,7 +15,7 @@
  *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it
  *    (daemon/serve/moving.h), and nobody goes by what he remembers in between.
  *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a moment later.
- *  - This process becomes somebody else, or goes behind a chroot: parents_forget.
+ *  - This process becomes somebody else, changes its groups or capabilities, or goes behind a chroot: parents_forget.
  *  - What a program without the shim does, or somebody mounts, is seen a moment later.
  *  - What happens above the root the file's own path meets, be it in the trunk or in a branch; but for a file that is looked
  *    at from its leaf's descriptor (near.h) it is as with directories in the root: renames, too, on this node at once.

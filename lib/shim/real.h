@@ -10,6 +10,7 @@
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
+#include <linux/capability.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>

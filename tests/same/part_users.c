@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -146,6 +148,129 @@ static void by(unsigned way)
     munmap(seen, 4096);
 }
 
+/* Who is of another group from one call to the next, or may do less, is let through elsewhere: at once, also where he has
+ * just been again and again. His user is not the superuser's for files, so that the group counts. */
+enum { HERS = 65531, NOT_HERS = 65532, AGAIN = 3000 };
+static const gid_t hers = HERS, not_hers = NOT_HERS;
+
+static int by_setgid(void)
+{
+    return setgid(NOT_HERS);
+}
+
+static int by_setegid(void)
+{
+    return setegid(NOT_HERS);
+}
+
+static int by_setregid(void)
+{
+    return setregid((gid_t)-1, NOT_HERS);
+}
+
+static int by_setresgid(void)
+{
+    return setresgid(NOT_HERS, NOT_HERS, 0);
+}
+
+static int by_setfsgid(void)
+{
+    return setfsgid(NOT_HERS);
+}
+
+static int by_setgid_number(void)
+{
+    return (int)syscall(SYS_setgid, NOT_HERS);
+}
+
+static int by_setgroups(void)
+{
+    return setgroups(1, &not_hers);
+}
+
+static int by_initgroups(void)
+{
+    return initgroups("nobody", NOT_HERS);
+}
+
+static int by_setgroups_number(void)
+{
+    return (int)syscall(SYS_setgroups, 0, NULL);
+}
+
+extern int capset(cap_user_header_t, const cap_user_data_t);
+static struct __user_cap_header_struct capabilities = {.version = _LINUX_CAPABILITY_VERSION_3};
+static const struct __user_cap_data_struct none[2];
+
+static int by_capset(void)
+{
+    return capset(&capabilities, (cap_user_data_t)none);
+}
+
+static int by_capset_number(void)
+{
+    return (int)syscall(SYS_capset, &capabilities, none);
+}
+
+static int as_group(void)
+{
+    return setgroups(0, NULL) + setgid(HERS) + setfsuid(OTHER);
+}
+
+static int with_group(void)
+{
+    return setgroups(1, &hers) + setgid(NOT_HERS) + setfsuid(OTHER);
+}
+
+static int as_superuser(void)
+{
+    return setgroups(0, NULL);
+}
+
+static const struct {
+    const char *name;
+    int (*before)(void);
+    int (*change)(void);
+} groups[] = {{"setgid", as_group, by_setgid},
+              {"setegid", as_group, by_setegid},
+              {"setregid", as_group, by_setregid},
+              {"setresgid", as_group, by_setresgid},
+              {"setfsgid", as_group, by_setfsgid},
+              {"setgid by number", as_group, by_setgid_number},
+              {"setgroups", with_group, by_setgroups},
+              {"initgroups", with_group, by_initgroups},
+              {"setgroups by number", with_group, by_setgroups_number},
+              {"capset", as_superuser, by_capset},
+              {"capset by number", as_superuser, by_capset_number}};
+
+static void look_before_and_after(unsigned way, struct seen *seen)
+{
+    struct stat found;
+    groups[way].before();
+    long all = 0;
+    for (int i = 0; i < AGAIN; i++)
+        all |= stat("users/hers/in/first", &found);
+    seen_is(seen, all);
+    groups[way].change();
+    seen_is(seen, stat("users/hers/in/first", &found));
+}
+
+static void of_another_group(unsigned way)
+{
+    struct seen *seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        look_before_and_after(way, seen);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    case_told("users", groups[way].name, status, 0, false);
+    tell(groups[way].name, "before and after", seen);
+    munmap(seen, 4096);
+}
+
 void part_users(void)
 {
     if (chdir(fixture.work) < 0)
@@ -157,6 +282,13 @@ void part_users(void)
     make_file("users/kept/first", 0644, "first", 5);
     for (unsigned way = 0; way < sizeof ways / sizeof *ways; way++)
         by(way);
+    make_directory("users/hers", 0750);
+    make_directory("users/hers/in", 0755);
+    make_file("users/hers/in/first", 0644, "first", 5);
+    if (geteuid() == 0 && chown("users/hers", OTHER - 3, HERS) < 0)
+        give_up("cannot give away", "users/hers");
+    for (unsigned way = 0; way < sizeof groups / sizeof *groups; way++)
+        of_another_group(way);
     remove_tree("users");
     if (chdir("/") < 0)
         give_up("cannot enter", "/");
