@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "shim/door.h"
 #include "shim/door_directory.h"
+#include "shim/root_of.h"
 #include "shim/stream.h"
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "64-bit Linux only");
@@ -57,7 +58,7 @@ DOOR DIR *fdopendir(int fd)
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    int code = target_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
+    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
     if (code < 0)
         return door_answer(code), NULL;
     DIR *stream = REAL(fdopendir)(fd);
@@ -217,7 +218,7 @@ static int open_ours(int at, const char *path, DIR **stream)
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    int code = path != NULL ? target_directory(at, path, 0, &root, &id, &found) : 0;
+    int code = path != NULL ? root_of_directory(at, path, 0, &root, &id, &found) : 0;
     if (code <= 0)
         return code < 0 ? (int)door_answer(code) : 0;
     int fd = sys_openat(at, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0);
@@ -276,7 +277,7 @@ long door_getdents64(int fd, void *buffer, size_t size)
 {
     struct listing_at at = {.fd = fd};
     struct view_found found;
-    int code = target_directory(fd, "", AT_EMPTY_PATH, &at.root, &at.id, &found);
+    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &at.root, &at.id, &found);
     if (code <= 0)
         return code < 0 ? code : sys_getdents64(fd, buffer, size);
     off_t offset = sys_lseek(fd, 0, SEEK_CUR);

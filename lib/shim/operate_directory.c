@@ -11,6 +11,7 @@
 #include "path/path.h"
 #include "shim/operations.h"
 #include "shim/process.h"
+#include "shim/root_of.h"
 #include "shim/scratch.h"
 
 #define TRIES_MAX 1000
@@ -84,7 +85,7 @@ static bool is_needed(const struct names_root *root, const struct record_dir *di
 static int find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
                         struct dirid *id, struct view_found *found)
 {
-    int code = target_directory(at, path, flags, root, id, found);
+    int code = root_of_directory(at, path, flags, root, id, found);
     if (code != 1 || !is_needed(*root, &found->dir, type))
         return code;
     code = ask_about(*root, *id, type, at, path, flags);
@@ -233,7 +234,7 @@ int directory_times(int at, const char *path, int flags, uint64_t device, uint64
     struct dirid id;
     if (!any_redirected(device))
         return 0;
-    int code = target_directory(at, path, flags, &root, &id, &found);
+    int code = root_of_directory(at, path, flags, &root, &id, &found);
     if (code != 1 || (found.dir.changed == 0 && found.dir.settled == 0))
         return code < 0 ? code : 0;
     record_times(&found.dir, modified, changed);

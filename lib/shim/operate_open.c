@@ -10,6 +10,7 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "shim/birth.h"
+#include "shim/elsewhere.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
 
@@ -119,7 +120,7 @@ static int open_new(struct target *t, int flags, mode_t mode)
         target_withdraw(t);
     } else {
         birth_confirm(t, &stat);
-        target_has_made(t, &stat);
+        elsewhere_made(t, &stat);
     }
     long result = fd;
     return target_has_moved(t, &result) ? BIRTH_AGAIN : (int)result;

@@ -12,6 +12,7 @@
 #include "shim/birth.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
+#include "shim/root_of.h"
 #include "union/disk.h"
 
 #define TRIES_MAX 1000
@@ -136,7 +137,7 @@ int hold_directory(struct target *t, const struct statx *stat)
             return code;
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
-            code = target_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
+            code = root_of_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
         if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
             return hold_name(t, MESSAGE_REMOVE);
         if (code < 0)

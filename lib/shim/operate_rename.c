@@ -14,6 +14,7 @@
 #include "shim/birth.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
+#include "shim/root_of.h"
 
 #define KIND (STATX_TYPE | STATX_INO | STATX_BTIME)
 
@@ -332,7 +333,7 @@ static uint64_t mount_outside(const struct side *side, char *text)
     path_split(&parts, side->path);
     if (target_parent_text(side->path, parts.parent_length, text) != 0)
         return 0;
-    return sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? target_mount(&stat) : 0;
+    return sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? mount_of(&stat) : 0;
 }
 
 /* Between two mounts of one file system (a bind mount) the kernel renames and links nothing, although the

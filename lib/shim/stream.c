@@ -13,6 +13,7 @@
 #include "shim/operations.h"
 #include "shim/process.h"
 #include "shim/real.h"
+#include "shim/root_of.h"
 
 #define LOADS_MAX 100
 #define STREAMS 4096 /* open at once in a process; more are EMFILE */
@@ -75,7 +76,7 @@ DIR *stream_over(DIR *libc)
     if (libc == NULL)
         return NULL;
     int fd = REAL(dirfd)(libc);
-    int code = target_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
+    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
     errno = saved;
     if (code <= 0)
         return code == 0 ? libc : give_up(libc, -code);

@@ -7,7 +7,10 @@
  *
  * The kernel resolves the parent (statx of `parent/.`): symbolic links, `..`, bind mounts and search
  * permission are its business, but for what is remembered for a moment (parents.h). Whether that directory lies under a
- * root is told by its identity, which the index knows; of one that it does not know, the kernel tells the place, once. */
+ * root is told by its identity (root_of.h). What comes first, for most paths alone, is a look at the text (sieve.h).
+ *
+ * target.c finds it; target_place.c: where it really is; target_ask.c: what the daemon is asked and told of it; target_again.c:
+ * a call on it has failed. */
 
 #include <stdbool.h>
 
@@ -104,8 +107,6 @@ int target_settled(struct target *);
 int target_look(struct target *);
 /* The same for what its home has just said of it: MESSAGE_EXISTS (and where, in scratch->answer) or MESSAGE_ABSENT. */
 int target_learn(struct target *, int result);
-/* A file was made where the answer in scratch says: this node remembers where, if another one's daemon is home of it. */
-void target_has_made(struct target *, const struct statx *);
 /* Is it known, and in a branch? */
 static inline bool target_is_away(const struct target *t)
 {
@@ -155,6 +156,9 @@ void target_forget(struct target *);
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */
 int target_ask(struct target *, struct message *);
+/* The same, or -ESTALE: another directory is where the words lead by now. In between there was nothing, which is what
+ * target_ask says (-ENOENT). */
+int target_ask_here(struct target *, struct message *);
 /* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
  * target_withdraw is to follow. TARGET_ASTRAY: the words lead elsewhere than memory had it, find it anew. */
 #define TARGET_ASTRAY 1000
@@ -170,12 +174,10 @@ void target_withdraw(struct target *);
 bool target_parent_is_writable(struct target *);
 /* Does it lie on a file system or a mount that is read-only? The kernel says so first. */
 bool target_parent_is_read_only(struct target *);
+/* Do its words lead to another directory by now, or to none? */
+bool target_leads_elsewhere(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
-
-/* The mount that a statx with STATX_MNT_ID tells, or 0. */
-struct statx;
-uint64_t target_mount(const struct statx *);
 
 /* The text of the parent, the first `length` bytes of `path`, as statx wants it: `parent/.`, or `.`. 0 or
  * -ENAMETOOLONG. */
@@ -184,8 +186,3 @@ int target_parent_text(const char *path, size_t length, char to[PATH_MAX]);
 /* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the
  * name, or the error that the kernel would have before it looks at anything else. */
 int target_outside(int at, const char *path);
-
-/* Which root a directory (at, path with flags of statx) lies under: 1 and *root, *id and *found are set, its
- * record is loaded; 0 none, or -errno. Nothing is asked of the file system if no root is on its device. */
-int target_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
-                     struct view_found *found);

@@ -3,6 +3,7 @@
 
 /* From the words of a call to a name under a root, and what is done with it at its home. */
 
+#include "shim/root_of.h"
 #include "shim/target.h"
 
 #include <dirent.h>
@@ -984,22 +985,22 @@ Test(target, directories)
     struct dirid id;
     int out = place_open("r/out"), beside = place_open("beside");
     born(place_path("r/out/f"), "", 0644);
-    cr_assert_eq(target_directory(AT_FDCWD, place_path("r"), 0, &root, &id, &found), 1);
+    cr_assert_eq(root_of_directory(AT_FDCWD, place_path("r"), 0, &root, &id, &found), 1);
     cr_assert(root == &process.roots[0] && dirid_equal(id, root->id));
-    cr_assert_eq(target_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), 1);
+    cr_assert_eq(root_of_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), 1);
     cr_assert(dirid_equal(id, id_at(place_path("r/out"))) && (found.dir.flags & RECORD_MARKED));
     cr_assert_eq(symlink("../r/in", place_path("beside/link")), 0);
-    cr_assert_eq(target_directory(AT_FDCWD, place_path("beside/link"), 0, &root, &id, &found), 1);
+    cr_assert_eq(root_of_directory(AT_FDCWD, place_path("beside/link"), 0, &root, &id, &found), 1);
     cr_assert(dirid_equal(id, id_at(place_path("r/in"))) && (found.dir.flags & RECORD_LOADED));
     cr_assert_eq(
-        target_directory(AT_FDCWD, place_path("beside/link"), AT_SYMLINK_NOFOLLOW, &root, &id, &found), 0);
-    cr_assert_eq(target_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
-    cr_assert_eq(target_directory(AT_FDCWD, "/proc", 0, &root, &id, &found), 0);
-    cr_assert_eq(target_directory(AT_FDCWD, place_path("r/none"), 0, &root, &id, &found), 0);
-    cr_assert_eq(target_directory(AT_FDCWD, place_path("r/.shunt"), 0, &root, &id, &found), 0);
+        root_of_directory(AT_FDCWD, place_path("beside/link"), AT_SYMLINK_NOFOLLOW, &root, &id, &found), 0);
+    cr_assert_eq(root_of_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
+    cr_assert_eq(root_of_directory(AT_FDCWD, "/proc", 0, &root, &id, &found), 0);
+    cr_assert_eq(root_of_directory(AT_FDCWD, place_path("r/none"), 0, &root, &id, &found), 0);
+    cr_assert_eq(root_of_directory(AT_FDCWD, place_path("r/.shunt"), 0, &root, &id, &found), 0);
     served_stop(SIGKILL);
-    cr_assert_eq(target_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), -EIO);
-    cr_assert_eq(target_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
+    cr_assert_eq(root_of_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), -EIO);
+    cr_assert_eq(root_of_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
 }
 
 Test(target, the_other_side_of_a_rename)

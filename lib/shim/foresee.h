@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Names that other nodes are home of: many are asked for at once, before this process looks at them. Async-signal-safe,
+ * thread-safe. */
+
+#include "shim/target.h"
+
+/* This process looks at a name of which this node knows nothing. True: many were asked for, and it may be remembered by now
+ * (names_recall). Uses scratch->answer. */
+bool foresee(struct target *);

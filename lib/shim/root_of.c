@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/root_of.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/apart.h"
+#include "base/sys.h"
+#include "shim/process.h"
+
+#define FIND_AGAIN 2
+#define TRIES_MAX 1000
+#define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
+
+static bool on_a_root_device(uint64_t device)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (process.roots[i].device == device)
+            return true;
+    return false;
+}
+
+static bool tells_births(uint64_t device)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (process.roots[i].device == device && process.roots[i].id.birth != 0)
+            return true;
+    return false;
+}
+
+/* Who somebody is never changes, and the kernel knows it from having found him. To have it ask the file system again
+ * would be one more message for each call on those that keep attributes elsewhere (FUSE, NFS). But a time of birth it
+ * may not have been told yet. */
+int root_of_identify(int at, const char *path, int flags, struct statx *stat)
+{
+    int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, IDENTITY, stat);
+    return code == 0 && !(stat->stx_mask & STATX_BTIME) && tells_births(names_device(stat))
+               ? sys_statx(at, path, flags, IDENTITY, stat)
+               : code;
+}
+
+/* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
+static int load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
+{
+    const char *relative;
+    int code = names_place_of(root, fd, text, &relative);
+    return code == 1 ? (code = names_load(root, id, relative), code == 0 ? 1 : code) : code;
+}
+
+struct seeking {
+    struct scratch *scratch;
+    int at;
+    const char *path;
+    uint64_t device;
+    struct dirid id;
+    struct names_root **to;
+};
+
+static int seek(void *context)
+{
+    const struct seeking *s = context;
+    int fd = s->path[0] == '\0' && s->at >= 0
+                 ? s->at
+                 : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) /* else it vanished, or was no directory: the native call says so */
+        return fd == -EMFILE || fd == -ENFILE ? -EMFILE : 0;
+    int code = 0;
+    for (unsigned i = 0; i < process.count && code == 0; i++)
+        if (process.roots[i].device == s->device) {
+            code = load_if_beneath(&process.roots[i], fd, s->id, s->scratch->real);
+            *s->to = &process.roots[i];
+        }
+    if (fd != s->at)
+        sys_close(fd);
+    return code;
+}
+
+int root_of_place(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                  struct names_root **to)
+{
+    struct seeking seeking = {scratch, at, path, device, id, to};
+    int code = seek(&seeking);
+    if (code != -EMFILE)
+        return code;
+    uint64_t before = sys_block_signals();
+    code = apart_run(seek, &seeking, at);
+    sys_set_signals(before);
+    return code;
+}
+
+/* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached
+ * is passed over here: whether the directory is beneath it is seen from its place. */
+static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length,
+                            struct names_root **to, struct view_found *found)
+{
+    for (unsigned i = 0; i < process.count; i++) {
+        struct names_root *root = &process.roots[i];
+        if (root->device != device || !names_is_attached(root))
+            continue;
+        int code = names_find(root, id, name, length, found);
+        if (code != 0)
+            return code;
+        if (root_of_is_loaded(found)) {
+            *to = root;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked
+ * up. 1, 0, FIND_AGAIN or -errno. */
+static int find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                          const char *name, size_t length, struct names_root **root, struct view_found *found)
+{
+    if (!on_a_root_device(device) || process_is_foreign(device, id))
+        return 0;
+    int code = find_by_identity(device, id, name, length, root, found);
+    if (code != 0)
+        return code;
+    code = root_of_place(scratch, at, path, device, id, root);
+    if (code == -ENAMETOOLONG) /* too deep to be served; not for ever, if one above is renamed */
+        return 0;
+    if (code == 0)
+        process_set_foreign(device, id);
+    if (code != 1)
+        return code;
+    code = names_find(*root, id, name, length, found);
+    return code != 0 ? code : root_of_is_loaded(found) ? 1 : FIND_AGAIN;
+}
+
+/* The daemon that loaded it may have been followed by another one. */
+int root_of(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id, const char *name,
+            size_t length, struct names_root **root, struct view_found *found)
+{
+    int code = FIND_AGAIN;
+    for (int i = 0; code == FIND_AGAIN && i < TRIES_MAX; i++)
+        code = find_root_once(scratch, at, path, device, id, name, length, root, found);
+    return code == FIND_AGAIN ? -EIO : code;
+}
+
+int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
+                      struct view_found *found)
+{
+    struct statx stat;
+    if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 ||
+        (stat.stx_mode & S_IFMT) != S_IFDIR || !on_a_root_device(names_device(&stat)))
+        return 0;
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL)
+        return -ENOMEM;
+    *id = dirid_of(&stat);
+    int code = root_of(scratch, at, path, names_device(&stat), *id, NULL, 0, root, found);
+    scratch_give(scratch);
+    return code;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* A call has ended, and what was known of its target may be out of date. */
+
+#include "shim/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/hook.h"
+#include "base/sys.h"
+
+#define SEEN_MAX 3
+
+/* A program without the shim made it: from now on the index knows it. */
+static void adopt(struct target *t)
+{
+    struct statx stat;
+    if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
+        return;
+    HOOK("adopt-found");
+    struct message message = {
+        .type = MESSAGE_ADOPT,
+        .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
+    target_ask(t, &message);
+}
+
+/* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again,
+ * either way. But if the file is there each time, the call missed something else: its other path, or words
+ * that lead there no more. */
+static bool vanished(struct target *t)
+{
+    if (target_leads_elsewhere(t)) /* it is not the file that has gone */
+        return false;
+    struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
+    int code = target_ask(t, &message);
+    if (code == MESSAGE_CHANGED && t->again++ == SEEN_MAX)
+        return false;
+    return code >= 0 && target_look(t) == 0;
+}
+
+/* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
+static bool follow_anew(struct target *t, long *result)
+{
+    struct scratch *scratch = t->scratch;
+    const char *path = t->path;
+    const int at = t->at;
+    int how = target_find(t, at, path, t->want & ~(unsigned)TARGET_LOOKS);
+    if (how == TARGET_HOT) {
+        scratch_give(scratch);
+        return true;
+    }
+    t->scratch = scratch;
+    t->path = path;
+    t->at = at;
+    t->found.known = false;
+    t->foreign = true;
+    process_made_name(); /* it is no dead end: nothing has said that nothing is there */
+    if (how < 0)
+        *result = how;
+    return how >= 0;
+}
+
+static bool can_look(struct target *t, long *result)
+{
+    int code = target_look(t);
+    if (code != 0 && code != -ENOENT) /* nobody knows */
+        *result = code;
+    return code == 0;
+}
+
+/* What has become of a file that is not where it is known to be. */
+static bool look_again(struct target *t, long *result)
+{
+    struct record_entry before = t->found.entry;
+    if (!can_look(t, result) || !t->found.known)
+        return false;
+    if (!record_same(&before, &t->found.entry))
+        return true;
+    return t->found.entry.state == RECORD_LIVE && vanished(t);
+}
+
+bool target_again(struct target *t, long *result)
+{
+    if (!t->found.known && *result >= 0 && !t->foreign)
+        adopt(t);
+    if (!t->found.known || *result != -ENOENT || BROKEN("no-second-look"))
+        return false;
+    return t->guessed ? follow_anew(t, result) : look_again(t, result);
+}
+
+bool target_has_moved(struct target *t, long *result)
+{
+    if (*result != -ENOENT || !target_was_away(t))
+        return false;
+    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && can_look(t, result);
+}
+
+void target_forget(struct target *t)
+{
+    bool busy;
+    if (target_look(t) != 0)
+        return;
+    do {
+        long result = -ENOENT;
+        if (target_settled(t) != 0)
+            return;
+        busy = target_again(t, &result) || (t->found.known && t->found.entry.state != RECORD_LIVE);
+    } while (busy);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What the daemon is asked and told of a target. */
+
+#include "shim/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/elsewhere.h"
+#include "shim/root_of.h"
+
+#define TRIES_MAX 1000
+
+/* BRANCH/MIRROR/LEAF, as answers tell a place, taken apart as the index would have it. */
+static bool take_place(struct view_found *found, const char *place, size_t length)
+{
+    const char *mirror = memchr(place, '/', length);
+    const char *leaf = mirror != NULL ? memrchr(place, '/', length) : NULL;
+    if (leaf == mirror || (size_t)(mirror - place) >= sizeof found->branch ||
+        (size_t)(leaf - mirror - 1) >= sizeof found->dir.mirror)
+        return false;
+    struct text branch, name;
+    text_init(&branch, found->branch, sizeof found->branch);
+    text_bytes(&branch, place, (size_t)(mirror - place));
+    text_init(&name, found->dir.mirror, sizeof found->dir.mirror);
+    text_bytes(&name, mirror + 1, (size_t)(leaf - mirror - 1));
+    return true;
+}
+
+int target_learn(struct target *t, int result)
+{
+    const struct message *answer = &t->scratch->answer.message;
+    t->found.known = result == MESSAGE_EXISTS;
+    t->found.entry = answer->entry[0];
+    return t->found.known && t->found.entry.branch != 0 &&
+                   !take_place(&t->found, answer->name[0], answer->name_length[0])
+               ? -EIO
+               : 0;
+}
+
+/* Another directory may be where the words lead by now (-ESTALE). In between there was nothing, and so nothing is there. */
+static int gone(int code)
+{
+    return code == -ESTALE ? -ENOENT : code;
+}
+
+/* The index may be that of another daemon by now, or have been begun anew: then the directory is loaded again. Where the
+ * words do not lead to it any more, nothing is known of the name. */
+int target_look(struct target *t)
+{
+    t->unasked = false;
+    int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
+    for (int i = 0; code == 0 && loaded == 0 && !root_of_is_loaded(&t->found) && i < TRIES_MAX; i++)
+        if ((loaded = target_load(t)) == 0)
+            code = names_find(t->root, t->dir, t->name, t->length, &t->found);
+    if (loaded == -EIO)
+        return loaded;
+    return code == 0 ? gone(elsewhere_look(t, 0, true)) : code;
+}
+
+int target_settled(struct target *t)
+{
+    struct message lookup = {.type = MESSAGE_LOOKUP};
+    if (!t->found.known || t->found.entry.state == RECORD_LIVE)
+        return 0;
+    int code = target_ask(t, &lookup);
+    return code < 0 ? code : target_look(t);
+}
+
+int target_load(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    struct names_root *root;
+    if (target_parent_text(t->path, t->parent_length, text) != 0)
+        return -ENAMETOOLONG;
+    int code = root_of_place(t->scratch, t->at, text, t->root->device, t->dir, &root);
+    return code == 1 ? 0 : code == 0 ? -ENOENT : code;
+}
+
+static void address(const struct target *t, struct message *message)
+{
+    message->dir[0] = t->dir;
+    message->name[0] = t->name;
+    message->name_length[0] = (uint16_t)t->length;
+}
+
+static bool gives_leave(const struct message *message, int result)
+{
+    return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
+}
+
+/* Do its words lead to another directory by now, or to none? */
+bool target_leads_elsewhere(struct target *t)
+{
+    struct statx stat;
+    char *text = t->scratch->text[0];
+    return target_parent_text(t->path, t->parent_length, text) != 0 || root_of_identify(t->at, text, 0, &stat) != 0 ||
+           !dirid_equal(dirid_of(&stat), t->dir) || mount_of(&stat) != t->mount;
+}
+
+/* While the daemon is at work: it stays unseen if memory was wrong. */
+static void see_parent(void *context)
+{
+    struct target *t = context;
+    t->unseen = t->unseen && target_leads_elsewhere(t);
+}
+
+static int ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)
+{
+    hold->meanwhile = t->unseen ? see_parent : NULL;
+    hold->context = t;
+    int code = names_hold(t->root, message, &t->scratch->answer, hold);
+    hold->meanwhile = NULL; /* others ask with the same scratch */
+    return code;
+}
+
+/* Leave was asked for, and another directory is where the words lead by now: who makes a file follows them anew, for others
+ * nothing is there (gone). */
+static int replaced(struct target *t)
+{
+    t->unseen = t->want & TARGET_LATER;
+    return t->unseen ? TARGET_ASTRAY : -ENOENT;
+}
+
+/* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
+static int ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
+{
+    address(t, message);
+    for (int i = 0; i < TRIES_MAX; i++) {
+        int code = hold != NULL ? ask_for_leave(t, message, hold)
+                                : names_ask(t->root, message, &t->scratch->answer);
+        if (code != 0)
+            return code;
+        code = t->scratch->answer.message.result;
+        const bool astray = hold != NULL && t->unseen;
+        if (hold != NULL && !gives_leave(message, code))
+            request_let_go(hold);
+        else if (astray)
+            target_withdraw(t);
+        if (astray)
+            return TARGET_ASTRAY;
+        if (code != MESSAGE_NOT_LOADED)
+            return code;
+        code = target_load(t);
+        if (code == 0 && other != NULL)
+            code = target_load(other);
+        if (code == -ESTALE && hold != NULL)
+            return replaced(t);
+        if (code != 0)
+            return code;
+    }
+    return -EIO;
+}
+
+int target_ask_here(struct target *t, struct message *message)
+{
+    return ask(t, NULL, message, NULL);
+}
+
+int target_ask(struct target *t, struct message *message)
+{
+    return gone(target_ask_here(t, message));
+}
+
+int target_hold(struct target *t, struct message *message)
+{
+    return ask(t, NULL, message, &t->scratch->hold);
+}
+
+int target_hold_both(struct target *t, struct target *other, struct message *message)
+{
+    return ask(t, other, message, &t->scratch->hold);
+}
+
+void target_tell(struct target *t, struct message *message)
+{
+    address(t, message);
+    names_tell(t->root, message);
+    request_let_go(&t->scratch->hold);
+}
+
+void target_withdraw(struct target *t)
+{
+    struct message withdraw = {.type = MESSAGE_WITHDRAW};
+    address(t, &withdraw);
+    names_withdraw(t->root, &withdraw, &t->scratch->hold);
+}
+
+/* The kernel says that a directory may not be changed before it says what is in it. */
+bool target_parent_is_writable(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    if (target_parent_text(t->path, t->parent_length, text) != 0)
+        return true;
+    return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
+}
+
+bool target_parent_is_read_only(struct target *t)
+{
+    char *text = t->scratch->text[0];
+    return target_parent_text(t->path, t->parent_length, text) == 0 &&
+           SYS4(SYS_faccessat2, t->at, text, W_OK, AT_EACCESS) == -EROFS;
+}

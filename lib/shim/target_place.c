@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Where a target really is: in the trunk by the caller's own words, in a branch by a path, or from nearby. */
+
+#include "shim/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/glance.h"
+#include "shim/near.h"
+#include "shim/root_of.h"
+#include "union/layout.h"
+
+bool target_was_away(const struct target *t)
+{
+    const char *real = t->scratch->real;
+    return t->real_path >= real && t->real_path < real + sizeof t->scratch->real; /* from nearby it begins behind that */
+}
+
+static bool has_empty_part(const char *place, size_t length)
+{
+    for (const char *at = place, *end = place + length; (at = memchr(at, '/', (size_t)(end - at))) != NULL; at++)
+        if (at + 1 < end && at[1] == '/')
+            return true;
+    return false;
+}
+
+int target_place_at(struct target *t, const char *place, size_t length)
+{
+    struct text text;
+    t->real_at = t->at;
+    t->real_path = t->path;
+    if (length == 0)
+        return 0;
+    if (has_empty_part(place, length)) /* nothing is to be looked for, or missed, where no mirror is */
+        return -EIO;
+    text_init(&text, t->scratch->real, PATH_MAX);
+    text_add(&text, t->root->path);
+    text_add(&text, "/" LAYOUT_BRANCHES "/");
+    text_bytes(&text, place, length);
+    text_add(&text, "/");
+    text_bytes(&text, t->name, t->length);
+    t->real_at = AT_FDCWD;
+    t->real_path = t->scratch->real;
+    return text_ok(&text) ? 0 : -ENAMETOOLONG;
+}
+
+/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
+static const char *behind_branches(const struct target *t)
+{
+    const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
+    const char *real = t->scratch->real;
+    return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches
+                                                                                               : NULL;
+}
+
+static void come_near(struct target *t, const char *place)
+{
+    const bool is_near = names_is_far(t->root) && near_branches(t->root, &t->real_at);
+    t->real_at = is_near ? t->real_at : AT_FDCWD;
+    t->real_path = is_near ? place : t->scratch->real;
+}
+
+void target_come_near(struct target *t)
+{
+    const char *place = behind_branches(t);
+    if (place != NULL)
+        come_near(t, place);
+}
+
+static void come_to_leaf(struct target *t, bool to_look)
+{
+    const char *place = behind_branches(t);
+    const size_t length = place != NULL ? strlen(place) - t->slash - t->length - 1 : 0;
+    t->leaf = place != NULL ? (int8_t)near_leaf(t->root, place, length, to_look, &t->real_at) : -1;
+    t->by_leaf = t->leaf >= 0;
+    if (t->by_leaf)
+        t->real_path = place + length + 1;
+    else if (place != NULL)
+        come_near(t, place);
+}
+
+void target_come_to_leaf(struct target *t)
+{
+    t->leaf = -1;
+    t->by_leaf = false;
+    if (names_is_far(t->root))
+        come_to_leaf(t, false);
+}
+
+void target_come_to_look(struct target *t)
+{
+    come_to_leaf(t, true);
+}
+
+/* Who had a lease behind that was not lost before; whoever goes by the path needs none. */
+bool target_leaf_holds(const struct target *t)
+{
+    return !t->by_leaf || BROKEN("leaf-without-a-look") ||
+           (near_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.road));
+}
+
+bool target_goes_on(struct target *t, long result)
+{
+    const int leaf = t->leaf;
+    if (leaf < 0)
+        return false;
+    if (t->by_leaf && near_may_be_elsewhere(result)) {
+        t->by_leaf = false;
+        come_near(t, behind_branches(t));
+        return true;
+    }
+    if (t->by_leaf && result >= 0)
+        glance_keep(t, leaf);
+    if (t->by_leaf || result < 0)
+        near_give(t->root, leaf);
+    else
+        near_give_up(t->root, leaf);
+    t->leaf = -1;
+    return false;
+}
+
+static int place_in_branch(struct target *t)
+{
+    const struct view_found *found = &t->found;
+    struct text text;
+    text_init(&text, t->scratch->place, sizeof t->scratch->place);
+    text_add(&text, found->branch);
+    text_add(&text, "/");
+    text_add(&text, found->dir.mirror);
+    text_add(&text, "/");
+    text_number(&text, found->entry.leaf, 10);
+    int code = text_ok(&text) ? target_place_at(t, text.at, text.length) : -ENAMETOOLONG;
+    if (code == 0 && t->slash) /* the kernel is to say ENOTDIR in its turn */
+        strcat(t->scratch->real, "/");
+    return code;
+}
+
+int target_place(struct target *t)
+{
+    HOOK("looked-up");
+    return target_is_away(t) ? place_in_branch(t) : target_place_at(t, NULL, 0);
+}
+
+/* The root's own path of the parent, in scratch->real. */
+static bool parent_by_root(struct target *t, struct text *text)
+{
+    const char *relative;
+    struct statx stat;
+    char *words = t->scratch->text[0];
+    if (target_parent_text(t->path, t->parent_length, words) != 0)
+        return false;
+    int fd = sys_openat(t->at, words, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    int code = names_place_of(t->root, fd, words, &relative);
+    sys_close(fd);
+    text_init(text, t->scratch->real, PATH_MAX);
+    text_add(text, t->root->path);
+    text_add(text, "/");
+    text_add(text, code == 1 ? relative : ".");
+    return code == 1 && text_ok(text) && root_of_identify(AT_FDCWD, text->at, 0, &stat) == 0 &&
+           dirid_equal(dirid_of(&stat), t->dir);
+}
+
+bool target_place_by_root(struct target *t)
+{
+    struct text text;
+    if (t->real_path != t->path || !parent_by_root(t, &text))
+        return false;
+    text_add(&text, "/");
+    text_bytes(&text, t->name, t->length);
+    if (t->slash)
+        text_add(&text, "/");
+    t->real_at = AT_FDCWD;
+    t->real_path = text.at;
+    return text_ok(&text);
+}
