@@ -9,8 +9,9 @@
  *
  * Whoever reaches a file from the directory of branches names its branch, which is what fences a branch: of a node that
  * was lost it has another name. From a leaf what is there is looked at, opened and given other attributes, and files are
- * made and removed; if the leaf may be another branch's by then, what was made is taken back, and of what was removed its
- * home is told to look (operate_open.c, operate_remove.c).
+ * made, removed, and renamed to names that are not there; if the leaf may be another branch's by then, what was made is taken
+ * back, what was renamed is named as before, and of what was removed its home is told to look (operate_open.c,
+ * operate_remove.c, operate_rename.c).
  *
  * Of a directory of the trunk the descriptor says where it is, for which the kernel asks nobody (parents.h).
  *

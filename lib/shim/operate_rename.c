@@ -141,20 +141,50 @@ static int missed(struct target *from, struct target *to, long code)
     return moved ? BIRTH_AGAIN : code != -ENOENT ? (int)code : (int)of_to;
 }
 
-/* Both names are held: one rename of the file system. */
-static int rename_held(struct target *from, struct target *to, unsigned flags, struct dirid gone)
+static int rename_places(struct target *from, struct target *to, unsigned flags)
+{
+    int code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
+        code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+    return code;
+}
+
+/* By a path it is done in this node's own branch or nowhere; the descriptor of a leaf leads there whatever its branch is called
+ * by then. So it is one that can be undone: nothing was there under the new name. -ENOENT, as its path may say. */
+static int rename_in_leaf(struct target *from, struct target *to, unsigned flags)
+{
+    int code;
+    target_come_to_one_leaf(from, to);
+    HOOK("rename-held");
+    while (true) {
+        code = rename_places(from, to, flags);
+        if (code == 0 && !target_leaf_holds(from)) {
+            sys_renameat2(to->real_at, to->real_path, from->real_at, from->real_path, 0);
+            code = -ENOENT;
+        }
+        if (!target_goes_on(from, code))
+            return code;
+        target_come_near(to);
+    }
+}
+
+static int rename_nearby(struct target *from, struct target *to, unsigned flags)
+{
+    target_come_near(from);
+    target_come_near(to);
+    HOOK("rename-held");
+    return rename_places(from, to, flags);
+}
+
+/* Both names are held: one rename of the file system. `result` of the daemon: MESSAGE_EXISTS, if the new name is there. */
+static int rename_held(struct target *from, struct target *to, unsigned flags, int result, struct dirid gone)
 {
     const struct message *answer = &from->scratch->answer.message;
     int code = target_place_at(to, answer->name[1], answer->name_length[1]);
     if (code == 0)
         code = target_place_at(from, answer->name[0], answer->name_length[0]);
-    HOOK("rename-held");
-    target_come_near(from);
-    target_come_near(to);
     if (code == 0)
-        code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
-    if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
-        code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
+        code = result == MESSAGE_EXISTS ? rename_nearby(from, to, flags) : rename_in_leaf(from, to, flags);
     HOOK("rename-done");
     tell_renamed(from, to, code, gone);
     return missed(from, to, code);
@@ -198,7 +228,7 @@ static int rename_once(struct target *from, struct target *to, unsigned flags)
         return 0;
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
-    return code == 0 || code == MESSAGE_EXISTS ? rename_held(from, to, flags, gone) : code;
+    return code == 0 || code == MESSAGE_EXISTS ? rename_held(from, to, flags, code, gone) : code;
 }
 
 /* What lies outside under that name, itself: a slash behind it, which the kernel does not follow here, is not

@@ -94,6 +94,25 @@ void target_come_to_leaf(struct target *t)
         come_to_leaf(t, false);
 }
 
+static size_t length_before_name(const struct target *t, const char *place)
+{
+    return strlen(place) - t->slash - t->length;
+}
+
+void target_come_to_one_leaf(struct target *t, struct target *other)
+{
+    const char *place = behind_branches(t), *of_other = behind_branches(other);
+    target_come_to_leaf(t);
+    target_come_near(other);
+    if (!t->by_leaf || of_other == NULL)
+        return;
+    const size_t length = length_before_name(t, place);
+    if (length != length_before_name(other, of_other) || memcmp(place, of_other, length) != 0)
+        return;
+    other->real_at = t->real_at;
+    other->real_path = of_other + length;
+}
+
 void target_come_to_look(struct target *t)
 {
     come_to_leaf(t, true);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +40,14 @@ static int make_utime(const char *directory, const char *path)
     return utimensat(AT_FDCWD, path, NULL, 0);
 }
 
+/* There and back: the next call finds the file under its name. */
+static int make_renames(const char *directory, const char *path)
+{
+    char other[PATH_MAX];
+    int length = snprintf(other, sizeof other, "%s.renamed", path);
+    return length < (int)sizeof other && rename(path, other) == 0 ? rename(other, path) : -1;
+}
+
 static int make_unlink(const char *directory, const char *path)
 {
     return unlink(path);
@@ -61,6 +70,7 @@ int main(int argc, char *argv[])
                                              {"open", make_open},
                                              {"stat", make_stat},
                                              {"utime", make_utime},
+                                             {"renames", make_renames},
                                              {"unlink", make_unlink},
                                              {"list", make_list},
                                              {0}};

@@ -4,12 +4,13 @@
 """cephfs_rates.py [options]: how fast nodes make, look at and remove files on a CephFS, and what it costs every process.
 
 Starts a CephFS of its own (tests/cluster/cephfs.py says what that needs). All nodes at the same time make files and
-remove them, and in another directory make files and stat, open and touch those of the next node: natively in a directory
-each, natively in one shared directory, and in a shared directory under shunt (placement branch, a daemon on each node),
-by turns. The first table has the medians of all rounds: files a second of all nodes together, and for a file the requests
-to the metadata server, the answers of the clients (ceph-fuse) to the kernel, and microseconds of CPU and context switches
-of the program, the daemons of shunt and those of Ceph. The findings are ratios of rates in the same round. And once a
-round files are made in a root of their own that is then exported, by one node, with the time of that counted in.
+remove them, in another directory make files, rename each and rename it back, and in a third one make files and stat, open
+and touch those of the next node: natively in a directory each, natively in one shared directory, and in a shared directory
+under shunt (placement branch, a daemon on each node), by turns. The first table has the medians of all rounds: files a
+second of all nodes together, and for a file the requests to the metadata server, the answers of the clients (ceph-fuse) to
+the kernel, and microseconds of CPU and context switches of the program, the daemons of shunt and those of Ceph. The findings
+are ratios of rates in the same round. And once a round files are made in a root of their own that is then exported, by one
+node, with the time of that counted in.
 
 All processes share this machine's processors. So the rate is what is left of them, and what a rate is depends on the
 machine; the counters do not."""
@@ -31,11 +32,12 @@ import cephfs  # noqa: E402
 
 COUNTS = {"files": (500, 50, "files of each node on a CephFS"), "nodes": (2, 2, "nodes of a CephFS, then twice as many")}
 CONFIGURATIONS = ("private", "shared", "shunt")
-OWN, NEIGHBOURS = ("create", "unlink"), ("stat", "open", "utime")
-CALLS = ("create", *NEIGHBOURS, "unlink")
+OWN, RENAMES, NEIGHBOURS = ("create", "unlink"), ("create", "renames"), ("stat", "open", "utime")
+CALLS = ("create", *NEIGHBOURS, "renames", "unlink")
 # The least ratio of the rate under shunt to that of another configuration.
 LEAST = {("create", "private"): 0.95, ("create", "shared"): 2.5, ("unlink", "private"): 0.95, ("unlink", "shared"): 1.5,
-         ("stat", "shared"): 1, ("open", "shared"): 1, ("utime", "shared"): 1}
+         ("stat", "shared"): 1, ("open", "shared"): 1, ("utime", "shared"): 1, ("renames", "private"): None,
+         ("renames", "shared"): None}
 
 
 def daemons_of(root):
@@ -90,7 +92,7 @@ def begin_crews(nodes, configuration, turn):
 def measure_call(costs, crews, where, call, files):
     before, told = costs.read(), []
     for node, of_node in enumerate(crews):
-        owner = node if call in OWN else (node + 1) % len(crews)
+        owner = (node + 1) % len(crews) if call in NEIGHBOURS else node
         told.append(of_node[where[owner]])
         told[-1].begin(call, files, prefix=f"file-{owner}")
     told = [crew.wait()[0] for crew in told]
@@ -115,7 +117,8 @@ def measure_pass(nodes, costs, configuration, turn, files, calls):
 
 def measure_turn(nodes, costs, configuration, turn, files):
     looks = measure_pass(nodes, costs, configuration, f"{turn}-looks", files, ("create", *NEIGHBOURS))
-    return {**looks, **measure_pass(nodes, costs, configuration, turn, files, OWN)}
+    renames = measure_pass(nodes, costs, configuration, f"{turn}-renames", files, RENAMES)
+    return {**looks, **renames, **measure_pass(nodes, costs, configuration, turn, files, OWN)}
 
 
 def measure_exported(nodes, turn, files):
@@ -162,7 +165,7 @@ def show_costs(rounds):
 
 def findings(rounds, nodes):
     for (call, other), least in LEAST.items():
-        what = f"{call} of the next node's files" if call in NEIGHBOURS else call
+        what = f"{call} of the next node's files" if call in NEIGHBOURS else "rename and back" if call == "renames" else call
         yield measuring.Finding(1, f"CephFS, {nodes} nodes, {what}: rate under shunt over native, {other}", "x",
                                 [one[call, "shunt"]["files/s"] / one[call, other]["files/s"] for one in rounds], least=least)
     for other in ("private", "shared"):

@@ -119,6 +119,28 @@ def test_what_a_lost_node_removes_from_a_leaf_that_it_keeps_open_is_gone_everywh
     assert stage.does("a", "os.path.exists('n')") == "False"
 
 
+@guarded("leaf-without-a-look")
+def test_a_lost_node_renames_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
+    """It is as if it had not begun, until the node is back as another one, and then it is done."""
+    stage.begin(",".join(filter(None, ("near", guard))))
+    assert stage.does("c", "make('n', 'text')") == "None"
+    held, done = stage.meeting(), stage.meeting()
+    late = stage.call("c", "os.rename('n', 'o')", held.at("rename-held"), done.at("rename-done"))
+    held.reached()
+    daemon = stage.session.member("c")["pid"]
+    os.kill(daemon, signal.SIGSTOP)
+    dropped(stage, "c")
+    assert stage.does("b", "os.listdir()") == "['n']"
+    held.go()
+    done.reached()
+    expect(guard, stage.does("b", "os.listdir(), read('n')") == "(['n'], 'text')")
+    done.go()
+    goes_on(stage, "c", daemon)
+    assert late.answer() == "None"
+    if guard is None:
+        assert stage.does("b", "os.listdir(), read('o')") == "(['o'], 'text')"
+
+
 def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
     """For longer than a supervisor starts daemons again that live briefly: eight of them, and pauses of 3 s in all. Time is
     what is tested: that one daemon does nothing else for so long."""
