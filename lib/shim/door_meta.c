@@ -397,36 +397,31 @@ DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle,
 }
 
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
-static long accessible(struct target *to, int mode, int flags)
-{
-    long code = TARGET_CALL(to, REAL(faccessat)(to->real_at, to->real_path, mode, flags) == 0 ? 0 : -errno);
-    target_done(to);
-    return code;
-}
+#define ACCESSIBLE(MODE, FLAGS) DOOR_LOOK(REAL(faccessat)(t.real_at, t.real_path, MODE, FLAGS) == 0 ? 0 : -errno)
 
 DOOR int access(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(access)(path, mode), accessible(&t, mode, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(access)(path, mode), ACCESSIBLE(mode, 0));
 }
 
 DOOR int faccessat(int at, const char *path, int mode, int flags)
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(at, path, door_follow(flags), REAL(faccessat)(at, path, mode, flags),
-                          accessible(&t, mode, flags));
+                          ACCESSIBLE(mode, flags));
 }
 
 DOOR int eaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(eaccess)(path, mode),
-                          accessible(&t, mode, AT_EACCESS));
+                          ACCESSIBLE(mode, AT_EACCESS));
 }
 
 DOOR int euidaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(euidaccess)(path, mode),
-                          accessible(&t, mode, AT_EACCESS));
+                          ACCESSIBLE(mode, AT_EACCESS));
 }

@@ -18,7 +18,7 @@ def seen(path):
     for _ in range(40):
         try:
             result = os.stat(path).st_size
-            attribute_of(path)
+            attribute_of(path), readable(path)
         except OSError as error:
             result = error.strerror
     return result
@@ -27,6 +27,8 @@ def attribute_of(path):
         return os.getxattr(path, 'user.text')
     except OSError as error:
         return error.strerror
+def readable(path):
+    return os.access(path, os.R_OK)
 def made(path):
     try:
         return os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
@@ -125,7 +127,7 @@ def twice(shunt, user, run_base, open_area):  # noqa: F811
 EVERYBODYS = {change: f"elsewhere({words!r})" for change, words in CHANGES.items()}
 
 
-@pytest.mark.parametrize("first, more", [("seen", ""), ("attribute_of", ""), ("made", ".new"), ("made", ""), ("moved", ".new")])
+@pytest.mark.parametrize("first, more", [("seen", ""), ("attribute_of", ""), ("readable", ""), ("made", ".new"), ("made", ""), ("moved", ".new")])
 @pytest.mark.parametrize("change", [*CHANGES.values(), *EVERYBODYS.values(), *HERE.values()],
                          ids=[*CHANGES, *(f"{change} elsewhere" for change in EVERYBODYS), *HERE])
 def test_what_becomes_of_a_directory_is_seen_at_once(twice, change, first, more):
@@ -161,7 +163,7 @@ for turn in range(3):
         os.chdir(here)
         {change}
         os.chdir(here + '/out' if word == 'f' else here)
-        print(word, attribute_of(path), seen(path), seen(here + '/out/f'), seen(here + '/out/g'), sorted(os.listdir(here + '/out')))
+        print(word, readable(path), attribute_of(path), seen(path), seen(here + '/out/f'), seen(here + '/out/g'), sorted(os.listdir(here + '/out')))
 """
 
 
