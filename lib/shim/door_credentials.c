@@ -92,6 +92,8 @@ DOOR int initgroups(const char *user, gid_t group)
     return BECOME(REAL(initgroups)(user, group));
 }
 
+int capset(cap_user_header_t, const cap_user_data_t); /* glibc has it, and no header for it */
+
 DOOR int capset(cap_user_header_t header, const cap_user_data_t data)
 {
     return BECOME(REAL(capset)(header, data));
