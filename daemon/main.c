@@ -19,6 +19,7 @@
 #include "serve/ahead.h"
 #include "serve/beat.h"
 #include "serve/homes.h"
+#include "serve/offer.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/route.h"
@@ -119,9 +120,10 @@ static int serve_overdue(struct shuntd *shuntd)
 static int serve_batch(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
-                                                    serve_woken,    serve_messages,     serve_deaths,
-                                                    serve_overdue,  times_step,         homes_step,
-                                                    beat_step,      watch_step,         serve_woken};
+                                                    serve_woken,    serve_messages,     offer_step,
+                                                    serve_deaths,   serve_overdue,      times_step,
+                                                    homes_step,     beat_step,          watch_step,
+                                                    serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

@@ -27,6 +27,7 @@ struct home;
 struct listen;
 struct serve_queue;
 struct ahead;
+struct offers;
 struct watch;
 
 #define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
@@ -92,6 +93,7 @@ struct shuntd {
     struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
     struct serve_queue *queue; /* answers that go out together */
     struct ahead *ahead;       /* who makes names that can be foreseen (serve/ahead.h) */
+    struct offers *offers;     /* what they were offered of them (serve/offer.h) */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;

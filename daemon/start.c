@@ -31,6 +31,7 @@
 #include "serve/homes.h"
 #include "serve/move.h"
 #include "serve/moving.h"
+#include "serve/offer.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
@@ -643,6 +644,8 @@ static int open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = ahead_create(&shuntd->ahead);
     if (code == 0)
+        code = offer_create(&shuntd->offers);
+    if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
     if (code == 0)
         listen_set_branch(shuntd->listen, shuntd->branch);
@@ -734,6 +737,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     home_destroy(shuntd->home);
     queue_destroy(shuntd->queue);
     ahead_destroy(shuntd->ahead);
+    offer_destroy(shuntd->offers);
     index_destroy(shuntd->index);
     if (served)
         remove_run_dir(shuntd, !failed);

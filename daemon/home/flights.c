@@ -101,13 +101,13 @@ int flight_claim(struct home *home, struct flight *flight, const struct listen_r
 {
     home->ahead_count--;
     flight->ahead = false;
-    return answers_to(flight, request);
+    return request != NULL ? answers_to(flight, request) : 0;
 }
 
 int flight_touch(struct shuntd *shuntd, struct flight *flight)
 {
     const struct home_times before = flight->dir->times;
-    int code = home_dir_touch(shuntd, flight->dir);
+    int code = home_dir_touch(shuntd, flight->dir, flight->began != 0 ? flight->began : clock_files());
     flight->changed_before = before.changed;
     flight->written_before = before.written;
     flight->changed = flight->dir->times.changed;
@@ -148,11 +148,19 @@ void flight_await(struct home *home, uint64_t id)
     home->awaited++;
 }
 
+int flight_count_in_leaf(struct flight *flight)
+{
+    flight->counted = true;
+    return home_leaf_count(&flight->dir->share, flight->place.leaf, 1);
+}
+
 void flight_end(struct shuntd *shuntd, struct flight *flight)
 {
     struct home *home = shuntd->home;
     struct home_dir *dir = flight->dir;
     leave(home, flight);
+    if (flight->counted && flight->lost == dir->share.lost)
+        home_leaf_count(&dir->share, flight->place.leaf, -1); /* there is room for it already */
     home->awaited -= flight->awaited;
     home_wake(home, &flight->waiting);
     free(flight->request);

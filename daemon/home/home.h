@@ -200,6 +200,9 @@ struct flight {
     flight_next *then;
     bool ahead;     /* no client has asked for it yet (serve/ahead.h): it has none, and no request */
     bool foreseen;  /* ... or had not when its home was asked */
+    bool counted;   /* among the names of its leaf, though it is not made yet */
+    uint16_t offer; /* 1 + the slot in its lane in which it is offered, or was taken; 0: it is not (serve/offer.h) */
+    uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
     bool held;      /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
     bool awaited;   /* somebody, here or elsewhere, waits for its end */
@@ -255,8 +258,8 @@ int home_dir_store(struct shuntd *, struct home_dir *);
 void home_dirs_each(struct home *, void (*each)(struct home_dir *, void *), void *context);
 uint64_t home_dir_count(struct home *);
 
-/* Times. A name in one of its mirrors comes or goes now: the trunk's times do not show it. */
-int home_dir_touch(struct shuntd *, struct home_dir *);
+/* Times. A name in one of its mirrors comes or goes, `at` (clock_files): the trunk's times do not show it. */
+int home_dir_touch(struct shuntd *, struct home_dir *, uint64_t at);
 /* It did not: they are as before. */
 int home_dir_untouch(struct shuntd *, struct home_dir *, uint64_t changed, bool written);
 /* What a daemon has heard and another's word of it: the later counts. True: that was news. Pure. */
@@ -291,6 +294,8 @@ int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
  * owner goes on in a fresh one, once this one holds a number of names that grows with the number of leaves.
  */
 void home_leaf_looked_into(struct home_share *, uint32_t leaf);
+/* Is it left for that, once a name is made? */
+bool home_leaf_is_left(const struct home_share *, uint32_t leaf);
 /* Another node is about to look into all of them: its owner goes on in a fresh one. */
 void home_leaves_close(struct home_share *);
 /* The mirrors are gone. */
@@ -304,12 +309,14 @@ struct flight *flight_of(struct home *, struct dirid, const char *name, size_t l
 /* NULL: out of memory. Without a request (NULL) it is ahead of one. */
 struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
                             size_t length, const struct listen_request *);
-/* What was begun ahead of a request is that one's from now on. 0 or -ENOMEM. */
+/* What was begun ahead of a request is that one's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
 int flight_claim(struct home *, struct flight *, const struct listen_request *);
 /* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
 int flight_touch(struct shuntd *, struct flight *);
 int flight_untouch(struct shuntd *, struct flight *);
+/* What is to be made counts among the names of its leaf, or that would take too many meanwhile. 0 or -ENOMEM. */
+int flight_count_in_leaf(struct flight *);
 /* Somebody waits for the end of the flight of that number, if there is one still: what its process says of that is to be
  * heard at once, and not with the next request. */
 void flight_await(struct home *, uint64_t id);

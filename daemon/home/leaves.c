@@ -55,10 +55,22 @@ static uint32_t looked_limit(const struct home_share *share)
     return twice < 24 ? (uint32_t)FIRST_LOOKED_LIMIT << twice : UINT32_MAX;
 }
 
+static bool is_left(const struct home_share *share, uint32_t at)
+{
+    return share->looked_into[at] && share->leaf_names[share->open[at]] >= looked_limit(share);
+}
+
+bool home_leaf_is_left(const struct home_share *share, uint32_t leaf)
+{
+    for (uint32_t i = 0; i < share->open_count; i++)
+        if (share->open[i] == leaf)
+            return is_left(share, i);
+    return false;
+}
+
 static bool is_used_up(const struct home_share *share, uint32_t at, uint32_t full)
 {
-    uint32_t names = share->leaf_names[share->open[at]];
-    return names >= full || (share->looked_into[at] && names >= looked_limit(share));
+    return share->leaf_names[share->open[at]] >= full || is_left(share, at);
 }
 
 int home_leaf_pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf,

@@ -66,14 +66,13 @@ void home_dir_tell(struct home *home, struct home_dir *dir)
     list_append(&home->untold, &dir->untold);
 }
 
-int home_dir_touch(struct shuntd *shuntd, struct home_dir *dir)
+int home_dir_touch(struct shuntd *shuntd, struct home_dir *dir, uint64_t at)
 {
-    uint64_t now = clock_files();
     dir->changed_at = clock_monotonic();
     dir->touches++;
-    if (now <= dir->times.changed)
+    if (at <= dir->times.changed)
         return 0;
-    dir->times.changed = now;
+    dir->times.changed = at;
     dir->times.written = false;
     dir->teller = 0;
     wait_to_be_written(shuntd->home, dir);

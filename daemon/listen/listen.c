@@ -25,10 +25,13 @@ struct listen {
     char path[PATH_MAX];
     uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
     uint32_t words;                    /* which of its words are not zero */
+    uint64_t visited[ROAD_LANES / 64]; /* lanes seen waiting that have offers, to be looked at */
+    uint32_t visited_words;
     unsigned at;                       /* the one to go on with */
     pid_t dying;                       /* ended, its last messages are being taken */
     enum road_sleep sleep;             /* for what it is left */
     struct moment moment;              /* before it begins */
+    bool answered;                     /* somebody, since it looked last, who may soon ask again */
     uint64_t rows;                     /* that have somebody to wake, a bit each */
     uint32_t sleepers[ROAD_LANES / ROAD_ROW];
 };
@@ -179,11 +182,12 @@ static bool is_rung(const struct listen *listen, uint32_t rings)
     return __atomic_load_n(&listen->road->bell, __ATOMIC_ACQUIRE) != rings;
 }
 
-/* Somebody has come meanwhile, or did so in a moment. */
+/* Somebody has come meanwhile, or did so in a moment. Who takes what he was offered is not waited for: he does not come soon. */
 static bool look(struct listen *listen, uint32_t rings)
 {
-    if (!moment_pays(&listen->moment))
+    if (!listen->answered || !moment_pays(&listen->moment))
         return false;
+    listen->answered = false;
     __atomic_store_n(&listen->road->asleep, listen->sleep | ROAD_LOOKS, __ATOMIC_SEQ_CST);
     if (collect(listen))
         return true;
@@ -243,6 +247,7 @@ static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, con
                                              __ATOMIC_ACQUIRE);
     memcpy(lane->answer, bytes, size);
     lane->answer_size = (uint32_t)size;
+    listen->answered = true;
     __atomic_store_n(&lane->answered, tag, __ATOMIC_SEQ_CST);
     note_sleeper(listen, number);
     return waits;
@@ -292,6 +297,27 @@ static int take(struct listen *listen, uint32_t number, struct listen_request *r
     return 0;
 }
 
+static void note_visit(struct listen *listen, uint32_t number)
+{
+    if (listen->road->lane[number].offers == 0)
+        return;
+    listen->visited[number / 64] |= 1ull << number % 64;
+    listen->visited_words |= 1u << number / 64;
+}
+
+int listen_next_visited(struct listen *listen)
+{
+    if (listen->visited_words == 0)
+        return -1;
+    const unsigned at = (unsigned)__builtin_ctz(listen->visited_words);
+    uint64_t *word = &listen->visited[at];
+    const unsigned bit = (unsigned)__builtin_ctzll(*word);
+    *word &= *word - 1;
+    if (*word == 0)
+        listen->visited_words &= ~(1u << at);
+    return (int)(at * 64 + bit);
+}
+
 /* In turn, so that the last one gets its turn, too. */
 static unsigned next_word(const struct listen *listen)
 {
@@ -306,6 +332,7 @@ int listen_next(struct listen *listen, struct listen_request *request, uint64_t 
         uint64_t *word = &listen->to_take[listen->at];
         for (; *word != 0; *word &= *word - 1) {
             unsigned bit = (unsigned)__builtin_ctzll(*word);
+            note_visit(listen, listen->at * 64 + bit);
             if (take(listen, listen->at * 64 + bit, request, malformed))
                 return 1;
         }
@@ -412,6 +439,97 @@ int listen_put_page(struct listen *listen, uint64_t client, const char *page, si
 void listen_take_back_page(struct listen *listen, int bay)
 {
     free_bay(&listen->road->bays[bay]);
+}
+
+static struct road_offer *offer_of(struct listen *listen, uint32_t lane, unsigned slot)
+{
+    return &listen->road->lane[lane].offer[slot];
+}
+
+static void count_offers(struct listen *listen, uint32_t number, int32_t change)
+{
+    struct road_lane *lane = &listen->road->lane[number];
+    const uint32_t before = lane->offers, now = before + (uint32_t)change;
+    if ((before == 0) != (now == 0))
+        __atomic_store_n(&listen->road->offering, listen->road->offering + (now == 0 ? -1u : 1u), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&lane->offers, now, __ATOMIC_RELAXED);
+}
+
+/* A number that no offer in this slot had before. */
+static uint64_t next_word_of(const struct road_offer *offer)
+{
+    return (offer->word | ((1u << ROAD_OFFER_BITS) - 1)) + 1 + ROAD_OFFERED;
+}
+
+/* Up to the leaf. */
+static size_t common_part(const struct listen_offer *what)
+{
+    const char *leaf = memrchr(what->place, '/', what->place_length);
+    return leaf != NULL ? (size_t)(leaf - what->place) + 1 : 0;
+}
+
+/* While a process may read it, it is not changed. */
+static bool set_place(struct road_lane *lane, const char *place, size_t length)
+{
+    if (length == 0 || length > sizeof lane->place)
+        return false;
+    if (lane->offers > 0)
+        return lane->place_length == length && memcmp(lane->place, place, length) == 0;
+    memcpy(lane->place, place, length);
+    lane->place_length = (uint16_t)length;
+    return true;
+}
+
+bool listen_offer(struct listen *listen, uint32_t lane, unsigned slot, const struct listen_offer *what)
+{
+    struct road_offer *offer = offer_of(listen, lane, slot);
+    if (what->name_length > sizeof offer->name || !set_place(&listen->road->lane[lane], what->place, common_part(what)))
+        return false;
+    offer->type = what->type;
+    offer->calls = what->calls;
+    offer->dir = what->dir;
+    offer->entry = what->entry;
+    offer->name_length = (uint16_t)what->name_length;
+    memcpy(offer->name, what->name, what->name_length);
+    count_offers(listen, lane, 1);
+    __atomic_store_n(&offer->word, next_word_of(offer), __ATOMIC_SEQ_CST);
+    return true;
+}
+
+void listen_end_offer(struct listen *listen, uint32_t lane, unsigned slot)
+{
+    struct road_offer *offer = offer_of(listen, lane, slot);
+    __atomic_store_n(&offer->word, offer->word & ~(uint64_t)((1u << ROAD_OFFER_BITS) - 1), __ATOMIC_RELEASE);
+    count_offers(listen, lane, -1);
+}
+
+bool listen_take_back_offer(struct listen *listen, uint32_t lane, unsigned slot)
+{
+    struct road_offer *offer = offer_of(listen, lane, slot);
+    uint64_t word = __atomic_load_n(&offer->word, __ATOMIC_ACQUIRE);
+    if (ROAD_OFFER_STATE(word) != ROAD_OFFERED ||
+        !__atomic_compare_exchange_n(&offer->word, &word, word - ROAD_OFFERED, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+        return false;
+    count_offers(listen, lane, -1);
+    return true;
+}
+
+bool listen_is_taken(const struct listen *listen, uint32_t lane, unsigned slot)
+{
+    const uint64_t word = __atomic_load_n(&listen->road->lane[lane].offer[slot].word, __ATOMIC_ACQUIRE);
+    return ROAD_OFFER_STATE(word) != ROAD_OFFERED;
+}
+
+/* A word that says anything else than these was written by the process itself: to it that is taken, until it ends. */
+enum listen_offered listen_offered(struct listen *listen, uint32_t lane, unsigned slot, uint64_t *taken_at, uint64_t *made)
+{
+    struct road_offer *offer = offer_of(listen, lane, slot);
+    const enum road_offered state = ROAD_OFFER_STATE(__atomic_load_n(&offer->word, __ATOMIC_ACQUIRE));
+    if (state == ROAD_OFFERED)
+        return LISTEN_OFFERED;
+    *taken_at = __atomic_load_n(&offer->taken_at, __ATOMIC_RELAXED);
+    *made = __atomic_load_n(&offer->made, __ATOMIC_RELAXED);
+    return state == ROAD_DONE ? LISTEN_DONE : LISTEN_TAKEN;
 }
 
 void listen_set_moving(struct listen *listen, uint32_t count)

@@ -69,6 +69,29 @@ bool listen_answer(struct listen *, uint32_t lane, uint64_t client, uint32_t tag
 int listen_put_page(struct listen *, uint64_t client, const char *page, size_t size);
 void listen_take_back_page(struct listen *, int bay);
 
+/* Offers (request/road.h). A slot of a lane is filled, with a name and an answer, of MESSAGE_RESERVE or MESSAGE_REMOVE, whose
+ * place is BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when it is done. False: the name is too long, or while there
+ * are offers of another branch or mirror in the lane. */
+struct listen_offer {
+    uint16_t type;
+    bool calls;
+    struct dirid dir;
+    struct record_entry entry;
+    const char *name, *place;
+    size_t name_length, place_length;
+};
+bool listen_offer(struct listen *, uint32_t lane, unsigned slot, const struct listen_offer *);
+/* Takes it back: true, or its process was first. */
+bool listen_take_back_offer(struct listen *, uint32_t lane, unsigned slot);
+bool listen_is_taken(const struct listen *, uint32_t lane, unsigned slot);
+enum listen_offered { LISTEN_OFFERED, LISTEN_TAKEN, LISTEN_DONE };
+/* What has become of it, since when (clock_files), and the inode number of what was made. */
+enum listen_offered listen_offered(struct listen *, uint32_t lane, unsigned slot, uint64_t *taken_at, uint64_t *made);
+/* The slot is free again, whatever was in it. */
+void listen_end_offer(struct listen *, uint32_t lane, unsigned slot);
+/* A lane whose process has come by since that was asked last, while it has offers; -1: there is no more. */
+int listen_next_visited(struct listen *);
+
 /* Wakes those who sleep and were answered: of each row of lanes all at once. */
 void listen_wake(struct listen *);
 

@@ -95,8 +95,9 @@ static int tell_all_held(struct shuntd *shuntd)
 
 int anew_tell(struct shuntd *shuntd)
 {
-    ahead_forget(shuntd);
-    int code = tell_all_held(shuntd);
+    int code = ahead_forget(shuntd);
+    if (code == 0)
+        code = tell_all_held(shuntd);
     if (code == 0)
         code = move_take_kept(shuntd);
     if (code == 0)

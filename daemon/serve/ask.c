@@ -8,7 +8,9 @@
 
 #include "base/hook.h"
 #include "home/state.h"
+#include "serve/ahead.h"
 #include "serve/move.h"
+#include "serve/offer.h"
 #include "serve/relay.h"
 #include "serve/route.h"
 #include "serve/rule.h"
@@ -119,6 +121,7 @@ int serve_tell_claimed(struct shuntd *shuntd, const struct flight *flight)
 int serve_end(struct shuntd *shuntd, struct flight *flight, const struct record_entry *entry)
 {
     int code = flight->held ? tell_end(shuntd, flight, entry) : 0;
+    offer_over(shuntd, flight);
     flight_end(shuntd, flight);
     return code;
 }
@@ -194,7 +197,7 @@ int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct na
         return serve_release(shuntd, flight);
     if (flight->ahead) { /* ahead_claim goes on with it; who looks for the name has waited for that */
         home_wake(shuntd->home, &flight->waiting);
-        return 0;
+        return ahead_given(shuntd, flight);
     }
     if (answer->result == MESSAGE_BUSY && (flight->ask_flags & NAME_AHEAD)) /* it was claimed meanwhile, and can wait now */
         return serve_ask(shuntd, flight, op, flight->ask_flags & ~(unsigned)NAME_AHEAD, &flight->ask_entry, flight->then);

@@ -47,49 +47,49 @@ static int tell_and_end(struct shuntd *shuntd, struct flight *flight, const stru
     return code;
 }
 
+int serve_birth_begins(struct shuntd *shuntd, struct flight *flight)
+{
+    shuntd->counts.births++;
+    shuntd->counts.redirected += flight->place.branch != 0;
+    flight->dir->share.births++;
+    int code = flight->place.branch != 0 ? flight_touch(shuntd, flight) : 0;
+    return code == 0 ? ahead_follow(shuntd, flight) : code;
+}
+
 static int reserved(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
     if (answer->result != 0)
         return tell_and_end(shuntd, flight, answer);
     if (flight->place.branch != 0 && flight->lost != flight->dir->share.lost)
         return serve_restart(shuntd, flight); /* the leaf went meanwhile */
-    int code = flight->place.branch != 0 ? flight_touch(shuntd, flight) : 0;
-    shuntd->counts.births++;
-    shuntd->counts.redirected += flight->place.branch != 0;
-    flight->dir->share.births++;
-    if (code == 0)
-        code = serve_tell_place(shuntd, flight, &flight->place, 0);
-    return code == 0 ? ahead_follow(shuntd, flight) : code;
-}
-
-/* Not by what was only asked for ahead for it. */
-static bool is_busy(const struct flight *flight)
-{
-    return flight != NULL && (!flight->ahead || flight->abandoned);
+    int code = serve_birth_begins(shuntd, flight);
+    return code == 0 ? serve_tell_place(shuntd, flight, &flight->place, 0) : code;
 }
 
 int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
     struct record_entry entry = {.type = message->entry[0].type, .state = RECORD_PENDING};
-    int how, code = 0;
+    const bool moves = entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK);
+    bool claimed = false;
+    int how;
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    if (!is_busy(busy(shuntd, message)) && entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK))
+    int code = ahead_claim(shuntd, request, FLIGHT_BIRTH, moves && serve_redirects(shuntd, dir), &claimed);
+    if (code != 0 || claimed)
+        return serve_silently(code);
+    if (moves && busy(shuntd, message) == NULL)
         code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
     if (code != 0)
         return code == -EAGAIN ? serve_park(shuntd, &dir->waiting, request) : code;
-    bool claimed = false;
-    code = ahead_claim(shuntd, request, FLIGHT_BIRTH, &entry, &claimed);
-    if (code != 0 || claimed)
-        return serve_silently(code);
     struct flight *flight = begin(shuntd, request, FLIGHT_BIRTH, answer, &how);
     if (flight == NULL)
         return how;
     flight->place = entry;
     flight->lost = dir->share.lost;
-    return serve_silently(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
+    code = entry.branch != 0 ? flight_count_in_leaf(flight) : 0;
+    return code != 0 ? code : serve_silently(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
 }
 
 /* What is at an entry's place: 0 or -errno. */

@@ -13,6 +13,7 @@
 #include "disk/disk.h"
 #include "request/request.h"
 #include "serve/cast.h"
+#include "serve/offer.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
@@ -152,7 +153,9 @@ int cast_watch(struct shuntd *shuntd, struct cast *cast, const struct message *m
         return 0;
     if (dir->record.why == RECORD_WHY_NOT) {
         dir->record.why = RECORD_WHY_WATCHED;
-        code = home_dir_store(shuntd, dir);
+        code = offer_settle_dir(shuntd, dir); /* they are in a branch */
+        if (code == 0)
+            code = home_dir_store(shuntd, dir);
         if (code == 0 && !list_empty(&dir->unwritten) && !dir->writing)
             code = times_write(shuntd, dir);
     }

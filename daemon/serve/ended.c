@@ -10,6 +10,7 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
+#include "serve/ahead.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
 
@@ -40,7 +41,8 @@ static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struc
     struct record_entry entry = flight->place;
     entry.type = made->type != 0 ? made->type : entry.type;
     entry.ino = made->ino;
-    int code = flight->had_before ? 0 : count_leaf(shuntd, flight->dir, &entry, 1);
+    int code = flight->had_before || flight->counted ? 0 : count_leaf(shuntd, flight->dir, &entry, 1);
+    flight->counted = false;
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
         code = born_directory(shuntd, flight, child);
     return code == 0 ? serve_end(shuntd, flight, &entry) : code;
@@ -152,7 +154,7 @@ static bool has_not_begun(struct flight *flight)
 
 int serve_settle_client(struct shuntd *shuntd, uint64_t client)
 {
-    int code = 0;
+    int code = client != 0 ? ahead_ends(shuntd, client) : 0;
     for (struct flight *flight;
          code == 0 && (flight = flight_of_client(shuntd, client)) != NULL && !BROKEN("no-settle");)
         if (!has_not_begun(flight))

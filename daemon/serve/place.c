@@ -272,18 +272,29 @@ static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t nu
     return code == 0 ? -EAGAIN : code;
 }
 
-int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
-                 struct record_entry *place)
+bool serve_redirects(const struct shuntd *shuntd, const struct home_dir *dir)
 {
-    struct home_share *share = &dir->share;
-    uint32_t leaf, fresh;
-    if (dir->record.why != RECORD_WHY_NOT ||
-        !placement_redirects(shuntd->options.placement, dir->nodes, share->births))
+    return dir->record.why == RECORD_WHY_NOT &&
+           placement_redirects(shuntd->options.placement, dir->nodes, dir->share.births);
+}
+
+int serve_choose_ahead(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
+                       struct record_entry *place, uint32_t *fresh)
+{
+    uint32_t leaf;
+    if (!serve_redirects(shuntd, dir))
         return 0;
-    if (home_leaf_pick(share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, &fresh) !=
-        0)
-        return home_dir_is_busy(dir) ? -EAGAIN : ask_for_leaf(shuntd, dir, fresh);
+    if (home_leaf_pick(&dir->share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, fresh) != 0)
+        return -EAGAIN;
     place->branch = shuntd->branch;
     place->leaf = leaf;
     return 0;
+}
+
+int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
+                 struct record_entry *place)
+{
+    uint32_t fresh;
+    int code = serve_choose_ahead(shuntd, dir, name, length, maker, place, &fresh);
+    return code == -EAGAIN && !home_dir_is_busy(dir) ? ask_for_leaf(shuntd, dir, fresh) : code;
 }

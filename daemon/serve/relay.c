@@ -17,6 +17,7 @@
 #include "serve/homes.h"
 #include "serve/move.h"
 #include "serve/moving.h"
+#include "serve/offer.h"
 #include "serve/parts.h"
 #include "serve/route.h"
 #include "serve/rule.h"
@@ -280,11 +281,13 @@ static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame
 static int heed_awaited(struct shuntd *shuntd, uint16_t member, uint64_t id)
 {
     struct flight *flight = flight_by_id(shuntd->home, id);
+    int code = flight != NULL ? offer_settle(shuntd, flight) : 0;
+    flight = flight_by_id(shuntd->home, id);
     flight_await(shuntd->home, id);
     if (flight == NULL)
         peers_urge(shuntd->peers, member);
-    if (flight == NULL || !flight->foreseen || (!flight->ahead && BROKEN("ahead-unclaimed")))
-        return 0;
+    if (code != 0 || flight == NULL || !flight->foreseen || (!flight->ahead && BROKEN("ahead-unclaimed")))
+        return code;
     return flight->ahead ? ahead_give_back(shuntd, flight) : serve_tell_claimed(shuntd, flight);
 }
 
@@ -299,9 +302,10 @@ static int heed_news(struct shuntd *shuntd, uint16_t member, uint64_t flight, co
         return heed_awaited(shuntd, member, flight);
     if (message->type == MESSAGE_NODES && dir != NULL)
         dir->nodes = message->tag;
-    if (message->type == MESSAGE_LOOKED && dir != NULL)
-        home_leaf_looked_into(&dir->share, message->tag);
-    return 0;
+    if (message->type != MESSAGE_LOOKED || dir == NULL)
+        return 0;
+    home_leaf_looked_into(&dir->share, message->tag);
+    return ahead_leave(shuntd, dir, message->tag);
 }
 
 static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)

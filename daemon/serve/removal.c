@@ -15,25 +15,30 @@ static int nothing_there(struct shuntd *shuntd, struct flight *flight)
     return code;
 }
 
+int serve_removal_begins(struct shuntd *shuntd, struct flight *flight)
+{
+    flight->place = flight->before;
+    shuntd->counts.removals++;
+    int code = flight->before.branch != 0 ? flight_touch(shuntd, flight) : 0;
+    if (code == 0 && flight->foreseen) /* to its home that was no look yet */
+        code = home_looked_into(shuntd, flight->dir, &flight->before, shuntd->me.number);
+    return code == 0 ? ahead_follow(shuntd, flight) : code;
+}
+
 /* The name is there, and now it is this client's to work on. */
 static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
     int code = 0;
     if (answer->result == MESSAGE_ABSENT)
         return nothing_there(shuntd, flight);
-    flight->place = flight->before;
-    if (flight->kind == FLIGHT_PROMOTION) {
+    if (flight->kind == FLIGHT_REMOVAL) {
+        code = serve_removal_begins(shuntd, flight);
+    } else {
+        flight->place = flight->before;
         flight->place.branch = 0;
         flight->place.leaf = 0;
-    } else {
-        code = flight->before.branch != 0 ? flight_touch(shuntd, flight) : 0;
-        shuntd->counts.removals++;
     }
-    if (code == 0 && flight->foreseen) /* to its home that was no look yet */
-        code = home_looked_into(shuntd, flight->dir, &flight->before, shuntd->me.number);
-    if (code == 0)
-        code = serve_tell_place(shuntd, flight, &flight->before, 0);
-    return code == 0 && flight->kind == FLIGHT_REMOVAL ? ahead_follow(shuntd, flight) : code;
+    return code == 0 ? serve_tell_place(shuntd, flight, &flight->before, 0) : code;
 }
 
 static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
@@ -46,7 +51,7 @@ static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct liste
     if (dir == NULL)
         return how;
     if (kind == FLIGHT_REMOVAL)
-        code = ahead_claim(shuntd, request, kind, NULL, &claimed);
+        code = ahead_claim(shuntd, request, kind, true, &claimed);
     if (code != 0 || claimed)
         return serve_silently(code);
     struct flight *flight =

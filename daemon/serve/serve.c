@@ -11,6 +11,7 @@
 #include "base/hook.h"
 #include "home/spare.h"
 #include "serve/ahead.h"
+#include "serve/offer.h"
 #include "serve/queue.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
@@ -47,7 +48,9 @@ int serve(struct shuntd *shuntd, struct listen_request *request)
         answer.result = -ENOMEM;
         return serve_answer(shuntd, request, &answer);
     }
-    int how = ahead_make_way(shuntd, &request->message);
+    int how = offer_see_lane(shuntd, request->lane);
+    if (how == 0)
+        how = ahead_make_way(shuntd, &request->message);
     if (how == 0)
         how = operation(shuntd, request, &answer);
     if (how == SERVE_ANSWER)

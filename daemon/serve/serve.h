@@ -73,10 +73,20 @@ void serve_place(const struct shuntd *, const struct home_dir *, const struct re
 int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name,
                size_t length, char to[PATH_MAX]);
 
+/* Do new regular files go to this node's branch? */
+bool serve_redirects(const struct shuntd *, const struct home_dir *);
 /* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, that is under way: park on
  * dir->waiting; or a fatal -errno. */
 int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t maker,
                  struct record_entry *place);
+/* The same for a name that was foreseen, for which none is made: *fresh would be its number. */
+int serve_choose_ahead(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t maker,
+                       struct record_entry *place, uint32_t *fresh);
+
+/* What follows where a process may begin: the directory changes, and what it will ask for next is asked for ahead. 0 or a fatal
+ * -errno. */
+int serve_birth_begins(struct shuntd *, struct flight *);
+int serve_removal_begins(struct shuntd *, struct flight *);
 
 /* How a flight ended: the index is told, waiters are woken. serve_settle_by_disk asks the file system. */
 int serve_ended_well(struct shuntd *, struct flight *, const struct record_entry *made, struct dirid child);

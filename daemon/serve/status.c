@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "peer/peers.h"
 #include "serve/cast.h"
+#include "serve/offer.h"
 #include "serve/serve.h"
 #include "wire/page.h"
 
@@ -241,5 +242,6 @@ int serve_status(struct shuntd *shuntd, const struct listen_request *request, st
 
 int serve_ping(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    return SERVE_ANSWER;
+    int code = offer_see_all(shuntd);
+    return code == 0 ? SERVE_ANSWER : code;
 }

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "serve/cast.h"
+#include "serve/offer.h"
 #include "serve/relay.h"
 #include "serve/route.h"
 
@@ -103,6 +104,9 @@ int cast_settle(struct shuntd *shuntd, struct cast *cast, const struct message *
     const struct home_times anew = {.round = message->child.ino};
     if (dir == NULL)
         return 0;
+    int code = offer_see_all(shuntd);
+    if (code != 0)
+        return code;
     if (dir->writing) {
         cast_wait(cast, dir);
         return CAST_LATER;

@@ -3,6 +3,7 @@
 
 #include "names/names.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/openat2.h>
 #include <sched.h>
@@ -354,6 +355,32 @@ static int find_patiently(struct names_root *root, const struct request_road *ro
     return code;
 }
 
+static bool is_offered(const struct names_root *root, uint16_t type, struct dirid dir, const char *name, size_t length)
+{
+    const struct message request = {.type = type,
+                                    .dir[0] = dir,
+                                    .name[0] = name,
+                                    .name_length[0] = (uint16_t)length,
+                                    .entry[0].type = DT_REG};
+    return request_is_offered(root->road, &request);
+}
+
+bool names_is_offered(const struct names_root *root, struct dirid dir, const char *name, size_t length)
+{
+    return is_offered(root, MESSAGE_RESERVE, dir, name, length);
+}
+
+/* What is only offered to this process is as it was: nobody is at work on it, and nobody will be before the offer is taken
+ * back. */
+static void see_offered(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
+{
+    const bool pending = found->entry.state == RECORD_PENDING;
+    if (!is_offered(root, pending ? MESSAGE_RESERVE : MESSAGE_REMOVE, dir, name, length))
+        return;
+    found->known = !pending;
+    found->entry.state = RECORD_LIVE;
+}
+
 static int find(struct names_root *root, struct dirid dir, const char *name, size_t length,
                 struct view_found *found)
 {
@@ -364,6 +391,8 @@ static int find(struct names_root *root, struct dirid dir, const char *name, siz
     if (__builtin_expect(code != 0, 0))
         code = find_patiently(root, road, view, dir, name, length, found, code);
     found->gains = gains;
+    if (code == 0 && found->known && found->entry.state != RECORD_LIVE)
+        see_offered(root, dir, name, length, found);
     return code == 0 ? check_lease(root, road) : code;
 }
 
@@ -571,6 +600,13 @@ void names_tell(struct names_root *root, const struct message *message)
         request_tell(root->road, message);
 }
 
+void names_tell_end(struct names_root *root, const struct message *message, struct request_hold *hold)
+{
+    if (!request_end(hold, message))
+        names_tell(root, message);
+    request_let_go(hold);
+}
+
 bool names_is_of_others(const struct names_root *root, const struct record_entry *entry)
 {
     return entry->branch != 0 && entry->branch != request_branch(root->road);
@@ -661,6 +697,15 @@ static int ping(struct request_road *road, uint64_t deadline)
     const struct message ping = {.type = MESSAGE_PING};
     int result;
     return request_result(road, &ping, &result, deadline);
+}
+
+int names_see_offers(struct names_root *root)
+{
+    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    if (road == NULL || __builtin_expect(!request_has_offers(road), 1) || BROKEN("times-unseen"))
+        return 0;
+    int code = ping(root->road, root->deadline);
+    return code == 0 || code == -EHOSTDOWN ? 1 : fail(root, code);
 }
 
 /* It may take long while everybody is there; if another node is silent, the daemon says so. */

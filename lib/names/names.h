@@ -82,6 +82,8 @@ void names_remember(const struct names_root *, struct dirid, const char *name, s
 /* The same of the names of a directory from a hash on, some hundreds, with one question to all daemons: for who looks at
  * one after the other. Up to which hash that was. */
 uint64_t names_foresee(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
+/* Has the daemon offered this process to make it? Then nobody has made it. */
+bool names_is_offered(const struct names_root *, struct dirid, const char *name, size_t length);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
 /* Is what the index tells of a name in another node's branch? */
@@ -96,10 +98,15 @@ int names_hold(struct names_root *, const struct message *, struct request_answe
 void names_withdraw(struct names_root *, const struct message *, struct request_hold *);
 /* Without an answer. The daemon that is gone has nothing to be told. */
 void names_tell(struct names_root *, const struct message *);
+/* The same of how a change went that is held for: where a daemon had offered that, it hears of it there. */
+void names_tell_end(struct names_root *, const struct message *, struct request_hold *);
 
 /* Has a directory of this root names elsewhere, or times that its trunk does not show? False if not attached.
  */
 bool names_has_redirected(const struct names_root *);
+/* Are the times of directories in the index those of now, as far as processes of this node make and remove names by offers? 0:
+ * they are; 1: they are by now, look again; or -EIO. */
+int names_see_offers(struct names_root *);
 /* Does its file system ask a server for each part of a path? False if not attached. */
 bool names_is_far(const struct names_root *);
 /* A word for where directories are and whom they let through, as far as the session changes that (request_places); 0:

@@ -13,10 +13,12 @@
 
 #include "base/apart.h"
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/moment.h"
 #include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "request/offer.h"
 #include "request/road.h"
 
 #define LANES_HELD 256 /* as many threads of one process can be under way at once */
@@ -32,6 +34,7 @@ struct held_lane {
     uint32_t busy;   /* one of the above */
     uint32_t number; /* 1 + the lane's, 0: not taken yet */
     uint32_t tag;    /* of its last request */
+    uint32_t offer;  /* the slot behind the offer that was taken last: the next one is likely to be there */
 };
 
 struct request_road {
@@ -207,6 +210,11 @@ int request_has_redirected(const struct request_road *mine)
     return __atomic_load_n(&mine->road->redirected, __ATOMIC_RELAXED) != 0;
 }
 
+int request_has_offers(const struct request_road *mine)
+{
+    return __atomic_load_n(&mine->road->offering, __ATOMIC_SEQ_CST) != 0;
+}
+
 int request_is_home(const struct request_road *mine, uint32_t shard)
 {
     return (__atomic_load_n(&mine->road->homes[shard / 64], __ATOMIC_ACQUIRE) >> shard % 64 & 1) != 0;
@@ -316,7 +324,7 @@ static struct held_lane *lane_try_all(struct request_road *mine, unsigned count)
             __atomic_store_n(&mine->road->lane[held->number - 1].given_up, 0, __ATOMIC_RELEASE);
             return held;
         }
-        held->number = claim_lane(mine);
+        __atomic_store_n(&held->number, claim_lane(mine), __ATOMIC_RELEASE);
         if (held->number != 0) {
             held->tag = __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE);
             return held;
@@ -524,10 +532,74 @@ int request_ask(struct request_road *mine, const struct message *message, struct
     return ask(mine, message, answer, NULL, deadline, NULL);
 }
 
+/* In a lane of this process: the daemon may be dead by then, and its successor not wait for this process any more. */
+static int take_from(struct request_road *mine, struct held_lane *held, const struct message *message,
+                     struct request_answer *answer, struct request_hold *hold)
+{
+    struct road_lane *lane = &mine->road->lane[held->number - 1];
+    const int slot = offer_find(lane, message, __atomic_load_n(&held->offer, __ATOMIC_RELAXED));
+    if (slot < 0)
+        return -ENOENT;
+    hold->road = mine;
+    hold->lane = held->number;
+    __atomic_add_fetch(&lane->holding, 1, __ATOMIC_SEQ_CST);
+    hold->word = offer_take(lane, (unsigned)slot, message, &answer->message, answer->bytes);
+    if (hold->word != 0 && road_is_alive(mine->road)) {
+        hold->offer = (uint32_t)slot + 1;
+        __atomic_store_n(&held->offer, ((uint32_t)slot + 1) % ROAD_OFFERS, __ATOMIC_RELAXED);
+        HOOK("offer-taken");
+        return 0;
+    }
+    const int code = hold->word != 0 ? -EHOSTDOWN : -ENOENT;
+    request_let_go(hold);
+    return code;
+}
+
+/* Lanes of this process, the first ones: those behind them were never taken. */
+static const struct held_lane *lane_with(const struct request_road *mine, unsigned i)
+{
+    const struct held_lane *held = i < LANES_HELD ? &mine->held[i] : NULL;
+    return held != NULL && __atomic_load_n(&held->number, __ATOMIC_ACQUIRE) != 0 ? held : NULL;
+}
+
+/* -ENOENT: nothing like that is offered. */
+static int take_offer(struct request_road *mine, const struct message *message, struct request_answer *answer,
+                      struct request_hold *hold)
+{
+    int code = -ENOENT;
+    hold->offer = 0;
+    answer->bay = NULL;
+    for (unsigned i = 0; code == -ENOENT && lane_with(mine, i) != NULL; i++)
+        code = take_from(mine, &mine->held[i], message, answer, hold);
+    if (code == 0 && hold->meanwhile != NULL)
+        hold->meanwhile(hold->context);
+    return code;
+}
+
 int request_hold(struct request_road *mine, const struct message *message, struct request_answer *answer,
                  uint64_t deadline, struct request_hold *hold)
 {
-    return ask(mine, message, answer, NULL, deadline, hold);
+    int code = take_offer(mine, message, answer, hold);
+    return code == -ENOENT ? ask(mine, message, answer, NULL, deadline, hold) : code;
+}
+
+int request_end(struct request_hold *hold, const struct message *message)
+{
+    bool calls;
+    if (hold->lane == 0 || hold->offer == 0 ||
+        !offer_end(&hold->road->road->lane[hold->lane - 1], hold->offer - 1, hold->word, message, &calls))
+        return false;
+    ring(hold->road->road, hold->lane - 1, calls ? ROAD_FOR_REQUESTS : ROAD_FOR_ALL);
+    return true;
+}
+
+int request_is_offered(const struct request_road *mine, const struct message *message)
+{
+    const struct held_lane *held;
+    for (unsigned i = 0; (held = lane_with(mine, i)) != NULL; i++)
+        if (offer_find(&mine->road->lane[held->number - 1], message, __atomic_load_n(&held->offer, __ATOMIC_RELAXED)) >= 0)
+            return true;
+    return false;
 }
 
 void request_let_go(struct request_hold *hold)

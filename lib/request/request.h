@@ -36,6 +36,8 @@ struct dirid request_root(const struct request_road *);
 int request_is_alive(const struct request_road *);
 /* Did what was read before this call hold when it was read? */
 int request_has_lease(const struct request_road *);
+/* Has the daemon offered anything to any process? Then it may not have seen yet what was done. */
+int request_has_offers(const struct request_road *);
 /* May a directory have times that its trunk does not show? */
 int request_has_redirected(const struct request_road *);
 /* Are all names that fall into this shard in the index of this node? Ask behind a lookup that found none. */
@@ -87,7 +89,9 @@ int request_result(struct request_road *, const struct message *, int *result, u
 /* What a process holds by the word of a daemon. Zero: nothing. `meanwhile` is set before request_hold is called. */
 struct request_hold {
     struct request_road *road;
-    uint32_t lane; /* 1 + its number */
+    uint32_t lane;  /* 1 + its number */
+    uint32_t offer; /* 1 + the slot of the offer that was taken, 0: it was asked for */
+    uint64_t word;  /* ... what the offer is */
     void (*meanwhile)(void *context); /* the caller's, or NULL: what there is to do while the daemon is at work */
     void *context;
 };
@@ -96,6 +100,11 @@ struct request_hold {
 int request_hold(struct request_road *, const struct message *, struct request_answer *, uint64_t deadline,
                  struct request_hold *);
 void request_let_go(struct request_hold *);
+/* The notice of how a change went, where it was asked for by what the daemon had offered: true: it was told there. False: it
+ * takes request_tell. */
+int request_end(struct request_hold *, const struct message *);
+/* Would request_hold be answered by an offer of the daemon's? Then nobody is at work on that name. */
+int request_is_offered(const struct request_road *, const struct message *);
 /* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
  * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is answered about the
  * same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */

@@ -29,6 +29,12 @@
  * Nor may a process go by what it was told for longer than the daemon's lease: then other nodes may have gone on without
  * this one. It looks at the clock after it has read what it goes by, and before it changes anything.
  *
+ * Who makes or removes names one after the other is offered the next ones before he asks (daemon/serve/offer.h): a few offers
+ * lie in his lane, each the answer that he would get. He takes one by compare-and-swap, goes on as if he had asked, and says
+ * there, too, how it went, so that for such a name there is no message at all. The daemon takes it back likewise, if somebody
+ * else is to have the name: whoever swaps first has decided. What has become of offers the daemon sees when it next looks at
+ * the lane, or when it is asked about that name.
+ *
  * Everything a side reads from the other's memory is copied before it is checked; but for a bay's text, of which each
  * number is copied, and which is read within its bounds whatever becomes of it meanwhile (wire/page.h). */
 
@@ -40,10 +46,13 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 14
+#define ROAD_VERSION 15
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
+#define ROAD_OFFERS 32
+#define ROAD_OFFER_NAME 64
+#define ROAD_OFFER_PLACE 254
 #define ROAD_SIGHTINGS 8192 /* a power of two */
 #define ROAD_BAYS 16
 #define ROAD_PLACES ((uint64_t)1 << 32)
@@ -60,6 +69,30 @@ struct road_slot {
     uint8_t bytes[MESSAGE_SHORT];
 };
 
+/* What an offer is: the low bits of its word. Above them stands a number that each offer in a slot has another of, so that
+ * nobody takes one that he has not read. */
+enum road_offered {
+    ROAD_NOTHING = 0, /* the daemon's to fill */
+    ROAD_OFFERED,     /* anybody's: its process takes it (ROAD_TAKEN), or the daemon does (ROAD_NOTHING) */
+    ROAD_TAKEN,       /* its process's */
+    ROAD_DONE,        /* ... which has said how it went: the daemon's again */
+};
+#define ROAD_OFFER_BITS 3
+#define ROAD_OFFER_STATE(WORD) ((enum road_offered)((WORD) & ((1u << ROAD_OFFER_BITS) - 1)))
+
+/* A name that the process may make or remove, as if it had asked; names that are longer are not offered. */
+struct road_offer {
+    uint64_t word;
+    struct dirid dir;
+    struct record_entry entry; /* the answer's */
+    uint64_t taken_at;         /* clock_files of its process, just before it was taken */
+    uint64_t made;             /* the inode number of what was made, once it is done */
+    uint16_t type;             /* MESSAGE_RESERVE (of a regular file) or MESSAGE_REMOVE */
+    uint16_t calls; /* the daemon is to be woken when this one is done: it has more to offer then */
+    uint16_t unused, name_length;
+    char name[ROAD_OFFER_NAME];
+} __attribute__((aligned(128)));
+
 /* 128 bytes between what the two sides write, so that they do not take each other's cache lines. */
 struct road_lane {
     uint32_t owner;    /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
@@ -72,7 +105,11 @@ struct road_lane {
     uint8_t apart_1[108];
     uint32_t taken;    /* messages taken out so far; the daemon's */
     uint32_t answered; /* the tag of the answer that lies below */
-    uint8_t apart_2[120];
+    uint32_t offers;   /* how many slots for offers are in use: none need be looked at if there is none */
+    uint8_t apart_2[116];
+    struct road_offer offer[ROAD_OFFERS];
+    uint16_t place_length;
+    char place[ROAD_OFFER_PLACE]; /* of all offers: BRANCH/MIRROR/, behind which comes the entry's leaf */
     struct road_slot slots[ROAD_SLOTS];
     uint16_t text_length;
     char text[MESSAGE_TEXT_MAX + 1]; /* of the one request on its way that has a text */
@@ -108,6 +145,7 @@ struct road {
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
+    uint32_t offering;    /* how many lanes have offers: what was done by those the daemon may not have seen yet */
     uint32_t losses;      /* raised when a bit was cleared, before the names leave the index */
     uint64_t places; /* how many renames of directories are under way in the session, and from ROAD_PLACES on, how often
                       * one had another place or let others through: forget where words led (shim/parents.h) */
@@ -124,6 +162,7 @@ struct road {
     struct road_lane lane[] __attribute__((aligned(4096)));
 };
 
+_Static_assert(sizeof(struct road_lane) == 16384, "what a lane takes is known");
 #define ROAD_SIZE (sizeof(struct road) + ROAD_LANES * sizeof(struct road_lane))
 
 /* Is it a road, and of this version? */

@@ -135,7 +135,7 @@ int elsewhere_look(struct target *t, unsigned want, bool again)
 {
     if (t->found.known)
         elsewhere_tell_look(t);
-    if (!elsewhere_is(t))
+    if (!elsewhere_is(t) || names_is_offered(t->root, t->dir, t->name, t->length))
         return 0;
     if (!again && (elsewhere_recall(t, want) || (foresee(t) && elsewhere_recall(t, want))))
         return 0;

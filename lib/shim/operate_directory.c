@@ -235,6 +235,12 @@ int directory_times(int at, const char *path, int flags, uint64_t device, uint64
     if (!any_redirected(device))
         return 0;
     int code = root_of_directory(at, path, flags, &root, &id, &found);
+    const bool offers = code == 1 && (found.dir.flags & RECORD_MARKED); /* else its files are born in the trunk */
+    const int seen = offers ? names_see_offers(root) : 0;
+    if (seen < 0)
+        return seen;
+    if (seen == 1)
+        code = root_of_directory(at, path, flags, &root, &id, &found);
     if (code != 1 || (found.dir.changed == 0 && found.dir.settled == 0))
         return code < 0 ? code : 0;
     record_times(&found.dir, modified, changed);

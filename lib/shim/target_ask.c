@@ -181,8 +181,7 @@ int target_hold_both(struct target *t, struct target *other, struct message *mes
 void target_tell(struct target *t, struct message *message)
 {
     address(t, message);
-    names_tell(t->root, message);
-    request_let_go(&t->scratch->hold);
+    names_tell_end(t->root, message, &t->scratch->hold);
 }
 
 void target_withdraw(struct target *t)

@@ -276,8 +276,9 @@ def test_what_a_remembered_name_has_become(pair, tmp_path, change):
 
 
 def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
-    """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done."""
-    for call in ("open(f'out/{i}', 'x').close()", "os.unlink(f'out/{i}')"):
+    """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done. They do not
+    come in a row, or more would be asked for."""
+    for call in ("open(f'out/{i * i}', 'x').close()", "os.unlink(f'out/{i * i}')"):
         before = pair.status("--all")["all"]["asked"]
         pair.on("a", sys.executable, "-c", f"import os\nfor i in range(400): {call}", cwd=pair.root).check()
         assert 300 < pair.status("--all")["all"]["asked"] - before < 500, call

@@ -272,15 +272,15 @@ def test_a_run_directory_that_gets_full(quick, area, mounts):
 
 def test_a_daemon_with_a_limit_of_file_size(quick):
     """For good, and not by a signal. What does not fit is refused, the rest goes on."""
-    make_large(quick, 60000)
-    quick.prefix = ["prlimit", f"--fsize={28 << 20}:{28 << 20}"]
+    make_large(quick, 90000)
+    quick.prefix = ["prlimit", f"--fsize={36 << 20}:{36 << 20}"]
     quick.start().check()
     quick.prefix = []
     quick.exec("touch", quick.root / "out" / "x").check()
     result = quick.exec("ls", quick.root / "large")
     assert result.status != 0 and "No space left" in result.err, result.err
     assert quick.names("out") == ["x"]
-    for i in range(2000, 60000):
+    for i in range(2000, 90000):
         os.unlink(quick.root / "large" / f"{i:0240}")
     assert len(quick.exec("ls", quick.root / "large").check().split()) == 2000
 

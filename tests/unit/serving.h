@@ -13,9 +13,12 @@
 #include "disk/disk.h"
 #include "home/home.h"
 #include "place.h"
+#include "request/road.h"
+#include "serve/ahead.h"
 #include "serve/cast.h"
 #include "serve/homes.h"
 #include "serve/move.h"
+#include "serve/offer.h"
 #include "serve/queue.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
@@ -71,6 +74,8 @@ static inline void serving_init(void)
     cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, &stamp), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
     cr_assert_eq(queue_create(&shuntd.queue), 0);
+    cr_assert_eq(ahead_create(&shuntd.ahead), 0);
+    cr_assert_eq(offer_create(&shuntd.offers), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
@@ -132,15 +137,23 @@ static inline void serving_finish(void)
     listen_destroy(shuntd.listen);
     home_destroy(shuntd.home);
     queue_destroy(shuntd.queue);
+    ahead_destroy(shuntd.ahead);
+    offer_destroy(shuntd.offers);
     index_destroy(shuntd.index);
     union_root_finish(&shuntd.root);
     place_finish();
 }
 
+/* Where a process looks for a lane first. */
+static inline uint32_t serving_lane(pid_t client)
+{
+    return (uint32_t)client % ROAD_LANES;
+}
+
 /* Hands over a message; jobs that it starts are under way afterwards. */
 static inline void serving_hand(pid_t client, uint32_t tag, const struct message *message)
 {
-    struct listen_request request = {.client = client, .lane = (uint32_t)client};
+    struct listen_request request = {.client = client, .lane = serving_lane(client)};
     struct message tagged = *message;
     tagged.tag = tag;
     size_t size = message_encode(request.bytes, sizeof request.bytes, &tagged);

@@ -130,7 +130,7 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
     struct record_dir record;
     dir->record.flags = RECORD_LOADED; /* this node's processes use it */
     cr_assert_not(home_has_unwritten(shuntd.home));
-    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, dir, clock_files()), 0);
     cr_assert(home_has_unwritten(shuntd.home));
     cr_assert_eq(index_get_dir(shuntd.index, one, &record), 0);
     cr_assert_eq(record.changed, dir->record.changed);
@@ -149,11 +149,11 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
 Test(home, the_longest_quiet_comes_first)
 {
     struct home_dir *first = add(one, "a"), *second = add(two, "b");
-    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
-    cr_assert_eq(home_dir_touch(&shuntd, second), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, first, clock_files()), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, second, clock_files()), 0);
     for (uint64_t now = clock_files(); clock_files() == now;)
         usleep(1000);
-    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, first, clock_files()), 0);
     cr_assert_eq(home_dir_next_quiet(shuntd.home, UINT64_MAX), second);
 }
 
@@ -163,12 +163,12 @@ Test(home, word_that_is_told_first_waits_longest)
 {
     struct home_dir *first = add(one, "a"), *second = add(two, "b");
     cr_assert_eq(home_times_due(shuntd.home, 10, 20), UINT64_MAX, "nothing to wake up for");
-    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
-    cr_assert_eq(home_dir_touch(&shuntd, second), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, first, clock_files()), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, second, clock_files()), 0);
     uint64_t since = first->untold_since;
     for (uint64_t now = clock_files(); clock_files() == now;)
         usleep(1000);
-    cr_assert_eq(home_dir_touch(&shuntd, first), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, first, clock_files()), 0);
     cr_assert_eq(first->untold_since, since, "or it would never be told");
     cr_assert_eq(home_times_due(shuntd.home, 10, CLOCK_SECOND), since + 10);
     cr_assert_null(home_dir_next_untold(shuntd.home, since - 1));
@@ -203,21 +203,21 @@ Test(home, times_that_were_set_are_behind_every_change_before)
 {
     struct home_dir *dir = add(one, "out");
     const struct home_times anew = {.round = 7};
-    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, dir, clock_files()), 0);
     const struct home_times before = dir->times;
     cr_assert_eq(home_dir_add_times(&shuntd, dir, &anew, 0), 0);
     cr_assert_not(home_has_unwritten(shuntd.home));
     cr_assert_eq(home_dir_add_times(&shuntd, dir, &before, 3), 0);
     cr_assert_eq(dir->record.changed, 0, "an older word");
-    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, dir, clock_files()), 0);
     cr_assert(dir->times.round == 7 && dir->record.changed >= before.changed);
 }
 
 Test(home, who_changed_it_too_writes_what_it_heard_if_nobody_does)
 {
     struct home_dir *dir = add(one, "out"), *other = add(two, "in");
-    cr_assert_eq(home_dir_touch(&shuntd, dir), 0);
-    cr_assert_eq(home_dir_touch(&shuntd, other), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, dir, clock_files()), 0);
+    cr_assert_eq(home_dir_touch(&shuntd, other, clock_files()), 0);
     uint64_t changed_at = dir->changed_at;
     struct home_times word = {.changed = dir->times.changed + 5};
     cr_assert_eq(home_dir_add_times(&shuntd, dir, &word, 3), 0);

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Names that a process takes without a question, since its daemon has offered them: at each moment at which somebody else may
+come. Each is forced again with its guard taken away, and must then go wrong."""
+
+import os
+
+import conftest
+import pytest
+from test_interleavings import expect, guarded, in_a_row
+
+# The node of who takes it, the home of the name, and another one.
+NODES = pytest.mark.parametrize("node", ["c", "a", "b"])
+
+
+def armed(held):
+    """In the line of a call: from here on somebody stops there."""
+    return f"[os.unlink(f'{held.path}.{{end}}') for end in ('reached', 'go')], open('{held.path}.armed', 'w').close()"
+
+
+def row(number, call="make"):
+    """In the line of a call: the names before 'n', so that it is offered. Its home has time to give it, though not so much
+    that it is given back."""
+    return f"[{call}(f'name-{{i}}') for i in range({number - 7}, {number})], __import__('time').sleep(0.2)"
+
+
+def taker(stage, number, held, *, removes=False):
+    """A process on c has taken what it was offered, and is about to make or remove 'n'."""
+    call = "os.unlink" if removes else "make"
+    line = f"{row(number, call)}, {armed(held)}, {call}('n')"
+    call = stage.call("c", line, held.seen_before_at("offer-taken"))
+    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
+    held.reached()
+    return call
+
+
+@guarded("offer-kept")
+@pytest.mark.parametrize("node, asking, answer", [*((node, f"{call}('n')", "EEXIST") for node in "cab" for call in ("make", "os.mkdir")),
+                                                  *((node, "os.path.exists('n')", "True") for node in "cb")])
+def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, answer):
+    number = in_a_row(stage, build)
+    stage.begin(guard)
+    held = stage.meeting()
+    maker = taker(stage, number, held)
+    asks = stage.call(node, asking)
+    if guard is None:
+        stage.waits(asks)
+        held.go()
+        assert (asks.answer(), maker.answer().split()[-1]) == (answer, "None)")
+    else:
+        assert asks.answer() != answer
+        held.go()
+        maker.answer()
+
+
+@NODES
+@pytest.mark.parametrize("asking, answer", [("os.unlink('n')", "ENOENT"), ("os.rename('n', 'x')", "ENOENT"), ("make('n')", "None")])
+def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, answer):
+    number = in_a_row(stage, build)
+    stage.begin()
+    stage.does("b", f"[make(f'name-{{i}}') for i in ({number}, *range({number} - 7, {number}))]")
+    held = stage.meeting()
+    remover = taker(stage, number, held, removes=True)
+    asks = stage.call(node, asking)
+    stage.waits(asks)
+    held.go()
+    assert (asks.answer(), remover.answer().split()[-1]) == (answer, "None)")
+
+
+@guarded("offer-unseen")
+@NODES
+def test_what_was_made_by_an_offer_is_there(stage, build, guard, node):
+    """Though its daemon has not heard of it."""
+    number = in_a_row(stage, build)
+    stage.begin(guard)
+    said = stage.area / "made"
+    line = f"{row(number)}, make('n'), open('{said}', 'w').close()"
+    maker = stage.call("c", f"{line}, __import__('time').sleep(20)")
+    conftest.wait_until(said.exists, "it to be made")
+    asks = stage.call(node, "make('n')")
+    if guard is None:
+        assert asks.answer() == "EEXIST"
+    else:
+        stage.waits(asks)
+    maker.process.kill()
+
+
+@guarded("times-unseen")
+def test_a_directory_has_changed_when_a_name_was_made_by_an_offer(stage, build, guard):
+    number = in_a_row(stage, build)
+    stage.begin(guard)
+    # 5 is CLOCK_REALTIME_COARSE, which file systems use.
+    look = "(now := time.clock_gettime_ns(5), make('n'), os.stat('.').st_mtime_ns >= now)[2]"
+    line = f"{row(number)}, {look}"
+    answer = stage.does("c", f"eval({line!r}, dict(globals(), time=__import__('time')))")
+    expect(guard, answer.endswith("True)"))
+
+
+@pytest.mark.parametrize("hook, there", [("offer-taken", False), ("create-made", True)])
+@pytest.mark.parametrize("node", ["c", "b"])
+def test_who_dies_with_what_he_took(stage, build, hook, there, node):
+    number = in_a_row(stage, build)
+    stage.begin()
+    held = stage.meeting()
+    line = f"{row(number)}, {armed(held)}, make('n')"
+    maker = stage.call("c", line, held.seen_before_at(hook))
+    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
+    held.reached()
+    maker.process.kill()
+    assert stage.does(node, "os.path.exists('n')") == str(there)
+    assert stage.does(node, "make('n')") == ("EEXIST" if there else "None")
+
+
+@pytest.mark.parametrize("hook", ["offer-taken", "create-made"])
+def test_a_daemon_that_dies_waits_for_who_has_taken_something(stage, build, hook):
+    """Its successor reads the directory when that is on disk."""
+    number = in_a_row(stage, build)
+    stage.begin()
+    held = stage.meeting()
+    line = f"{row(number)}, {armed(held)}, make('n')"
+    maker = stage.call("c", line, held.seen_before_at(hook))
+    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
+    held.reached()
+    stage.crash("c")
+    asks = stage.call("b", "make('n')")
+    held.go()
+    assert maker.answer().split()[-1] == "None)"
+    assert asks.answer() == "EEXIST"
