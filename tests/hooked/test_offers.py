@@ -24,11 +24,11 @@ def row(number, call="make"):
     return f"[{call}(f'name-{{i}}') for i in range({number - 7}, {number})], __import__('time').sleep(0.2)"
 
 
-def taker(stage, number, held, *, removes=False):
-    """A process on c has taken what it was offered, and is about to make or remove 'n'."""
+def taker(stage, number, held, *, hook="offer-taken", removes=False):
+    """A process on c has taken what it was offered, and is about to make or remove 'n', or has done so."""
     call = "os.unlink" if removes else "make"
     line = f"{row(number, call)}, {armed(held)}, {call}('n')"
-    call = stage.call("c", line, held.seen_before_at("offer-taken"))
+    call = stage.call("c", line, held.seen_before_at(hook))
     conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
     held.reached()
     return call
@@ -102,10 +102,7 @@ def test_who_dies_with_what_he_took(stage, build, hook, there, node):
     number = in_a_row(stage, build)
     stage.begin()
     held = stage.meeting()
-    line = f"{row(number)}, {armed(held)}, make('n')"
-    maker = stage.call("c", line, held.seen_before_at(hook))
-    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
-    held.reached()
+    maker = taker(stage, number, held, hook=hook)
     maker.process.kill()
     assert stage.does(node, "os.path.exists('n')") == str(there)
     assert stage.does(node, "make('n')") == ("EEXIST" if there else "None")
@@ -117,10 +114,7 @@ def test_a_daemon_that_dies_waits_for_who_has_taken_something(stage, build, hook
     number = in_a_row(stage, build)
     stage.begin()
     held = stage.meeting()
-    line = f"{row(number)}, {armed(held)}, make('n')"
-    maker = stage.call("c", line, held.seen_before_at(hook))
-    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
-    held.reached()
+    maker = taker(stage, number, held, hook=hook)
     stage.crash("c")
     asks = stage.call("b", "make('n')")
     held.go()
