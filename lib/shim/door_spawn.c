@@ -163,6 +163,11 @@ static int plan_open(struct step *step, int base)
     unsigned want =
         (door_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
     int how = target_find(&t, base, step->open.path, want);
+    const int settled = how == TARGET_HOT && creates ? target_settled(&t) : 0;
+    if (settled != 0) {
+        target_done(&t);
+        return settled;
+    }
     if (how == TARGET_HOT && creates && (!t.found.known || (flags & O_EXCL))) {
         int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & (O_EXCL | O_NOFOLLOW)),
                                 step->open.mode);

@@ -64,13 +64,14 @@ int target_look(struct target *t)
     return code == 0 ? gone(elsewhere_look(t, 0, true)) : code;
 }
 
+/* The index may say no more than before: a name that was only foreseen stays pending there. */
 int target_settled(struct target *t)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP};
     if (!t->found.known || t->found.entry.state == RECORD_LIVE)
         return 0;
     int code = target_ask(t, &lookup);
-    return code < 0 ? code : target_look(t);
+    return code < 0 ? code : target_learn(t, code);
 }
 
 int target_load(struct target *t)
