@@ -40,7 +40,7 @@ struct maker {
 
 struct ahead {
     uint64_t ticked; /* monotonic, when the last tick came */
-    bool forgets;    /* nothing is to be asked for now */
+    bool forgets;    /* offers are settled, and none are to follow */
     struct maker makers[ROAD_LANES], removers[ROAD_LANES];
 };
 
@@ -133,7 +133,7 @@ static int look_after(struct shuntd *shuntd, struct flight *flight, uint64_t sin
     return unused ? ahead_give_back(shuntd, flight) : release(shuntd, flight);
 }
 
-/* What is offered, to a client or to all (0), and nothing is asked for because of that. */
+/* What is offered to a client, or to all (0); what was taken lets nothing follow. */
 static int settle(struct shuntd *shuntd, uint64_t client)
 {
     shuntd->ahead->forgets = true;

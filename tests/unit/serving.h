@@ -356,14 +356,19 @@ static inline void confirm(pid_t client, const char *directory, const char *name
     tell(client, with_entry(named(MESSAGE_CONFIRM, directory, name), DT_REG, ino));
 }
 
-/* Reserves, makes and confirms a file: its inode number. */
-static inline uint64_t born(const char *directory, const char *name)
+/* A client reserves, makes and confirms a file: its inode number. */
+static inline uint64_t born_by(pid_t client, const char *directory, const char *name)
 {
-    const struct message *answer = ask(ME, reserve(directory, name, DT_REG));
+    const struct message *answer = ask(client, reserve(directory, name, DT_REG));
     cr_assert_eq(answer->result, 0, "%s/%s: %d", directory, name, answer->result);
     uint64_t ino = make_at(place_of(answer, 0, directory, name));
-    confirm(ME, directory, name, ino);
+    confirm(client, directory, name, ino);
     return ino;
+}
+
+static inline uint64_t born(const char *directory, const char *name)
+{
+    return born_by(ME, directory, name);
 }
 
 /* The same in the trunk. */

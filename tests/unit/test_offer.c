@@ -42,15 +42,6 @@ static void offer_finish(void)
 
 TestSuite(offer, .init = offer_init, .fini = offer_finish, .timeout = 60);
 
-static uint64_t born_by(pid_t client, const char *name)
-{
-    const struct message *answer = ask(client, reserve("out", name, DT_REG));
-    cr_assert_eq(answer->result, 0, "%s: %d", name, answer->result);
-    uint64_t ino = make_at(place_of(answer, 0, "out", name));
-    confirm(client, "out", name, ino);
-    return ino;
-}
-
 static const char *numbered(unsigned number)
 {
     static char names[4][16];
@@ -64,7 +55,7 @@ static const char *numbered(unsigned number)
 static void make_four(void)
 {
     for (unsigned i = 0; i < 4; i++)
-        born_by(me, numbered(i));
+        born_by(me, "out", numbered(i));
 }
 
 static bool is_offered(const char *name)
@@ -170,7 +161,7 @@ Test(offer, what_is_only_offered_is_absent)
     cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_ABSENT);
     cr_assert_not(is_offered("f4"), "it was taken back, or might be there by now");
     cr_assert(is_offered("f5"));
-    born_by(me, "f4");
+    born_by(me, "out", "f4");
     cr_assert(is_offered("f5"));
 }
 
@@ -241,7 +232,7 @@ Test(offer, an_offer_is_for_one_use)
     for (unsigned i = 5; i < 5 + 2 * ROAD_OFFERS; i++) { /* another is in its slot by now */
         see();
         if (!is_offered(numbered(i)))
-            born_by(me, numbered(i));
+            born_by(me, "out", numbered(i));
         else
             born_unasked(numbered(i));
     }
@@ -255,7 +246,7 @@ Test(offer, what_is_a_sequence_no_more_is_taken_back)
 {
     make_four();
     cr_assert(is_offered("f4"));
-    born_by(me, "other");
+    born_by(me, "out", "other");
     cr_assert_not(is_offered("f4"));
     cr_assert_eq(result(me, reserve("out", "f4", DT_REG)), 0, "it is still asked for ahead");
 }
@@ -265,11 +256,11 @@ Test(offer, long_names_are_not_offered)
     char name[ROAD_OFFER_NAME + 8];
     for (int i = 0; i < 6; i++) {
         snprintf(name, sizeof name, "%0*d", ROAD_OFFER_NAME + 1, i);
-        born_by(me, name);
+        born_by(me, "out", name);
     }
     snprintf(name, sizeof name, "%0*d", ROAD_OFFER_NAME + 1, 6);
     cr_assert_not(is_offered(name));
-    born_by(me, name);
+    born_by(me, "out", name);
 }
 
 Test(offer, a_leaf_takes_no_more_for_that)
@@ -282,7 +273,7 @@ Test(offer, a_leaf_takes_no_more_for_that)
     serving_settle();
     born_unasked("f4");
     born_unasked("f5");
-    born_by(me, "f6");
+    born_by(me, "out", "f6");
     cr_assert_eq(leaf_holds("out", 0), 6);
     assert_entry("out", "f6", RECORD_LIVE, 1001, ino_at(place_path("r/.shunt/b/n1.1/%s/1/f6", home_of("out")->record.mirror)));
 }
@@ -301,7 +292,7 @@ Test(offer, removals_in_a_row_are_offered)
 {
     struct request_hold hold = {0};
     for (unsigned i = 0; i < 10; i++)
-        born_by(YOU, numbered(i));
+        born_by(YOU, "out", numbered(i));
     for (unsigned i = 0; i < 4; i++)
         remove_by(me, numbered(i));
     cr_assert(is_removal_offered("f4") && is_removal_offered("f7"));
