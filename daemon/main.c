@@ -66,12 +66,12 @@ static int serve_requests_again(struct shuntd *shuntd)
 /* One may wake another: until nothing is left to go on with. */
 static int serve_woken(struct shuntd *shuntd)
 {
-    int code;
-    do {
+    int code = 0;
+    while (code == 0 && home_has_woken(shuntd->home)) {
         code = serve_requests_again(shuntd);
         if (code == 0)
             code = relay_questions(shuntd);
-    } while (code == 0 && home_has_woken(shuntd->home));
+    }
     return code;
 }
 
@@ -187,7 +187,7 @@ static bool serve_frames(struct shuntd *shuntd)
     bool served = turn.until != 0 && turn.code == 0 && shuntd->stop == 0;
     if (served) {
         turn.code = serve_batch(shuntd);
-        listen_wake(shuntd->listen);
+        listen_wake_all(shuntd->listen);
         served = !is_main_to_wake(shuntd);
     }
     pthread_mutex_unlock(&turn.lock);

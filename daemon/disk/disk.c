@@ -112,6 +112,8 @@ void disk_submit(struct disk *disk, struct disk_job *job)
 
 struct disk_job *disk_next_done(struct disk *disk)
 {
+    if (list_seems_empty(&disk->done))
+        return NULL;
     pthread_mutex_lock(&disk->lock);
     struct link *link = list_take(&disk->done);
     disk->open -= link != NULL;

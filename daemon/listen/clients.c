@@ -201,6 +201,8 @@ void clients_watch(struct clients *clients, pid_t pid)
 
 pid_t clients_next_death(struct clients *clients)
 {
+    if (__atomic_load_n(&clients->dead, __ATOMIC_ACQUIRE) == NULL)
+        return 0;
     pthread_mutex_lock(&clients->lock);
     struct client *client = clients->dead;
     if (client != NULL)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +14,30 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fetch.h"
 #include "base/moment.h"
 #include "base/sys.h"
 #include "listen/clients.h"
+#include "listen/sleepers.h"
 #include "request/request.h"
 #include "request/road.h"
+
+#define BITS (ROAD_LANES / 64) /* words with a bit for each lane */
 
 struct listen {
     struct road *road;
     struct clients *clients;
     char path[PATH_MAX];
-    uint64_t to_take[ROAD_LANES / 64]; /* lanes seen waiting, being emptied */
-    uint32_t words;                    /* which of its words are not zero */
-    uint64_t visited[ROAD_LANES / 64]; /* lanes seen waiting that have offers, to be looked at */
+    uint64_t to_take[BITS]; /* lanes seen waiting, being emptied */
+    uint32_t words;         /* which of its words are not zero */
+    uint64_t visited[BITS]; /* lanes seen waiting that have offers, to be looked at */
     uint32_t visited_words;
-    unsigned at;                       /* the one to go on with */
-    pid_t dying;                       /* ended, its last messages are being taken */
-    enum road_sleep sleep;             /* for what it is left */
-    struct moment moment;              /* before it begins */
-    bool answered;                     /* somebody, since it looked last, who may soon ask again */
-    uint64_t rows;                     /* that have somebody to wake, a bit each */
-    uint32_t sleepers[ROAD_LANES / ROAD_ROW];
+    unsigned at;            /* the one to go on with */
+    pid_t dying;            /* ended, its last messages are being taken */
+    enum road_sleep sleep;  /* for what it is left */
+    struct moment moment;   /* before it begins */
+    bool answered;          /* somebody, since it looked last, who may soon ask again */
+    struct sleepers sleepers;
 };
 
 /* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
@@ -75,6 +79,7 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root,
     if (code != 0)
         return code;
     listen->sleep = ROAD_FOR_REQUESTS;
+    sleepers_init(&listen->sleepers, listen->road);
     listen->road->version = ROAD_VERSION;
     listen->road->lanes = ROAD_LANES;
     listen->road->session = session;
@@ -111,25 +116,23 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     return 0;
 }
 
-static void wake_row(struct road *road, unsigned row, uint32_t who)
+/* Answered or not. */
+static void wake_everybody(struct road *road)
 {
-    __atomic_add_fetch(&road->answers[row], 1, __ATOMIC_SEQ_CST);
-    sys_futex_wake_bits(&road->answers[row], who);
-}
-
-static void wake_all(struct road *road)
-{
-    for (unsigned i = 0; i < ROAD_LANES / ROAD_ROW; i++)
-        wake_row(road, i, UINT32_MAX);
+    for (unsigned i = 0; i < ROAD_LANES / ROAD_ROW; i++) {
+        __atomic_add_fetch(&road->answers[i], 1, __ATOMIC_SEQ_CST);
+        sys_futex_wake_bits(&road->answers[i], UINT32_MAX);
+    }
 }
 
 void listen_wake(struct listen *listen)
 {
-    for (; listen->rows != 0; listen->rows &= listen->rows - 1) {
-        unsigned row = (unsigned)__builtin_ctzll(listen->rows);
-        wake_row(listen->road, row, listen->sleepers[row]);
-        listen->sleepers[row] = 0;
-    }
+    sleepers_wake_due(&listen->sleepers);
+}
+
+void listen_wake_all(struct listen *listen)
+{
+    sleepers_wake_all(&listen->sleepers);
 }
 
 void listen_destroy(struct listen *listen)
@@ -139,7 +142,7 @@ void listen_destroy(struct listen *listen)
     clients_destroy(listen->clients);
     if (listen->road != NULL) {
         pthread_mutex_unlock(&listen->road->life);
-        wake_all(listen->road);
+        wake_everybody(listen->road);
         unlink(listen->path);
         munmap(listen->road, ROAD_SIZE);
     }
@@ -150,20 +153,63 @@ void listen_ring(struct listen *listen)
 {
     __atomic_add_fetch(&listen->road->bell, 1, __ATOMIC_SEQ_CST);
     uint32_t asleep = __atomic_load_n(&listen->road->asleep, __ATOMIC_SEQ_CST);
-    if (asleep != ROAD_AWAKE && !(asleep & ROAD_LOOKS))
+    if (asleep != ROAD_AWAKE)
         sys_futex_wake(&listen->road->bell, 1);
 }
 
-/* Moves the bits that clients set to our own; true if there were any. */
-static bool collect(struct listen *listen)
+#define LINE 8    /* words that are read together */
+#define GLANCE 64 /* looks, some 2 us */
+
+/* Two words at once: what they say is looked at again before it is gone by. */
+typedef uint64_t two_words __attribute__((vector_size(16), may_alias));
+
+static inline two_words line_of(const uint64_t *words)
 {
-    for (unsigned i = 0; i < ROAD_LANES / 64; i++) {
-        uint64_t *word = &listen->road->waiting[i];
-        if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 0)
+    const volatile two_words *line = (const volatile two_words *)words;
+    return (line[0] | line[1]) | (line[2] | line[3]);
+}
+
+static inline bool is_set(two_words all)
+{
+    return (all[0] | all[1]) != 0;
+}
+
+static bool is_any_set(const uint64_t words[BITS])
+{
+    two_words all = line_of(words);
+    for (unsigned i = LINE; i < BITS; i += LINE)
+        all |= line_of(words + i);
+    return is_set(all);
+}
+
+/* What a message is read from, and its answer is written to, but for the line that its client looks at. */
+static void call_for_lane(const struct road_lane *lane)
+{
+    fetch_to_read(lane, FETCH_LINE);
+    fetch_to_read(&lane->slots[lane->taken % ROAD_SLOTS], ROAD_USUAL);
+    fetch_to_write((const char *)&lane->reply + FETCH_LINE, ROAD_USUAL - FETCH_LINE);
+}
+
+/* Moves bits that clients set to our own. The first lane's lines come together with the word. */
+static void collect_from(struct listen *listen, uint64_t words[BITS])
+{
+    if (!is_any_set(words))
+        return;
+    for (unsigned i = 0; i < BITS; i++) {
+        const uint64_t bits = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+        if (bits == 0)
             continue;
-        listen->to_take[i] |= __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST);
+        call_for_lane(&listen->road->lane[i * 64 + (unsigned)__builtin_ctzll(bits)]);
+        listen->to_take[i] |= __atomic_exchange_n(&words[i], 0, __ATOMIC_SEQ_CST);
         listen->words |= 1u << i;
     }
+}
+
+/* True: there are lanes to be emptied. */
+static bool collect(struct listen *listen)
+{
+    collect_from(listen, listen->road->asked);
+    collect_from(listen, listen->road->told);
     return listen->words != 0;
 }
 
@@ -177,23 +223,39 @@ void listen_heed(struct listen *listen, bool notices)
     listen->sleep = notices ? ROAD_FOR_ALL : ROAD_FOR_REQUESTS;
 }
 
-static bool is_rung(const struct listen *listen, uint32_t rings)
+/* Since it was rung so often somebody else has rung, or a client has come, or there is something left to be taken. */
+static bool is_called(const struct listen *listen, uint32_t rings)
 {
-    return __atomic_load_n(&listen->road->bell, __ATOMIC_ACQUIRE) != rings;
+    const struct road *road = listen->road;
+    return __atomic_load_n(&road->bell, __ATOMIC_RELAXED) != rings || listen->words != 0 || is_any_set(road->asked) ||
+           (listen->sleep == ROAD_FOR_ALL && is_any_set(road->told));
 }
 
-/* Somebody has come meanwhile, or did so in a moment. Who takes what he was offered is not waited for: he does not come soon. */
+/* While nobody comes, the next ones are woken. */
+static bool look_and_wake(struct listen *listen, uint32_t rings)
+{
+    bool called = is_called(listen, rings);
+    while (!called && !sleepers_are_none(&listen->sleepers)) {
+        for (unsigned i = 0; i < GLANCE && !called; i++, called = is_called(listen, rings))
+            moment_pause();
+        if (!called)
+            sleepers_wake_next(&listen->sleepers);
+    }
+    return called;
+}
+
+/* Somebody has come meanwhile, or did so in a moment. Who takes what he was offered is not waited for: he does not come
+ * soon. */
 static bool look(struct listen *listen, uint32_t rings)
 {
+    if (look_and_wake(listen, rings))
+        return true;
     if (!listen->answered || !moment_pays(&listen->moment))
         return false;
     listen->answered = false;
-    __atomic_store_n(&listen->road->asleep, listen->sleep | ROAD_LOOKS, __ATOMIC_SEQ_CST);
-    if (collect(listen))
-        return true;
-    bool rung = MOMENT_LOOK(is_rung(listen, rings));
-    moment_was(&listen->moment, !rung);
-    return rung;
+    bool called = MOMENT_LOOK(is_called(listen, rings));
+    moment_was(&listen->moment, !called);
+    return called;
 }
 
 /* Clients ring only while `asleep` stands, so their bits are looked at after it was raised. */
@@ -203,6 +265,7 @@ bool listen_rest(struct listen *listen, uint32_t rings)
     if (look(listen, rings))
         return false;
     __atomic_store_n(&listen->road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return !collect(listen);
 }
 
@@ -212,9 +275,15 @@ void listen_sleep(struct listen *listen, uint32_t rings, uint64_t limit)
     sys_futex_wait(&listen->road->bell, rings, limit > 0 ? &wait : NULL);
 }
 
+/* Clients read both whenever they ask: what has not changed is not written. */
 void listen_rise(struct listen *listen)
 {
-    __atomic_store_n(&listen->road->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
+    struct road *road = listen->road;
+    const uint32_t processor = (uint32_t)sched_getcpu();
+    if (road->asleep != ROAD_AWAKE)
+        __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_RELAXED);
+    if (road->processor != processor)
+        __atomic_store_n(&road->processor, processor, __ATOMIC_RELAXED);
 }
 
 void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
@@ -229,28 +298,17 @@ bool listen_has_more(struct listen *listen)
     return collect(listen);
 }
 
-/* Who has not gone to sleep yet sees the answer before he does (lib/request/request.c). */
-static void note_sleeper(struct listen *listen, uint32_t number)
-{
-    if (__atomic_load_n(&listen->road->lane[number].sleeps, __ATOMIC_SEQ_CST) == 0)
-        return;
-    listen->rows |= 1ull << number / ROAD_ROW;
-    listen->sleepers[number / ROAD_ROW] |= 1u << number % ROAD_ROW;
-}
-
 /* False: nobody waits for it any more. */
 static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, const void *bytes, size_t size)
 {
     struct road_lane *lane = &listen->road->lane[number];
-    uint32_t undecided = 0;
-    bool waits = __atomic_compare_exchange_n(&lane->given_up, &undecided, ROAD_DECIDED, false, __ATOMIC_ACQ_REL,
-                                             __ATOMIC_ACQUIRE);
     memcpy(lane->answer, bytes, size);
     lane->answer_size = (uint32_t)size;
     listen->answered = true;
-    __atomic_store_n(&lane->answered, tag, __ATOMIC_SEQ_CST);
-    note_sleeper(listen, number);
-    return waits;
+    const uint32_t before = __atomic_exchange_n(&lane->reply, ROAD_ANSWERED(tag), __ATOMIC_SEQ_CST);
+    if (before & ROAD_SLEEPS)
+        sleepers_add(&listen->sleepers, number);
+    return !(before & ROAD_GAVE_UP);
 }
 
 /* Copies a message and decodes the copy. The text, if the type has one, lies in the lane. */
@@ -393,7 +451,8 @@ void listen_forget(struct listen *listen, pid_t client)
         struct road_lane *lane = &listen->road->lane[i];
         if ((pid_t)lane->owner != client)
             continue;
-        lane->given_up = lane->holding = 0;
+        lane->holding = 0;
+        __atomic_and_fetch(&lane->reply, ROAD_ANSWERED(ROAD_TAG_MAX), __ATOMIC_RELAXED);
         __atomic_store_n(&lane->owner, 0, __ATOMIC_RELEASE);
     }
     for (unsigned i = 0; i < ROAD_BAYS; i++)
@@ -413,7 +472,8 @@ bool listen_is_there(struct listen *listen, uint32_t lane, uint64_t client)
 
 bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint32_t tag)
 {
-    return tag != 0 && __atomic_load_n(&listen->road->lane[lane].given_up, __ATOMIC_ACQUIRE) == tag;
+    return tag != 0 &&
+           __atomic_load_n(&listen->road->lane[lane].reply, __ATOMIC_ACQUIRE) == (ROAD_ANSWERED(tag) | ROAD_GAVE_UP);
 }
 
 bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, uint32_t tag, const void *bytes, size_t size)

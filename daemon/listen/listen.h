@@ -92,8 +92,10 @@ void listen_end_offer(struct listen *, uint32_t lane, unsigned slot);
 /* A lane whose process has come by since that was asked last, while it has offers; -1: there is no more. */
 int listen_next_visited(struct listen *);
 
-/* Wakes those who sleep and were answered: of each row of lanes all at once. */
+/* Wakes those who sleep and were answered: so many at a time as there are cores (listen/sleepers.h), the others with
+ * listen_rest, or now. */
 void listen_wake(struct listen *);
+void listen_wake_all(struct listen *);
 
 /* So many directories are about to be renamed, and others were: clients are to forget where they were. */
 void listen_set_moving(struct listen *, uint32_t count);

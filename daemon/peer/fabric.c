@@ -518,6 +518,8 @@ int fabric_send(struct fabric *fabric, int peer, const uint8_t *bytes, size_t si
 
 int fabric_next(struct fabric *fabric, const uint8_t **bytes, size_t *size)
 {
+    if (list_seems_empty(&fabric->received) && __atomic_load_n(&fabric->broken, __ATOMIC_RELAXED) == 0)
+        return 0;
     pthread_mutex_lock(&fabric->lock);
     struct link *link = list_take(&fabric->received);
     int broken = fabric->broken;

@@ -35,6 +35,12 @@ static inline uint64_t clock_files(void)
     return clock_of(CLOCK_REALTIME_COARSE);
 }
 
+/* UINT64_MAX: never. */
+static inline uint64_t clock_after(uint64_t now, uint64_t delay)
+{
+    return delay < UINT64_MAX - now ? now + delay : UINT64_MAX;
+}
+
 static inline struct timespec clock_split(uint64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / CLOCK_SECOND), .tv_nsec = (long)(ns % CLOCK_SECOND)};

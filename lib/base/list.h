@@ -23,11 +23,18 @@ static inline bool list_empty(const struct link *list)
     return list->next == list;
 }
 
+/* The same without the lock that others append under: whoever was told of it since (by a futex, a bell) sees what they
+ * appended before. */
+static inline bool list_seems_empty(const struct link *list)
+{
+    return __atomic_load_n(&list->next, __ATOMIC_ACQUIRE) == list;
+}
+
 static inline void list_append(struct link *list, struct link *one)
 {
     one->next = list;
     one->previous = list->previous;
-    list->previous->next = one;
+    __atomic_store_n(&list->previous->next, one, __ATOMIC_RELEASE);
     list->previous = one;
 }
 

@@ -47,13 +47,15 @@ static inline void moment_pause(void)
 #endif
 }
 
-/* Looks for a moment until DONE: whether it is. */
+#define MOMENT_LOOKS 16 /* between two looks at the clock, which takes as long as one of them */
+
+/* Looks for a moment until DONE: whether it is. Who is answered at once asks for no time. */
 #define MOMENT_LOOK(DONE)                                                                                    \
     ({                                                                                                       \
-        const uint64_t end_ = clock_monotonic() + MOMENT;                                                    \
         bool done_ = (DONE);                                                                                 \
-        while (!done_ && clock_monotonic() < end_)                                                           \
-            for (int i_ = 0; i_ < 8 && !done_; i_++, done_ = (DONE))                                         \
+        for (uint64_t now_ = 0, end_ = UINT64_MAX; !done_ && now_ < end_;                                    \
+             now_ = clock_monotonic(), end_ = end_ == UINT64_MAX ? now_ + MOMENT : end_)                     \
+            for (int i_ = 0; i_ < MOMENT_LOOKS && !done_; i_++, done_ = (DONE))                              \
                 moment_pause();                                                                              \
         done_;                                                                                               \
     })

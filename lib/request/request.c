@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 
 #include "base/apart.h"
 #include "base/clock.h"
+#include "base/fetch.h"
 #include "base/hook.h"
 #include "base/moment.h"
 #include "base/owner.h"
@@ -278,6 +280,11 @@ static uint32_t claim_lane(struct request_road *mine)
     return 0;
 }
 
+static bool is_answered(const struct road_lane *lane, uint32_t tag)
+{
+    return __atomic_load_n(&lane->reply, __ATOMIC_ACQUIRE) == ROAD_ANSWERED(tag);
+}
+
 /* A lane whose sender gave up is free again when the answer has come after all. */
 static bool lane_try(struct request_road *mine, struct held_lane *held)
 {
@@ -285,14 +292,23 @@ static bool lane_try(struct request_road *mine, struct held_lane *held)
     if (seen == LANE_BUSY)
         return false;
     if (seen == LANE_GIVEN_UP &&
-        __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE) != held->tag)
+        !is_answered(&mine->road->lane[held->number - 1], held->tag))
         return false;
     return __atomic_compare_exchange_n(&held->busy, &seen, LANE_BUSY, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
 
+/* The next message is written to where the daemon has just read one of before. */
+static void call_for_slot(const struct road_lane *lane)
+{
+    fetch_to_write(lane, FETCH_LINE);
+    fetch_to_write(&lane->slots[lane->written % ROAD_SLOTS], ROAD_USUAL);
+}
+
 static void lane_give(struct request_road *mine, struct held_lane *held, uint32_t state)
 {
+    if (held->number != 0)
+        call_for_slot(&mine->road->lane[held->number - 1]);
     __atomic_store_n(&held->busy, state, __ATOMIC_RELEASE);
     __atomic_add_fetch(&mine->given, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&mine->wanting, __ATOMIC_SEQ_CST) != 0)
@@ -320,13 +336,11 @@ static struct held_lane *lane_try_all(struct request_road *mine, unsigned count)
         struct held_lane *held = &mine->held[i];
         if (!lane_try(mine, held))
             continue;
-        if (held->number != 0) {
-            __atomic_store_n(&mine->road->lane[held->number - 1].given_up, 0, __ATOMIC_RELEASE);
+        if (held->number != 0)
             return held;
-        }
         __atomic_store_n(&held->number, claim_lane(mine), __ATOMIC_RELEASE);
         if (held->number != 0) {
-            held->tag = __atomic_load_n(&mine->road->lane[held->number - 1].answered, __ATOMIC_ACQUIRE);
+            held->tag = __atomic_load_n(&mine->road->lane[held->number - 1].reply, __ATOMIC_ACQUIRE) >> ROAD_REPLY_BITS;
             return held;
         }
         lane_give(mine, held, LANE_FREE);
@@ -337,38 +351,44 @@ static struct held_lane *lane_try_all(struct request_road *mine, unsigned count)
 
 /* A process with more threads than lanes: they wait for each other. One that has no lane at all would wait
  * for other processes, which keep what they have. */
-static struct held_lane *lane_take(struct request_road *mine, const struct message *message, uint64_t end)
+static struct held_lane *lane_take(struct request_road *mine, const struct message *message, uint64_t deadline)
 {
     struct timespec pulse = clock_split(PULSE);
-    for (;;) {
+    for (uint64_t end = 0;;) {
         uint32_t seen = __atomic_load_n(&mine->given, __ATOMIC_SEQ_CST);
         struct held_lane *held =
             road_is_alive(mine->road) ? lane_try_all(mine, lanes_open_to(message)) : NULL;
-        if (held != NULL || mine->held[0].number == 0 || !road_is_alive(mine->road) ||
-            clock_monotonic() > end)
+        if (held != NULL || mine->held[0].number == 0 || !road_is_alive(mine->road))
             return held;
+        const uint64_t now = clock_monotonic();
+        if (end == 0)
+            end = clock_after(now, deadline);
+        else if (now > end)
+            return NULL;
         __atomic_add_fetch(&mine->wanting, 1, __ATOMIC_SEQ_CST);
         sys_futex_wait(&mine->given, seen, &pulse);
         __atomic_sub_fetch(&mine->wanting, 1, __ATOMIC_SEQ_CST);
     }
 }
 
-static bool lane_is_full(const struct road_lane *lane)
+/* The daemon's count is looked at only where there may be no room. */
+static bool lane_is_full(struct road_lane *lane)
 {
-    return lane->written - __atomic_load_n(&lane->taken, __ATOMIC_ACQUIRE) >= ROAD_SLOTS;
+    if (lane->written - lane->emptied >= ROAD_SLOTS)
+        lane->emptied = __atomic_load_n(&lane->taken, __ATOMIC_ACQUIRE);
+    return lane->written - lane->emptied >= ROAD_SLOTS;
 }
 
 /* The order matters: the message, then its count, then the bit, then a look at whether the daemon sleeps. The
  * daemon raises `asleep`, then looks at the bits: one of the two sees the other. */
 static void ring(struct road *road, uint32_t number, enum road_sleep what)
 {
-    __atomic_fetch_or(&road->waiting[number / 64], 1ull << (number % 64), __ATOMIC_SEQ_CST);
-    uint32_t asleep = __atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST);
-    if ((asleep & ~ROAD_LOOKS) < what)
+    uint64_t *bits = what == ROAD_FOR_REQUESTS ? road->asked : road->told;
+    __atomic_fetch_or(&bits[number / 64], 1ull << (number % 64), __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&road->asleep, __ATOMIC_SEQ_CST) < what)
         return;
     __atomic_add_fetch(&road->bell, 1, __ATOMIC_SEQ_CST);
-    if (!(asleep & ROAD_LOOKS))
-        sys_futex_wake(&road->bell, 1);
+    sys_futex_wake(&road->bell, 1);
 }
 
 /* A ring is full only when many messages without an answer came in a row: the daemon is woken, and empties
@@ -398,7 +418,8 @@ static int put(struct road *road, uint32_t number, const struct message *message
     struct road_slot *slot = &lane->slots[lane->written % ROAD_SLOTS];
     if (message->text_length > 0)
         memcpy(lane->text, message->text, message->text_length);
-    lane->text_length = message->text_length;
+    if (lane->text_length != message->text_length)
+        lane->text_length = message->text_length;
     without_text.text_length = 0;
     slot->size = (uint32_t)message_encode(slot->bytes, sizeof slot->bytes, &without_text);
     if (slot->size == 0)
@@ -408,55 +429,55 @@ static int put(struct road *road, uint32_t number, const struct message *message
     return 0;
 }
 
-/* The order matters: the row's word is read, `sleeps` is raised, then the answer is looked for. The daemon answers, then
- * looks at `sleeps`, then raises the word: one of the two sees the other. */
-static void sleep_for_answer(struct road *road, uint32_t number, uint32_t tag, uint64_t until)
+/* What the lane says until the request is answered. */
+static uint32_t reply_before(const struct road_lane *lane)
+{
+    return __atomic_load_n(&lane->reply, __ATOMIC_ACQUIRE);
+}
+
+/* False: it says something else by now: there is the answer. */
+static bool reply_change(struct road_lane *lane, uint32_t before, uint32_t to)
+{
+    return __atomic_compare_exchange_n(&lane->reply, &before, to, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
+}
+
+/* The order matters: the row's word is read, then the lane says that its client sleeps. The daemon finds that when it
+ * answers, then raises the word. */
+static void sleep_for_answer(struct road *road, uint32_t number, uint32_t before, uint64_t until)
 {
     struct road_lane *lane = &road->lane[number];
     const uint32_t *row = &road->answers[number / ROAD_ROW];
     const struct timespec end = clock_split(until);
     uint32_t seen = __atomic_load_n(row, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&lane->sleeps, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&lane->answered, __ATOMIC_SEQ_CST) != tag)
-        sys_futex_wait_bits(row, seen, &end, 1u << number % ROAD_ROW);
-    __atomic_store_n(&lane->sleeps, 0, __ATOMIC_RELAXED);
-}
-
-static bool is_answered(const struct road_lane *lane, uint32_t tag)
-{
-    return __atomic_load_n(&lane->answered, __ATOMIC_ACQUIRE) == tag;
+    if (!reply_change(lane, before, before | ROAD_SLEEPS))
+        return;
+    sys_futex_wait_bits(row, seen, &end, 1u << number % ROAD_ROW);
+    reply_change(lane, before | ROAD_SLEEPS, before);
 }
 
 static void look_for_answer(struct request_road *mine, uint32_t number, uint32_t tag)
 {
     const struct road_lane *lane = &mine->road->lane[number];
-    if (moment_pays(&mine->moment))
+    if ((int)__atomic_load_n(&mine->road->processor, __ATOMIC_RELAXED) != sched_getcpu() && moment_pays(&mine->moment))
         moment_was(&mine->moment, !MOMENT_LOOK(is_answered(lane, tag)));
 }
 
-static int wait_for_answer(struct request_road *mine, uint32_t number, uint32_t tag, uint64_t deadline)
+static int wait_for_answer(struct request_road *mine, uint32_t number, uint32_t tag, uint32_t before, uint64_t deadline)
 {
     struct road *road = mine->road;
-    struct road_lane *lane = &road->lane[number];
+    const struct road_lane *lane = &road->lane[number];
     look_for_answer(mine, number, tag);
-    uint64_t now = clock_monotonic(), end = deadline < UINT64_MAX - now ? now + deadline : UINT64_MAX;
-    for (;; now = clock_monotonic()) {
-        if (is_answered(lane, tag))
-            return 0;
+    for (uint64_t end = 0; !is_answered(lane, tag);) {
+        const uint64_t now = clock_monotonic();
+        if (end == 0)
+            end = clock_after(now, deadline);
         if (!road_is_alive(road))
             return -EHOSTDOWN;
         if (now > end)
             return -ETIMEDOUT;
-        sleep_for_answer(road, number, tag, now + PULSE);
+        sleep_for_answer(road, number, before, now + PULSE);
     }
-}
-
-/* False: the daemon is about to answer, and takes the answer for received. */
-static bool give_up(struct road_lane *lane, uint32_t tag)
-{
-    uint32_t undecided = 0;
-    return __atomic_compare_exchange_n(&lane->given_up, &undecided, tag, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_ACQUIRE);
+    return 0;
 }
 
 /* The rest of it lies in a bay. */
@@ -498,12 +519,12 @@ static int ask(struct request_road *mine, const struct message *message, struct 
                uint64_t deadline, struct request_hold *hold)
 {
     struct message tagged = *message;
-    struct held_lane *held = lane_take(mine, message, clock_monotonic() + deadline);
+    struct held_lane *held = lane_take(mine, message, deadline);
     if (held == NULL)
         return road_is_alive(mine->road) ? -EUSERS : -EHOSTDOWN;
     struct road_lane *lane = &mine->road->lane[held->number - 1];
-    if (++held->tag == 0 || held->tag == ROAD_DECIDED)
-        held->tag = 1;
+    const uint32_t before = reply_before(lane);
+    held->tag = held->tag < ROAD_TAG_MAX ? held->tag + 1 : 1;
     tagged.tag = held->tag;
     if (hold != NULL) { /* before the daemon can answer, hence while it lives */
         hold->road = mine;
@@ -514,9 +535,9 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     if (code == 0 && hold != NULL && hold->meanwhile != NULL)
         hold->meanwhile(hold->context);
     if (code == 0)
-        code = wait_for_answer(mine, held->number - 1, tagged.tag, deadline);
-    if (code == -ETIMEDOUT && !give_up(lane, tagged.tag))
-        code = wait_for_answer(mine, held->number - 1, tagged.tag, UINT64_MAX);
+        code = wait_for_answer(mine, held->number - 1, tagged.tag, before, deadline);
+    if (code == -ETIMEDOUT && !reply_change(lane, before, ROAD_ANSWERED(tagged.tag) | ROAD_GAVE_UP))
+        code = 0;
     if (code == 0)
         code = answer != NULL ? read_answer(mine->road, lane, answer) : read_result(lane, result);
     /* The answer may still come: until then nobody else may find it there. */

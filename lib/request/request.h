@@ -106,6 +106,6 @@ int request_end(struct request_hold *, const struct message *);
 /* Would request_hold be answered by an offer of the daemon's? Then nobody is at work on that name. */
 int request_is_offered(const struct request_road *, const struct message *);
 /* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
- * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is answered about the
- * same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
+ * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is
+ * answered about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
 int request_tell(struct request_road *, const struct message *);

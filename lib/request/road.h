@@ -16,11 +16,17 @@
  * it back as soon as the answer was read, so that few do for all; where there is none, the page is a short one.
  *
  * Who waits looks for a moment before he sleeps, if that has paid lately (base/moment.h): with one process and a daemon on
- * a core each nobody sleeps or is woken. Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has raised `asleep`; a
- * client raises its lane's `sleeps`, and sleeps on the word of its row of lanes, so that one
- * call wakes all in a row who are answered at the same time. That the daemon lives is read from `alive`, the word of a robust
- * mutex that the daemon holds for its whole life: the kernel marks it when the daemon is gone, however it
- * went.
+ * a core each nobody sleeps or is woken. Who sleeps is woken, who does not is not: the daemon sleeps on `bell` after it has
+ * raised `asleep`; a client says in its lane's `reply` that it sleeps, and sleeps on the word of its row of lanes, so that one
+ * call wakes several in a row (daemon/listen/sleepers.h). Who is on the daemon's own processor does not look: the daemon
+ * cannot answer meanwhile.
+ *
+ * A question and its answer take as long as the few cache lines that go from one core to another, each up to a quarter of a
+ * microsecond. So a side writes to the other's lines only where that is the message: the bit of its lane and what lies in
+ * the lane, there; the answer with its `reply`, back.
+ *
+ * That the daemon lives is read from `life`, the word of a robust mutex that it holds for its whole life: the kernel marks it
+ * when the daemon is gone, however it went.
  *
  * A daemon that crashed may have let processes begin what its successor knows nothing of. So the successor, before it
  * looks at anything, waits until no lane of the old road is `holding`, but for those of processes that are gone: from
@@ -46,10 +52,11 @@
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 15
+#define ROAD_VERSION 16
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
+#define ROAD_USUAL (MESSAGE_FIXED + 64) /* bytes that messages and answers take as a rule */
 #define ROAD_OFFERS 32
 #define ROAD_OFFER_NAME 64
 #define ROAD_OFFER_PLACE 254
@@ -58,11 +65,17 @@
 #define ROAD_PLACES ((uint64_t)1 << 32)
 
 #define ROAD_FOR_EVER UINT64_MAX
-#define ROAD_DECIDED UINT32_MAX /* no request has that tag */
 
-/* What the daemon is to be woken for. With ROAD_LOOKS it does not sleep yet: to raise the bell is enough. */
+/* What the daemon is to be woken for. */
 enum road_sleep { ROAD_AWAKE = 0, ROAD_FOR_REQUESTS, ROAD_FOR_ALL };
-#define ROAD_LOOKS 4u
+
+/* What has become of a lane's last request is one word, so that both sides change it at once: the tag of the one that was
+ * answered last; its client may add that it is about to sleep, and put there the tag of the request that it waits for no
+ * longer. The daemon's answer puts its tag there, and finds what the client had said. */
+enum road_reply { ROAD_SLEEPS = 1, ROAD_GAVE_UP = 2 };
+#define ROAD_REPLY_BITS 2
+#define ROAD_TAG_MAX (UINT32_MAX >> ROAD_REPLY_BITS)
+#define ROAD_ANSWERED(TAG) ((uint32_t)(TAG) << ROAD_REPLY_BITS)
 
 struct road_slot {
     uint32_t size;
@@ -95,24 +108,22 @@ struct road_offer {
 
 /* 128 bytes between what the two sides write, so that they do not take each other's cache lines. */
 struct road_lane {
-    uint32_t owner;    /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
-    uint32_t written;  /* messages put in so far; the client's */
-    uint32_t given_up; /* what became of the last request: 0, the tag: its sender stopped waiting, or ROAD_DECIDED: the
-                        * daemon answers it. Whoever writes first (compare-and-swap) has decided */
-    uint32_t holding;  /* how many of its owner's threads may change the file system on the strength of an answer, or wait
-                        * for one that lets them: raised before the question, lowered behind the notice of how it went */
-    uint32_t sleeps;   /* 1: its owner's thread is about to wait for the answer */
-    uint8_t apart_1[108];
-    uint32_t taken;    /* messages taken out so far; the daemon's */
-    uint32_t answered; /* the tag of the answer that lies below */
-    uint32_t offers;   /* how many slots for offers are in use: none need be looked at if there is none */
-    uint8_t apart_2[116];
+    uint32_t owner;   /* a process id, or 0: taken with compare-and-swap, given back by the daemon alone */
+    uint32_t written; /* messages put in so far; the client's */
+    uint32_t emptied; /* messages taken out when the client last looked */
+    uint32_t holding; /* how many of its owner's threads may change the file system on the strength of an answer, or wait
+                       * for one that lets them: raised before the question, lowered behind the notice of how it went */
+    uint8_t apart_1[112];
+    uint32_t taken;   /* messages taken out so far; the daemon's */
+    uint32_t offers;  /* how many slots for offers are in use: none need be looked at if there is none */
+    uint8_t apart_2[120];
     struct road_offer offer[ROAD_OFFERS];
     uint16_t place_length;
     char place[ROAD_OFFER_PLACE]; /* of all offers: BRANCH/MIRROR/, behind which comes the entry's leaf */
     struct road_slot slots[ROAD_SLOTS];
     uint16_t text_length;
     char text[MESSAGE_TEXT_MAX + 1]; /* of the one request on its way that has a text */
+    uint32_t reply __attribute__((aligned(128))); /* see above */
     uint32_t answer_size;
     uint8_t answer[MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048];
 } __attribute__((aligned(4096)));
@@ -151,12 +162,15 @@ struct road {
                       * one had another place or let others through: forget where words led (shim/parents.h) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
-    uint32_t bell;   /* raised and woken for a sleeping daemon; a futex */
-    uint32_t asleep; /* the daemon is about to wait on it; an enum road_sleep */
-    uint8_t apart_2[120];
+    uint32_t bell;      /* raised and woken for a sleeping daemon; a futex */
+    uint32_t asleep;    /* the daemon is about to wait on it; an enum road_sleep */
+    uint32_t processor; /* on which the daemon is, as it last saw */
+    uint8_t apart_2[116];
     uint32_t answers[ROAD_LANES / ROAD_ROW]; /* raised and woken when lanes of a row are answered; futexes */
     uint8_t apart_3[128];
-    uint64_t waiting[ROAD_LANES / 64]; /* a bit for each lane that was written to */
+    /* A bit for each lane in which something came that the daemon is to look at now, or that can wait until it does. */
+    uint64_t asked[ROAD_LANES / 64] __attribute__((aligned(64)));
+    uint64_t told[ROAD_LANES / 64];
     struct road_sighting sightings[ROAD_SIGHTINGS] __attribute__((aligned(4096)));
     struct road_bay bays[ROAD_BAYS];
     struct road_lane lane[] __attribute__((aligned(4096)));

@@ -555,11 +555,11 @@ Test(road, hostile_slots)
     }
     lane->text_length = UINT16_MAX;
     __atomic_store_n(&lane->written, (uint32_t)(sizeof sizes / sizeof *sizes), __ATOMIC_RELEASE);
-    __atomic_fetch_or(&memory->waiting[(ROAD_LANES - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
+    __atomic_fetch_or(&memory->asked[(ROAD_LANES - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
     cr_assert_eq(look_up("a", SOON), 0);
     while (counts().malformed < sizeof sizes / sizeof *sizes)
         usleep(1000);
-    cr_assert_eq(lane->answered, 0, "there was no tag to answer");
+    cr_assert_eq(lane->reply, 0, "there was no tag to answer");
 }
 
 /* As many threads wait as may, for a name that one of them holds, say, who then tells how it went. */
@@ -627,6 +627,14 @@ static void wait_and_be_killed(void)
     _exit(1);
 }
 
+static const struct road_lane *lane_of(const struct road *memory, pid_t pid)
+{
+    unsigned i = 0;
+    while (i + 1 < ROAD_LANES && __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) != (uint32_t)pid)
+        i++;
+    return &memory->lane[i];
+}
+
 Test(road, a_client_killed_while_it_waits)
 {
     pid_t client = fork();
@@ -634,11 +642,15 @@ Test(road, a_client_killed_while_it_waits)
         wait_and_be_killed();
     while (!counts().has_slow)
         usleep(1000);
+    const struct road_lane *lane = lane_of(shared(), client);
+    while (!(__atomic_load_n(&lane->reply, __ATOMIC_ACQUIRE) & ROAD_SLEEPS))
+        usleep(1000);
     kill(client, SIGKILL);
     waitpid(client, NULL, 0);
     while (counts().deaths < 1)
         usleep(1000);
     cr_assert_eq(lanes_of(shared(), client), 0);
+    cr_assert_eq(lane->reply & (ROAD_SLEEPS | ROAD_GAVE_UP), 0, "its next owner begins anew");
     cr_assert_eq(look_up("release", SOON), 0, "its answer goes nowhere");
     cr_assert_eq(look_up("a", SOON), 0);
 }
