@@ -671,8 +671,9 @@ def test_what_comes_from_another_node_is_served_by_the_thread_that_hears_it(pair
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_a_directory_that_a_silent_home_has_to_know_first(session):
     """Of some of these directories the daemon that is stopped is the one that is asked; of others it is who has them, or one
-    that has to be told, or to say what their names are. The rest are the other's affair."""
-    names = [f"new-{number}" for number in range(24)]
+    that has to be told, or to say what their names are. The rest are the other's affair: one of four, as chance will have it,
+    and so many that there are some (of 16 there were none in one run of a hundred)."""
+    names = [f"new-{number}" for number in range(56)]
     for name in names:
         (session.root / name).mkdir()
         (session.root / name / "file").touch()
@@ -689,7 +690,7 @@ def test_a_directory_that_a_silent_home_has_to_know_first(session):
     with session.stopped("a"):
         told = [process.communicate(timeout=30) for process in looking()]
     needless = [out for out, error in told[8:] if error == ""]
-    assert needless == ["file\n"] * len(needless) and 0 < len(needless) < 16
+    assert needless == ["file\n"] * len(needless) and 0 < len(needless) < len(told) - 8
     for out, error in [*told[:8], *(one for one in told[8:] if one[1])]:
         assert out == ""
         assert "Input/output error" in error and error.count("did not answer in time") == 1
