@@ -349,6 +349,14 @@ static struct held_lane *lane_try_all(struct request_road *mine, unsigned count)
     return NULL;
 }
 
+/* The first lane is the last to be missed: who is about to claim it (busy, without a number yet) is not one without. */
+static bool has_no_lane(const struct request_road *mine)
+{
+    const struct held_lane *first = &mine->held[0];
+    return __atomic_load_n(&first->busy, __ATOMIC_ACQUIRE) == LANE_FREE &&
+           __atomic_load_n(&first->number, __ATOMIC_ACQUIRE) == 0;
+}
+
 /* A process with more threads than lanes: they wait for each other. One that has no lane at all would wait
  * for other processes, which keep what they have. */
 static struct held_lane *lane_take(struct request_road *mine, const struct message *message, uint64_t deadline)
@@ -358,7 +366,7 @@ static struct held_lane *lane_take(struct request_road *mine, const struct messa
         uint32_t seen = __atomic_load_n(&mine->given, __ATOMIC_SEQ_CST);
         struct held_lane *held =
             road_is_alive(mine->road) ? lane_try_all(mine, lanes_open_to(message)) : NULL;
-        if (held != NULL || mine->held[0].number == 0 || !road_is_alive(mine->road))
+        if (held != NULL || has_no_lane(mine) || !road_is_alive(mine->road))
             return held;
         const uint64_t now = clock_monotonic();
         if (end == 0)
