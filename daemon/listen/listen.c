@@ -116,15 +116,6 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     return 0;
 }
 
-/* Answered or not. */
-static void wake_everybody(struct road *road)
-{
-    for (unsigned i = 0; i < ROAD_LANES / ROAD_ROW; i++) {
-        __atomic_add_fetch(&road->answers[i], 1, __ATOMIC_SEQ_CST);
-        sys_futex_wake_bits(&road->answers[i], UINT32_MAX);
-    }
-}
-
 void listen_wake(struct listen *listen)
 {
     sleepers_wake_due(&listen->sleepers);
@@ -142,7 +133,7 @@ void listen_destroy(struct listen *listen)
     clients_destroy(listen->clients);
     if (listen->road != NULL) {
         pthread_mutex_unlock(&listen->road->life);
-        wake_everybody(listen->road);
+        sleepers_wake_everybody(&listen->sleepers);
         unlink(listen->path);
         munmap(listen->road, ROAD_SIZE);
     }
@@ -169,17 +160,12 @@ static inline two_words line_of(const uint64_t *words)
     return (line[0] | line[1]) | (line[2] | line[3]);
 }
 
-static inline bool is_set(two_words all)
-{
-    return (all[0] | all[1]) != 0;
-}
-
 static bool is_any_set(const uint64_t words[BITS])
 {
     two_words all = line_of(words);
     for (unsigned i = LINE; i < BITS; i += LINE)
         all |= line_of(words + i);
-    return is_set(all);
+    return (all[0] | all[1]) != 0;
 }
 
 /* What a message is read from, and its answer is written to, but for the line that its client looks at. */

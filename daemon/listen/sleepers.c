@@ -44,16 +44,21 @@ static uint32_t take_first(struct sleepers *sleepers)
     return lane;
 }
 
+static void wake_lanes(struct sleepers *sleepers, unsigned row, uint32_t who)
+{
+    __atomic_add_fetch(&sleepers->road->answers[row], 1, __ATOMIC_SEQ_CST);
+    sys_futex_wake_bits(&sleepers->road->answers[row], who);
+}
+
 /* Those that follow each other in a row are woken by one call: how many. */
 static unsigned wake_row(struct sleepers *sleepers, unsigned most)
 {
     const unsigned row = first_row(sleepers);
-    uint32_t *word = &sleepers->road->answers[row], who = 0;
+    uint32_t who = 0;
     unsigned woken = 0;
     for (; woken < most && sleepers->count > 0 && first_row(sleepers) == row; woken++)
         who |= 1u << take_first(sleepers) % ROAD_ROW;
-    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
-    sys_futex_wake_bits(word, who);
+    wake_lanes(sleepers, row, who);
     return woken;
 }
 
@@ -78,4 +83,10 @@ void sleepers_wake_due(struct sleepers *sleepers)
 void sleepers_wake_all(struct sleepers *sleepers)
 {
     wake(sleepers, ROAD_LANES);
+}
+
+void sleepers_wake_everybody(struct sleepers *sleepers)
+{
+    for (unsigned row = 0; row < ROAD_LANES / ROAD_ROW; row++)
+        wake_lanes(sleepers, row, UINT32_MAX);
 }

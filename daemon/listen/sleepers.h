@@ -41,3 +41,5 @@ void sleepers_wake_next(struct sleepers *);
 /* Likewise, but not so soon after the last ones. */
 void sleepers_wake_due(struct sleepers *);
 void sleepers_wake_all(struct sleepers *);
+/* Whoever sleeps, answered or not. */
+void sleepers_wake_everybody(struct sleepers *);

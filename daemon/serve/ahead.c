@@ -233,7 +233,7 @@ static bool is_all_here(const struct shuntd *shuntd, const struct home_dir *dir)
 
 static bool is_here(const struct shuntd *shuntd, const struct home_dir *dir, uint32_t shard)
 {
-    return is_all_here(shuntd, dir) || (shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard));
+    return is_all_here(shuntd, dir) || move_is_here(shuntd, shard);
 }
 
 /* Where a name is to be made. 1: not in a branch, or not yet. */

@@ -154,8 +154,7 @@ int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, str
 static bool is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
 {
     uint32_t shard = record_shard(message->dir[0], record_hash(message->name[0], message->name_length[0]));
-    return dir->whole != 0 ||
-           (shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard));
+    return dir->whole != 0 || move_is_here(shuntd, shard);
 }
 
 static int tell_found(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request,

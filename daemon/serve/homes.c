@@ -241,7 +241,7 @@ void homes_publish_losses(struct shuntd *shuntd)
 {
     uint64_t homes[RECORD_SHARDS / 64] = {0};
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (shuntd->route.home[i] == shuntd->me.number && !move_is_awaited(shuntd, i))
+        if (move_is_here(shuntd, i))
             homes[i / 64] |= 1ull << (i % 64);
     listen_set_homes(shuntd->listen, homes);
     if (!route_is_sole(shuntd)) /* other nodes may change directories in their mirrors */

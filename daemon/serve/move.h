@@ -15,6 +15,11 @@ static inline bool move_is_awaited(const struct shuntd *shuntd, uint32_t shard)
 {
     return shuntd->route.from[shard] != 0 || shuntd->route.untold_count > 0;
 }
+/* Is this daemon home of it, and is all of it here? */
+static inline bool move_is_here(const struct shuntd *shuntd, uint32_t shard)
+{
+    return shuntd->route.home[shard] == shuntd->me.number && !move_is_awaited(shuntd, shard);
+}
 /* May a home not say yet that it knows all names of a directory? */
 static inline bool move_is_gathering(const struct shuntd *shuntd)
 {

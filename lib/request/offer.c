@@ -19,8 +19,9 @@ static bool may_be_offered(const struct message *message)
 /* May be torn: who takes it compares the word again. */
 static bool is_about(const struct road_offer *offer, const struct message *message)
 {
-    return offer->name_length == message->name_length[0] && offer->name_length <= sizeof offer->name &&
-           memcmp(offer->name, message->name[0], offer->name_length) == 0 && offer->type == message->type &&
+    const size_t length = message->name_length[0];
+    return length <= sizeof offer->name && offer->name_length == length && memcmp(offer->name, message->name[0], length) == 0 &&
+           offer->type == message->type &&
            dirid_equal(offer->dir, message->dir[0]);
 }
 
