@@ -37,6 +37,7 @@ struct listen {
     enum road_sleep sleep;  /* for what it is left */
     struct moment moment;   /* before it begins */
     bool answered;          /* somebody, since it looked last, who may soon ask again */
+    bool looked_for;        /* ... who looked for the answer, and so may ask at once */
     struct sleepers sleepers;
 };
 
@@ -217,16 +218,22 @@ static bool is_called(const struct listen *listen, uint32_t rings)
            (listen->sleep == ROAD_FOR_ALL && is_any_set(road->told));
 }
 
+/* Whether he asks again who had his answer without a wake. */
+static bool glance(struct listen *listen, uint32_t rings)
+{
+    bool called = is_called(listen, rings);
+    for (unsigned i = 0; i < GLANCE && listen->looked_for && !called; i++, called = is_called(listen, rings))
+        moment_pause();
+    listen->looked_for &= called;
+    return called;
+}
+
 /* While nobody comes, the next ones are woken. */
 static bool look_and_wake(struct listen *listen, uint32_t rings)
 {
-    bool called = is_called(listen, rings);
-    while (!called && !sleepers_are_none(&listen->sleepers)) {
-        for (unsigned i = 0; i < GLANCE && !called; i++, called = is_called(listen, rings))
-            moment_pause();
-        if (!called)
-            sleepers_wake_next(&listen->sleepers);
-    }
+    bool called = glance(listen, rings);
+    for (; !called && !sleepers_are_none(&listen->sleepers); called = is_called(listen, rings))
+        sleepers_wake_next(&listen->sleepers);
     return called;
 }
 
@@ -294,6 +301,8 @@ static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, con
     const uint32_t before = __atomic_exchange_n(&lane->reply, ROAD_ANSWERED(tag), __ATOMIC_SEQ_CST);
     if (before & ROAD_SLEEPS)
         sleepers_add(&listen->sleepers, number);
+    else
+        listen->looked_for = true;
     return !(before & ROAD_GAVE_UP);
 }
 

@@ -9,15 +9,16 @@ such a name in the index by itself. Many clients make batches: what the daemon f
 lookups cost the home when another node asks is told, too; there is no limit for that.
 
 That 1,000 clients cost no more than 10 is seen in two sessions by turns: 10 processes ask, and in one of the sessions 990
-more are connected; then all 1,000 ask, each so often that its start and its end do not count. Idle: how often threads of the daemon and of its supervisor were on a processor
-while nobody asked."""
+more are connected; then all 1,000 ask. Each asks so often that its start and its end do not count. Idle: how often threads of
+the daemon and of its supervisor were on a processor while nobody asked."""
 
 import time
 
 import measuring
 
-COUNTS = {"requests": (32_000, 640, "requests in a round"), "batch": (16, 8, "processes that ask at the same time"),
-          "clients": (1000, 50, "clients that are many"), "long": (200_000, 640, "requests in a round of few clients and of many"),
+COUNTS = {"requests": (200_000, 640, "requests in a round"), "batch": (16, 8, "processes that ask at the same time"),
+          "clients": (1000, 50, "clients that are many"), "long": (1_000_000, 640, "requests in a round of few clients and of many"),
+          "names": (8000, 160, "names in a round that another node looks at"),
           "seconds": (10, 1, "how long nobody asks")}
 FEW = 10
 NOISE = 1.05
@@ -104,7 +105,7 @@ def measure_asked(options):
         served = Served(area, options, nodes=("n0", "n1"))
         others = served.worker(options.batch, node="n1")
         area.under_shunt("ls", area.root / "out")  # or the directory is wholly at home with n1, who then asks nobody
-        names = options.requests // 4 // options.batch
+        names = options.names // options.batch
 
         def one_round(turn):
             others.make("create", names, prefix=f"r{turn}", active=options.batch)
