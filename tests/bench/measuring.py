@@ -171,14 +171,20 @@ def main(measure, doc, counts):
     sys.exit(report(findings, options))
 
 
+def order_of(names, turn):
+    """Each is the first as often as the last or between others, so that what comes and goes on the machine, and what the one
+    before left behind, meets all alike: in as many rounds as there are, and then backwards."""
+    first = turn % len(names)
+    order = names[first:] + names[:first]
+    return order if turn // len(names) % 2 == 0 else order[::-1]
+
+
 def alternate(rounds, what, ways):
-    """Calls each of `ways`, {name: function of the round's number}, in every round; every second round backwards, so that
-    what comes and goes on the machine meets all alike: [{name: answer}]."""
+    """Calls each of `ways`, {name: function of the round's number}, in every round: [{name: answer}]."""
     answers = []
     for turn in range(rounds):
         say(f"{what}: round {turn + 1} of {rounds}")
-        order = list(ways) if turn % 2 == 0 else list(ways)[::-1]
-        found = {name: ways[name](turn) for name in order}
+        found = {name: ways[name](turn) for name in order_of(list(ways), turn)}
         answers.append({name: found[name] for name in ways})
     return answers
 
