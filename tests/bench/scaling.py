@@ -25,6 +25,7 @@ CLIENTS = 4  # of a node, where more than the costs is compared
 CREATING = 0.7  # of a client's work is over when it tells how it ended
 WINDOW = 4  # frames on their way to a daemon (daemon/peer/peers.c); so many are acknowledged at once, or after half a second
 ACKNOWLEDGE_AFTER = 0.5e6  # microseconds, as all times here
+SAY_AFTER = 0.5e6  # what nobody waits for, unless a frame goes there anyway
 
 
 # What is known of one machine.
@@ -183,6 +184,31 @@ class Thread:
             self.cores.give()
 
 
+class Patience:
+    """For whom something waits, and whether it has waited long."""
+
+    def __init__(self, env, limit):
+        self.env, self.limit = env, limit
+        self.since = {}
+        self.begun = collections.deque()  # in their order, with those that have ended
+
+    def begin(self, number):
+        if number not in self.since:
+            self.since[number] = self.env.now
+            self.begun.append((self.env.now, number))
+
+    def end(self, number):
+        self.since.pop(number, None)
+
+    def over(self):
+        late = []
+        while self.begun and self.env.now - self.begun[0][0] >= self.limit:
+            since, number = self.begun.popleft()
+            if self.since.get(number) == since:
+                late.append(number)
+        return late
+
+
 class Daemon:
     """Serves one batch after the other. Items for one daemon share the frames of a batch, and where a WINDOW of frames is on
     its way there, those of several."""
@@ -191,8 +217,10 @@ class Daemon:
         self.net, self.number = net, number
         self.thread = Thread(net.env, cores, self.serve)
         self.received = collections.Counter()  # frames that were not acknowledged, by their sender
-        self.unheard = collections.deque()  # since when, by whom
+        self.unheard = Patience(net.env, ACKNOWLEDGE_AFTER)
         self.due = set()  # who has sent so many
+        self.late = collections.defaultdict(list)  # items that nobody waits for
+        self.unsaid = Patience(net.env, SAY_AFTER)
         self.flying = collections.Counter()  # frames that others have not acknowledged
         self.items = collections.defaultdict(list)  # that are to go out, by whom they are for
         self.casts = {}
@@ -212,17 +240,23 @@ class Daemon:
             else:
                 cost += costs.request
                 self.take((kind, *rest), items, deliver)
+        for number in self.unsaid.over():
+            items[number] += []
         for number in [number for number in items if self.flying[number] < WINDOW]:
             cost += self.send(number, items.pop(number), deliver)
             self.flying[number] += 1
-        for number in self.overdue():
-            cost += self.send(number, [], deliver)
+        late, self.due = sorted(self.due.union(self.unheard.over())), set()
+        for number in late:
+            if self.received[number]:
+                cost += self.send(number, [], deliver)
         net.batches += 1
         return cost * net.cold, deliver
 
     def send(self, number, items, deliver):
-        """Each frame acknowledges what has come."""
-        frame = ("frame", self.number, items, self.received.pop(number, 0))
+        """Each frame acknowledges what has come, and takes along what nobody waits for."""
+        frame = ("frame", self.number, self.late.pop(number, []) + items, self.received.pop(number, 0))
+        self.unheard.end(number)
+        self.unsaid.end(number)
         deliver.append((self.net.carry_to(number), frame))
         self.net.frames += 1
         return self.net.costs.frame
@@ -230,18 +264,10 @@ class Daemon:
     def note(self, sender, items):
         if not items:  # an acknowledgement itself
             return
-        if self.received[sender] == 0:
-            self.unheard.append((self.net.env.now, sender))
+        self.unheard.begin(sender)
         self.received[sender] += 1
         if self.received[sender] == WINDOW:
             self.due.add(sender)
-
-    def overdue(self):
-        """Who is to be told what has come."""
-        while self.unheard and self.net.env.now - self.unheard[0][0] >= ACKNOWLEDGE_AFTER:
-            self.due.add(self.unheard.popleft()[1])
-        late, self.due = sorted(self.due), set()
-        return [number for number in late if self.received[number]]
 
     def take(self, item, items, deliver):
         getattr(self, f"take_{item[0]}")(item, items, deliver)
@@ -262,9 +288,11 @@ class Daemon:
     def take_reply(self, item, _, deliver):
         deliver.append((item[1].succeed, None))
 
-    def take_confirm(self, item, items, _):
-        if item[1] != self.number:
-            items[item[1]].append(("end",))
+    def take_confirm(self, item, *_):
+        home = item[1]
+        if home != self.number:
+            self.late[home].append(("end",))
+            self.unsaid.begin(home)
 
     def take_end(self, *_):
         pass

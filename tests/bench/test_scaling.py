@@ -44,11 +44,36 @@ def test_a_daemon_that_asks_nobody_costs_what_it_costs():
     assert scaling.Net(costs, 1).creates(1, 1e5)["rate"] == pytest.approx(1e6 / (10 + 5 + 2), rel=0.01)
 
 
-def test_a_create_whose_home_is_another_daemon_is_three_frames():
-    """A question, an answer, the word of how it ended; the last goes with the next question, if that is for the same daemon.
-    Each acknowledges what has come."""
+def test_a_create_whose_home_is_another_daemon_is_two_frames():
+    """A question and an answer. The word of how it ended goes with the next frame for the same daemon; each acknowledges what
+    has come."""
     found = scaling.Net(scaling.Costs(client=100.0), 16).creates(1, 5e4)
-    assert found["frames"] == pytest.approx(15 / 16 * (3 - 1 / 16), rel=0.01)
+    assert found["frames"] == pytest.approx(15 / 16 * 2, rel=0.01)
+
+
+def test_what_nobody_waits_for_goes_out_after_half_a_second():
+    """And is acknowledged as late: up to four frames for a file, where each node makes one in two seconds."""
+    found = scaling.Net(scaling.Costs(client=2e6), 16).creates(1, 4e8)
+    assert 15 / 16 * 3 < found["frames"] <= 15 / 16 * 4
+
+
+def test_who_was_heard_meanwhile_is_waited_for_anew():
+    env = scaling.simpy.Environment()
+    patience, over = scaling.Patience(env, 10), []
+
+    def runs():
+        patience.begin(1)
+        patience.begin(2)
+        yield env.timeout(6)
+        patience.end(1)
+        patience.begin(1)
+        for _ in range(3):
+            yield env.timeout(5)
+            over.append(patience.over())
+
+    env.process(runs())
+    env.run()
+    assert over == [[2], [1], []]
 
 
 def test_no_more_than_a_window_of_frames_is_on_its_way_to_a_daemon():
