@@ -218,7 +218,7 @@ static bool is_called(const struct listen *listen, uint32_t rings)
            (listen->sleep == ROAD_FOR_ALL && is_any_set(road->told));
 }
 
-/* Whether he asks again who had his answer without a wake. */
+/* Who had his answer without a wake may ask again at once. */
 static bool glance(struct listen *listen, uint32_t rings)
 {
     bool called = is_called(listen, rings);
@@ -231,9 +231,12 @@ static bool glance(struct listen *listen, uint32_t rings)
 /* While nobody comes, the next ones are woken. */
 static bool look_and_wake(struct listen *listen, uint32_t rings)
 {
-    bool called = glance(listen, rings);
-    for (; !called && !sleepers_are_none(&listen->sleepers); called = is_called(listen, rings))
-        sleepers_wake_next(&listen->sleepers);
+    bool called = is_called(listen, rings);
+    while (!called && !sleepers_are_none(&listen->sleepers)) {
+        called = glance(listen, rings);
+        if (!called)
+            sleepers_wake_next(&listen->sleepers);
+    }
     return called;
 }
 

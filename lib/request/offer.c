@@ -48,10 +48,10 @@ int offer_find(const struct road_lane *lane, const struct message *message, unsi
 /* BRANCH/MIRROR/LEAF, as answers tell a place. */
 static uint16_t copy_place(const struct road_lane *lane, uint32_t leaf, char *to)
 {
-    const size_t length = lane->place_length < sizeof lane->place ? lane->place_length : sizeof lane->place;
+    const uint16_t length = __atomic_load_n(&lane->place_length, __ATOMIC_RELAXED);
     struct text t;
     text_init(&t, to, OFFER_PLACE_MAX);
-    text_bytes(&t, lane->place, length);
+    text_bytes(&t, lane->place, length < sizeof lane->place ? length : sizeof lane->place);
     text_number(&t, leaf, 10);
     return (uint16_t)t.length;
 }
