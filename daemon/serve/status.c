@@ -62,8 +62,12 @@ static const char *const names[COUNTERS] = {
     "frames-again", "frames-dropped",
 };
 
-static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
+/* What processes did with what they were offered counts as soon as they did it. */
+static int count(struct shuntd *shuntd, uint64_t to[COUNTERS])
 {
+    int code = offer_see_all(shuntd);
+    if (code != 0)
+        return code;
     const struct shuntd_counts *counts = &shuntd->counts;
     const struct peers_counts *frames = peers_counts(shuntd->peers);
     struct index_size size = {0};
@@ -93,6 +97,7 @@ static void count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [FRAMES_DROPPED] = frames->dropped,
     };
     memcpy(to, values, sizeof values);
+    return 0;
 }
 
 static void add_counters(struct text *t, const uint64_t values[COUNTERS], enum counter first)
@@ -169,8 +174,8 @@ int cast_status(struct shuntd *shuntd, struct cast *cast, const struct message *
 {
     uint64_t values[COUNTERS];
     char page[sizeof values];
-    count(shuntd, values);
-    return cast_page(cast, page, write_page(page, values), PAGE_ALL);
+    int code = count(shuntd, values);
+    return code == 0 ? cast_page(cast, page, write_page(page, values), PAGE_ALL) : code;
 }
 
 /* SIGTERM once more would end it at once; this does not. */
@@ -230,13 +235,15 @@ int serve_status(struct shuntd *shuntd, const struct listen_request *request, st
     if (request->message.flags & MESSAGE_ALL)
         return ask_all(shuntd, request);
     text_init(&t, text, sizeof text);
-    count(shuntd, values);
+    int code = count(shuntd, values);
+    if (code != 0)
+        return code;
     add_counters(&t, values, REQUESTS);
     add_silent(shuntd, &t);
     home_dirs_each(shuntd->home, add_if_stays, &t);
     answer->text = text;
     answer->text_length = (uint16_t)t.length;
-    int code = serve_answer(shuntd, request, answer);
+    code = serve_answer(shuntd, request, answer);
     return code == 0 ? SERVE_SILENT : code;
 }
 

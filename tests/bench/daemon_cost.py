@@ -17,7 +17,7 @@ import time
 import measuring
 
 COUNTS = {"requests": (200_000, 640, "requests in a round"), "batch": (16, 8, "processes that ask at the same time"),
-          "clients": (1000, 50, "clients that are many"), "long": (1_000_000, 640, "requests in a round of few clients and of many"),
+          "clients": (1000, 50, "clients that are many"), "long": (4_000_000, 640, "requests in a round of few clients and of many"),
           "names": (8000, 160, "names in a round that another node looks at"),
           "seconds": (10, 1, "how long nobody asks")}
 FEW = 10

@@ -141,6 +141,17 @@ Test(offer, what_was_taken_and_done_is_there)
     cr_assert_eq(leaf_holds("out", 0), 8 + home_of("out")->flights, "what is asked for counts");
 }
 
+Test(offer, a_status_counts_what_was_taken)
+{
+    make_four();
+    struct request_hold hold = {0};
+    born_unasked("f4");
+    take_birth("f5", &hold);
+    const struct message *status = ask(YOU, (struct message){.type = MESSAGE_STATUS});
+    cr_assert_neq(memmem(status->text, status->text_length, "births 6\n", 9), NULL);
+    cr_assert_neq(memmem(status->text, status->text_length, "foreseen 2\n", 11), NULL);
+}
+
 Test(offer, offers_go_on_and_on)
 {
     make_four();
