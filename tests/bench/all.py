@@ -33,9 +33,17 @@ def measure_all(options, modules):
     return sorted(findings, key=lambda one: one.figure), failures
 
 
+def counts_of(modules):
+    """Each option is one benchmark's, or one would measure with the numbers of another."""
+    options = [option for module in modules for option in module.COUNTS]
+    for option in options:
+        assert options.count(option) == 1, option
+    return {option: what for module in modules for option, what in module.COUNTS.items()}
+
+
 def main():
     modules = {name: importlib.import_module(name) for name in BENCHMARKS}
-    counts = {option: what for module in modules.values() for option, what in module.COUNTS.items()}
+    counts = counts_of(modules.values())
     parser = measuring.common_options(__doc__)
     parser.add_argument("--figures", type=wanted, default=sorted(set(BENCHMARKS.values())), metavar="N[,N]...",
                         help="which of them (default: all)")

@@ -18,7 +18,7 @@ import measuring
 
 COUNTS = {"requests": (200_000, 640, "requests in a round"), "batch": (16, 8, "processes that ask at the same time"),
           "clients": (1000, 50, "clients that are many"), "long": (4_000_000, 640, "requests in a round of few clients and of many"),
-          "names": (8000, 160, "names in a round that another node looks at"),
+          "asked-names": (8000, 160, "names in a round that another node looks at"),
           "seconds": (10, 1, "how long nobody asks")}
 FEW = 10
 NOISE = 1.05
@@ -105,7 +105,7 @@ def measure_asked(options):
         served = Served(area, options, nodes=("n0", "n1"))
         others = served.worker(options.batch, node="n1")
         area.under_shunt("ls", area.root / "out")  # or the directory is wholly at home with n1, who then asks nobody
-        names = options.names // options.batch
+        names = options.asked_names // options.batch
 
         def one_round(turn):
             others.make("create", names, prefix=f"r{turn}", active=options.batch)

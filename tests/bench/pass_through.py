@@ -15,7 +15,7 @@ import time
 
 import measuring
 
-COUNTS = {"files": (20_000, 200, "files in a round")}
+COUNTS = {"compared-files": (20_000, 200, "files in a round beside bindfs")}
 FORGOTTEN = 1.2  # seconds; what a FUSE file system tells is good for one
 FEW = 1000  # files; looked at in less than that
 
@@ -70,7 +70,7 @@ def measure(options):
         for crew in crews.values():
             crew.make("create", 1, prefix="first")
         area.must_be_redirected()
-        ways = {name: lambda turn, crew=crew: one_round(crew, options.files, turn) for name, crew in crews.items()}
+        ways = {name: lambda turn, crew=crew: one_round(crew, options.compared_files, turn) for name, crew in crews.items()}
         found = list(findings(measuring.alternate(options.rounds, "against bindfs", ways)))
         for crew in area.crews:
             crew.end()
