@@ -130,7 +130,7 @@ def common_options(doc):
     default = pathlib.Path(__file__).resolve().parents[2] / "build"
     parser.add_argument("--build", type=pathlib.Path, default=default, help="the build directory")
     parser.add_argument("--dir", type=pathlib.Path, default=MEMORY, help=f"where to measure (default: {MEMORY})")
-    parser.add_argument("--rounds", type=int, help="how often (default: 5; quick: 1)")
+    parser.add_argument("--rounds", type=int, help="how often (default: 6; quick: 1)")
     parser.add_argument("--quick", action="store_true", help="so few of everything that it shows only that it works")
     parser.add_argument("--results", type=pathlib.Path, help="a file for all values (JSON)")
     return parser
@@ -146,7 +146,7 @@ def settle(options, counts):
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     options.build = options.build.resolve()
     if options.rounds is None:
-        options.rounds = 1 if options.quick else 5
+        options.rounds = 1 if options.quick else 6
     for name, (usual, quick, _) in counts.items():
         name = name.replace("-", "_")
         if getattr(options, name) is None:
@@ -173,7 +173,8 @@ def main(measure, doc, counts):
 
 def order_of(names, turn):
     """Each is the first as often as the last or between others, so that what comes and goes on the machine, and what the one
-    before left behind, meets all alike: in as many rounds as there are, and then backwards."""
+    before left behind, meets all alike: in as many rounds as there are of them, and then backwards. So six rounds treat two and
+    three ways alike."""
     first = turn % len(names)
     order = names[first:] + names[:first]
     return order if turn // len(names) % 2 == 0 else order[::-1]
