@@ -10,7 +10,7 @@ under shunt (placement branch, a daemon on each node), by turns. The first table
 second of all nodes together, and for a file the requests to the metadata server, the answers of the clients (ceph-fuse) to
 the kernel, and microseconds of CPU and context switches of the program, the daemons of shunt and those of Ceph. The findings
 are ratios of rates in the same round. And once a round files are made in a root of their own that is then exported, by one
-node, with the time of that counted in.
+node, with the time of that counted in. Each begins when the servers are done with what the one before left them to do.
 
 All processes share this machine's processors. So the rate is what is left of them, and what a rate is depends on the
 machine; the counters do not."""
@@ -34,6 +34,7 @@ COUNTS = {"files": (500, 50, "files of each node on a CephFS"), "nodes": (2, 2, 
 CONFIGURATIONS = ("private", "shared", "shunt")
 OWN, RENAMES, NEIGHBOURS = ("create", "unlink"), ("create", "renames"), ("stat", "open", "utime")
 CALLS = ("create", *NEIGHBOURS, "renames", "unlink")
+AT_REST, LOOK = 0.05, 0.5  # of a processor; seconds
 # The least ratio of the rate under shunt to that of another configuration.
 LEAST = {("create", "private"): 0.95, ("create", "shared"): 2.5, ("unlink", "private"): 0.95, ("unlink", "shared"): 1.5,
          ("stat", "shared"): 1, ("open", "shared"): 1, ("utime", "shared"): 1, ("renames", "private"): None,
@@ -87,6 +88,19 @@ def begin_crews(nodes, configuration, turn):
         of_node[where[node]].make("create", 1, prefix=f"first-{node}")
         crews.append(of_node)
     return crews, where
+
+
+def come_to_rest(nodes):
+    """Who has just served a shared directory goes on with that for a while, and would be slower for the next."""
+    used = lambda: sum(measuring.cpu_of(process.pid) for process in nodes.ceph.processes)  # noqa: E731
+    before, until = used(), time.monotonic() + measuring.PATIENCE
+    while time.monotonic() < until:
+        time.sleep(LOOK)
+        now = used()
+        if now - before < AT_REST * LOOK * 1e6:
+            return
+        before = now
+    raise measuring.Failed("the servers of the CephFS do not come to rest")
 
 
 def measure_call(costs, crews, where, call, files):
@@ -149,7 +163,15 @@ def measure_rounds(options, count):
         ways = {name: lambda turn, name=name: measure_turn(nodes, costs, name, f"{turn}-{name}", options.files)
                 for name in CONFIGURATIONS}
         ways["exported"] = lambda turn: {"create": measure_exported(nodes, turn, options.files)}
-        rounds = measuring.alternate(options.rounds, f"CephFS, {count} nodes", ways)
+
+        def rested(way):
+            def one_turn(turn):
+                if not options.quick:
+                    come_to_rest(nodes)
+                return way(turn)
+            return one_turn
+
+        rounds = measuring.alternate(options.rounds, f"CephFS, {count} nodes", {name: rested(way) for name, way in ways.items()})
     return [{(call, name): row for name, calls in one.items() for call, row in calls.items()} for one in rounds]
 
 
