@@ -21,8 +21,7 @@ static bool is_about(const struct road_offer *offer, const struct message *messa
 {
     const size_t length = message->name_length[0];
     return length <= sizeof offer->name && offer->name_length == length && memcmp(offer->name, message->name[0], length) == 0 &&
-           offer->type == message->type &&
-           dirid_equal(offer->dir, message->dir[0]);
+           offer->type == message->type && dirid_equal(offer->dir, message->dir[0]);
 }
 
 static uint64_t word_of(const struct road_offer *offer)

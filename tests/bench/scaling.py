@@ -241,20 +241,19 @@ class Daemon:
                 cost += costs.request
                 self.take((kind, *rest), items, deliver)
         for number in self.unsaid.over():
-            items[number] += []
+            items.setdefault(number, [])
         for number in [number for number in items if self.flying[number] < WINDOW]:
             cost += self.send(number, items.pop(number), deliver)
             self.flying[number] += 1
-        late, self.due = sorted(self.due.union(self.unheard.over())), set()
-        for number in late:
-            if self.received[number]:
-                cost += self.send(number, [], deliver)
+        for number in sorted(self.due.union(self.unheard.over())):
+            cost += self.send(number, [], deliver)
         net.batches += 1
         return cost * net.cold, deliver
 
     def send(self, number, items, deliver):
         """Each frame acknowledges what has come, and takes along what nobody waits for."""
         frame = ("frame", self.number, self.late.pop(number, []) + items, self.received.pop(number, 0))
+        self.due.discard(number)
         self.unheard.end(number)
         self.unsaid.end(number)
         deliver.append((self.net.carry_to(number), frame))
