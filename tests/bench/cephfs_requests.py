@@ -3,10 +3,10 @@
 # SPDX-FileCopyrightText: The shunt authors
 """cephfs_requests.py [options]: how many requests a CephFS metadata server handles for a call.
 
-Starts a CephFS of its own (tests/cluster/cephfs.py says what that needs) with two nodes. Both make and remove files at
-the same time, natively in one directory each, natively in one shared directory, and in a shared directory under shunt
-(placement branch, a daemon on each node). Then one makes twice as many, and the other opens each 100 files later,
-natively and under shunt (placement auto). Counters need no rounds."""
+Starts a CephFS of its own (tests/cluster/cephfs.py says what that needs) with two nodes, and then one with four. All make
+and remove files at the same time, natively in one directory each, natively in one shared directory, and in a shared
+directory under shunt (placement branch, a daemon on each node). Then one makes twice as many, and another opens each 100
+files later, natively and under shunt (placement auto). Counters need no rounds."""
 
 import pathlib
 import sys
@@ -20,48 +20,53 @@ sys.path.insert(0, str(TESTS / "cluster"))
 import cephfs  # noqa: E402
 
 COUNTS = {"request-files": (500, 100, "files of each node of a CephFS whose requests are counted")}
+NODES = (2, 4)
 
 
-def finding(what, value, most=None):
-    return measuring.Finding(1, f"CephFS, 2 nodes: requests for {what}", "", [value], most=most)
+def finding(nodes, what, value, most=None):
+    return measuring.Finding(1, f"CephFS, {nodes.count} nodes: requests for {what}", "", [value], most=most)
 
 
-def measure_calls(nodes, how, directories, count, limits=(None, None), **options):
+def measure_calls(nodes, how, directories, files, limits=(None, None), **options):
     for call, most in zip(("create", "unlink"), limits):
-        measuring.say(f"CephFS: requests for {call}, {how}")
-        yield finding(f"{call}, {how}", nodes.measure(call, directories, count, **options), most)
+        measuring.say(f"CephFS, {nodes.count} nodes: requests for {call}, {how}")
+        yield finding(nodes, f"{call}, {how}", nodes.measure(call, directories, files, **options), most)
 
 
-def measure_followed(nodes, how, directory, count, most=None, **options):
-    measuring.say(f"CephFS: requests for create, opened by the other 100 files later, {how}")
-    return finding(f"create, opened by the other 100 files later, {how}", nodes.measure_followed(directory, count, **options),
-                   most)
+def measure_followed(nodes, how, directory, files, most=None, **options):
+    what = f"create, opened by another 100 files later, {how}"
+    measuring.say(f"CephFS, {nodes.count} nodes: requests for {what}")
+    return finding(nodes, what, nodes.measure_followed(directory, files, **options), most)
 
 
-def measure_all(nodes, count):
-    for node, directory in ((0, "own0"), (1, "own1"), (0, "shared"), (0, "looked-into")):
-        nodes.run(node, "mkdir", nodes.place / directory)
-    yield from measure_calls(nodes, "natively, a directory each", [nodes.place / "own0", nodes.place / "own1"], count)
-    yield from measure_calls(nodes, "natively, one directory", [nodes.place / "shared"] * 2, count)
+def measure_all(nodes, files):
+    everyone = range(nodes.count)
+    own = [nodes.place / f"own{node}" for node in everyone]
+    for node, directory in (*zip(everyone, own), (0, nodes.place / "shared"), (0, nodes.place / "looked-into")):
+        nodes.run(node, "mkdir", directory)
+    yield from measure_calls(nodes, "natively, a directory each", own, files)
+    yield from measure_calls(nodes, "natively, one directory", [nodes.place / "shared"] * nodes.count, files)
     with nodes.session("branch"):
-        nodes.shared("out")
-        yield from measure_calls(nodes, "under shunt, one directory", [nodes.root / "out"] * 2, count, limits=(1.02, None),
-                                 under_shunt=True)
-    yield measure_followed(nodes, "natively", nodes.place / "looked-into", 2 * count)
+        yield from measure_calls(nodes, "under shunt, one directory", [nodes.shared("out")] * nodes.count, files,
+                                 limits=(1.02, None), under_shunt=True)
+    yield measure_followed(nodes, "natively", nodes.place / "looked-into", 2 * files)
     with nodes.session("auto"):
         nodes.under_shunt(0, "mkdir", nodes.root / "looked-into")
-        yield measure_followed(nodes, "under shunt", nodes.root / "looked-into", 2 * count, most=1.4, under_shunt=True)
+        yield measure_followed(nodes, "under shunt", nodes.root / "looked-into", 2 * files, most=1.4, under_shunt=True)
 
 
 def measure(options):
     if cephfs.what_is_missing():
         raise measuring.Failed(cephfs.what_is_missing())
-    with tempfile.TemporaryDirectory(prefix="shunt-cephfs.", ignore_cleanup_errors=True) as top:
-        try:
-            with cephfs.two_nodes(top, options.build) as nodes:
-                return list(measure_all(nodes, options.request_files))
-        except cephfs.Failed as failure:
-            raise measuring.Failed(str(failure)) from failure
+    found = []
+    for count in NODES:
+        with tempfile.TemporaryDirectory(prefix="shunt-cephfs.", ignore_cleanup_errors=True) as top:
+            try:
+                with cephfs.some_nodes(top, options.build, count) as nodes:
+                    found += measure_all(nodes, options.request_files)
+            except cephfs.Failed as failure:
+                raise measuring.Failed(str(failure)) from failure
+    return found
 
 
 if __name__ == "__main__":
