@@ -17,7 +17,10 @@ BENCHMARKS = {"cephfs_rates": 1, "cephfs_requests": 1, "calls": 2, "rates": 2, "
 
 
 def wanted(text):
-    return [int(word) for word in text.split(",")]
+    numbers = [int(word) for word in text.split(",")]
+    if not set(numbers) <= set(BENCHMARKS.values()):
+        raise ValueError
+    return numbers
 
 
 def measure_all(options, modules):

@@ -37,7 +37,7 @@
 
 extern char **environ;
 
-/* The functions that the cases without changes call. */
+/* What the cases call that are measured in pairs, through the shim and not. */
 struct functions {
     int (*stat)(const char *, struct stat *);
     int (*open)(const char *, int, ...);

@@ -13,7 +13,6 @@ As findings there are nanoseconds that shunt adds: what was promised of calls ou
 those inside, in microseconds."""
 
 import statistics
-import sys
 
 import measuring
 
@@ -82,6 +81,7 @@ def print_table(rounds):
         asked = statistics.median(one[case][2] - one[case][0] for one in rounds) if case in ASKING else None
         of_that = "" if asked is None else f", of which what the kernel is asked takes {asked:.0f}"
         print(f"{case:44} {shown(native):>24} {shown(shunt):>26} {ratio:7.2f} {added:8.0f}{limit}{of_that}")
+    print()
 
 
 def findings(rounds):
@@ -101,17 +101,11 @@ def measure_rounds(options):
         return calls.rounds(options.rounds)
 
 
-def measure(options):
-    return list(findings(measure_rounds(options)))
-
-
-def main():
-    options = measuring.arguments(__doc__, COUNTS)
+def measure(options, show=lambda rounds: None):
     rounds = measure_rounds(options)
-    print_table(rounds)
-    print()
-    sys.exit(measuring.report(list(findings(rounds)), options))
+    show(rounds)
+    return list(findings(rounds))
 
 
 if __name__ == "__main__":
-    main()
+    measuring.main(lambda options: measure(options, print_table), __doc__, COUNTS)

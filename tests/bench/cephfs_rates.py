@@ -19,16 +19,11 @@ import contextlib
 import copy
 import pathlib
 import statistics
-import sys
-import tempfile
+import subprocess
 import time
 
 import measuring
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS / "cluster"))
-
-import cephfs  # noqa: E402
+import on_cephfs
 
 COUNTS = {"files": (500, 50, "files of each node on a CephFS"), "nodes": (2, 2, "nodes of a CephFS, then twice as many")}
 CONFIGURATIONS = ("private", "shared", "shunt")
@@ -76,18 +71,22 @@ def directories(nodes, configuration, turn):
     return [natively / name for name in names]
 
 
-def begin_crews(nodes, configuration, turn):
-    """{directory: crew} of each node: its own directory, and the next node's, whose files it looks at."""
+@contextlib.contextmanager
+def crews_of(nodes, configuration, turn):
+    """{directory: crew} of each node, its own directory and the next node's, whose files it looks at; and where each makes
+    files."""
     crews, where = [], directories(nodes, configuration, turn)
-    for node in range(nodes.count):
-        of_node = {}
-        for directory in {where[node], where[(node + 1) % nodes.count]}:
-            words = [nodes.build / "tests" / "bench" / "bench_worker", directory, 1]
-            words = nodes.tool(node, "exec", "--", *words) if configuration == "shunt" else words
-            of_node[directory] = measuring.Crew(nodes.words(node, *words), nodes.environment)
-        of_node[where[node]].make("create", 1, prefix=f"first-{node}")
-        crews.append(of_node)
-    return crews, where
+    with contextlib.ExitStack() as stack:
+        for node in range(nodes.count):
+            of_node = {}
+            for directory in {where[node], where[(node + 1) % nodes.count]}:
+                words = [nodes.build / "tests" / "bench" / "bench_worker", directory, 1]
+                words = nodes.tool(node, "exec", "--", *words) if configuration == "shunt" else words
+                of_node[directory] = measuring.Crew(nodes.words(node, *words), nodes.environment)
+                stack.callback(of_node[directory].end)
+            of_node[where[node]].make("create", 1, prefix=f"first-{node}")
+            crews.append(of_node)
+        yield crews, where
 
 
 def come_to_rest(nodes):
@@ -120,13 +119,8 @@ def measure_call(costs, crews, where, call, files):
 
 def measure_pass(nodes, costs, configuration, turn, files, calls):
     """In a directory of its own: what has been looked at by another node costs more to remove."""
-    crews, where = begin_crews(nodes, configuration, turn)
-    try:
+    with crews_of(nodes, configuration, turn) as (crews, where):
         return {call: measure_call(costs, crews, where, call, files) for call in calls}
-    finally:
-        for of_node in crews:
-            for crew in of_node.values():
-                crew.end()
 
 
 def measure_turn(nodes, costs, configuration, turn, files):
@@ -140,13 +134,10 @@ def measure_exported(nodes, turn, files):
     nodes = copy.copy(nodes)
     nodes.root, whole = nodes.place / f"exported-{turn}", files * nodes.count
     with nodes.session("branch"):
-        crews, where = begin_crews(nodes, "shunt", turn)
-        rate = measure_call(Costs(nodes), crews, where, "create", files)
-        for of_node in crews:
-            for crew in of_node.values():
-                crew.end()
+        with crews_of(nodes, "shunt", turn) as (crews, where):
+            rate = measure_call(Costs(nodes), crews, where, "create", files)
     requests, began = nodes.ceph.requests(), time.monotonic()
-    nodes.run(0, nodes.shunt, "export", nodes.root)
+    nodes.run(0, nodes.shunt, "export", nodes.root, stdout=subprocess.DEVNULL)
     exporting = time.monotonic() - began
     return {"files/s": 1 / (1 / rate["files/s"] + exporting / whole),
             "requests": rate["requests"] + (nodes.ceph.requests() - requests) / whole}
@@ -154,11 +145,7 @@ def measure_exported(nodes, turn, files):
 
 def measure_rounds(options, count):
     """[{(call, configuration): {what: how much}}] of so many nodes."""
-    with contextlib.ExitStack() as stack:
-        top = stack.enter_context(tempfile.TemporaryDirectory(prefix="shunt-cephfs.", dir=measuring.MEMORY,
-                                                              ignore_cleanup_errors=True))
-        nodes = stack.enter_context(cephfs.some_nodes(top, options.build, count))
-        stack.enter_context(nodes.session("branch"))
+    with on_cephfs.some_nodes(options, count) as nodes, nodes.session("branch"):
         costs = Costs(nodes)
         ways = {name: lambda turn, name=name: measure_turn(nodes, costs, name, f"{turn}-{name}", options.files)
                 for name in CONFIGURATIONS}
@@ -201,25 +188,14 @@ def counts_of(options):
     return [options.nodes] if options.quick else [options.nodes, 2 * options.nodes]
 
 
-def measure(options):
-    missing = cephfs.what_is_missing()
-    if missing:
-        raise measuring.Failed(missing)
-    try:
-        return [one for count in counts_of(options) for one in findings(measure_rounds(options, count), count)]
-    except cephfs.Failed as failure:
-        raise measuring.Failed(str(failure)) from failure
-
-
-def main():
-    options = measuring.arguments(__doc__, COUNTS)
+def measure(options, show=lambda rounds: None):
     found = []
     for count in counts_of(options):
         rounds = measure_rounds(options, count)
-        show_costs(rounds)
+        show(rounds)
         found += findings(rounds, count)
-    sys.exit(measuring.report(found, options))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    measuring.main(lambda options: measure(options, show_costs), __doc__, COUNTS)

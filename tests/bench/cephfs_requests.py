@@ -8,16 +8,8 @@ and remove files at the same time, natively in one directory each, natively in o
 directory under shunt (placement branch, a daemon on each node). Then one makes twice as many, and another opens each 100
 files later, natively and under shunt (placement auto). Counters need no rounds."""
 
-import pathlib
-import sys
-import tempfile
-
 import measuring
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS / "cluster"))
-
-import cephfs  # noqa: E402
+import on_cephfs
 
 COUNTS = {"request-files": (500, 100, "files of each node of a CephFS whose requests are counted")}
 NODES = (2, 4)
@@ -56,16 +48,10 @@ def measure_all(nodes, files):
 
 
 def measure(options):
-    if cephfs.what_is_missing():
-        raise measuring.Failed(cephfs.what_is_missing())
     found = []
     for count in NODES:
-        with tempfile.TemporaryDirectory(prefix="shunt-cephfs.", ignore_cleanup_errors=True) as top:
-            try:
-                with cephfs.some_nodes(top, options.build, count) as nodes:
-                    found += measure_all(nodes, options.request_files)
-            except cephfs.Failed as failure:
-                raise measuring.Failed(str(failure)) from failure
+        with on_cephfs.some_nodes(options, count) as nodes:
+            found += measure_all(nodes, options.request_files)
     return found
 
 

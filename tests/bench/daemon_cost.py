@@ -88,7 +88,7 @@ def measure_home(options):
             found["create alone"] = served.cost(makers, "create", options.requests // 8, 1, prefix=f"alone{turn}")
             return found
 
-        rounds = [one["home"] for one in measuring.alternate(options.rounds, "the daemon as a home", {"home": one_round})]
+        rounds = measuring.repeat(options.rounds, "the daemon as a home", one_round)
         idle = served.wakes()
     many = f"of {options.batch} clients at once"
     column = {what: [one[what] for one in rounds] for what in rounds[0]}
@@ -111,7 +111,7 @@ def measure_asked(options):
             others.make("create", names, prefix=f"r{turn}", active=options.batch)
             return served.cost(others, "stat", names * options.batch, options.batch, prefix=f"r{turn}")
 
-        rounds = [one["asked"] for one in measuring.alternate(options.rounds, "another node asks", {"asked": one_round})]
+        rounds = measuring.repeat(options.rounds, "another node asks", one_round)
         idle = served.wakes()
     return [measuring.Finding(5, "the daemon's CPU for a name that another node's processes look at, half at home here", "us",
                             rounds),

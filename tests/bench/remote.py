@@ -110,7 +110,7 @@ def frames(options, mount, processes):
             makers.make("create", each, prefix=f"r{turn}", active=processes)
             return (counted() - before - 2 * asked) / (each * processes)
 
-        return [one["frames"] for one in measuring.alternate(options.rounds, "frames", {"frames": one_round})]
+        return measuring.repeat(options.rounds, "frames", one_round)
 
 
 def findings(rounds):

@@ -193,8 +193,8 @@ class Nodes:
     def begin(self, node, *words, **options):
         return subprocess.Popen(self.words(node, *words), env=self.environment, **options)
 
-    def run(self, node, *words):
-        if self.begin(node, *words).wait(PATIENCE) != 0:
+    def run(self, node, *words, **options):
+        if self.begin(node, *words, **options).wait(PATIENCE) != 0:
             raise Failed(f"node {node} failed: {' '.join(map(str, words))}")
 
     def tool(self, node, verb, *words):
