@@ -220,7 +220,8 @@ static int run(struct shuntd *shuntd)
             sleep_on(shuntd, rings);
         listen_rise(shuntd->listen);
     }
-    const int code = turn.code;
+    /* What was taken of offers is seen, for the times of directories, and nothing more of them is taken. */
+    const int code = turn.code == 0 ? ahead_tick(shuntd) : turn.code;
     if (code == 0)
         relay_leave(shuntd);
     times_write_all(shuntd);

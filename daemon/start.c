@@ -259,6 +259,8 @@ static int refuse_root(const struct shuntd *shuntd, int code)
         return fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
     case -ELOOP:
         return fail(code, "%s lies inside another root: give that one instead", path);
+    case -EBUSY:
+        return fail(code, "%s is above everything, other roots too: give the directory that is to be shared", path);
     case -EROFS:
         return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read",
                     path);

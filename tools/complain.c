@@ -52,6 +52,7 @@ static const struct {
     {ENOSPC, "no space is left on the file system: make room and run this again"},
     {EDQUOT, "the quota is used up: make room and run this again"},
     {ENAMETOOLONG, "the path is too long: change to a directory further down and give a shorter one"},
+    {EMULTIHOP, "is a root of its own, in another one: name it by itself, and give only one of them to `shunt start`"},
     {EXDEV, "lies on another file system than the branch: move it by hand"},
 };
 

@@ -140,15 +140,15 @@ static int add(struct mirrors *mirrors, const struct union_root *root, const str
         mirrors->all = more;
         mirrors->room = room;
     }
-    struct mirror_found *found = &mirrors->all[mirrors->count++];
+    struct mirror_found *found = &mirrors->all[mirrors->count];
     *found = (struct mirror_found){.branch = branch, .known = is_known(known, name)};
     strcpy(found->name, name);
     int fd = is_mirror_name(name) ? mirrors_open(root, found) : -ENOTDIR;
     found->foreign = fd == -ENOTDIR || fd == -ELOOP;
-    if (fd < 0)
-        return found->foreign ? 0 : fd;
-    int error = look_into(fd, found);
-    sys_close(fd);
+    int error = fd >= 0 ? look_into(fd, found) : found->foreign ? 0 : fd;
+    if (fd >= 0)
+        sys_close(fd);
+    mirrors->count += error == 0; /* of what cannot be read nobody knows whether it is empty */
     return error;
 }
 

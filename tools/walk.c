@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "session/stamp.h"
 #include "union/disk.h"
 
 #define WALK_BUFFER 32768
@@ -96,6 +97,20 @@ static int list(struct walk *walk)
     return error < 0 ? error : pushed < 0 ? pushed : 1;
 }
 
+/* Another root that lies in this one: what its markers say is of its own `.shunt`. A copy of one is none. */
+static bool is_another_root(const struct walk *walk)
+{
+    if (!strcmp(walk->folder.path, "."))
+        return false;
+    int own = sys_openat(walk->folder.fd, LAYOUT_OWN, DISK_DIRECTORY, 0);
+    if (own < 0)
+        return false;
+    struct stamp stamp;
+    bool is_one = stamp_read(own, &stamp) == 0 && stamp_is_copied(own) == 0;
+    sys_close(own);
+    return is_one;
+}
+
 /* Opens a step's directory: 0, 1 if it is not to be walked (it went meanwhile, or it is on another device),
  * -errno. */
 static int take(struct walk *walk, const char *path)
@@ -105,7 +120,10 @@ static int take(struct walk *walk, const char *path)
         return 1;
     if (error == 0)
         error = folder_stat(&walk->folder, walk->root, NULL, &walk->before);
+    if (error == 0 && is_another_root(walk))
+        error = -EMULTIHOP;
     if (error < 0) {
+        folder_close(&walk->folder);
         folder_of(&walk->folder, -1, path);
         walk->partial = true;
         return error;

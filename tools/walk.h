@@ -3,8 +3,7 @@
 #pragma once
 
 /* Every directory of a root or of a part of it, each before those in it, in the order of names; no symbolic
- * links, not
- * `.shunt`. What a step does to files is no matter to the walk. */
+ * links, not `.shunt`, nor what is in another root. What a step does to files is no matter to the walk. */
 
 #include "api/folder.h"
 
@@ -29,6 +28,6 @@ struct walk {
 int walk_init(struct walk *, const struct union_root *, const char *from, unsigned flags);
 /* 1 with the next one listed in walk->folder, 0 at the end. -errno: walk->folder.path could not be opened (fd
  * -1) or not listed; the walk goes on with the next call, and where a bad marker (-EBADMSG) is why, also into
- * what is below. */
+ * what is below. -EMULTIHOP: it is a root of its own. */
 int walk_next(struct walk *);
 void walk_finish(struct walk *);

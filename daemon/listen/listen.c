@@ -458,14 +458,9 @@ void listen_forget(struct listen *listen, pid_t client)
             free_bay(&listen->road->bays[i]);
 }
 
-static bool owns(struct listen *listen, uint32_t lane, uint64_t client)
-{
-    return (uint64_t)__atomic_load_n(&listen->road->lane[lane].owner, __ATOMIC_ACQUIRE) == client;
-}
-
 bool listen_is_there(struct listen *listen, uint32_t lane, uint64_t client)
 {
-    return owns(listen, lane, client);
+    return (uint64_t)__atomic_load_n(&listen->road->lane[lane].owner, __ATOMIC_ACQUIRE) == client;
 }
 
 bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint32_t tag)
@@ -476,7 +471,7 @@ bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint3
 
 bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, uint32_t tag, const void *bytes, size_t size)
 {
-    return owns(listen, number, client) && put_answer(listen, number, tag, bytes, size);
+    return listen_is_there(listen, number, client) && put_answer(listen, number, tag, bytes, size);
 }
 
 /* What is written before the answer is, nobody looks at. */
@@ -494,9 +489,11 @@ int listen_put_page(struct listen *listen, uint64_t client, const char *page, si
     return -ENOBUFS;
 }
 
-void listen_take_back_page(struct listen *listen, int bay)
+/* If that client is gone, it may be another one's by now. */
+void listen_take_back_page(struct listen *listen, uint64_t client, int bay)
 {
-    free_bay(&listen->road->bays[bay]);
+    uint32_t owner = (uint32_t)client;
+    __atomic_compare_exchange_n(&listen->road->bays[bay].owner, &owner, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static struct road_offer *offer_of(struct listen *listen, uint32_t lane, unsigned slot)

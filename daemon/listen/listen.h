@@ -67,7 +67,7 @@ bool listen_answer(struct listen *, uint32_t lane, uint64_t client, uint32_t tag
 /* Puts a page of names (PAGE_MAX at most) into a bay for a client: its number, for an answer with MESSAGE_BAY;
  * -ENOBUFS: all are taken. If nobody takes that answer, it is to be taken back. */
 int listen_put_page(struct listen *, uint64_t client, const char *page, size_t size);
-void listen_take_back_page(struct listen *, int bay);
+void listen_take_back_page(struct listen *, uint64_t client, int bay);
 
 /* Offers (request/road.h). A slot of a lane is filled, with a name and an answer, of MESSAGE_RESERVE or MESSAGE_REMOVE, whose
  * place is BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when it is done. False: the name is too long, or while there

@@ -301,10 +301,11 @@ static int foreseen(struct shuntd *shuntd, const struct flight *like, const char
     return code < 0 ? code : 0;
 }
 
-static bool may_be_offered(const struct flight *flight, const struct flight *like)
+static bool may_be_offered(const struct shuntd *shuntd, const struct flight *flight, const struct flight *like)
 {
-    return flight != NULL && flight->ahead && ahead_knows(flight) && !flight->abandoned && flight->kind == like->kind &&
-           flight->lane == like->lane && flight->lost == flight->dir->share.lost;
+    return flight != NULL && ahead_knows(flight) && !flight->abandoned && flight->kind == like->kind &&
+           flight->lane == like->lane && flight->lost == flight->dir->share.lost &&
+           (flight->kind != FLIGHT_BIRTH || serve_redirects(shuntd, flight->dir));
 }
 
 /* At first a few, as many as went before in a row. */
@@ -330,7 +331,7 @@ static int offer_more(struct shuntd *shuntd, struct maker *maker, const struct f
     int code = 0;
     for (; maker->offered < to_be_offered(maker) && has_room(shuntd, maker, like->lane); maker->offered++) {
         const size_t length = sequence_foresee(&maker->sequence, maker->offered + 1, name);
-        if (length == 0 || (code = foreseen(shuntd, like, name, length, &flight)) != 0 || !may_be_offered(flight, like) ||
+        if (length == 0 || (code = foreseen(shuntd, like, name, length, &flight)) != 0 || !may_be_offered(shuntd, flight, like) ||
             (flight->offer == 0 && !offer_make(shuntd, flight, maker->client)))
             break;
     }

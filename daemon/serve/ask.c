@@ -112,10 +112,12 @@ static int tell_end(struct shuntd *shuntd, const struct flight *flight, const st
 int serve_tell_claimed(struct shuntd *shuntd, const struct flight *flight)
 {
     struct name_question question = question_of(shuntd, flight);
+    struct name_answer unused;
     uint16_t home = home_of(shuntd, flight);
     question.op = NAME_CLAIMED;
     question.flags = 0;
-    return home != shuntd->me.number ? relay_ask(shuntd, home, &question) : 0;
+    return home == shuntd->me.number && !is_awaited(shuntd, flight) ? home_ask(shuntd, &question, &unused)
+                                                                    : relay_ask(shuntd, home, &question);
 }
 
 int serve_end(struct shuntd *shuntd, struct flight *flight, const struct record_entry *entry)

@@ -68,7 +68,9 @@ static int finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
     dir->working--;
     if (job->result > 0) {
         dir->record.why = (uint32_t)job->result;
-        code = home_dir_store(shuntd, dir);
+        code = offer_settle_dir(shuntd, dir); /* they are in the branch */
+        if (code == 0)
+            code = home_dir_store(shuntd, dir);
     }
     if (code == 0)
         code = home_dir_rest(shuntd->home, dir);

@@ -14,7 +14,7 @@
  * - who is told that an end is awaited (NEWS_AWAITED) settles that flight, and so does who begins to give back (ahead.c);
  * - a process that ends has its offers settled before what it left is (serve_settle_client);
  * - before the times of a directory are set or asked for, all offers are seen: what was taken changed them when it was taken;
- *   and so before a status is told;
+ *   and so before a status is told, a PING is answered, and this daemon ends;
  * - where births are to go elsewhere from now on, what is offered there is taken back.
  *
  * The functions answer 0 or a fatal -errno unless they say otherwise. */

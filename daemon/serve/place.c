@@ -14,6 +14,7 @@
 #include "disk/disk.h"
 #include "serve/cast.h"
 #include "serve/rule.h"
+#include "serve/offer.h"
 #include "serve/serve.h"
 #include "union/mirror.h"
 #include "union/placement.h"
@@ -193,7 +194,8 @@ static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
     if (result > 0) {
         dir->record.why = (uint32_t)result;
         log_line("births in %s stay in the trunk: reason %d", dir->path, result);
-        return home_dir_store(shuntd, dir);
+        int code = offer_settle_dir(shuntd, dir);
+        return code == 0 ? home_dir_store(shuntd, dir) : code;
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
     if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: who waits is to tell its new place */

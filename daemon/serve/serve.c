@@ -100,7 +100,7 @@ static void deliver(struct shuntd *shuntd, const struct queued *queued)
         return;
     flight_give_up(shuntd->home, queued->client, queued->lane, queued->tag);
     if (message_decode(&answer, queued->bytes, queued->size) == 0 && answer.flags & MESSAGE_BAY)
-        listen_take_back_page(shuntd->listen, (int)answer.child.birth);
+        listen_take_back_page(shuntd->listen, queued->client, (int)answer.child.birth);
 }
 
 void serve_flush(struct shuntd *shuntd)

@@ -560,6 +560,8 @@ static int ask_once(struct names_root *root, const struct message *message, stru
     while (code == -EAGAIN || (code == -ENOLINK && hold != NULL));
     if (code != 0 && hold != NULL)
         request_let_go(hold);
+    if (code != 0)
+        request_read(answer);
     return code;
 }
 
@@ -701,10 +703,10 @@ static int ping(struct request_road *road, uint64_t deadline)
 
 int names_see_offers(struct names_root *root)
 {
-    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
     if (road == NULL || __builtin_expect(!request_has_offers(road), 1) || BROKEN("times-unseen"))
         return 0;
-    int code = ping(root->road, root->deadline);
+    int code = ping(road, root->deadline);
     return code == 0 || code == -EHOSTDOWN ? 1 : fail(root, code);
 }
 

@@ -177,6 +177,9 @@ int request_inherit(struct request_road *mine)
     memset(mine->held, 0, sizeof mine->held);
     mine->given = mine->wanting = 0;
     mine->owner = owner_pid();
+    const uint64_t namespace = request_pid_namespace(); /* 0: it cannot be known, as in a chroot without /proc */
+    if (namespace != 0 && namespace != mine->road->pid_namespace)
+        return -EXDEV;
     return road_is_alive(mine->road) ? 0 : -EHOSTDOWN;
 }
 

@@ -19,7 +19,8 @@ struct road_bay;
  * crashed, and another one is being started; -EPROTO: of another version; -EPERM: the directory is not this user's
  * alone; -EXDEV: the daemon is in another PID namespace (a container); -ENOMEM; another -errno. */
 int request_attach(struct request_road **, const char *run_dir);
-/* In a fork child, with its parent's: the same mapping, lanes of its own. 0, or -EHOSTDOWN. */
+/* In a fork child, with its parent's: the same mapping, lanes of its own. 0; -EHOSTDOWN; or -EXDEV: it is
+ * in another PID namespace, where its number means nothing to the daemon. */
 int request_inherit(struct request_road *);
 /* Unmaps it, when no thread can be in it. */
 void request_abandon(struct request_road *);

@@ -39,13 +39,15 @@ static bool holds_stamp(const char *directory)
     return text_ok(&t) && sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
 }
 
-/* 0, or -ELOOP: a directory above is a root. */
+/* 0; -ELOOP: a directory above is a root; -EBUSY: it is the one above all. */
 static int check_above(int root)
 {
     char path[PATH_MAX];
     int length = disk_canonical(root, path, sizeof path);
     if (length < 0)
         return length;
+    if (!strcmp(path, "/"))
+        return -EBUSY;
     for (char *slash; (slash = strrchr(path, '/')) && path[1];) {
         *slash = '\0';
         if (holds_stamp(path))

@@ -175,8 +175,7 @@ void session_pulse_count(struct session_pulse *, uint64_t beat, uint64_t began, 
  * stamp of another directory, i.e. this root is a copy: the copied session was removed and a new stamp
  * written. Checks that the file system will do: hard links, and an inode number that survives link and
  * rename. 0; -EMEDIUMTYPE: inode numbers are not stable here; -EOPNOTSUPP: no hard links; -ELOOP: the root
- * lies inside another root; another -errno
- * (-EROFS, -ENOSPC, -EACCES ...). */
+ * lies inside another root; -EBUSY: it is `/`; another -errno (-EROFS, -ENOSPC, -EACCES ...). */
 int session_prepare_root(const char *root, bool *restamped);
 
 /* Claims the next incarnation of a node's branch by exclusive mkdir: `branch` becomes NODE.N, N odd. 0 or -errno. */

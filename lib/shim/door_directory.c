@@ -58,11 +58,13 @@ DOOR DIR *fdopendir(int fd)
     struct names_root *root;
     struct view_found found;
     struct dirid id;
+    if (is_only_a_path(fd))
+        return REAL(fdopendir)(fd);
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
-    if (code < 0)
+    if (code < 0 && !(code == -ENOENT && stream_is_removed(fd)))
         return door_answer(code), NULL;
     DIR *stream = REAL(fdopendir)(fd);
-    if (code == 1 && stream != NULL && !is_only_a_path(fd)) {
+    if (code == 1 && stream != NULL) {
         sys_lseek(fd, 0, SEEK_SET);
         stream = stream_over(stream);
     }

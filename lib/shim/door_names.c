@@ -142,6 +142,11 @@ static int rename_words(int from_at, const char *from, int to_at, const char *to
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return 0; /* the kernel says so */
     *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
+    if (*how == TARGET_HOT && (flags & RENAME_WHITEOUT)) { /* a device in a leaf, where only regular files are */
+        drop(&one);
+        drop(&two);
+        return (int)door_answer(-EINVAL); /* as on a file system that has none */
+    }
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (ends_in_dots(from) || ends_in_dots(to)))

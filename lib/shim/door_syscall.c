@@ -25,20 +25,48 @@
 #define P(N) ((char *)a[N])
 #define I(N) ((int)a[N])
 
-/* openat2 with a restriction on how the path resolves is not ours to repeat: it is refused under a root,
- * rather than done in the wrong place. */
+/* What the kernel has against it whatever the path is, it says before it looks at the directory. */
+static bool is_refused(const long a[6])
+{
+    int saved = errno;
+    bool refused = REAL(syscall)(SYS_openat2, -1, "x", a[2], a[3]) != -1 || errno != EBADF;
+    if (!refused)
+        errno = saved;
+    return refused;
+}
+
+/* Does the kernel find there what the name stands for? Not what is in a branch, where a link may lead, too; and what may have to
+ * be made is to have its name first. */
+static bool is_the_kernels(const struct target *t, const struct open_how *how)
+{
+    const bool follows = !(how->flags & O_NOFOLLOW) && !(how->resolve & RESOLVE_NO_SYMLINKS);
+    return !target_is_away(t) && !(how->flags & O_CREAT) &&
+           !(t->found.known && t->found.entry.type == DT_LNK && follows);
+}
+
+/* openat2 with a restriction on how the path resolves, which is not ours to repeat: rather than done in the wrong place it is
+ * refused as by a kernel without openat2, so that programs go their other way. */
+static long open_restricted(struct target *t, const long a[6])
+{
+    const struct open_how *how = (const struct open_how *)a[2];
+    long code = TARGET_CALL(t, is_the_kernels(t, how) ? SYS4(SYS_openat2, a[0], a[1], a[2], a[3]) : -ENOSYS);
+    target_done(t);
+    return door_answer(code);
+}
+
 static long open_how(const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
     struct target t;
     if (how == NULL || (size_t)a[3] < sizeof *how)
         return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
+    if (is_refused(a))
+        return -1;
     if (how->resolve == 0)
         return door_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
-    if (target_find(&t, I(0), P(1), TARGET_MAKES) != TARGET_HOT)
-        return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
-    target_done(&t);
-    return door_answer(-EAGAIN); /* what the kernel says when it cannot promise the restriction */
+    if (target_find(&t, I(0), P(1), TARGET_MAKES) == TARGET_HOT)
+        return open_restricted(&t, a);
+    return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
 }
 
 #ifdef SYS_getdents
@@ -193,8 +221,10 @@ static long meta_call(long number, const long a[6], bool *known)
     case SYS_fchownat:
         return fchownat(I(0), P(1), (uid_t)a[2], (gid_t)a[3], I(4));
     case SYS_utimensat:
-        if (P(1) == NULL && I(0) == AT_FDCWD) /* for which glibc has an error of its own */
+        if (P(1) == NULL && (I(0) == AT_FDCWD || I(3) != 0)) /* for which glibc has an error of its own */
             return REAL(syscall)(number, a[0], a[1], a[2], a[3]);
+        if (P(1) == NULL)
+            return futimens(I(0), (const struct timespec *)a[2]);
         return utimensat(I(0), P(1), (const struct timespec *)a[2], I(3));
     case SYS_truncate:
         return truncate(P(0), (off_t)a[1]);

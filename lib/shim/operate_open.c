@@ -128,11 +128,13 @@ static int open_new(struct target *t, int flags, mode_t mode)
 
 static int open_once(struct target *t, int flags, mode_t mode)
 {
+    if ((flags & O_CREAT) && t->slash)
+        return -EISDIR;
     if (t->found.known) {
         int fd = open_known(t, flags, mode);
         if (fd != -ENOENT || !(flags & O_CREAT))
             return fd;
-    } else if (!(flags & O_CREAT) || t->slash) {
+    } else if (!(flags & O_CREAT)) {
         return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
     }
     return HOLD_UNDISTURBED(open_new(t, flags, mode));
@@ -159,8 +161,6 @@ int operate_open(struct target *t, int flags, mode_t mode)
         flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
         fd = -EINVAL;
-    else if ((flags & O_CREAT) && t->slash)
-        fd = -EISDIR;
     else if ((flags & O_TMPFILE) == O_TMPFILE)
         fd = (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode)); /* it gets no name */
     else

@@ -67,6 +67,12 @@ static DIR *give_up(DIR *libc, int error)
     return NULL;
 }
 
+bool stream_is_removed(int fd)
+{
+    struct statx stat;
+    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 && stat.stx_nlink == 0;
+}
+
 DIR *stream_over(DIR *libc)
 {
     struct names_root *root = NULL;
@@ -78,8 +84,10 @@ DIR *stream_over(DIR *libc)
     int fd = REAL(dirfd)(libc);
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
     errno = saved;
-    if (code <= 0)
-        return code == 0 ? libc : give_up(libc, -code);
+    if (code == 0 || (code == -ENOENT && stream_is_removed(fd)))
+        return libc;
+    if (code < 0)
+        return give_up(libc, -code);
     struct stream *stream = take();
     if (stream == NULL)
         return give_up(libc, errno);

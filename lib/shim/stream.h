@@ -47,6 +47,8 @@ bool stream_is_ours(const DIR *);
 /* Takes libc's stream over if its directory is under a root: ours, or `libc` itself; NULL and errno if that
  * failed (libc's is closed then). */
 DIR *stream_over(DIR *libc);
+/* The directory has no name any more, and so no names: libc's stream says that. */
+bool stream_is_removed(int fd);
 void stream_free(struct stream *);
 /* The next entry, or NULL at the end, or NULL with errno. */
 struct dirent64 *stream_next(struct stream *);

@@ -80,7 +80,10 @@ static int missing_parent(int at, char *text)
         *end = kept;
         if (code == -ENOENT)
             continue;
-        if (code != 0 || target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) != TARGET_HOT)
+        int how = code == 0 ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_COLD;
+        if (how == -ENOTDIR || how == -ELOOP)
+            return how; /* it is a link, whose words lead through such a file */
+        if (how != TARGET_HOT)
             return TARGET_COLD;
         code = (int)TARGET_CALL(
             &first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));

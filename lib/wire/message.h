@@ -32,12 +32,12 @@ enum message_type {
     MESSAGE_SETTLE,   /* dir[0]: its times are about to be set */
     MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
     MESSAGE_STATUS,   /* the counters, in text; MESSAGE_ALL: those of all daemons together */
-    MESSAGE_PING,     /* is the daemon there? 0 */
+    MESSAGE_PING,     /* is the daemon there, and has it seen what was taken of offers? 0 */
     MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
     MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on, that others are home of */
     MESSAGE_ANSWER,   /* result, and what it says */
-    /* Between daemons (daemon/serve/RELAY.md); from a process they are malformed. */
+    /* Between daemons (daemon/serve/RELAY.md); from a process they are malformed, but for LOOKED. */
     MESSAGE_NAME,   /* a question about dir[0], name[0] to its home */
     MESSAGE_MARK,   /* dir[0] needs a marker */
     MESSAGE_SEAL,   /* ... is about to be removed, if it is empty */
@@ -48,7 +48,7 @@ enum message_type {
     MESSAGE_RECORD, /* its marker, its place */
     MESSAGE_MOVED,  /* directories have other places: text, from and to with a zero between them */
     MESSAGE_NODES,  /* tag nodes use it */
-    MESSAGE_LOOKED, /* another node looked into leaf tag of it */
+    MESSAGE_LOOKED, /* another node looked into leaf tag of it; also from a process, with entry[0] */
     MESSAGE_IDLE,   /* no name of it is held any more */
     /* From a process again. */
     MESSAGE_STOP, /* all daemons of the session are to end */

@@ -80,9 +80,9 @@ def test_a_pending_name_is_waited_for(stage, guard):
     expect(guard, looking.answer() == "1")
 
 
-def in_a_row(stage, build):
-    """The number of a name whose home is a; 'n' is that name."""
-    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == ["a"])
+def in_a_row(stage, build, home="a"):
+    """The number of a name which has its home there; 'n' is that name."""
+    number = next(i for i in range(8, 100) if stage.homes_of(build, f"name-{i}") == [home])
     stage.names = {"n": f"name-{number}"}
     return number
 

@@ -53,6 +53,19 @@ def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, an
         maker.answer()
 
 
+@pytest.mark.parametrize("home", ["a", "c"])
+@pytest.mark.parametrize("hook, there", [("offer-taken", False), ("create-made", True)])
+def test_a_listing_does_not_wait_for_who_has_taken_a_name(stage, build, home, hook, there):
+    """At its home, where any name that is being made is looked for where it will be: be that another node or its taker's."""
+    number = in_a_row(stage, build, home)
+    stage.begin()
+    held = stage.meeting()
+    maker = taker(stage, number, held, hook=hook)
+    assert stage.does(home, "(names := os.listdir(), 'n' in names)[1]") == str(there)
+    held.go()
+    maker.answer()
+
+
 @NODES
 @pytest.mark.parametrize("asking, answer", [("os.unlink('n')", "ENOENT"), ("os.rename('n', 'x')", "ENOENT"), ("make('n')", "None")])
 def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, answer):

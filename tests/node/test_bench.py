@@ -200,6 +200,12 @@ def test_without_gnuplot_it_says_so_before_it_measures(bench, area):
     assert "there is no gnuplot" in done.err and not done.out
 
 
+def test_where_no_plot_can_be_it_says_so_before_it_measures(bench, area):
+    done = bench("--json", "--plot", area / "nowhere" / "plot.svg")
+    done.check(1)
+    assert "nowhere" in done.err and not done.out
+
+
 # What goes wrong
 
 

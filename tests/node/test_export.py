@@ -264,3 +264,23 @@ def test_export_into_another_project(shunt, projects):
     assert_plain(union.root)
     assert run(["lsattr", "-p", union.root / "out" / "a"]).check().split()[0] == "77"
     assert (union.root / "out" / "sub" / "special").stat().st_blocks < 1000, "the hole was filled"
+
+
+def test_a_root_in_another_one_is_left_alone(shunt, area):
+    """A session of the outer one, and its export at the end, take away nothing that the inner one needs."""
+    outer, inner = area / "outer", area / "outer/project/inner"
+    (inner / "out").mkdir(parents=True)
+    make = "for i in 1 2 3; do echo $i >out/f$i; done"
+    shunt.run(inner, ["sh", "-c", make], "branch", keep=True, cwd=inner).check()
+    copied = area / "outer/copied"
+    run(["cp", "-a", inner, copied]).check()  # is none: its stamp is another directory's
+    ended = shunt.run(outer, ["sh", "-c", make.replace("out/", "")], "branch", cwd=outer)
+    assert ended.status != 0 and "project/inner: is a root of its own" in ended.err and "copied" not in ended.err
+    assert "project/inner: root: it is a root of its own" in shunt("fsck", outer).out
+    assert shunt("ls", inner / "out").check().split() == ["f1", "f2", "f3"]
+    shunt("export", inner).check()
+    assert_plain(inner)
+    shutil.rmtree(copied / ".shunt")
+    shunt("export", outer).check()
+    assert_plain(outer)
+    assert sorted(path.name for path in outer.iterdir()) == ["copied", "f1", "f2", "f3", "project"]

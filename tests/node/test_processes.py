@@ -165,6 +165,31 @@ def test_children_look_up_and_make_names(same, kind):
     assert same("children", kind) == "done\n"
 
 
+CHILD_ELSEWHERE = """
+import ctypes, os
+CLONE_NEWPID = 0x20000000
+open("of the parent", "x").close()
+assert ctypes.CDLL(None).unshare(CLONE_NEWPID) == 0
+if os.fork() == 0:
+    try:
+        open("of the child", "x").close()
+        print(os.getpid(), "made it")
+    except OSError as error:
+        print(os.getpid(), os.strerror(error.errno))
+    os._exit(0)
+os.wait()
+print(sorted(os.listdir(".")))
+"""
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="only the superuser can make a PID namespace of his own")
+def test_a_child_in_another_pid_namespace_is_refused(shunt, root):
+    """Its number, 1, is another process's to the daemon, which would not see it end."""
+    done = shunt.run(root, ["/usr/bin/python3", "-c", CHILD_ELSEWHERE], "branch", cwd=root)
+    assert done.check().splitlines() == ["1 Input/output error", "['of the parent']"]
+    assert "container" in done.err or "namespace" in done.err
+
+
 @unsanitized
 def test_children_that_share_memory_but_not_descriptors(same):
     assert same("vforks", before="rm kept").endswith("here\ndone\n")

@@ -165,6 +165,88 @@ def test_what_no_mirror_can_equal_stays_in_the_trunk(shunt, user, run_base, open
     assert all(f'"{name}"' in json.dumps(json.loads(told)) for name in theirs), told
 
 
+# Edges of single calls
+
+EDGES = r"""
+import ctypes, errno, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+OPENAT2, UTIMENSAT = 437, {"x86_64": 280, "aarch64": 88}[os.uname().machine]
+BENEATH, WHITEOUT = 8, 4
+def told(what, answer):
+    failed = answer < 0
+    print(what, errno.errorcode[ctypes.get_errno()] if failed else "done")
+    return answer
+def outcome(what, call, *arguments):
+    try:
+        print(what, call(*arguments))
+    except OSError as error:
+        print(what, errno.errorcode[error.errno])
+def openat2(path, flags, mode=0, resolve=0):
+    how = struct.pack("QQQ", flags, mode, resolve)
+    fd = told(f"openat2 {path} {flags:o} {mode:o} {resolve}", libc.syscall(OPENAT2, -100, path.encode(), how, len(how)))
+    if fd >= 0:
+        os.close(fd)
+for name in ("file", "gone", "gone/file"):
+    os.mkdir(name) if name == "gone" else open(name, "x").close()
+for flags, mode in ((0, 0o644), (1 << 40, 0), (1 << 30, 0), (os.O_CREAT | os.O_WRONLY, 0o100644), (os.O_PATH | os.O_RDWR, 0), (0, 0)):
+    openat2("file", flags, mode)
+openat2("new", os.O_CREAT | os.O_WRONLY, 0o100644)
+for path in ("gone", ".", "absent", "gone/absent"):
+    openat2(path, os.O_RDONLY, 0, BENEATH)
+openat2("file", os.O_RDONLY, 0, 1 << 20)
+told("openat2 nowhere", libc.syscall(OPENAT2, -100, b"file", ctypes.c_void_p(8), 24))
+with open("file") as file:
+    told("futimens", libc.syscall(UTIMENSAT, file.fileno(), None, struct.pack("qqqq", 1, 2, 3, 4), 0))
+    told("futimens with a flag", libc.syscall(UTIMENSAT, file.fileno(), None, None, 0x100))
+print(os.stat("file").st_mtime_ns)
+os.symlink("file/a", "through")
+for call, *arguments in ((os.stat, "through/x"), (os.mkdir, "through/x"), (os.unlink, "through/../file"), (os.stat, "through"),
+                         (os.rename, "file", "through/x"), (os.stat, "through/."), (open, "through/x", "x")):
+    outcome(f"{call.__name__} {arguments}", call, *arguments)
+os.symlink("slash/", "slash")
+outcome("create slash", os.open, "slash", os.O_CREAT | os.O_RDWR)
+os.unlink("gone/file")
+fds = os.open("gone", os.O_RDONLY), os.open("gone", os.O_PATH)
+os.chdir("gone")
+os.rmdir("../gone")
+for fd in (*fds, "."):
+    outcome("list what was removed", os.listdir, fd)
+outcome("make there", os.open, "x", os.O_CREAT | os.O_WRONLY)
+os.chdir("..")
+print(sorted(os.listdir()))
+"""
+
+
+def test_edges_of_single_calls(native_and_shunt, area):
+    program = area / "edges.py"
+    program.write_text(EDGES)
+    native, shunt = native_and_shunt(f"/usr/bin/python3 {program}")
+    assert shunt == native
+
+
+REFUSED = r"""
+import ctypes, errno, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def told(answer):
+    print(errno.errorcode[ctypes.get_errno()] if answer < 0 else "done")
+os.mkdir("out")
+open("out/file", "x").close()
+os.symlink("file", "out/link")
+for path, flags in ((b"out/file", 0), (b"out/link", 0), (b"out/link", os.O_PATH | os.O_NOFOLLOW), (b"out/new", os.O_CREAT | os.O_WRONLY)):
+    told(libc.syscall(437, -100, path, struct.pack("QQQ", flags, 0o600 if flags & os.O_CREAT else 0, 8), 24))
+told(libc.renameat2(-100, b"out/file", -100, b"out/other", 4))  # RENAME_WHITEOUT
+print(sorted(os.listdir("out")))
+"""
+
+
+def test_what_cannot_be_done_in_a_branch_is_refused(pair, area):
+    """openat2 with RESOLVE_BENEATH as by a kernel that has no openat2, a whiteout as by a file system that has none."""
+    program = area / "refused.py"
+    program.write_text(REFUSED)
+    _, shunt = pair.both(f"/usr/bin/python3 {program}")
+    assert shunt.split("\n")[:6] == ["ENOSYS", "ENOSYS", "done", "ENOSYS", "EINVAL", "['file', 'link']"]
+
+
 # Access control lists by the tools for them
 
 LISTS = r"""

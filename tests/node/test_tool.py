@@ -600,6 +600,21 @@ def test_a_directory_covered_by_a_mount_is_not_taken_for_gone(shunt, union):
     assert snapshot(union.root) == NATIVE
 
 
+def test_a_mirror_that_may_not_be_read_is_not_taken_for_an_orphan(shunt, user, area):
+    """Its directory cannot be listed either, so nobody knows."""
+    union = Union(area / "root")
+    mirror = union.mark("secret", 1)
+    union.put("n1.1", mirror, "a", "first branch")
+    give(union.root, user)
+    hidden = union.root / "secret", union.root / ".shunt" / "b" / "n1.1" / mirror
+    for directory in hidden:
+        directory.chmod(0)
+    result = as_user(user, shunt, area, ["fsck", union.root])
+    for directory in hidden:
+        directory.chmod(0o755)
+    assert "unreadable" in result.check(2) and "orphan" not in result.out
+
+
 def test_a_directory_that_may_not_be_listed_is_not_taken_for_gone(shunt, user, area):
     union = Union(area / "root")
     mirror = union.mark("hidden/out", 1)

@@ -98,7 +98,7 @@ static void answer_page(struct server *server, const struct listen_request *requ
         bool taken = answer_to(server, request, client + (uint64_t)nobody, &answer);
         cr_assert_eq(taken, nobody == 0);
         if (!taken && bay >= 0)
-            listen_take_back_page(server->listen, bay);
+            listen_take_back_page(server->listen, client + (uint64_t)nobody, bay);
     }
 }
 

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launch/capture.h"
 #include "verb.h"
@@ -13,10 +15,29 @@
 #define WIDTH 900
 #define HEIGHT 420 /* of the bars of one size */
 
+/* gnuplot would say so only in the end. */
+static int check_place(const char *path)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    if (length >= sizeof directory)
+        return complain("%s: the path is too long", path), -1;
+    memcpy(directory, slash != NULL ? path : ".", slash != NULL ? length : 1);
+    directory[slash != NULL ? length : 1] = '\0';
+    if (access(directory, W_OK | X_OK) == 0)
+        return 0;
+    complain("%s cannot be drawn there: %s: %s", path, directory, strerror(errno));
+    return -1;
+}
+
 int plot_check(const struct plan *plan)
 {
     char *const words[] = {"gnuplot", "--version", NULL};
     char version[64];
+    for (size_t i = 0; i < plan->plot_count; i++)
+        if (check_place(plan->plots[i]) < 0)
+            return -1;
     if (plan->plot_count == 0 || capture(words, version, sizeof version) == 0)
         return 0;
     complain("there is no gnuplot, which draws what --plot asks for: install it (gnuplot-nox does), or leave "
@@ -92,7 +113,7 @@ void plot_write(struct results *results, const char *path, FILE *to)
 
 static int draw(struct results *results, const char *path)
 {
-    FILE *gnuplot = popen("exec gnuplot", "we");
+    FILE *gnuplot = popen("exec gnuplot >&2", "we");
     if (gnuplot)
         plot_write(results, path, gnuplot);
     if (gnuplot && pclose(gnuplot) == 0)

@@ -8,8 +8,8 @@
 
 #include "bench/results.h"
 
-/* Is there a gnuplot, as far as the plan needs one? To be asked before hours of measuring. 0, or -1 after a
- * complaint. */
+/* Is there a gnuplot, and a directory for each picture, as far as the plan needs them? To be asked before hours of measuring.
+ * 0, or -1 after a complaint. */
 int plot_check(const struct plan *);
 /* All that the plan names. 0, or -1 after a complaint. */
 int plot_all(struct results *);
