@@ -3,7 +3,13 @@
 """Names that are foreseen, since a process makes or removes others in a row: nobody can tell them from names that nobody
 thinks of, neither that process, to which they are offered, nor another one, for which they are taken back."""
 
+import os
+import subprocess
+
 import pytest
+
+from conftest import redirected_files
+from test_failures import run_base, session, started  # noqa: F401: fixtures
 
 CALLS = """
 import errno, os, subprocess, sys
@@ -60,3 +66,26 @@ def test_a_foreseen_name_is_as_any_other(native_and_shunt, area, removes, other)
     program.write_text(f"REMOVES, OTHER = {removes}, {other}\n{CALLS}")
     native, shunt = native_and_shunt(f"/usr/bin/python3 {program} all")
     assert shunt == native
+
+
+TICK = 10_000_000
+ROW = """
+import os, time
+for i in range(40):
+    time.sleep(0.03)
+    open(f"out/f{i:02}", "x").close()
+print("made", flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_was_made_by_offers_has_changed_its_directory_when_the_session_ends(started):  # noqa: F811
+    """Though no daemon has heard of it, and the program goes on. It takes the time from the clock of files, which ticks; a file
+    system may be more exact."""
+    maker = started.popen("/usr/bin/python3", "-c", ROW, cwd=started.root, stdout=subprocess.PIPE)
+    assert maker.stdout.readline() == "made\n"
+    started.stop().check()
+    maker.kill()
+    maker.communicate()
+    made = max(os.stat(file).st_mtime_ns for file in redirected_files(started.root))
+    assert (started.root / "out").stat().st_mtime_ns > made - TICK
