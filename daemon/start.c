@@ -97,7 +97,7 @@ static int option(struct shuntd_options *options, int which, const char *value)
         return 0;
     case 'l':
         if (config_number_parse(value, UINT32_MAX, &number) != 0)
-            return fail(-EINVAL, "'%s' is no number of names for a leaf: use a whole number from 1", value);
+            return fail(-EINVAL, "'%s' is no number of names for a leaf: use one from 1 to %u", value, UINT32_MAX);
         options->leaf_full = (uint32_t)number;
         return 0;
     case 'a':

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "config/config.h"
 #include "launch.h"
 #include "orphans.h"
 #include "places.h"
@@ -52,6 +53,26 @@ int daemon_node(struct daemon_options *options, const char *given)
     }
     strcpy(options->node, given);
     return 0;
+}
+
+int daemon_take_placement(const struct verb *verb, const char *text, const char **placement)
+{
+    enum config_placement parsed;
+    *placement = text;
+    if (config_placement_parse(text, &parsed) == 0)
+        return 0;
+    complain_usage(verb, "'%s' is no placement: use auto or branch", text);
+    return -1;
+}
+
+int daemon_take_leaf_full(const struct verb *verb, const char *text, const char **leaf_full)
+{
+    uint64_t parsed;
+    *leaf_full = text;
+    if (config_number_parse(text, UINT32_MAX, &parsed) == 0)
+        return 0;
+    complain_usage(verb, "'%s' is no number of files for a leaf from 1 to %u", text, UINT32_MAX);
+    return -1;
 }
 
 /* The daemon must not run under the shim, not even when this tool does: hence no wrapped exec either. */

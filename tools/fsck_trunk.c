@@ -54,8 +54,9 @@ static void tell_unlisted(struct fsck *fsck, const char *path, int error)
         return;
     }
     if (error == -EMULTIHOP) {
-        fsck_tell(fsck, FSCK_TROUBLE, false, "root", path, "it is a root of its own, in this one: run `shunt fsck` on it, and give "
-                  "only one of them to `shunt start`");
+        fsck_tell(fsck, FSCK_TROUBLE, false, "root", path,
+                  "it is a root of its own, in this one: run `shunt fsck` on it, and give only one of them to `shunt "
+                  "start`");
         return;
     }
     fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below",

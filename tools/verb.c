@@ -107,6 +107,6 @@ bool verb_one_word(const struct verb *verb, int argc, const char *what)
 {
     if (argc - optind == 1)
         return true;
-    complain_usage(verb, "%s exactly one %s", argc == optind ? "give" : "give only", what);
+    complain_usage(verb, "give exactly one %s", what);
     return false;
 }

@@ -136,10 +136,12 @@ static int take_options(struct run *run, const struct verb *verb, int argc, char
             run->node = optarg;
             break;
         case 'p':
-            run->options.placement = optarg;
+            if (daemon_take_placement(verb, optarg, &run->options.placement) < 0)
+                return VERB_WRONG;
             break;
         case 'f':
-            run->options.leaf_full = optarg;
+            if (daemon_take_leaf_full(verb, optarg, &run->options.leaf_full) < 0)
+                return VERB_WRONG;
             break;
         default:
             run->keep = true;

@@ -19,7 +19,9 @@ const struct choice verb_start_choices[] = {
 
 static int start(const struct roots *roots, struct daemon_options *options, const char *node)
 {
-    return daemon_node(options, node) == 0 && daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
+    if (daemon_node(options, node) < 0)
+        return STATUS_USAGE;
+    return daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
 static int take_options(const struct verb *verb, int argc, char **argv, struct roots *roots,
@@ -36,13 +38,15 @@ static int take_options(const struct verb *verb, int argc, char **argv, struct r
             *node = optarg;
             break;
         case 'p':
-            options->placement = optarg;
+            if (daemon_take_placement(verb, optarg, &options->placement) < 0)
+                return VERB_WRONG;
             break;
         case START_TAKEOVER_OPTION:
             options->takeover = true;
             break;
         default:
-            options->leaf_full = optarg;
+            if (daemon_take_leaf_full(verb, optarg, &options->leaf_full) < 0)
+                return VERB_WRONG;
         }
     return option;
 }

@@ -320,7 +320,8 @@ static bool has_room(struct shuntd *shuntd, const struct maker *maker, uint32_t 
 {
     struct flight *there = offer_in_the_way(shuntd, lane);
     const struct maker *other = there != NULL ? maker_of(shuntd, there) : NULL;
-    return there == NULL || (there->ahead && other != maker && other->used + IDLE < shuntd->now && offer_take_back(shuntd, there));
+    return there == NULL || (there->ahead && other != maker && other->used + IDLE < shuntd->now &&
+                             offer_take_back(shuntd, there));
 }
 
 /* In the order in which they are to be asked for, as far as their homes have given them. */

@@ -55,11 +55,30 @@ enum counter {
     COUNTERS
 };
 
+/* tools/shunt.1 says what each is. */
 static const char *const names[COUNTERS] = {
-    "daemons",    "requests",    "batches",         "malformed",    "births",         "redirected", "foreseen",
-    "removals", "renames",    "loads",       "parked",          "deaths",       "directories",    "flights",    "index-bytes",
-    "index-keys", "asked",       "hops",            "frames-sent",  "frames-received",
-    "frames-again", "frames-dropped",
+    [DAEMONS] = "daemons",
+    [REQUESTS] = "requests",
+    [BATCHES] = "batches",
+    [MALFORMED] = "malformed",
+    [BIRTHS] = "births",
+    [REDIRECTED] = "redirected",
+    [FORESEEN] = "foreseen",
+    [REMOVALS] = "removals",
+    [RENAMES] = "renames",
+    [LOADS] = "loads",
+    [PARKED] = "parked",
+    [DEATHS] = "deaths",
+    [DIRECTORIES] = "directories",
+    [FLIGHTS] = "flights",
+    [INDEX_BYTES] = "index-bytes",
+    [INDEX_KEYS] = "index-keys",
+    [ASKED] = "asked",
+    [HOPS] = "hops",
+    [FRAMES_SENT] = "frames-sent",
+    [FRAMES_RECEIVED] = "frames-received",
+    [FRAMES_AGAIN] = "frames-again",
+    [FRAMES_DROPPED] = "frames-dropped",
 };
 
 /* What processes did with what they were offered counts as soon as they did it. */

@@ -6,9 +6,10 @@
  *
  * Callable from any thread, in signal handlers and in vfork children. A fork child finds out by itself that
  * it is one and goes on with index and road where its parent mapped them, by lanes of its own: it may have lost the
- * permission to open them. Errors are -errno of the kind that an application is to see: -EIO where the root cannot be served (no daemon, an index that is not the session's, no answer in
- * time), and the reason stands on standard error, once for a root and a process. A daemon that has crashed is waited for
- * if its supervisor starts another one, and that one is asked what the first has not answered. */
+ * permission to open them. Errors are -errno of the kind that an application is to see: -EIO where the root cannot be served
+ * (no daemon, an index that is not the session's, no answer in time), and the reason stands on standard error, once for a root
+ * and a process. A daemon that has crashed is waited for if its supervisor starts another one, and that one is asked what the
+ * first has not answered. */
 
 #include <limits.h>
 #include <stdbool.h>

@@ -120,8 +120,8 @@ void session_self(struct session_member *, const char *node);
 /* The start time of a process, in session_member.started's unit; 0 if it cannot be told. */
 uint64_t session_process_started(pid_t pid);
 
-/* Founds a session of one member, its home, with that lease at least: 0, and mine->number is set. A session that nobody lives of is
- * superseded, one with members on other hosts only if it is in the epoch `silent` (0: no), whose members on
+/* Founds a session of one member, its home, with that lease at least: 0, and mine->number is set. A session that nobody lives
+ * of is superseded, one with members on other hosts only if it is in the epoch `silent` (0: no), whose members on
  * other hosts were seen not to beat for SESSION_STALE. -EBUSY: somebody of it lives, and *session says who.
  * -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no node, no
  * run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has

@@ -94,8 +94,8 @@ void target_come_near(struct target *);
 /* The same, or, where that is quicker, too, from its leaf, for calls on a file that is there, and such that make or remove one
  * and ask target_leaf_holds behind that: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
-/* The same for a call that takes both: the other comes there, too, if it is in that leaf, else near. target_goes_on is to be asked
- * of the first; where it says so, the other comes near. */
+/* The same for a call that takes both: the other comes there, too, if it is in that leaf, else near. target_goes_on is to be
+ * asked of the first; where it says so, the other comes near. */
 void target_come_to_one_leaf(struct target *, struct target *other);
 /* From its leaf on every file system, for calls that do nothing but look at it. */
 void target_come_to_look(struct target *);

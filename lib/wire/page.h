@@ -4,8 +4,8 @@
 
 /* A page of names, the text of an answer to LIST: for each, one after the other, the hash (8 bytes), the
  * inode number (8), the word of its branch (4; record_branch_word, 0: it is in the trunk), its leaf there (4), the type
- * (1), the state (1), the length of the name (1), the name. Numbers are little-endian. In the order of the hashes, none twice. With a page goes its limit: up to which hash
- * it holds all names.
+ * (1), the state (1), the length of the name (1), the name. Numbers are little-endian. In the order of the hashes, none twice.
+ * With a page goes its limit: up to which hash it holds all names.
  *
  * Pure; async-signal-safe. */
 

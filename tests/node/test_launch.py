@@ -458,6 +458,9 @@ def test_scontrol_knows_lists_that_we_do_not(launch, root):
     (["true"], {"SLURM_JOB_NODELIST": "a;b"}, "is no list of nodes"),
     (["--fake-nodes", "0", "true"], {}, "no number of nodes"),
     (["--fake-nodes", "4097", "true"], {}, "no number of nodes"),
+    (["--fake-nodes", "2", "--hosts", "file", "true"], {}, "--hosts and --fake-nodes exclude each other"),
+    (["--placement", "x", "true"], {}, "'x' is no placement"),
+    (["--leaf-full", "4294967296", "true"], {}, "from 1 to 4294967295"),
     ([], {}, "give a command"),
 ])
 def test_refused_with_a_sentence(launch, root, words, settings, sentence):

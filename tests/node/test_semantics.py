@@ -188,7 +188,8 @@ def openat2(path, flags, mode=0, resolve=0):
         os.close(fd)
 for name in ("file", "gone", "gone/file"):
     os.mkdir(name) if name == "gone" else open(name, "x").close()
-for flags, mode in ((0, 0o644), (1 << 40, 0), (1 << 30, 0), (os.O_CREAT | os.O_WRONLY, 0o100644), (os.O_PATH | os.O_RDWR, 0), (0, 0)):
+for flags, mode in ((0, 0o644), (1 << 40, 0), (1 << 30, 0), (os.O_CREAT | os.O_WRONLY, 0o100644),
+                    (os.O_PATH | os.O_RDWR, 0), (0, 0)):
     openat2("file", flags, mode)
 openat2("new", os.O_CREAT | os.O_WRONLY, 0o100644)
 for path in ("gone", ".", "absent", "gone/absent"):
@@ -232,7 +233,8 @@ def told(answer):
 os.mkdir("out")
 open("out/file", "x").close()
 os.symlink("file", "out/link")
-for path, flags in ((b"out/file", 0), (b"out/link", 0), (b"out/link", os.O_PATH | os.O_NOFOLLOW), (b"out/new", os.O_CREAT | os.O_WRONLY)):
+for path, flags in ((b"out/file", 0), (b"out/link", 0), (b"out/link", os.O_PATH | os.O_NOFOLLOW),
+                    (b"out/new", os.O_CREAT | os.O_WRONLY)):
     told(libc.syscall(437, -100, path, struct.pack("QQQ", flags, 0o600 if flags & os.O_CREAT else 0, 8), 24))
 told(libc.renameat2(-100, b"out/file", -100, b"out/other", 4))  # RENAME_WHITEOUT
 print(sorted(os.listdir("out")))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "daemon.h"
 #include "export.h"
 #include "launch/job.h"
 #include "launch/keeper.h"
@@ -57,11 +58,9 @@ static int take_option(const struct verb *verb, struct launch *launch, int optio
     case 'r':
         return roots_add(&launch->roots, optarg);
     case 'p':
-        launch->placement = optarg;
-        return 0;
+        return daemon_take_placement(verb, optarg, &launch->placement);
     case 'f':
-        launch->leaf_full = optarg;
-        return 0;
+        return daemon_take_leaf_full(verb, optarg, &launch->leaf_full);
     case FAKE_NODES:
         return take_number(verb, launch, optarg);
     case HOSTS:
@@ -162,6 +161,8 @@ static int launch(const struct verb *verb, int argc, char **argv)
     int status = wrong == VERB_HELPED ? STATUS_OK : wrong ? STATUS_USAGE : verb_status(option);
     if (wrong == 0 && option == VERB_END && optind == argc)
         status = complain_usage(verb, "give a command");
+    else if (wrong == 0 && option == VERB_END && launch.hosts != NULL && launch.fakes > 0)
+        status = complain_usage(verb, "--hosts and --fake-nodes exclude each other");
     else if (wrong == 0 && option == VERB_END)
         status = launch_all(&launch, argv + optind);
     plan_finish(&launch);
