@@ -64,9 +64,10 @@ static long open_how(const long a[6])
         return -1;
     if (how->resolve == 0)
         return door_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
-    if (target_find(&t, I(0), P(1), TARGET_MAKES) == TARGET_HOT)
+    int found = target_find(&t, I(0), P(1), TARGET_MAKES);
+    if (found == TARGET_HOT)
         return open_restricted(&t, a);
-    return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
+    return found < 0 ? door_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
 }
 
 #ifdef SYS_getdents
