@@ -35,8 +35,8 @@ static bool is_refused(const long a[6])
     return refused;
 }
 
-/* Does the kernel find there what the name stands for? Not what is in a branch, where a link may lead, too; and what may have to
- * be made is to have its name first. */
+/* Does the kernel find there what the name stands for? Not what is in a branch, where a link may lead, too; and what may have
+ * to be made is to have its name first. */
 static bool is_the_kernels(const struct target *t, const struct open_how *how)
 {
     const bool follows = !(how->flags & O_NOFOLLOW) && !(how->resolve & RESOLVE_NO_SYMLINKS);

@@ -112,7 +112,7 @@ Test(plan, says_what_makes_no_sense)
                  {"-n 2 --fake-nodes 3 d", "2 processes do not fill 3 nodes"},
                  {"-n 3 --rank 0/2 d", "this is one of 2 processes"},
                  {"-n 3", "give exactly one directory"},
-                 {"a b", "give only exactly one directory"}};
+                 {"a b", "give exactly one directory"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct plan plan;
         cr_assert_eq(read_line(&plan, wrong[i].line), VERB_WRONG, "%s", wrong[i].line);

@@ -249,7 +249,7 @@ Test(verb, takes_exactly_one_word)
     static const struct {
         const char *line, *complaint;
     } cases[] = {{"-l", "shunt: give exactly one root: see `shunt eat --help`\n"},
-                 {"one two", "shunt: give only exactly one root: see `shunt eat --help`\n"},
+                 {"one two", "shunt: give exactly one root: see `shunt eat --help`\n"},
                  {"-l one", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         read_words(&verbs[EAT], cases[i].line);
