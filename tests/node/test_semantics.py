@@ -171,7 +171,7 @@ EDGES = r"""
 import ctypes, errno, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
 OPENAT2, UTIMENSAT = 437, {"x86_64": 280, "aarch64": 88}[os.uname().machine]
-BENEATH, WHITEOUT = 8, 4
+BENEATH = 8
 def told(what, answer):
     failed = answer < 0
     print(what, errno.errorcode[ctypes.get_errno()] if failed else "done")
