@@ -258,7 +258,7 @@ func slotName(slot int) string {
 func (p step) String() string {
 	words := map[byte]string{create: "create", exclusive: "create exclusively", unlink: "unlink", rename: "rename",
 		noreplace: "rename to no name", exchange: "exchange", link: "link: find", linkMakes: "link: make", stat: "stat",
-		open: "open", isThere: "listed:", isAbsent: "not listed:"}
+		open: "open", list: "list", isThere: "listed:", isAbsent: "not listed:"}
 	text := words[p.kind] + " " + slotName(p.a)
 	if p.kind == rename || p.kind == noreplace || p.kind == exchange || p.kind == link || p.kind == linkMakes {
 		text += " " + slotName(p.b)
