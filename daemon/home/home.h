@@ -149,7 +149,8 @@ enum name_op {
 enum name_flag {
     NAME_ANYHOW = 1,
     NAME_TRY = 2,  /* does not wait for who holds it: MESSAGE_BUSY */
-    NAME_AHEAD = 4 /* no process has asked for it yet (serve/ahead.h): MESSAGE_BUSY whatever it would have to wait for */
+    NAME_AHEAD = 4, /* no process has asked for it yet (serve/ahead.h): MESSAGE_BUSY whatever it would have to wait for */
+    NAME_PEEK = 8   /* LOOKUP does not wait for who makes a new name: it is there, and PENDING */
 };
 
 struct name_question {

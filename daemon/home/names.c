@@ -374,6 +374,21 @@ static bool is_owner(const struct held *held, const struct name_question *q)
     return held->member == q->member && held->id == q->id;
 }
 
+/* A new name that is held, and which may have a file by now: 1. What else is held has to be waited for: 0. Its holder hears
+ * that somebody looks, as from who reads the index. */
+static int peek(struct shuntd *shuntd, struct held *held, const struct name_question *q, struct name_answer *answer)
+{
+    struct record_entry entry;
+    if (!(q->flags & NAME_PEEK) || held->dir->sealed || BROKEN("unpeeked"))
+        return 0;
+    int code = find_entry(shuntd, q, &entry);
+    if (code != 0 || entry.state != RECORD_PENDING || entry.ino != 0)
+        return code == -ENOENT ? 0 : code;
+    code = held->ahead ? await(shuntd->home, held) : 0;
+    code = code == 0 ? exists(shuntd, held->dir, q, &entry, answer) : code;
+    return code == 0 ? 1 : code;
+}
+
 int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
 {
     struct held **at = find(shuntd->home, q->dir, q->name, q->length);
@@ -394,6 +409,9 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
     }
     if (*at == NULL && !dir->sealed && !(dir->settles && (q->flags & NAME_AHEAD)))
         return decide(shuntd, dir, q, answer);
+    int peeked = *at != NULL ? peek(shuntd, *at, q, answer) : 0;
+    if (peeked != 0)
+        return peeked < 0 ? peeked : 0;
     if ((*at != NULL && (q->flags & NAME_TRY)) || (q->flags & NAME_AHEAD)) {
         answer->result = MESSAGE_BUSY;
         return 0;

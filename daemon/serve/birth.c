@@ -169,13 +169,18 @@ static int tell_found(struct shuntd *shuntd, const struct home_dir *dir, const s
     return serve_silently(serve_answer(shuntd, request, &reply));
 }
 
+static uint16_t peeks(const struct message *lookup)
+{
+    return lookup->flags & MESSAGE_PEEK ? NAME_PEEK : 0;
+}
+
 /* What nobody holds, and this daemon decides about, is told without a flight. SERVE_SILENT: it was; SERVE_PARKED: it takes a
  * flight; or a fatal -errno. */
 static int look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request)
 {
     const struct message *message = &request->message;
     const struct name_question question = {.op = NAME_LOOKUP,
-                                           .flags = NAME_TRY,
+                                           .flags = NAME_TRY | peeks(message),
                                            .member = shuntd->me.number,
                                            .dir = dir->id,
                                            .name = message->name[0],
@@ -201,14 +206,15 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
         const struct name_answer found = ahead_answer(flight);
         return tell_found(shuntd, dir, request, &found);
     }
-    if (flight != NULL && !BROKEN("absent-while-pending"))
+    if (flight != NULL && !(message->flags & MESSAGE_PEEK) && !BROKEN("absent-while-pending"))
         return serve_park(shuntd, &flight->waiting, request);
     how = look_up_here(shuntd, dir, request);
     if (how != SERVE_PARKED)
         return how;
     flight =
         flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
-    return flight != NULL ? serve_silently(serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, tell_and_end)) : -ENOMEM;
+    return flight != NULL ? serve_silently(serve_ask(shuntd, flight, NAME_LOOKUP, peeks(message), NULL, tell_and_end))
+                          : -ENOMEM;
 }
 
 /* A process of this node found it in the index, without a question: a file, or that it may be made. */

@@ -109,11 +109,12 @@ void elsewhere_made(struct target *t, const struct statx *stat)
     remember(t);
 }
 
-/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it. -ESTALE: another directory
+/* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it (TARGET_PEEKS: or somebody
+ * makes it). -ESTALE: another directory
  * is where the words lead by now. */
-static int ask_home(struct target *t)
+static int ask_home(struct target *t, unsigned want)
 {
-    struct message lookup = {.type = MESSAGE_LOOKUP};
+    struct message lookup = {.type = MESSAGE_LOOKUP, .flags = want & TARGET_PEEKS ? MESSAGE_PEEK : 0};
     int code = target_ask_here(t, &lookup);
     code = code < 0 ? code : target_learn(t, code);
     if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE) {
@@ -139,5 +140,5 @@ int elsewhere_look(struct target *t, unsigned want, bool again)
         return 0;
     if (!again && (elsewhere_recall(t, want) || (foresee(t) && elsewhere_recall(t, want))))
         return 0;
-    return ask_home(t);
+    return ask_home(t, want);
 }

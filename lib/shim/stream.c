@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "shim/operations.h"
 #include "shim/process.h"
@@ -16,6 +17,7 @@
 #include "shim/root_of.h"
 
 #define LOADS_MAX 100
+#define LOOKS_MAX 100 /* of a name that comes and goes meanwhile; then its home says */
 #define STREAMS 4096 /* open at once in a process; more are EMFILE */
 
 static struct stream *range;
@@ -173,8 +175,30 @@ static int look_at_file(struct target *t, struct dirent64 *entry)
     return 0;
 }
 
-/* A name whose birth or end is under way is there if its file is: 0; it is not: -ENOENT. Another -errno: it
- * cannot be told. */
+static bool is_the_same(const struct record_entry *now, const struct record_entry *before)
+{
+    return record_same(now, before) && now->state == before->state;
+}
+
+/* A name whose birth or end is under way is there if its file is: 0. A file that is not where it was known to be has come
+ * elsewhere if by now something else is known. */
+static int look_at_name(struct target *t, struct dirent64 *entry)
+{
+    int code = target_peek(t);
+    for (int i = 0; code == 0 && i < LOOKS_MAX; i++) {
+        const struct record_entry before = t->found.entry;
+        HOOK("list-doubts");
+        code = t->found.known ? look_at_file(t, entry) : -ENOENT;
+        if (code != -ENOENT || !t->found.known || BROKEN("peeked-once"))
+            return code;
+        code = target_peek(t);
+        if (code == 0 && t->found.known && is_the_same(&t->found.entry, &before))
+            return -ENOENT;
+    }
+    return code == 0 ? ask_home(t, entry) : code;
+}
+
+/* 0; it is not there: -ENOENT. Another -errno: it cannot be told. */
 static int resolve(const struct listing_at *at, struct dirent64 *entry)
 {
     struct target t = {.root = at->root,
@@ -186,9 +210,7 @@ static int resolve(const struct listing_at *at, struct dirent64 *entry)
     t.scratch = scratch_take();
     if (t.scratch == NULL)
         return -ENOMEM;
-    int code = target_look(&t);
-    if (code == 0)
-        code = t.found.known ? look_at_file(&t, entry) : -ENOENT;
+    int code = look_at_name(&t, entry);
     scratch_give(t.scratch);
     return code;
 }

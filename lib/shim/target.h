@@ -36,6 +36,7 @@ enum target_want {
                         * the kernel say where the words lead, or where the directory is (parents.h) */
     TARGET_LOOKS = 32, /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
                         * where it was when this node last asked: that is not looked at before */
+    TARGET_PEEKS = 64, /* who makes it is not waited for: it is pending (target_peek) */
 };
 
 /* What is known of the parent that the caller's words name. */
@@ -108,6 +109,8 @@ bool target_goes_on(struct target *, long result);
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
 int target_look(struct target *);
+/* The same, but a new name that somebody is about to make is pending, whoever its home is, and not waited for. */
+int target_peek(struct target *);
 /* The same for what its home has just said of it: MESSAGE_EXISTS (and where, in scratch->answer) or MESSAGE_ABSENT. */
 int target_learn(struct target *, int result);
 /* Is it known, and in a branch? */

@@ -52,7 +52,7 @@ static int gone(int code)
 
 /* The index may be that of another daemon by now, or have been begun anew: then the directory is loaded again. Where the
  * words do not lead to it any more, nothing is known of the name. */
-int target_look(struct target *t)
+static int look(struct target *t, unsigned want)
 {
     t->unasked = false;
     int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
@@ -61,7 +61,17 @@ int target_look(struct target *t)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
     if (loaded == -EIO)
         return loaded;
-    return code == 0 ? gone(elsewhere_look(t, 0, true)) : code;
+    return code == 0 ? gone(elsewhere_look(t, want, true)) : code;
+}
+
+int target_look(struct target *t)
+{
+    return look(t, 0);
+}
+
+int target_peek(struct target *t)
+{
+    return look(t, TARGET_PEEKS);
 }
 
 /* The index may say no more than before: a name that was only foreseen stays pending there. */

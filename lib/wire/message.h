@@ -68,6 +68,7 @@ enum message_flag {
     MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
     MESSAGE_BAY = 16,      /* in an answer: the text lies in the bay child.birth of the road */
     MESSAGE_SPREAD = 32,   /* between daemons, LOAD: who asks does not take it as a whole */
+    MESSAGE_PEEK = 64,     /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
 };
 
 /* Answers besides 0 and -errno, in `result`. */

@@ -131,6 +131,38 @@ def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, b
     maker.answer()
 
 
+@guarded("unpeeked")
+@pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
+@pytest.mark.parametrize("other", ["b", "c"])
+def test_a_listing_waits_for_nobody_who_makes_a_name(stage, guard, other, hook):
+    """Where its home is elsewhere: on the maker's node, and on a third."""
+    stage.begin(guard)
+    made = stage.meeting()
+    maker = stage.call("b", "make('n', 'text')", made.at(hook))
+    made.reached()
+    listing = stage.call(other, "os.listdir()")
+    answers_or_waits(stage, guard, listing, "['n']" if hook == "create-made" else "[]")
+    made.go()
+    assert maker.answer() == "None"
+
+
+@guarded("peeked-once")
+@pytest.mark.parametrize("other", ["a", "c"])
+def test_a_listing_that_finds_no_file_looks_again(stage, guard, other):
+    """It was made, and has gone to the trunk as programs do that are run, before it was looked for."""
+    stage.begin(guard)
+    made, looked = stage.meeting(), stage.meeting()
+    maker = stage.call("b", r"make('n', '#!/bin/true\n')", made.at("create-made"))
+    made.reached()
+    listing = stage.call(other, "[name for name in os.listdir() if name == 'n']", looked.at("list-doubts"))
+    looked.reached()
+    made.go()
+    maker.answer()
+    assert stage.does("c", "os.chmod('n', 0o755), os.spawnl(os.P_WAIT, os.path.abspath('n'), 'it')") == "(None, 0)"
+    looked.go()
+    expect(guard, listing.answer() == "['n']")
+
+
 @guarded("ahead-kept")
 @pytest.mark.parametrize("node, asking, answer", [("a", "os.unlink('n')", "None"), ("b", "os.rename('n', 'x')", "None"),
                                                   ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None")])

@@ -92,6 +92,13 @@ static int lookup(uint16_t member, const char *name)
     return ask(question(NAME_LOOKUP, member, 99, name), NULL);
 }
 
+static int peek(uint16_t member, const char *name, struct name_answer *answer)
+{
+    struct name_question q = question(NAME_LOOKUP, member, 99, name);
+    q.flags = NAME_PEEK;
+    return ask(q, answer);
+}
+
 /* Of the next question that waited: its id, and the result it has now; 0: none has. */
 static uint64_t next(int *result)
 {
@@ -162,6 +169,30 @@ Test(home_names, a_hold_says_what_was_there_and_what_readers_meet)
     cr_assert_eq(home_held_count(shuntd.home), 0, "nothing is held that is not there");
     cr_assert_eq(hold(2, 3, "a", NAME_ANYHOW, 0), MESSAGE_ABSENT);
     cr_assert_eq(home_held_count(shuntd.home), 1, "but if that was asked for");
+}
+
+Test(home_names, a_peek_does_not_wait_for_who_makes_a_new_name)
+{
+    struct name_answer answer;
+    cr_assert_eq(peek(2, "a", &answer), MESSAGE_ABSENT);
+    cr_assert_eq(reserve(2, 1, "a"), 0);
+    cr_assert_eq(peek(2, "a", &answer), MESSAGE_EXISTS);
+    cr_assert(answer.entry.state == RECORD_PENDING && answer.entry.branch == 7 && answer.entry.leaf == 3);
+    dir->sealed = true;
+    cr_assert_eq(peek(2, "a", &answer), -1);
+}
+
+Test(home_names, a_peek_waits_where_no_look_would_tell)
+{
+    struct name_answer answer;
+    index_put_entry(shuntd.index, out, "a", 1, &file);
+    index_put_entry(shuntd.index, out, "b", 1, &file);
+    cr_assert_eq(hold(2, 1, "a", 0, RECORD_DYING), MESSAGE_EXISTS);
+    cr_assert_eq(peek(3, "a", &answer), -1, "it goes, and may be renamed");
+    cr_assert_eq(hold(2, 2, "b", 0, RECORD_PENDING), MESSAGE_EXISTS);
+    cr_assert_eq(peek(3, "b", &answer), -1, "it is replaced");
+    cr_assert_eq(hold(2, 3, "c", NAME_ANYHOW, 0), MESSAGE_ABSENT);
+    cr_assert_eq(peek(3, "c", &answer), -1, "it is not known what it will be");
 }
 
 Test(home_names, nothing_is_said_of_a_directory_that_is_not_complete)
