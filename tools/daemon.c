@@ -232,8 +232,12 @@ static int stop_members(const char *root, const char *node, const struct session
 static int stop_session(const char *root, const char *node, const struct session *session)
 {
     char words[512];
+    if (node != NULL && session_find_node(session, node) == NULL) {
+        complain("%s: no daemon of its session goes by the name %s: see `shunt status --root %s`", root, node, root);
+        return -1;
+    }
     int here = stop_members(root, node, session);
-    if (here != 0 || (node != NULL && session_find_node(session, node) == NULL))
+    if (here != 0)
         return here < 0 ? -1 : 0;
     session_describe(session, NULL, words, sizeof words);
     complain("%s: %s: run `shunt stop --root %s` there", root, words, root);

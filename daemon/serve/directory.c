@@ -13,7 +13,6 @@
 #include "disk/disk.h"
 #include "request/request.h"
 #include "serve/cast.h"
-#include "serve/offer.h"
 #include "serve/relay.h"
 #include "serve/rule.h"
 #include "serve/serve.h"
@@ -66,12 +65,8 @@ static int finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     int code = 0;
     dir->working--;
-    if (job->result > 0) {
-        dir->record.why = (uint32_t)job->result;
-        code = offer_settle_dir(shuntd, dir); /* they are in the branch */
-        if (code == 0)
-            code = home_dir_store(shuntd, dir);
-    }
+    if (job->result > 0)
+        code = serve_stay(shuntd, dir, (enum record_why)job->result);
     if (code == 0)
         code = home_dir_rest(shuntd->home, dir);
     if (code == 0)
@@ -154,10 +149,7 @@ int cast_watch(struct shuntd *shuntd, struct cast *cast, const struct message *m
     if (dir == NULL)
         return 0;
     if (dir->record.why == RECORD_WHY_NOT) {
-        dir->record.why = RECORD_WHY_WATCHED;
-        code = offer_settle_dir(shuntd, dir); /* they are in a branch */
-        if (code == 0)
-            code = home_dir_store(shuntd, dir);
+        code = serve_stay(shuntd, dir, RECORD_WHY_WATCHED);
         if (code == 0 && !list_empty(&dir->unwritten) && !dir->writing)
             code = times_write(shuntd, dir);
     }

@@ -187,15 +187,20 @@ static int made(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf)
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 
+int serve_stay(struct shuntd *shuntd, struct home_dir *dir, enum record_why why)
+{
+    dir->record.why = why;
+    int code = offer_settle_dir(shuntd, dir);
+    return code == 0 ? home_dir_store(shuntd, dir) : code;
+}
+
 /* What could not be made: for good, and this node's births in the directory stay in the trunk; or this time, and
  * those who wait go there. */
 static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 {
     if (result > 0) {
-        dir->record.why = (uint32_t)result;
         log_line("births in %s stay in the trunk: reason %d", dir->path, result);
-        int code = offer_settle_dir(shuntd, dir);
-        return code == 0 ? home_dir_store(shuntd, dir) : code;
+        return serve_stay(shuntd, dir, (enum record_why)result);
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
     if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: who waits is to tell its new place */

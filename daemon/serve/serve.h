@@ -75,6 +75,8 @@ int serve_path(const struct shuntd *, const struct home_dir *, const struct reco
 
 /* Do new regular files go to this node's branch? */
 bool serve_redirects(const struct shuntd *, const struct home_dir *);
+/* From now on they stay in the trunk; those that are offered in a branch are taken back. 0 or a fatal -errno. */
+int serve_stay(struct shuntd *, struct home_dir *, enum record_why);
 /* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, that is under way: park on
  * dir->waiting; or a fatal -errno. */
 int serve_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t maker,

@@ -493,6 +493,13 @@ def test_stop_takes_a_dead_session_away(shunt, union):
     assert "no session" in shunt("status", SHUNT_ROOT=f"{union.root}:").check(1)
 
 
+def test_stop_says_that_it_knows_no_node_of_that_name(shunt, union):
+    union.hold(pid=4194000)
+    result = shunt("stop", "--root", union.root, "--node", "nobody")
+    assert result.status == 1 and "by the name nobody" in result.err
+    assert json.loads(shunt("status", "--json", "--root", union.root).check(1))[0]["state"] == "dead"
+
+
 def many(union, count):
     for number in range(count):
         union.put("n1.1", union.mirror, f"f{number:05}", str(number), leaf=number % 3)
