@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "bench/conductor.h"
+#include "bench/neighbours.h"
 #include "bench/plan.h"
 #include "bench/plot.h"
 #include "bench/report.h"
@@ -132,7 +133,7 @@ Test(plan, every_second_repetition_runs_backwards)
     }
 }
 
-/* Ranks. */
+/* Ranks, and who is next to whom. */
 
 static struct rank find(char *const environment[])
 {
@@ -178,12 +179,12 @@ Test(rank, is_parsed)
         cr_assert_eq(rank_parse(wrong[i], 10, &rank), -EINVAL, "%s", wrong[i]);
 }
 
-Test(rank, every_process_is_the_neighbour_of_one_on_another_node)
+Test(neighbours, every_process_is_the_neighbour_of_one_on_another_node)
 {
     static const uint32_t nodes[][6] = {{0, 1, 0, 1, 0, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}};
     for (size_t i = 0; i < 3; i++) {
         uint32_t next[6], seen = 0;
-        cr_assert_eq(rank_neighbours(nodes[i], 6, next), 0);
+        cr_assert_eq(neighbours_of(nodes[i], 6, next), 0);
         for (uint32_t rank = 0; rank < 6; rank++) {
             seen |= 1u << next[rank];
             cr_assert_neq(nodes[i][next[rank]], nodes[i][rank], "%zu: %u -> %u", i, rank, next[rank]);
@@ -192,18 +193,18 @@ Test(rank, every_process_is_the_neighbour_of_one_on_another_node)
     }
 }
 
-Test(rank, neighbours_on_uneven_nodes_and_alone)
+Test(neighbours, on_uneven_nodes_and_alone)
 {
     const uint32_t node[] = {0, 0, 0, 1}, same[] = {0, 0, 0};
     uint32_t next[4], seen = 0;
-    cr_assert_eq(rank_neighbours(node, 4, next), 0);
+    cr_assert_eq(neighbours_of(node, 4, next), 0);
     for (uint32_t rank = 0; rank < 4; rank++)
         seen |= 1u << next[rank];
     cr_assert_eq(seen, 0xf);
     cr_assert_eq(next[0], 3);
-    cr_assert_eq(rank_neighbours(same, 3, next), 0);
+    cr_assert_eq(neighbours_of(same, 3, next), 0);
     cr_assert(next[0] == 1 && next[1] == 2 && next[2] == 0);
-    cr_assert_eq(rank_neighbours(same, 1, next), 0);
+    cr_assert_eq(neighbours_of(same, 1, next), 0);
     cr_assert_eq(next[0], 0, "who is alone is his own neighbour");
 }
 

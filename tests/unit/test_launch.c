@@ -14,10 +14,11 @@
 #include "launch/hostlist.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
-#include "launch/rank.h"
 #include "launch/watch.h"
 #include "launch/words.h"
 #include "place.h"
+#include "rank.h"
+#include "verb.h"
 
 const struct verb verbs[] = {{0}};
 
@@ -497,6 +498,7 @@ Test(rank, is_what_the_launcher_says)
     cr_assert_eq(rank_number((char *[]){"PMI_RANK=5", "PMIX_RANK=6", "OMPI_COMM_WORLD_RANK=7", NULL}), 7);
     cr_assert_eq(rank_number((char *[]){"FLUX_TASK_RANK=8", "SLURM_PROCID=0", NULL}), 8);
     cr_assert_eq(rank_number((char *[]){"PMI_RANK=x", "SLURM_PROCID=-2", NULL}), -1);
+    cr_assert_eq(rank_number((char *[]){"MV2_COMM_WORLD_RANK=2", "SLURM_PROCID=0", NULL}), 2);
 }
 
 Test(capture, what_a_command_says)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "bench/agent.h"
+#include "bench/neighbours.h"
 
 static int fail(struct conductor *conductor)
 {
@@ -144,7 +145,7 @@ static int find_neighbours(struct conductor *conductor)
     uint32_t *node = calloc(2 * (size_t)conductor->count, sizeof *node);
     for (uint32_t i = 0; node && i < conductor->count; i++)
         node[i] = conductor->peers[i].node;
-    int error = node ? rank_neighbours(node, conductor->count, node + conductor->count) : -ENOMEM;
+    int error = node ? neighbours_of(node, conductor->count, node + conductor->count) : -ENOMEM;
     for (uint32_t i = 0; error == 0 && i < conductor->count; i++)
         conductor->peers[i].neighbour = node[conductor->count + i];
     free(node);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/rank.h"
+#include "rank.h"
 #include "verb.h"
 
 enum plan_operation {

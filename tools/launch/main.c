@@ -14,7 +14,7 @@
 #include "launch/job.h"
 #include "launch/keeper.h"
 #include "launch/plan.h"
-#include "launch/rank.h"
+#include "launch/proof.h"
 #include "orphans.h"
 #include "verb.h"
 
@@ -39,8 +39,8 @@ const struct verb verbs[] = {
      "Start a daemon on each node of the job, run it under shunt, stop them, and export.", choices,
      VERB_COMMAND | VERB_ALONE, launch},
     {KEEPER, "", "Keep the daemons of one node.", keeper_choices, VERB_HIDDEN | VERB_ALONE, keeper},
-    {RANK, "-- COMMAND...", "Prove that the shim is in place, then run a command.", rank_choices,
-     VERB_COMMAND | VERB_HIDDEN | VERB_ALONE, rank_run},
+    {PROOF_VERB, "-- COMMAND...", "Prove that the shim is in place, then run a command.", proof_choices,
+     VERB_COMMAND | VERB_HIDDEN | VERB_ALONE, proof_run},
     {0},
 };
 

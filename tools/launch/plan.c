@@ -11,7 +11,7 @@
 #include "launch.h"
 #include "launch/capture.h"
 #include "launch/keeper.h"
-#include "launch/rank.h"
+#include "launch/proof.h"
 #include "verb.h"
 
 /* The line. */
@@ -173,7 +173,7 @@ static void compose_job(struct launch *launch)
     struct words wrapper;
     words_init(&wrapper);
     words_add(&wrapper, launch->own);
-    words_add(&wrapper, RANK);
+    words_add(&wrapper, PROOF_VERB);
     if (launch->fakes) {
         words_add(&wrapper, "--fake-nodes");
         words_format(&wrapper, "%llu", (unsigned long long)launch->fakes);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "bench/rank.h"
+#include "rank.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +14,12 @@ static const struct {
     const char *number, *count;
 } variables[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                  {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                 {"PMIX_RANK", NULL},
                  {"PMI_RANK", "PMI_SIZE"},
                  {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
                  {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+#define VARIABLES (sizeof variables / sizeof *variables)
 
 static int read_pair(const char *number, const char *count, uint32_t most, struct rank *rank)
 {
@@ -42,39 +44,22 @@ int rank_parse(const char *text, uint32_t most, struct rank *rank)
 
 void rank_find(char *const environment[], uint32_t most, struct rank *rank)
 {
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    for (size_t i = 0; i < VARIABLES; i++) {
         const char *number = config_value(environment, variables[i].number, NULL);
-        const char *count = config_value(environment, variables[i].count, NULL);
+        const char *count = variables[i].count ? config_value(environment, variables[i].count, NULL) : NULL;
         if (number && count && read_pair(number, count, most, rank) == 0)
             return;
     }
 }
 
-struct seat {
-    uint32_t place, node, rank; /* the place on the node */
-};
-
-static int compare_seats(const void *a, const void *b)
+long rank_number(char *const environment[])
 {
-    const struct seat *one = a, *other = b;
-    if (one->place != other->place)
-        return one->place < other->place ? -1 : 1;
-    return one->node < other->node ? -1 : one->node > other->node;
-}
-
-int rank_neighbours(const uint32_t *node, uint32_t count, uint32_t *next)
-{
-    struct seat *seats = calloc(count, sizeof *seats);
-    if (!seats)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        seats[i] = (struct seat){0, node[i], i};
-        for (uint32_t j = 0; j < i; j++)
-            seats[i].place += node[j] == node[i];
+    for (size_t i = 0; i < VARIABLES; i++) {
+        const char *value = config_value(environment, variables[i].number, NULL);
+        char *end;
+        long number = value ? strtol(value, &end, 10) : -1;
+        if (value && *end == '\0' && number >= 0)
+            return number;
     }
-    qsort(seats, count, sizeof *seats, compare_seats);
-    for (uint32_t i = 0; i < count; i++)
-        next[seats[i].rank] = seats[(i + 1) % count].rank;
-    free(seats);
-    return 0;
+    return -1;
 }

@@ -13,10 +13,7 @@ struct rank {
 
 /* I/N. 0 or -EINVAL. */
 int rank_parse(const char *text, uint32_t most, struct rank *);
-/* Left alone where no launcher says. */
+/* Left alone where no launcher says how many they are. */
 void rank_find(char *const environment[], uint32_t most, struct rank *);
-
-/* Whose files are the neighbour's: of the process that stands on the next node in the same place, as far as
- * nodes have equally many, so that every process is the neighbour of one. `node` is each rank's, `next` gets
- * each rank's neighbour. 0 or -ENOMEM. */
-int rank_neighbours(const uint32_t *node, uint32_t count, uint32_t *next);
+/* The number alone, which a launcher may tell without how many they are; -1: none does. */
+long rank_number(char *const environment[]);

@@ -11,11 +11,8 @@
 
 #include "verb.h"
 
-#define RANK "--rank"
-enum { RANK_NOT_PROVED = 97 };
+#define PROOF_VERB "--rank"
+enum { PROOF_FAILED = 97 };
 
-/* The number that the launcher has given to this process, or -1. Pure. */
-long rank_number(char *const environment[]);
-
-extern const struct choice rank_choices[];
-int rank_run(const struct verb *, int argc, char **argv);
+extern const struct choice proof_choices[];
+int proof_run(const struct verb *, int argc, char **argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "launch/rank.h"
+#include "launch/proof.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,27 +15,12 @@
 #include "daemon.h"
 #include "launch.h"
 #include "launch/nodes.h"
+#include "rank.h"
 
-const struct choice rank_choices[] = {
+const struct choice proof_choices[] = {
     {'n', "fake-nodes", "N", "ranks are spread over so many pretended nodes"},
     {0},
 };
-
-/* Slurm's last: a batch script has that, too, and mpirun's ranks inherit it. */
-static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
-                                        "SLURM_PROCID"};
-
-long rank_number(char *const environment[])
-{
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *value = config_value(environment, variables[i], NULL);
-        char *end;
-        long number = value ? strtol(value, &end, 10) : -1;
-        if (value && *end == '\0' && number >= 0)
-            return number;
-    }
-    return -1;
-}
 
 static const char *rank_words(void)
 {
@@ -101,7 +86,7 @@ static bool prove(void)
     return served;
 }
 
-int rank_run(const struct verb *verb, int argc, char **argv)
+int proof_run(const struct verb *verb, int argc, char **argv)
 {
     uint64_t fakes = 0;
     int option;
@@ -113,6 +98,6 @@ int rank_run(const struct verb *verb, int argc, char **argv)
     if (optind == argc)
         return complain_usage(verb, "give a command");
     if (settle_node(fakes, argv - 1) < 0 || !prove())
-        return RANK_NOT_PROVED;
+        return PROOF_FAILED;
     return launch_command(argv + optind);
 }
