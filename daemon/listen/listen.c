@@ -85,7 +85,6 @@ static int make_road(struct listen *listen, uint64_t session, struct dirid root,
     listen->road->lanes = ROAD_LANES;
     listen->road->session = session;
     listen->road->root = root;
-    listen->road->daemon = getpid();
     listen->road->supervisor = supervisor;
     listen->road->lease = ROAD_FOR_EVER;
     listen->road->places = ROAD_PLACES;

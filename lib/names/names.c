@@ -22,7 +22,7 @@
 #include "session/session.h"
 #include "wire/page.h"
 
-#define RESTART_LOOK (5 * CLOCK_MILLISECOND) /* how often a process looks whether its daemon was started again */
+#define LOOK (5 * CLOCK_MILLISECOND) /* how often a process looks whether what it waits for has come */
 #define LOAD_DEADLINE (600 * CLOCK_SECOND) /* a directory of ten million names on a busy file system */
 
 uint64_t names_device(const struct statx *stat)
@@ -250,29 +250,51 @@ static int map(struct names_root *root)
     return 0;
 }
 
+/* NULL: not attached. */
+static struct request_road *road_of(const struct names_root *root)
+{
+    return __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+}
+
 static bool is_attached(const struct names_root *root)
 {
-    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    const struct request_road *road = road_of(root);
     return road != NULL && request_is_alive(road);
+}
+
+/* One thread at a time maps, no handler comes in between, and errno is as it was behind it. */
+struct mapping {
+    uint64_t signals;
+    int saved;
+};
+
+static struct mapping begin_mapping(struct names_root *root)
+{
+    const uint64_t signals = sys_block_signals();
+    while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
+        SYS0(SYS_sched_yield);
+    return (struct mapping){signals, errno};
+}
+
+static void end_mapping(struct names_root *root, const struct mapping *mapping)
+{
+    errno = mapping->saved;
+    __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
+    sys_set_signals(mapping->signals);
 }
 
 static int attach(struct names_root *root)
 {
-    uint64_t before = sys_block_signals();
-    while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
-        SYS0(SYS_sched_yield);
-    int saved = errno;
+    const struct mapping mapping = begin_mapping(root);
     int code = is_attached(root) ? 0 : map(root);
-    errno = saved;
-    __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
-    sys_set_signals(before);
+    end_mapping(root, &mapping);
     return code;
 }
 
 /* A daemon that has crashed is waited for if somebody starts it again. */
 static int attach_patiently(struct names_root *root)
 {
-    const struct timespec pause = clock_split(RESTART_LOOK);
+    const struct timespec pause = clock_split(LOOK);
     uint64_t began = clock_monotonic();
     int code;
     while ((code = attach(root)) == -EINPROGRESS && clock_monotonic() - began < root->deadline)
@@ -297,7 +319,7 @@ int names_attach(struct names_root *root)
  * -EHOSTDOWN, the daemon has ended; or -ENOLINK. */
 static int check_lease(const struct names_root *root, const struct request_road *road)
 {
-    const struct timespec pause = clock_split(RESTART_LOOK);
+    const struct timespec pause = clock_split(LOOK);
     if (__builtin_expect(request_has_lease(road), 1) || BROKEN("no-lease"))
         return 0;
     uint64_t began = clock_monotonic();
@@ -313,23 +335,18 @@ static int check_lease(const struct names_root *root, const struct request_road 
 static int grow(struct names_root *root, const struct view *small)
 {
     struct view *larger;
-    uint64_t before = sys_block_signals();
-    while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
-        SYS0(SYS_sched_yield);
-    int saved = errno;
+    const struct mapping mapping = begin_mapping(root);
     int code = root->view == small ? view_grow(&larger, small) : 0;
     if (code == 0 && root->view == small)
         __atomic_store_n(&root->view, larger, __ATOMIC_RELEASE);
-    errno = saved;
-    __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
-    sys_set_signals(before);
+    end_mapping(root, &mapping);
     return code;
 }
 
 /* The index's writer stands still in the middle of a change: it has lost the processor, or is dead. */
 static int await_writer(const struct names_root *root, const struct request_road *road, uint64_t began)
 {
-    const struct timespec pause = clock_split(RESTART_LOOK);
+    const struct timespec pause = clock_split(LOOK);
     if (!request_is_alive(road))
         return -EHOSTDOWN;
     if (clock_monotonic() - began >= root->deadline)
@@ -626,25 +643,25 @@ void names_looked(struct names_root *root, struct dirid dir, const char *name, s
 
 bool names_has_redirected(const struct names_root *root)
 {
-    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    const struct request_road *road = road_of(root);
     return road != NULL && request_has_redirected(road);
 }
 
 bool names_is_far(const struct names_root *root)
 {
-    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    const struct request_road *road = road_of(root);
     return road != NULL && request_is_far(road);
 }
 
 uint64_t names_places(const struct names_root *root)
 {
-    const struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    const struct request_road *road = road_of(root);
     return road != NULL ? request_places(road) : 0;
 }
 
 void names_raise_places(struct names_root *root)
 {
-    struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    struct request_road *road = road_of(root);
     if (road != NULL)
         request_raise_places(road);
 }
@@ -703,7 +720,7 @@ static int ping(struct request_road *road, uint64_t deadline)
 
 int names_see_offers(struct names_root *root)
 {
-    struct request_road *road = __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    struct request_road *road = road_of(root);
     if (road == NULL || __builtin_expect(!request_has_offers(road), 1) || BROKEN("times-unseen"))
         return 0;
     int code = ping(road, root->deadline);

@@ -199,28 +199,28 @@ struct dirid request_root(const struct request_road *mine)
     return mine->road->root;
 }
 
-int request_is_alive(const struct request_road *mine)
+bool request_is_alive(const struct request_road *mine)
 {
     return road_is_alive(mine->road);
 }
 
-int request_has_lease(const struct request_road *mine)
+bool request_has_lease(const struct request_road *mine)
 {
     uint64_t lease = __atomic_load_n(&mine->road->lease, __ATOMIC_ACQUIRE);
     return lease == ROAD_FOR_EVER || clock_boot() < lease;
 }
 
-int request_has_redirected(const struct request_road *mine)
+bool request_has_redirected(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->redirected, __ATOMIC_RELAXED) != 0;
 }
 
-int request_has_offers(const struct request_road *mine)
+bool request_has_offers(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->offering, __ATOMIC_SEQ_CST) != 0;
 }
 
-int request_is_home(const struct request_road *mine, uint32_t shard)
+bool request_is_home(const struct request_road *mine, uint32_t shard)
 {
     return (__atomic_load_n(&mine->road->homes[shard / 64], __ATOMIC_ACQUIRE) >> shard % 64 & 1) != 0;
 }
@@ -230,7 +230,7 @@ uint16_t request_branch(const struct request_road *mine)
     return __atomic_load_n(&mine->road->branch, __ATOMIC_RELAXED);
 }
 
-int request_is_sole_home(const struct request_road *mine)
+bool request_is_sole_home(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->sole, __ATOMIC_ACQUIRE) != 0;
 }
@@ -252,7 +252,7 @@ uint32_t request_losses(const struct request_road *mine)
     return __atomic_load_n(&mine->road->losses, __ATOMIC_ACQUIRE);
 }
 
-int request_is_far(const struct request_road *mine)
+bool request_is_far(const struct request_road *mine)
 {
     return __atomic_load_n(&mine->road->far, __ATOMIC_RELAXED) != 0;
 }
@@ -615,7 +615,7 @@ int request_hold(struct request_road *mine, const struct message *message, struc
     return code == -ENOENT ? ask(mine, message, answer, NULL, deadline, hold) : code;
 }
 
-int request_end(struct request_hold *hold, const struct message *message)
+bool request_end(struct request_hold *hold, const struct message *message)
 {
     bool calls;
     if (hold->lane == 0 || hold->offer == 0 ||
@@ -625,7 +625,7 @@ int request_end(struct request_hold *hold, const struct message *message)
     return true;
 }
 
-int request_is_offered(const struct request_road *mine, const struct message *message)
+bool request_is_offered(const struct request_road *mine, const struct message *message)
 {
     const struct held_lane *held;
     for (unsigned i = 0; (held = lane_with(mine, i)) != NULL; i++)

@@ -7,6 +7,7 @@
  * No descriptor, no malloc, no lock: async-signal-safe and thread-safe. In a vfork child it uses the parent's
  * lanes (the parent's thread sleeps meanwhile). A fork child must call request_inherit. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -34,17 +35,17 @@ pid_t request_supervisor(const char *run_dir);
 /* The session and root it serves, once attached. */
 uint64_t request_session(const struct request_road *);
 struct dirid request_root(const struct request_road *);
-int request_is_alive(const struct request_road *);
+bool request_is_alive(const struct request_road *);
 /* Did what was read before this call hold when it was read? */
-int request_has_lease(const struct request_road *);
+bool request_has_lease(const struct request_road *);
 /* Has the daemon offered anything to any process? Then it may not have seen yet what was done. */
-int request_has_offers(const struct request_road *);
+bool request_has_offers(const struct request_road *);
 /* May a directory have times that its trunk does not show? */
-int request_has_redirected(const struct request_road *);
+bool request_has_redirected(const struct request_road *);
 /* Are all names that fall into this shard in the index of this node? Ask behind a lookup that found none. */
-int request_is_home(const struct request_road *, uint32_t shard);
+bool request_is_home(const struct request_road *, uint32_t shard);
 /* ... of all shards? */
-int request_is_sole_home(const struct request_road *);
+bool request_is_sole_home(const struct request_road *);
 /* How often shards came home here: while it stays the same, a bit that is set was set all the time. */
 uint32_t request_gains(const struct request_road *);
 /* ... and how often they began to go elsewhere: while it stays the same, what was at home here is in the index. */
@@ -57,11 +58,11 @@ void *request_sightings(struct request_road *, uint64_t key);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_road *);
 /* Does the root's file system ask a server for each part of a path? */
-int request_is_far(const struct request_road *);
+bool request_is_far(const struct request_road *);
 /* Changes when a directory is renamed, or lets others through; while that is under way (request_are_places_kept), nothing
  * that was seen before is to be gone by, or remembered. */
 uint64_t request_places(const struct request_road *);
-static inline int request_are_places_kept(uint64_t places)
+static inline bool request_are_places_kept(uint64_t places)
 {
     return places != 0 && (uint32_t)places == 0;
 }
@@ -103,9 +104,9 @@ int request_hold(struct request_road *, const struct message *, struct request_a
 void request_let_go(struct request_hold *);
 /* The notice of how a change went, where it was asked for by what the daemon had offered: true: it was told there. False: it
  * takes request_tell. */
-int request_end(struct request_hold *, const struct message *);
+bool request_end(struct request_hold *, const struct message *);
 /* Would request_hold be answered by an offer of the daemon's? Then nobody is at work on that name. */
-int request_is_offered(const struct request_road *, const struct message *);
+bool request_is_offered(const struct request_road *, const struct message *);
 /* Tells, without waiting (but for a lane, where more threads of the process wait than there are) and, unless
  * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is
  * answered about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */

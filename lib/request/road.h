@@ -46,13 +46,14 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/message.h"
 #include "wire/page.h"
 
 #define ROAD_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define ROAD_VERSION 16
+#define ROAD_VERSION 17
 #define ROAD_LANES 2048
 #define ROAD_ROW 32 /* lanes in a row: a bit each */
 #define ROAD_SLOTS 8
@@ -102,7 +103,7 @@ struct road_offer {
     uint64_t made;             /* the inode number of what was made, once it is done */
     uint16_t type;             /* MESSAGE_RESERVE (of a regular file) or MESSAGE_REMOVE */
     uint16_t calls; /* the daemon is to be woken when this one is done: it has more to offer then */
-    uint16_t unused, name_length;
+    uint16_t name_length;
     char name[ROAD_OFFER_NAME];
 } __attribute__((aligned(128)));
 
@@ -146,7 +147,6 @@ struct road {
     uint32_t lanes; /* ROAD_LANES of whoever made it */
     uint64_t session;
     struct dirid root;
-    int32_t daemon;         /* its process id */
     int32_t supervisor;     /* the process that starts another one when it crashes; 0: nobody does */
     uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
     uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
@@ -180,21 +180,21 @@ _Static_assert(sizeof(struct road_lane) == 16384, "what a lane takes is known");
 #define ROAD_SIZE (sizeof(struct road) + ROAD_LANES * sizeof(struct road_lane))
 
 /* Is it a road, and of this version? */
-static inline int road_is_known(const struct road *road)
+static inline bool road_is_known(const struct road *road)
 {
     return road->magic == ROAD_MAGIC && road->version == ROAD_VERSION && road->lanes == ROAD_LANES;
 }
 
 /* Is the daemon there? glibc keeps the futex word of a mutex first (it is its ABI); the kernel sets
  * FUTEX_OWNER_DIED in a robust one when its owner ends, and a daemon that ends on purpose unlocks it. */
-static inline int road_is_alive(const struct road *road)
+static inline bool road_is_alive(const struct road *road)
 {
     uint32_t word = __atomic_load_n((const uint32_t *)&road->life.__data.__lock, __ATOMIC_ACQUIRE);
     return word != 0 && (word & FUTEX_OWNER_DIED) == 0;
 }
 
 /* It ended, and not on purpose. */
-static inline int road_has_crashed(const struct road *road)
+static inline bool road_has_crashed(const struct road *road)
 {
     uint32_t word = __atomic_load_n((const uint32_t *)&road->life.__data.__lock, __ATOMIC_ACQUIRE);
     return (word & FUTEX_OWNER_DIED) != 0;
