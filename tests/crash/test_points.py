@@ -22,8 +22,9 @@ OPERATIONS = 400
 
 # In rooms of which a process of the user's, or the daemon, consists.
 ROOMS = {"client": ["lib/shim"], "shuntd": ["daemon"]}
-# What a worker does not do: a program without shunt makes and takes what is found, or it is no regular file's business.
-NOT_REACHED = {"adopt-found", "still-unknown"}
+# What a worker does not do: a program without shunt makes and takes what is found, or it is no regular file's business. Nor
+# is it certain that one lists what another one is at work on just then, which changes nothing.
+NOT_REACHED = {"adopt-found", "still-unknown", "list-doubts"}
 
 
 def points(who):
