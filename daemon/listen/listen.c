@@ -253,12 +253,26 @@ static bool look(struct listen *listen, uint32_t rings)
     return called;
 }
 
+/* The first one's lines are on their way while the daemon does what comes before its message. */
+static void call_for_first(const struct listen *listen)
+{
+    for (unsigned i = 0; i < BITS; i++) {
+        const uint64_t bits = __atomic_load_n(&listen->road->asked[i], __ATOMIC_RELAXED);
+        if (bits == 0)
+            continue;
+        call_for_lane(&listen->road->lane[i * 64 + (unsigned)__builtin_ctzll(bits)]);
+        return;
+    }
+}
+
 /* Clients ring only while `asleep` stands, so their bits are looked at after it was raised. */
 bool listen_rest(struct listen *listen, uint32_t rings)
 {
     listen_wake(listen);
-    if (look(listen, rings))
+    if (look(listen, rings)) {
+        call_for_first(listen);
         return false;
+    }
     __atomic_store_n(&listen->road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return !collect(listen);
@@ -293,12 +307,22 @@ bool listen_has_more(struct listen *listen)
     return collect(listen);
 }
 
+/* The line that its client looks at comes last: he would take it back in between. */
+static void copy_answer(struct road_lane *lane, const uint8_t *bytes, size_t size)
+{
+    const size_t head = FETCH_LINE - offsetof(struct road_lane, answer) % FETCH_LINE;
+    if (size > head)
+        memcpy(lane->answer + head, bytes + head, size - head);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(lane->answer, bytes, size < head ? size : head);
+    lane->answer_size = (uint32_t)size;
+}
+
 /* False: nobody waits for it any more. */
 static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, const void *bytes, size_t size)
 {
     struct road_lane *lane = &listen->road->lane[number];
-    memcpy(lane->answer, bytes, size);
-    lane->answer_size = (uint32_t)size;
+    copy_answer(lane, bytes, size);
     listen->answered = true;
     const uint32_t before = __atomic_exchange_n(&lane->reply, ROAD_ANSWERED(tag), __ATOMIC_SEQ_CST);
     if (before & ROAD_SLEEPS)

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -54,7 +53,9 @@ static int make_again(const char *directory, const char *path)
 {
     char name[NAME_MAX + 1];
     const char *first = strrchr(path, '/') + 1;
-    snprintf(name, sizeof name, "%.*s-0", (int)(strrchr(first, '-') - first), first);
+    const size_t stem = (size_t)(strrchr(first, '-') - first);
+    memcpy(name, first, stem);
+    memcpy(name + stem, "-0", 3);
     return look_up(name);
 }
 

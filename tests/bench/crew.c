@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define PREFIX_MAX 64
 
 struct order {
@@ -44,11 +46,18 @@ struct crew {
     struct seat seats[];
 };
 
+/* Whoever is measured waits for what a process does between its calls, which is therefore little. */
 static void make_all(const char *directory, unsigned process, const struct order *order)
 {
     char path[PATH_MAX];
+    struct text text;
+    int stem = snprintf(path, sizeof path, "%s/%s-%u-", directory, order->prefix, process);
+    if (stem < 0 || stem >= (int)sizeof path - 16)
+        errx(2, "%s: a path that is too long", directory);
+    text_init(&text, path + stem, sizeof path - (size_t)stem);
     for (unsigned number = order->first; number < order->first + order->count; number++) {
-        snprintf(path, sizeof path, "%s/%s-%u-%u", directory, order->prefix, process, number);
+        text.length = 0;
+        text_number(&text, number, 10);
         if (order->call->make(directory, path) == -1)
             err(1, "%s %s", order->call->name, path);
     }
