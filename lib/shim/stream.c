@@ -175,9 +175,11 @@ static int look_at_file(struct target *t, struct dirent64 *entry)
     return 0;
 }
 
-static bool is_the_same(const struct record_entry *now, const struct record_entry *before)
+/* A branch that was lost has another name, and its number still. */
+static bool is_the_same(const struct view_found *now, const struct view_found *before)
 {
-    return record_same(now, before) && now->state == before->state;
+    return now->known && record_same(&now->entry, &before->entry) && now->entry.state == before->entry.state &&
+           (now->entry.branch == 0 || strcmp(now->branch, before->branch) == 0);
 }
 
 /* A name whose birth or end is under way is there if its file is: 0. A file that is not where it was known to be has come
@@ -186,13 +188,13 @@ static int look_at_name(struct target *t, struct dirent64 *entry)
 {
     int code = target_peek(t);
     for (int i = 0; code == 0 && i < LOOKS_MAX; i++) {
-        const struct record_entry before = t->found.entry;
+        const struct view_found before = t->found;
         HOOK("list-doubts");
         code = t->found.known ? look_at_file(t, entry) : -ENOENT;
         if (code != -ENOENT || !t->found.known || BROKEN("peeked-once"))
             return code;
         code = target_peek(t);
-        if (code == 0 && t->found.known && is_the_same(&t->found.entry, &before))
+        if (code == 0 && is_the_same(&t->found, &before))
             return -ENOENT;
     }
     return code == 0 ? ask_home(t, entry) : code;
