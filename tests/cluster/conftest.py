@@ -73,8 +73,8 @@ class Session:
         return json.loads(self.tool("status", "--root", self.root, "--json", *words).check())[0]
 
     def members(self):
-        """In the order in which they joined; some may be dead."""
-        return json.loads(self.tool("status", "--root", self.root, "--json").out)[0]["members"]
+        """In the order in which they joined; some may be dead. None where there is no session."""
+        return json.loads(self.tool("status", "--root", self.root, "--json").out)[0].get("members", [])
 
     def member(self, node):
         """None: there is no such one, or no more."""

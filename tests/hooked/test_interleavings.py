@@ -131,6 +131,19 @@ def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, b
     maker.answer()
 
 
+@guarded("last-answer-unseen")
+def test_what_a_daemon_answers_before_it_ends_is_seen(stage, guard):
+    """Who asks has just looked in vain, and then finds the daemon gone."""
+    stage.begin(guard)
+    looked, session, daemons = stage.meeting(), stage.session, stage.daemons().values()
+    stops = subprocess.Popen([session.shunt.path, "stop", "--all", "--root", session.root],
+                             env={**session.environment(), **stage.broken, "SHUNT_HOOKS": looked.at("unanswered")})
+    looked.reached()
+    conftest.wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in daemons), "all daemons to end")
+    looked.go()
+    expect(guard, stops.wait(60) == 0)
+
+
 @guarded("unpeeked")
 @pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
 @pytest.mark.parametrize("other", ["b", "c"])
