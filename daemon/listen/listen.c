@@ -307,22 +307,12 @@ bool listen_has_more(struct listen *listen)
     return collect(listen);
 }
 
-/* The line that its client looks at comes last: he would take it back in between. */
-static void copy_answer(struct road_lane *lane, const uint8_t *bytes, size_t size)
-{
-    const size_t head = FETCH_LINE - offsetof(struct road_lane, answer) % FETCH_LINE;
-    if (size > head)
-        memcpy(lane->answer + head, bytes + head, size - head);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    memcpy(lane->answer, bytes, size < head ? size : head);
-    lane->answer_size = (uint32_t)size;
-}
-
 /* False: nobody waits for it any more. */
 static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, const void *bytes, size_t size)
 {
     struct road_lane *lane = &listen->road->lane[number];
-    copy_answer(lane, bytes, size);
+    memcpy(lane->answer, bytes, size);
+    lane->answer_size = (uint32_t)size;
     listen->answered = true;
     const uint32_t before = __atomic_exchange_n(&lane->reply, ROAD_ANSWERED(tag), __ATOMIC_SEQ_CST);
     if (before & ROAD_SLEEPS)

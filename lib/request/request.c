@@ -516,10 +516,14 @@ static int read_answer(struct road *road, const struct road_lane *lane, struct r
     return message_decode(&answer->message, answer->bytes, size) == 0 ? read_bay(road, answer) : -EPROTO;
 }
 
-/* It comes in the line that was looked at; the others stay where they are. */
+/* What the answer's texts point at is the lane's. */
 static int read_result(const struct road_lane *lane, int *result)
 {
-    return message_result(lane->answer, lane->answer_size, result) == 0 ? 0 : -EPROTO;
+    struct message message;
+    if (lane->answer_size > REQUEST_ANSWER_MAX || message_decode(&message, lane->answer, lane->answer_size) != 0)
+        return -EPROTO;
+    *result = message.result;
+    return 0;
 }
 
 /* One of `answer` and `result` is NULL. */

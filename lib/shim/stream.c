@@ -235,12 +235,6 @@ static long resolve_doubtful(const struct listing_at *at, char *bytes, size_t us
     return (long)kept;
 }
 
-static bool was_removed(int fd)
-{
-    struct statx stat;
-    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 && stat.stx_nlink == 0;
-}
-
 /* 1: there is more. */
 static int list_some(const struct listing_at *at, struct filling *filling)
 {
@@ -264,7 +258,7 @@ static int list_names(const struct listing_at *at, struct filling *filling)
         code = list_some(at, filling);
         int loaded = code == -ESTALE ? directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) : 1;
         if (loaded != 1)
-            return was_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
+            return stream_is_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
     }
     return code;
 }
@@ -276,7 +270,7 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
     long kept;
     if (at->end != 0 && at->position == at->end)
         return 0; /* that was told with the names: the daemons need not be asked again */
-    if (at->position < 2 && was_removed(at->fd))
+    if (at->position < 2 && stream_is_removed(at->fd))
         return 0; /* it was removed: not even the dots are left */
     do {
         filling.used = 0;

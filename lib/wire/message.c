@@ -129,18 +129,3 @@ int message_decode(struct message *m, const uint8_t *bytes, size_t size)
     m->text = m->name[1] + m->name_length[1];
     return has_what_it_must(m) ? 0 : -EBADMSG;
 }
-
-int message_result(const uint8_t *bytes, size_t size, int *result)
-{
-    uint16_t version, type;
-    int32_t told;
-    if (size < MESSAGE_FIXED)
-        return -EBADMSG;
-    take(bytes, &version, 2);
-    take(bytes + 2, &type, 2);
-    take(bytes + 12, &told, 4);
-    if (version != WIRE_VERSION)
-        return -EPROTO;
-    *result = told;
-    return type == MESSAGE_ANSWER ? 0 : -EBADMSG;
-}

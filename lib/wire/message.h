@@ -115,5 +115,3 @@ size_t message_encode(uint8_t *to, size_t size, const struct message *);
 /* Reads it; names and text point into `bytes`. 0; -EPROTO: another version; -EBADMSG: malformed (sizes, type,
  * a name that is empty where it must not be, holds a slash or a zero, or is `.` or `..`). */
 int message_decode(struct message *, const uint8_t *bytes, size_t size);
-/* The result of an answer, where nothing else of it is wanted: looks at its first 16 bytes only. Errors as above. */
-int message_result(const uint8_t *bytes, size_t size, int *result);

@@ -79,22 +79,6 @@ Test(wire, what_is_unset_stays_unset)
     assert_equal(&message, &back);
 }
 
-Test(wire, the_result_of_an_answer_alone)
-{
-    const struct message answer = {.type = MESSAGE_ANSWER, .tag = 3, .result = -ENOSPC}, lookup = some_message(MESSAGE_LOOKUP);
-    const uint16_t other = WIRE_VERSION + 1;
-    uint8_t bytes[MESSAGE_SHORT];
-    int result = 0;
-    size_t size = message_encode(bytes, sizeof bytes, &answer);
-    cr_assert_eq(message_result(bytes, size, &result), 0);
-    cr_assert_eq(result, -ENOSPC);
-    cr_assert_eq(message_result(bytes, size - 1, &result), -EBADMSG);
-    memcpy(bytes, &other, 2);
-    cr_assert_eq(message_result(bytes, size, &result), -EPROTO);
-    size = message_encode(bytes, sizeof bytes, &lookup);
-    cr_assert_eq(message_result(bytes, size, &result), -EBADMSG, "it is no answer");
-}
-
 Test(wire, every_truncation_is_malformed)
 {
     for (uint16_t type = 1; type < MESSAGE_TYPES; type++) {
