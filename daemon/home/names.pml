@@ -22,8 +22,8 @@
  * Left out: all that concerns a directory as a whole (rule.c, whole.c), promotion and adoption, leaves, shards that move between
  * homes that live (move.c), several processes of a node at one name (a flight is its node's only one at a name).
  *
- * A name that is reserved before its process asks (serve/ahead.h) is here a birth that begins late, and with DEATHS one that
- * is given back.
+ * A name that is reserved before its process asks (serve/ahead.h), or offered to it (serve/offer.h), is here a birth that begins
+ * late, and with DEATHS one that is given back: which of the two, a single swap decides.
  *
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by
  * the fence from doing so in its own branch alone. Elsewhere (a birth in the trunk, the removal or rename of a file in
@@ -38,6 +38,7 @@
 #define UNLINK 2
 #define RENAME 4
 #define LOOK 8
+#define LISTS 16 /* the name of a listing, whose birth or end is not waited for */
 #ifndef OPERATIONS_1
 #define OPERATIONS_1 15
 #endif
@@ -74,7 +75,7 @@
 #define ABSENT 3
 
 /* Questions (enum name_op): HOLD_ANYHOW is HOLD with NAME_ANYHOW. */
-mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, MARK };
+mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, MARK, PEEK };
 /* Items between daemons (RELAY.md). HELD is a NAME of RELAY_MOVE: a daemon whose process is at work on a name tells so to
  * the next home of it (move.c: tell_held, take_held). */
 mtype = { ASK, END, HELD, REPLY };
@@ -263,7 +264,7 @@ inline put(h, x, s, p, i) /* put, and index_put_entry: of nothing no place is ke
 inline answered(c, x, what, s, p, i, is_newer) /* serve_answered, note */
 {
     if
-    :: asking[OF(c, x)] == LOOKUP || what == EXISTS || what == ABSENT || asking[OF(c, x)] == RESERVE ->
+    :: asking[OF(c, x)] == LOOKUP || asking[OF(c, x)] == PEEK || what == EXISTS || what == ABSENT || asking[OF(c, x)] == RESERVE ->
         newer[OF(c, x)] = is_newer
     :: else
     fi;
@@ -333,7 +334,7 @@ inline decide(h, c, x, op, s, p) /* decide: of a name that nobody holds */
     if
     :: op == HOLD || op == HOLD_ANYHOW -> take(h, c, x, op, s)
     :: op == MARK -> reply(h, c, x, GRANTED, NONE, 0, 0)
-    :: op == LOOKUP || op == RESERVE ->
+    :: op == LOOKUP || op == PEEK || op == RESERVE ->
         if
 #ifdef FAULT_NO_CAS
         :: state[OF(h, x)] != NONE && op == LOOKUP
@@ -343,7 +344,7 @@ inline decide(h, c, x, op, s, p) /* decide: of a name that nobody holds */
             -> reply(h, c, x, EXISTS, state[OF(h, x)], place[OF(h, x)], ino[OF(h, x)])
         :: else ->
             if
-            :: op == LOOKUP -> reply(h, c, x, ABSENT, NONE, 0, 0)
+            :: op == LOOKUP || op == PEEK -> reply(h, c, x, ABSENT, NONE, 0, 0)
             :: else -> reserve(h, c, x, p)
             fi
         fi
@@ -358,6 +359,8 @@ inline home_ask(h, c, x, op, s, p, i)
     :: op == MARK && held[OF(h, x)] == c ->
         put(h, x, s, p, i);
         reply(h, c, x, GRANTED, NONE, 0, 0)
+    :: op == PEEK && complete[h] && MAY_DECIDE(h) && held[OF(h, x)] != 0 && state[OF(h, x)] == PENDING && ino[OF(h, x)] == 0 ->
+        reply(h, c, x, EXISTS, PENDING, place[OF(h, x)], 0) /* peek */
 #ifdef FAULT_ABSENT_UNLOADED
     :: op == LOOKUP && !complete[h] -> reply(h, c, x, ABSENT, NONE, 0, 0)
 #endif
@@ -795,9 +798,74 @@ inline operate_look(n, x) /* target_look: names_find, serve_lookup */
     end_call(n)
 }
 
+/* What is known of the name: by its home, or by the index of who has all. */
+inline peek(n, x)
+{
+    if
+    :: atomic { HAS_ALL(n, x) ->
+           result[OF(n, x)] = (state[OF(n, x)] == NONE -> ABSENT : EXISTS);
+           from[OF(n, x)] = place[OF(n, x)];
+           from_ino[OF(n, x)] = ino[OF(n, x)];
+           newer[OF(n, x)] = adopted[n];
+           now = state[OF(n, x)] }
+    :: atomic { !HAS_ALL(n, x) -> serve_ask(n, x, PEEK, NONE, 0, 0) }
+        await(n, x);
+        now = (from_ino[OF(n, x)] == 0 -> PENDING : LIVE)
+    fi
+}
+
+#define IS_THE_SAME(n, x) (now == goal && from[OF(n, x)] == spot && from_ino[OF(n, x)] == number && (spot != 3 || newer[OF(n, x)] == ok))
+
+inline operate_list(n, x) /* look_at_name: whatever is known, there is what is found there; and who finds nothing looks again */
+{
+    atomic {
+        begin_call(n);
+        again = true
+    }
+    do
+    :: again ->
+        peek(n, x);
+        atomic {
+            if
+            :: result[OF(n, x)] == ABSENT || IS_THE_SAME(n, x) ->
+                said_absent(n, x);
+                again = false
+            :: else ->
+                goal = now;
+                spot = from[OF(n, x)];
+                number = from_ino[OF(n, x)];
+                ok = newer[OF(n, x)]
+            fi;
+            forget_flight(OF(n, x))
+        }
+        atomic {
+            if
+            :: again && LEADS_THERE(spot, ok) && at[OF(spot, x)] != 0 && !IS_AHEAD(OF(spot, x)) ->
+                said_there(n, x);
+                again = false
+#ifdef FAULT_PEEKED_ONCE
+            :: again && !(LEADS_THERE(spot, ok) && at[OF(spot, x)] != 0 && !IS_AHEAD(OF(spot, x))) ->
+                said_absent(n, x);
+                again = false
+#endif
+            :: else
+            fi;
+            now = NONE
+        }
+    :: else -> break
+    od;
+    atomic {
+        goal = 0;
+        spot = 0;
+        number = 0;
+        ok = false;
+        end_call(n)
+    }
+}
+
 proctype process(byte me; byte operations; byte times)
 {
-    byte name, spot, goal, number;
+    byte name, spot, goal, number, now;
     bool ok, again;
     {
         do
@@ -823,6 +891,7 @@ proctype process(byte me; byte operations; byte times)
             :: operations & UNLINK -> operate_unlink(me, name)
             :: operations & RENAME -> operate_rename(me, name, 1 - name)
             :: operations & LOOK -> operate_look(me, name)
+            :: operations & LISTS -> operate_list(me, name)
             fi;
             name = 0
         :: else -> goto ended
