@@ -79,6 +79,8 @@ static int option(struct shuntd_options *options, int which, const char *value)
     uint64_t number;
     switch (which) {
     case 'r':
+        if (options->root[0] != '\0')
+            return fail(-EINVAL, "a shuntd serves one root: start another one for %s", value);
         if (strlen(value) >= sizeof options->root)
             return fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes",
                         sizeof options->root);

@@ -46,7 +46,7 @@ static const struct {
      "lies in no root of shunt: there is no .shunt in a directory above it, so `ls` shows all there is"},
     {EINVAL, "is shunt's own, not a part of the union: look at it without shunt"},
     {EBADMSG, "holds a .shunt-dir that is no marker, so its mirrors are not known: see `shunt fsck`"},
-    {EACCES, "permission denied: ask its owner, or run as the user who may read it"},
+    {EACCES, "permission denied: ask its owner, or run as the user who owns it"},
     {EPERM, "not permitted: run as the user who owns it"},
     {EROFS, "the file system is read-only: mount it for writing first"},
     {ENOSPC, "no space is left on the file system: make room and run this again"},

@@ -299,6 +299,12 @@ static int export_marked(struct export *export, const struct walk *walk)
     return error;
 }
 
+/* Would the kernel let files be made there, and the marker be removed? */
+static int check_change(int fd, const struct statx *before)
+{
+    return before->stx_uid == geteuid() ? 0 : (int)SYS4(SYS_faccessat2, fd, "", W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS);
+}
+
 static size_t count_redirected(const struct listing *listing)
 {
     size_t count = 0;
@@ -329,7 +335,9 @@ static void export_folder(struct export *export, const struct walk *walk)
     }
     export->directories++;
     tell_directory(export, folder);
-    int error = export->options->dry_run ? export_files(export, folder) : export_marked(export, walk);
+    int error = export->options->dry_run ? check_change(folder->fd, &walk->before) : export_marked(export, walk);
+    if (error == 0 && export->options->dry_run)
+        error = export_files(export, folder);
     if (error < 0 && !export->failed && error != -EINTR)
         fail(export, folder->path, error);
     if (error < 0 || export->options->dry_run)
@@ -401,8 +409,10 @@ static void look_at_mirrors(struct export *export)
     struct mirrors mirrors;
     char path[PATH_MAX];
     int error = mirrors_init(&mirrors, &export->root, &export->left);
-    if (error < 0)
-        fail(export, export->root.path, error);
+    if (error < 0) {
+        snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s", export->root.path, mirrors.unread);
+        fail(export, path, error);
+    }
     for (size_t i = 0; i < mirrors.count; i++) {
         const struct mirror_found *mirror = &mirrors.all[i];
         if (mirror->known)

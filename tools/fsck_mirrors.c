@@ -110,9 +110,11 @@ void fsck_mirrors(struct fsck *fsck)
 {
     struct mirrors mirrors;
     int error = mirrors_init(&mirrors, &fsck->root, &fsck->known);
-    if (error < 0)
-        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", LAYOUT_BRANCHES, "a branch cannot be read (%s)",
-                  strerror(-error));
+    if (error < 0) {
+        char path[sizeof LAYOUT_BRANCHES + 1 + sizeof mirrors.unread];
+        snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", mirrors.unread);
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s)", strerror(-error));
+    }
     for (size_t i = 0; i < mirrors.count; i++)
         look_at(fsck, &mirrors.all[i]);
     mirrors_finish(&mirrors);

@@ -3,6 +3,7 @@
 #include "mirrors.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "union/disk.h"
@@ -152,20 +153,30 @@ static int add(struct mirrors *mirrors, const struct union_root *root, const str
     return error;
 }
 
+/* The first of what could not be read is what is told. */
+static int note_unread(struct mirrors *mirrors, const struct union_root *root, uint16_t branch, const char *mirror, int error)
+{
+    if (error < 0 && mirrors->unread[0] == '\0')
+        snprintf(mirrors->unread, sizeof mirrors->unread, "%s%s%s", root->branches[branch - 1], mirror[0] ? "/" : "", mirror);
+    return error;
+}
+
 static int read_branch(struct mirrors *mirrors, const struct union_root *root,
                        const struct mirror_names *known, uint16_t branch)
 {
     char path[PATH_MAX], buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    int more = mirrors_branch_path(root, branch, path, sizeof path);
+    int more = mirrors_branch_path(root, branch, path, sizeof path), first = 0;
     if (more < 0)
-        return more;
+        return note_unread(mirrors, root, branch, "", more);
     more = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
-    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
-        more = add(mirrors, root, known, branch, one->name);
+    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
+        const int error = note_unread(mirrors, root, branch, one->name, add(mirrors, root, known, branch, one->name));
+        first = first == 0 ? error : first;
+    }
     disk_scan_finish(&scan);
-    return more == -ENOENT ? 0 : more;
+    return more < 0 && more != -ENOENT ? note_unread(mirrors, root, branch, "", more) : first;
 }
 
 int mirrors_init(struct mirrors *mirrors, const struct union_root *root, struct mirror_names *known)

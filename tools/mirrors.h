@@ -28,6 +28,7 @@ struct mirror_found {
 struct mirrors {
     size_t count, room;
     struct mirror_found *all;
+    char unread[LAYOUT_BRANCH_MAX + 1 + NAME_MAX + 1]; /* BRANCH or BRANCH/MIRROR: the first that could not be read */
 };
 
 /* `known` is sorted. 0 or -errno; what could be read is there also on failure. */

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define VERB_CHOICES_MAX 24
+#define HELP_COLUMN 22 /* of what an option is for: what is longer has a line of its own */
+#define HELP_INDENT "                         "
 
 const struct verb *verb_find(const char *name)
 {
@@ -25,8 +27,8 @@ static void print_choice(const struct choice *choice, const char *dashes)
     if (choice->name)
         at += snprintf(left + at, sizeof left - (size_t)at, "%s%s", dashes, choice->name);
     if (choice->argument)
-        snprintf(left + at, sizeof left - (size_t)at, " %s", choice->argument);
-    printf("  %-22s %s\n", left, choice->help);
+        at += snprintf(left + at, sizeof left - (size_t)at, " %s", choice->argument);
+    printf("  %-22s%s%s\n", left, at <= HELP_COLUMN ? " " : "\n" HELP_INDENT, choice->help);
 }
 
 void verb_help(const struct verb *verb)

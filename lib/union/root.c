@@ -12,10 +12,12 @@
 
 #define BRANCHES_MAX (UINT16_MAX - 1)
 
-static bool is_directory(int dir, const char *path)
+/* 0, or -errno. */
+static int check_directory(const char *path)
 {
     struct statx stat;
-    return sys_statx(dir, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode);
+    int code = sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    return code == 0 && !S_ISDIR(stat.stx_mode) ? -ENOTDIR : code;
 }
 
 /* The directory that holds what `path` names: its text without the last component. */
@@ -44,20 +46,23 @@ static int open_start(const char *path, unsigned flags)
     return parent < 0 ? fd : parent;
 }
 
-/* Cuts `path` to the nearest directory upwards that holds `.shunt`. */
+/* Cuts `path` to the nearest directory upwards that holds `.shunt`. -ENOTUNIQ: there is none; -EACCES: there may be one. */
 static int find_upwards(char path[PATH_MAX])
 {
-    for (;;) {
+    for (int none = -ENOTUNIQ;;) {
         char own[PATH_MAX + sizeof LAYOUT_OWN];
         struct text t;
         text_init(&t, own, sizeof own);
         text_add(&t, path);
         text_add(&t, "/" LAYOUT_OWN);
-        if (text_ok(&t) && is_directory(AT_FDCWD, own))
+        const int code = text_ok(&t) ? check_directory(own) : -ENOENT;
+        if (code == 0)
             return 0;
+        if (code == -EACCES)
+            none = code;
         char *slash = strrchr(path, '/');
         if (!slash || path[1] == '\0')
-            return -ENOTUNIQ;
+            return none;
         slash[slash == path] = '\0';
     }
 }

@@ -5,12 +5,14 @@
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
+import manual
 import pytest
-from conftest import wait_until
+from conftest import REPOSITORY, run, wait_until
 
 
 @pytest.fixture
@@ -33,6 +35,25 @@ def test_counters_tell_what_was_done(shunt, served):
     gained = {key: after[key] - before[key] for key in ("births", "redirected", "renames", "removals", "malformed")}
     assert gained == {"births": 10, "redirected": 9, "renames": 1, "removals": 1, "malformed": 0}
     assert after["directories"] == 2  # the root, and d, which was loaded when it was born
+
+
+def test_the_manual_names_every_field_of_json(shunt, served):
+    page = REPOSITORY / "tools" / "shunt.1"
+    shunt("exec", "--root", served, "--", "mkdir", served / "d").check()
+    [made] = json.loads(shunt("status", "--all", "--json", "--root", served).check())
+    keys = manual.keys_of(made, but=("counters", "all"))
+    # What nobody has seen here: a directory whose births stay in the trunk.
+    assert keys | {"path", "reason"} == manual.fields_of_json(page, "status")
+    counters = page.read_text().split("\n.SH COUNTERS\n")[1].split("\n.SH ")[0].replace("\\-", "-")
+    assert set(made["counters"]) == {word for line in re.findall(r"^\.I (.*)", counters, re.M) for word in line.split(", ")}
+
+
+def test_a_root_is_given_once(build, area):
+    for name in ("a", "b"):
+        (area / name).mkdir()
+    result = run([build / "daemon" / "shuntd", "--root", area / "a", "--root", area / "b"])
+    assert result.status == 2 and f"start another one for {area / 'b'}" in result.err
+    assert not any((area / name / ".shunt").exists() for name in ("a", "b"))
 
 
 def test_a_leaf_takes_as_many_names_as_it_is_told(shunt, served):

@@ -320,6 +320,10 @@ def test_help_is_one_table(shunt):
         assert f"\n  {verb}" in overview
         text = shunt(verb, "--help").check()
         assert text == shunt("help", verb).check() and text.startswith(f"usage: shunt {verb}")
+        lines = text.splitlines()[4:]
+        for line, behind in zip(lines, [*lines[1:], ""]):  # what an option is for begins in one column
+            words = behind if behind.startswith(" " * 25) else line
+            assert words[24] == " " and words[25] != " ", line
     assert shunt("--version").check().startswith("shunt ")
 
 
@@ -329,6 +333,15 @@ def test_every_option_is_in_the_man_page(shunt):
         for line in shunt(verb, "--help").check().splitlines()[4:]:
             for word in line[:24].replace(",", " ").split():
                 assert not word.startswith("-") or word in page, f"{verb} {word}"
+
+
+def test_the_manual_of_the_library_names_all_that_it_has():
+    header = (REPOSITORY / "include" / "shunt" / "shunt.h").read_text()
+    functions, fields = set(re.findall(r"\b(shunt_\w+)\(", header)), re.findall(r"^    [\w ]+[ *](\w+);", header, re.M)
+    page = (REPOSITORY / "lib" / "api" / "libshunt.3").read_text()
+    synopsis = page.split(".SH SYNOPSIS\n")[1].split(".SH ")[0]
+    assert len(functions) == 6 and set(re.findall(r"\b(shunt_\w+)\(", synopsis)) == functions
+    assert len(fields) == 5 and set(fields) <= manual.italics(page)
 
 
 def test_the_synopsis_of_the_man_page_has_every_verb_once_and_its_options(shunt):
@@ -622,7 +635,49 @@ def test_a_mirror_that_may_not_be_read_is_not_taken_for_an_orphan(shunt, user, a
     result = as_user(user, shunt, area, ["fsck", union.root])
     for directory in hidden:
         directory.chmod(0o755)
-    assert "unreadable" in result.check(2) and "orphan" not in result.out
+    assert f".shunt/b/n1.1/{mirror}: unreadable: it cannot be read" in result.check(2) and "orphan" not in result.out
+
+
+def test_what_is_behind_a_mirror_that_may_not_be_read_is_looked_at(shunt, user, area):
+    union = Union(area / "root")
+    for number in range(8):
+        union.put("n1.1", f"gone-{number:012x}", "lost")
+    give(union.root, user)
+    hidden = [union.root / ".shunt" / "b" / "n1.1" / f"gone-{number:012x}" for number in (2, 5)]
+    for directory in hidden:
+        directory.chmod(0)
+    result = as_user(user, shunt, area, ["fsck", "--json", union.root])
+    for directory in hidden:
+        directory.chmod(0o755)
+    assert len([kind for kind, _ in findings(result) if kind == "orphan"]) == 6
+    [(_, path)] = [one for one in findings(result) if one[0] == "unreadable"]
+    assert path in {str(directory.relative_to(union.root)) for directory in hidden}
+
+
+def test_export_dry_run_says_what_a_user_may_not_do(shunt, user, area):
+    if os.geteuid() != 0:
+        pytest.skip("it takes two users")
+    union = Union(area / "root")
+    union.put("n1.1", union.mark("out", 1), "b", "first branch")
+    before = snapshot(union.root)
+    for path in (union.root, *union.root.rglob("*")):
+        path.chmod(0o755)
+    really = as_user(user, shunt, area, ["export", union.root])
+    told = as_user(user, shunt, area, ["export", "--dry-run", "--json", union.root])
+    assert really.status == 1 and told.status == 1
+    assert "permission denied" in told.err and json.loads(told.out)["complete"] is False
+    assert snapshot(union.root) == before
+
+
+def test_a_root_that_may_not_be_looked_into_is_not_taken_for_none(shunt, user, area):
+    union = Union(area / "root")
+    give(union.root, user)
+    (union.root / "plain").mkdir()
+    union.root.chmod(0o600)
+    result = as_user(user, shunt, area, ["ls", union.root])
+    union.root.chmod(0o755)
+    result.check(1)
+    assert "permission denied" in result.err and "no root" not in result.err
 
 
 def test_a_directory_that_may_not_be_listed_is_not_taken_for_gone(shunt, user, area):
@@ -646,6 +701,15 @@ def test_a_directory_that_may_not_be_listed_is_not_taken_for_gone(shunt, user, a
 
 def findings(result):
     return {(one["kind"], one["path"]): one for one in json.loads(result.out)["findings"]}
+
+
+@pytest.mark.parametrize("verb", ["ls", "stat", "tree", "export", "fsck"])
+def test_the_manual_names_every_field_of_json(shunt, union, verb):
+    union.put("n1.1", "gone-aaaaaaaaaaaa", "lost", "an orphan")
+    out = union.root / "out"
+    where = {"ls": [out], "stat": [out / "b", out / "link"], "tree": [out]}.get(verb, [union.root])
+    made = json.loads(shunt(verb, "--json", *where).out)
+    assert manual.keys_of(made) == manual.fields_of_json(PAGE, verb)
 
 
 def test_fsck_of_a_clean_root(shunt, union):
