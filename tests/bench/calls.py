@@ -17,7 +17,7 @@ import statistics
 import measuring
 
 COUNTS = {"names": (100_000, 2_000, "names of the directory that is listed")}
-OUTSIDE = {"outside, absolute: stat": 50, "outside, absolute: open and close": 50,
+OUTSIDE = {"outside, absolute: stat": 50, "outside, absolute: open and close": 100,  # two calls
            "outside, absolute: open, ENOENT": 50, "outside, relative: stat": 350,
            "outside, relative: open and close": 350, "outside, relative: open, ENOENT": 350,
            "outside, absolute: create, close and unlink": 2000,
