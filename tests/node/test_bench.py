@@ -274,15 +274,17 @@ def test_a_signal_ends_it_in_order(bench, number, tree):
     assert process.returncode == 128 + number
 
 
-def test_ctrl_c_of_a_terminal_and_its_progress_line(bench):
+@pytest.mark.parametrize("words, line", [(ENDLESS, b"warm-up, 0 %"), (("--rank", "0/3"), b"1 of 3 processes are here"),
+                                         (("--rank", "1/3"), b"waiting for process 0")])
+def test_ctrl_c_of_a_terminal_and_its_progress_line(bench, words, line):
     """Every process in the foreground gets the signal."""
     pid, terminal = pty.fork()
     if pid == 0:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        words = bench.words(*ENDLESS)
+        words = bench.words(*words)
         os.execve(words[0], words, environment(**bench.settings))
     seen = b""
-    while b"warm-up, 0 %" not in seen:
+    while line not in seen:
         seen += os.read(terminal, 4096)
     os.write(terminal, b"\x03")
     _, status = os.waitpid(pid, 0)

@@ -20,6 +20,7 @@
 #include "launch.h"
 #include "launch/nodes.h"
 #include "launch/watch.h"
+#include "progress.h"
 
 #define LOOK_AGAIN 50 /* ms */
 
@@ -222,18 +223,22 @@ int agent_run(const struct plan *plan, const char *directory, uint32_t rank, con
 static int find_first(const char *directory, struct meet *meet, struct watch *watch)
 {
     uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;
-    while (meet_read(meet, directory) < 0) {
-        int signal = watch_wait(watch, NULL, 0, LOOK_AGAIN);
-        if (signal > 0)
-            return 128 + signal;
-        if (clock_monotonic() < end)
-            continue;
-        complain("process 0 has not written %s/" MEET_FILE
-                 " for %d s: start all, and give all the same directory",
-                 directory, MEET_PATIENCE);
-        return STATUS_FAILED;
+    struct progress progress;
+    int signal = 0;
+    bool found, late = false;
+    progress_init(&progress, false);
+    while (!(found = meet_read(meet, directory) == 0) && signal <= 0 && !late) {
+        if (progress_due(&progress))
+            progress_line(&progress, "waiting for process 0 to write %s/" MEET_FILE, directory);
+        signal = watch_wait(watch, NULL, 0, LOOK_AGAIN);
+        late = clock_monotonic() >= end;
     }
-    return STATUS_OK;
+    progress_finish(&progress);
+    if (found || signal > 0)
+        return found ? STATUS_OK : 128 + signal;
+    complain("process 0 has not written %s/" MEET_FILE " for %d s: start all, and give all the same directory", directory,
+             MEET_PATIENCE);
+    return STATUS_FAILED;
 }
 
 int agent_join(const struct plan *plan, const char *directory)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "bench/agent.h"
 #include "bench/neighbours.h"
+#include "progress.h"
 
 static int fail(struct conductor *conductor)
 {
@@ -100,7 +101,7 @@ static bool has_child_ended(struct conductor *conductor)
 }
 
 /* Until all of a kind have said hello. */
-static int gather(struct conductor *conductor, enum talk_kind kind)
+static int gather_shown(struct conductor *conductor, enum talk_kind kind, struct progress *progress)
 {
     uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;
     for (uint32_t missing = conductor->count; missing > 0;) {
@@ -113,15 +114,29 @@ static int gather(struct conductor *conductor, enum talk_kind kind)
             return fail(conductor);
         int socket = listener.revents ? meet_accept(&conductor->meet, &hello) : -EAGAIN;
         if (socket < 0 && socket != -EAGAIN) {
+            progress_finish(progress);
             complain("too many files are open for %u processes: raise the limit with `ulimit -n`",
                      conductor->count);
             return fail(conductor);
         }
         missing -= socket >= 0 ? (uint32_t)take_hello(conductor, &hello, socket) : 0;
-        if (missing > 0 && clock_monotonic() > end)
+        if (missing > 0 && clock_monotonic() > end) {
+            progress_finish(progress);
             return complain_missing(conductor, kind, missing);
+        }
+        if (missing > 0 && progress_due(progress))
+            progress_line(progress, "%u of %u processes are here", conductor->count - missing, conductor->count);
     }
     return 0;
+}
+
+static int gather(struct conductor *conductor, enum talk_kind kind)
+{
+    struct progress progress;
+    progress_init(&progress, false);
+    int error = gather_shown(conductor, kind, &progress);
+    progress_finish(&progress);
+    return error;
 }
 
 /* Nodes are numbered as their first processes are. */
