@@ -427,6 +427,7 @@ def test_a_dry_run_prints_and_runs_nothing(launch, root, area):
     assert nodes == ["a", "b"]
     assert lines[0].startswith("mpirun.openmpi -n 2 --map-by ppr:1:node --stdin all --host a,b env ")
     assert lines[0].endswith(f" --keep-node --root {root} --placement branch &")
+    assert lines[1].startswith(f"SHUNT_ROOT='{root}' mpirun.openmpi ")
     assert f"/shunt-launch --rank -- touch {area}/ran" in lines[1]
     assert lines[2] == f"shunt export {root}"
     assert not (area / "ran").exists() and os.listdir(root) == []

@@ -228,6 +228,7 @@ void plan_print(const struct launch *launch)
         print_command(&launch->crew.members[i].words, " &");
     if (launch->line.kind == LINE_PLAIN)
         printf("LD_PRELOAD='%s' ", launch->preload);
+    printf("SHUNT_ROOT='%s' ", getenv("SHUNT_ROOT"));
     print_command(&launch->job, "");
     for (size_t i = 0; i < launch->roots.count && !launch->keep; i++)
         printf("shunt export %s\n", launch->roots.paths[i]);
