@@ -262,7 +262,7 @@ int main(int argc, char *argv[])
         code = run(&shuntd);
         tell_end(&shuntd, code);
     }
-    if ((serves || again) && code != 0 && shuntd.supervisor != 0)
+    if ((serves || (again && shuntd.stop == 0)) && code != 0 && shuntd.supervisor != 0)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */
     start_undo(&shuntd, serves && code != 0);
     return code == 0 ? 0 : 1;

@@ -114,6 +114,7 @@ struct shuntd {
     bool beats;          /* one is under way (serve/beat.h) */
     uint64_t next_beat;  /* monotonic */
     int beat_failed;     /* how the last one did, 0: it did not */
+    uint64_t joined;     /* clock_boot, before the beat that came with it; 0: it had a lease without an end since */
     bool cut_off;        /* the session has gone on without this daemon: it may decide nothing any more */
     struct watch *watch; /* of others' beats (serve/watch.h) */
     volatile int stop; /* how often a signal asked for the end */

@@ -391,8 +391,15 @@ static int found(struct shuntd *shuntd)
 {
     struct passwd *user = getpwuid(geteuid());
     shuntd->me.address_size = 0;
+    shuntd->joined = 0;
     return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me,
                          shuntd->taken.epoch, shuntd->options.stale, &shuntd->session);
+}
+
+static int try_to_join(struct shuntd *shuntd)
+{
+    shuntd->joined = clock_boot();
+    return session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
 }
 
 /* If this node was taken for lost, whoever fences its old branch drops its old member; that takes no longer than a lease,
@@ -401,12 +408,12 @@ static int join_when_dropped(struct shuntd *shuntd)
 {
     const struct timespec pause = clock_split(SESSION_BEAT / 20);
     uint64_t until = clock_monotonic() + 4 * shuntd->options.stale + SESSION_STALE;
-    int code = session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
+    int code = try_to_join(shuntd);
     if (code == -EINPROGRESS)
         log_line("node %s was taken for lost: it joins again once its old branch is fenced", shuntd->me.node);
     while (code == -EINPROGRESS && shuntd->stop == 0 && clock_monotonic() < until) {
         nanosleep(&pause, NULL);
-        code = session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
+        code = try_to_join(shuntd);
     }
     return code;
 }

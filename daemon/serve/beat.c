@@ -23,17 +23,29 @@ struct beat_job {
     int result;
 };
 
+static void note_beat(struct shuntd *shuntd, int result)
+{
+    if (result != 0 && result != shuntd->beat_failed)
+        log_line("the session cannot be told that this daemon lives: %s", strerror(-result));
+    shuntd->beat_failed = result;
+}
+
 uint64_t beat_interval(const struct shuntd *shuntd)
 {
     return shuntd->session.count > 1 ? session_beat_interval(shuntd->session.count) : 0;
 }
 
-/* Nobody takes a member for lost who has not seen it beat, and it has not since it was alone: this lease is
- * over before that. */
+/* Nobody takes a member for lost who has not seen it beat: one that was alone has a lease without an end until now, and beats
+ * before it answers anybody. Who joined has beaten, and has a lease from before that. */
 void beat_adopt(struct shuntd *shuntd)
 {
-    if (shuntd->session.count > 1 && listen_lease(shuntd->listen) == ROAD_FOR_EVER)
-        listen_set_lease(shuntd->listen, clock_boot() + shuntd->session.lease);
+    if (shuntd->session.count < 2 || listen_lease(shuntd->listen) != ROAD_FOR_EVER)
+        return;
+    const uint64_t began = shuntd->joined != 0 ? shuntd->joined : clock_boot();
+    if (shuntd->joined == 0)
+        note_beat(shuntd, session_beat(shuntd->root.path, &shuntd->session, shuntd->me.number));
+    shuntd->joined = 0;
+    listen_set_lease(shuntd->listen, began + shuntd->session.lease);
 }
 
 /* The look comes behind the beat: who publishes that this daemon is lost, does so behind the look, and then
@@ -58,9 +70,7 @@ static int renew(struct shuntd *shuntd, const struct beat_job *job)
 static int finish(struct disk_job *base, struct shuntd *shuntd)
 {
     struct beat_job *job = (struct beat_job *)base;
-    if (job->result != 0 && job->result != shuntd->beat_failed)
-        log_line("the session cannot be told that this daemon lives: %s", strerror(-job->result));
-    shuntd->beat_failed = job->result;
+    note_beat(shuntd, job->result);
     shuntd->beats = false;
     int code = job->result == 0 ? renew(shuntd, job) : 0;
     free(job);

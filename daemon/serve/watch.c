@@ -56,7 +56,7 @@ void watch_free(struct shuntd *shuntd)
     free(shuntd->watch);
 }
 
-/* One that has never beaten may be about to. */
+/* One that has never beaten has a lease without an end (beat_adopt). */
 static bool stands_still(const struct shuntd *shuntd, uint16_t member, uint64_t time)
 {
     const struct session_pulse *pulse = &shuntd->watch->pulses[member];

@@ -16,15 +16,22 @@ static int open_beat(const char *root, const struct session *session, uint16_t n
     return store_open(root);
 }
 
-int session_beat(const char *root, const struct session *session, uint16_t number)
+int store_beat(int directory, const struct session *session, uint16_t number)
 {
     char name[STORE_NAME_MAX];
-    int directory = open_beat(root, session, number, name);
-    if (directory < 0)
-        return directory;
+    store_name(name, "beat", session, number);
     int error = sys_utimensat(directory, name, NULL, AT_SYMLINK_NOFOLLOW);
     if (error == -ENOENT)
         error = disk_write_new(directory, name, "", 0, 0644);
+    return error == -EEXIST ? 0 : error; /* of somebody who wants to join under the same number */
+}
+
+int session_beat(const char *root, const struct session *session, uint16_t number)
+{
+    int directory = store_open(root);
+    if (directory < 0)
+        return directory;
+    int error = store_beat(directory, session, number);
     sys_close(directory);
     return error;
 }

@@ -274,6 +274,10 @@ static int step_join(struct change *change, int directory, struct session *sessi
         return -EUSERS;
     if (session->next > UINT16_MAX)
         return -EOVERFLOW;
+    /* Before anybody knows of it: who has never beaten is taken for lost by nobody. */
+    int error = store_beat(directory, session, (uint16_t)session->next);
+    if (error < 0)
+        return unless_followed(directory, session->epoch, error);
     session->epoch++;
     session->members[session->count] = *change->mine;
     session->members[session->count++].number = (uint16_t)session->next++;

@@ -33,6 +33,9 @@ void store_sweep(int directory, uint64_t founded);
 /* Removes what belongs to this one. */
 void store_clear(int directory, const struct session *);
 
+/* Sets the time of a member's file, and makes it if it is not there. 0 or -errno. */
+int store_beat(int directory, const struct session *, uint16_t number);
+
 /* WHAT.FOUNDED-ID, and .NUMBER for a number that is not 0. */
 void store_name(char to[STORE_NAME_MAX], const char *what, const struct session *, uint16_t number);
 

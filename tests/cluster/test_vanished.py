@@ -6,6 +6,8 @@ be, 6 seconds."""
 import os
 import pathlib
 import signal
+import subprocess
+import time
 
 import pytest
 
@@ -75,6 +77,33 @@ def test_who_was_only_silent_comes_back_as_another(nodes):
     assert nodes.sh("a", "cat d/late; test -e d/c2 || echo gone") == "late\ngone\n"
     assert nodes.homes() == ["a", "b", "c"] and nodes.member("c")["pid"] != first
     assert "the session has gone on without this daemon" in log_of(nodes, "c")
+
+
+def test_who_ends_while_it_joins_is_lost_like_others(nodes, build):
+    """Before its first look at anything: as soon as it is a member."""
+    words = [build / "daemon" / "shuntd", "--root", nodes.root, "--node", "d", "--placement", "branch", "--foreground"]
+    joining = subprocess.Popen(list(map(str, words)), env={**nodes.environment(), **nodes.net.settings("d")},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    epochs = nodes.root / ".shunt" / "session"
+    while not any(b"node d\n" in path.read_bytes() for path in epochs.glob("epoch.*") if path.exists()):
+        assert joining.poll() is None
+    joining.kill()
+    joining.wait()
+    waiting = nodes.begin("exec", "a", "--", "sh", "-c", "for i in $(seq 50); do echo new >d/new$i || exit 1; done")
+    assert waiting.wait(60) == 0
+    nodes.wait_for(lambda: node_names(nodes) == ["a", "b", "c"])
+
+
+def test_a_daemon_that_is_told_to_stop_while_it_is_started_again_leaves(nodes):
+    for pause in (0.01, 0.02, 0.03, 0.04):
+        daemon = nodes.member("c")["pid"]
+        supervisor = int(pathlib.Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(daemon, signal.SIGKILL)
+        time.sleep(pause)  # wherever its successor is by then
+        os.kill(supervisor, signal.SIGTERM)
+        nodes.wait_for(lambda: not nodes.is_running(supervisor))
+        assert nodes.begin("exec", "a", "--", "sh", "-c", f"for i in $(seq 20); do echo >d/n{pause}$i || exit 1; done").wait(60) == 0
+        nodes.start("c")
 
 
 def test_without_a_lease_the_index_says_nothing(nodes):

@@ -707,7 +707,7 @@ Test(join, one_after_the_other)
     cr_assert_eq(session_find(&session, 2), &session.members[1]);
     cr_assert_null(session_find(&session, 4));
     cr_assert_eq(session_find_node(&session, "n3"), &session.members[2]);
-    cr_assert_str_eq(files(), "epoch.2 epoch.3 key.1 probe.1");
+    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 epoch.2 epoch.3 key.1 probe.1", "who joined has beaten");
     uint64_t id = session.id;
     session_finish(&session);
     cr_assert_eq(session_leave(root_path(), id, second.number), 0);
@@ -1105,7 +1105,7 @@ Test(race, coming_and_going)
         cr_assert_eq(answers[i], 0, "%d", answers[i]);
     assert_none();
     for (const char *at = files(); *at; at += strcspn(at, " "), at += *at == ' ')
-        cr_assert(strncmp(at, "epoch.", 6) == 0 || strncmp(at, "key.", 4) == 0 ||
+        cr_assert(strncmp(at, "epoch.", 6) == 0 || strncmp(at, "key.", 4) == 0 || strncmp(at, "beat.", 5) == 0 ||
                       strncmp(at, "probe.", 6) == 0,
                   "%s", files());
 }
@@ -1156,7 +1156,7 @@ Test(store, a_number_of_the_past_is_not_in_force)
         snprintf(node, sizeof node, "j%d", i);
         must_join(node, &late, &session);
     }
-    cr_assert_str_eq(files(), "epoch.4 epoch.5 key.1 probe.1");
+    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 epoch.4 epoch.5 key.1 probe.1");
     struct session past = session;
     past.epoch = 2;
     past.count = 1;
@@ -1169,7 +1169,7 @@ Test(store, a_number_of_the_past_is_not_in_force)
     cr_assert_eq(store_publish(directory, &past), -EAGAIN);
     close(directory);
     must_join("j9", &late, &session);
-    cr_assert_str_eq(files(), "epoch.5 epoch.6 key.1 probe.1", "it is removed with the others");
+    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 beat.1.6 epoch.5 epoch.6 key.1 probe.1", "it is removed with the others");
     session_finish(&session);
 }
 
