@@ -38,7 +38,9 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = t->unasked ? target_learn(t, code) : target_look(t);
-    return code == 0 ? BIRTH_AGAIN : code;
+    if (code == 0 && t->found.known && target_leads_elsewhere(t))
+        code = target_replaced(t);
+    return code == 0 || code == TARGET_ASTRAY ? BIRTH_AGAIN : code;
 }
 
 void birth_confirm(struct target *t, const struct statx *stat)

@@ -153,7 +153,7 @@ static int rename_words(int from_at, const char *from, int to_at, const char *to
         *how = TARGET_COLD; /* the kernel says EBUSY itself */
     if (*how == TARGET_ROOT)
         return (int)door_answer(-EBUSY);
-    if (*how == -ENOTDIR || *how == -ELOOP)
+    if (*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT)
         return (int)door_answer(first_error(from_at, from, *how));
     return *how < 0 ? (int)door_answer(*how) : 0;
 }
@@ -206,7 +206,7 @@ static int link_words(int from_at, const char *from, int to_at, const char *to, 
                    flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at, to);
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_link(&one, &two, flags));
-    if ((*how == -ENOTDIR || *how == -ELOOP) &&
+    if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
         fstatat(from_at, from, &stat, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return -1; /* the first path's error goes first */
     if (*how == TARGET_ROOT)
@@ -319,14 +319,19 @@ DOOR int mkfifoat(int at, const char *path, mode_t mode)
                           operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
-/* A type of 0 is a regular file; what mknod does not make, the kernel says. */
+/* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
+static bool is_made_by_mknod(mode_t mode)
+{
+    const mode_t type = mode & S_IFMT;
+    return type == 0 || type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK;
+}
+
+#define MKNOD(MODE) (is_made_by_mknod(MODE) ? MAKES : 0)
+
 static long make_node(struct target *t, mode_t mode, dev_t device)
 {
-    mode_t type = mode & S_IFMT;
-    if (type == 0)
-        return operate_make(t, mode | S_IFREG, device, NULL);
-    if (type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK)
-        return operate_make(t, mode, device, NULL);
+    if (is_made_by_mknod(mode))
+        return operate_make(t, mode & S_IFMT ? mode : mode | S_IFREG, device, NULL);
     long code = SYS4(SYS_mknodat, t->at, t->path, mode, device);
     target_done(t);
     return code;
@@ -335,27 +340,27 @@ static long make_node(struct target *t, mode_t mode, dev_t device)
 DOOR int mknod(const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mknod)(path, mode, device),
+    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device),
                           make_node(&t, mode, device));
 }
 
 DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(mknodat)(at, path, mode, device),
+    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device),
                           make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(__xmknod)(version, path, mode, device),
+    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(__xmknod)(version, path, mode, device),
                           make_node(&t, mode, *device));
 }
 
 int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(at, path, MAKES, REAL(__xmknodat)(version, at, path, mode, device),
+    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(__xmknodat)(version, at, path, mode, device),
                           make_node(&t, mode, *device));
 }

@@ -9,10 +9,9 @@
 
 unsigned door_open_want(int flags)
 {
-    bool creates = (flags & O_CREAT) && !(flags & O_PATH); /* O_PATH makes little of other flags */
-    unsigned want = creates ? TARGET_MAKES : TARGET_LOOKS;
-    if (creates && !(flags & O_DIRECTORY))
-        want |= TARGET_ASKS | TARGET_LATER;
+    /* O_PATH makes little of other flags, and a directory is made by none. */
+    bool creates = (flags & O_CREAT) && !(flags & (O_PATH | O_DIRECTORY));
+    unsigned want = creates ? TARGET_MAKES | TARGET_ASKS | TARGET_LATER : TARGET_LOOKS;
     if (!(flags & O_NOFOLLOW) && !(creates && (flags & O_EXCL)))
         want |= TARGET_FOLLOW;
     return want;

@@ -278,7 +278,8 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;
     code = sys_renameat2(from->real_at, from->real_path, to->at, to->path, flags);
-    if (code == 0)
+    /* Of two names of one file the kernel renames neither. */
+    if (code == 0 && sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) != 0)
         target_tell(from, &gone);
     else
         target_withdraw(from);

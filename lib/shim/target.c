@@ -169,6 +169,13 @@ static int find_in_remembered(struct target *t, const struct parents_words *word
     return (makes ? find_new(t) : find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
 }
 
+/* No parent, says the kernel. Who makes a name does not ask it once more: by then somebody may have made one. */
+static int missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
+{
+    int code = missing_parent(t->at, text);
+    return code == TARGET_COLD && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
+}
+
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
 static int find_in_seen(struct target *t, const struct parents_words *words, const struct path_parts *parts, unsigned want,
                         char *text)
@@ -177,8 +184,10 @@ static int find_in_seen(struct target *t, const struct parents_words *words, con
     if (target_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_COLD;
     int code = root_of_identify(t->at, text, 0, &stat);
+    if (code == -ENOENT && parts->parent_length > 0)
+        return missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
-        return code == -ENOENT && parts->parent_length > 0 ? missing_parent(t->at, text) : TARGET_COLD;
+        return TARGET_COLD;
     if (parts->last == PATH_DOTS)
         return TARGET_COLD;
     t->dir = dirid_of(&stat);
@@ -322,6 +331,8 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
         want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = find_beneath(t, first, at, path, want);
+    if (how == -ENOENT && verdict == PATH_FOREIGN && (want & TARGET_MAKES))
+        how = TARGET_COLD; /* what is outside is the original call's affair */
     if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
         (path[0] == '/' || (from != 0 && from == sieve_seen_from(at, path))))
         process_set_dead_end(from, path);

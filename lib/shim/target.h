@@ -182,6 +182,8 @@ bool target_parent_is_writable(struct target *);
 bool target_parent_is_read_only(struct target *);
 /* Do its words lead to another directory by now, or to none? */
 bool target_leads_elsewhere(struct target *);
+/* They do, and leave was asked for: who makes a file follows them anew (TARGET_ASTRAY), for others nothing is there: -ENOENT. */
+int target_replaced(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 

@@ -5,6 +5,7 @@
 
 #include "shim/target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -12,6 +13,7 @@
 #include "base/sys.h"
 
 #define SEEN_MAX 3
+#define FOLLOWED_MAX 30 /* so often words lead elsewhere by chance, while somebody exchanges directories all the time */
 
 /* A program without the shim made it: from now on the index knows it. */
 static void adopt(struct target *t)
@@ -46,8 +48,11 @@ static bool follow_anew(struct target *t, long *result)
     struct scratch *scratch = t->scratch;
     const char *path = t->path;
     const int at = t->at;
-    int how = target_find(t, at, path, t->want & ~(unsigned)TARGET_LOOKS);
+    const uint8_t want = t->want, again = t->again;
+    int how = target_find(t, at, path, want & ~(unsigned)TARGET_LOOKS);
     if (how == TARGET_HOT) {
+        t->want = want;
+        t->again = again + 1;
         scratch_give(scratch);
         return true;
     }
@@ -70,11 +75,22 @@ static bool can_look(struct target *t, long *result)
     return code == 0;
 }
 
+/* Of a call that does nothing but look: do its words lead elsewhere by now, to another directory or behind a link? */
+static bool is_to_follow(struct target *t)
+{
+    return (t->want & TARGET_LOOKS) && t->again < FOLLOWED_MAX &&
+           (target_leads_elsewhere(t) ||
+            ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
+}
+
 /* What has become of a file that is not where it is known to be. */
 static bool look_again(struct target *t, long *result)
 {
     struct record_entry before = t->found.entry;
-    if (!can_look(t, result) || !t->found.known)
+    const bool looked = can_look(t, result);
+    if (is_to_follow(t))
+        return follow_anew(t, result);
+    if (!looked || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;

@@ -131,9 +131,7 @@ static int ask_for_leave(struct target *t, struct message *message, struct reque
     return code;
 }
 
-/* Leave was asked for, and another directory is where the words lead by now: who makes a file follows them anew, for others
- * nothing is there (gone). */
-static int replaced(struct target *t)
+int target_replaced(struct target *t)
 {
     t->unseen = t->want & TARGET_LATER;
     return t->unseen ? TARGET_ASTRAY : -ENOENT;
@@ -162,7 +160,7 @@ static int ask(struct target *t, struct target *other, struct message *message, 
         if (code == 0 && other != NULL)
             code = target_load(other);
         if (code == -ESTALE && hold != NULL)
-            return replaced(t);
+            return target_replaced(t);
         if (code != 0)
             return code;
     }
