@@ -206,6 +206,22 @@ static int move_file(struct export *export, const char *where, const struct fold
     return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name->name) : error;
 }
 
+/* chattr(1) keeps it where it is. */
+static bool is_fixed(const struct export *export, const struct union_name *name)
+{
+    struct statx stat;
+    return sys_statx(export->leaf_fd, name->on_disk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
+           (stat.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+}
+
+static int complain_fixed(struct export *export, const char *where)
+{
+    progress_finish(&export->progress);
+    complain("%s: is immutable or append-only, so it cannot be renamed: `chattr -i -a` it and run this again", where);
+    export->failed = true;
+    return -ECANCELED;
+}
+
 /* One file. 0, also if it ended by itself; else -errno after a complaint. */
 static int export_file(struct export *export, const struct folder *folder, const struct union_name *name)
 {
@@ -213,6 +229,8 @@ static int export_file(struct export *export, const struct folder *folder, const
     int error = folder_where(folder, &export->root, name, where, sizeof where);
     if (error == 0 && !export->options->dry_run)
         error = move_file(export, where, folder, name);
+    if (error == -EPERM && is_fixed(export, name))
+        error = complain_fixed(export, where);
     if (error == -EEXIST)
         complain_appeared(export, where);
     else if (error == -EXDEV)

@@ -68,6 +68,10 @@ void config_read(struct config *config, char *const environment[])
     config->node = config_value(environment, "SHUNT_NODE", NULL);
     config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");
+    if (config->run_base[0] != '/') { /* the daemon and each program would look for it somewhere else */
+        config->run_base = "/dev/shm";
+        config->bad = "SHUNT_RUN_DIR";
+    }
     config->preload = config_value(environment, "LD_PRELOAD", NULL);
     const char *placement = config_value(environment, "SHUNT_PLACEMENT", "auto");
     if (config_placement_parse(placement, &config->placement) != 0)

@@ -654,6 +654,21 @@ def test_what_is_behind_a_mirror_that_may_not_be_read_is_looked_at(shunt, user, 
     assert path in {str(directory.relative_to(union.root)) for directory in hidden}
 
 
+def test_export_goes_on_behind_a_file_that_is_immutable(shunt, union):
+    fixed = branch_path(union, "n1.1", "b")
+    if subprocess.run(["chattr", "+i", fixed], check=False).returncode != 0:
+        pytest.skip("chattr takes the superuser, and a file system that knows it")
+    try:
+        result = shunt("export", union.root)
+    finally:
+        subprocess.run(["chattr", "-i", fixed], check=True)
+    result.check(1)
+    assert f"{fixed}: is immutable or append-only" in result.err and result.err.count("\n") == 1
+    assert (union.root / "out" / "c").exists() and (union.root / "out" / ".hidden").exists()
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+
+
 def test_export_dry_run_says_what_a_user_may_not_do(shunt, user, area):
     if os.geteuid() != 0:
         pytest.skip("it takes two users")

@@ -80,6 +80,7 @@ Test(config, a_bad_value_is_the_default_and_named)
     check_bad("SHUNT_PLACEMENT=Branch", "SHUNT_PLACEMENT");
     check_bad("SHUNT_PLACEMENT=branch ", "SHUNT_PLACEMENT");
     check_bad("SHUNT_STALE=0", "SHUNT_STALE");
+    check_bad("SHUNT_RUN_DIR=run", "SHUNT_RUN_DIR");
     check_bad("SHUNT_STALE=1 s", "SHUNT_STALE");
     check_bad("SHUNT_LEAF_FULL=0", "SHUNT_LEAF_FULL");
     check_bad("SHUNT_LEAF_FULL=-1", "SHUNT_LEAF_FULL");
