@@ -428,8 +428,9 @@ static void look_at_mirrors(struct export *export)
     char path[PATH_MAX];
     int error = mirrors_init(&mirrors, &export->root, &export->left);
     if (error < 0) {
-        snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s", export->root.path, mirrors.unread);
-        fail(export, path, error);
+        char unread[PATH_MAX + sizeof LAYOUT_BRANCHES + 1 + sizeof mirrors.unread];
+        snprintf(unread, sizeof unread, "%s/" LAYOUT_BRANCHES "/%s", export->root.path, mirrors.unread);
+        fail(export, unread, error);
     }
     for (size_t i = 0; i < mirrors.count; i++) {
         const struct mirror_found *mirror = &mirrors.all[i];

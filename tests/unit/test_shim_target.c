@@ -268,7 +268,8 @@ Test(target, a_parent_by_the_same_words)
         {"beside/f", "r/out/g", TARGET_HOT, false},
         {"beside/f", "beside/..", TARGET_COLD, false},
         {"f", "r", TARGET_ROOT, false},
-        {"r/out/none/f", "r/out/none/g", TARGET_COLD, false},
+        {"r/out/none/f", "r/out/none/g", -ENOENT, false},
+        {"beside/none/f", "beside/none/g", TARGET_COLD, false},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct target one, two;
