@@ -317,10 +317,13 @@ static int export_marked(struct export *export, const struct walk *walk)
     return error;
 }
 
-/* Would the kernel let files be made there, and the marker be removed? */
-static int check_change(int fd, const struct statx *before)
+/* Would the kernel let files be made there, and the marker be removed? Its owner opens it to himself. */
+static int export_dry(struct export *export, const struct walk *walk)
 {
-    return before->stx_uid == geteuid() ? 0 : (int)SYS4(SYS_faccessat2, fd, "", W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS);
+    int error = 0;
+    if (walk->before.stx_uid != geteuid())
+        error = (int)SYS4(SYS_faccessat2, walk->folder.fd, "", W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS);
+    return error == 0 ? export_files(export, &walk->folder) : error;
 }
 
 static size_t count_redirected(const struct listing *listing)
@@ -353,9 +356,7 @@ static void export_folder(struct export *export, const struct walk *walk)
     }
     export->directories++;
     tell_directory(export, folder);
-    int error = export->options->dry_run ? check_change(folder->fd, &walk->before) : export_marked(export, walk);
-    if (error == 0 && export->options->dry_run)
-        error = export_files(export, folder);
+    int error = export->options->dry_run ? export_dry(export, walk) : export_marked(export, walk);
     if (error < 0 && !export->failed && error != -EINTR)
         fail(export, folder->path, error);
     if (error < 0 || export->options->dry_run)

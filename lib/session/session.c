@@ -252,6 +252,8 @@ static struct session_member *find_branch(const struct session *session, const c
 /* A branch is made by exclusive mkdir: who goes by mine is me. */
 static int step_join(struct change *change, int directory, struct session *session)
 {
+    if (session->count == 0 || session->id != change->attempt.id)
+        abandon(change, directory);
     const struct session_member *there = find_branch(session, change->mine->branch);
     if (there && there->pid == change->mine->pid) {
         change->mine->number = there->number;
@@ -275,6 +277,7 @@ static int step_join(struct change *change, int directory, struct session *sessi
     if (session->next > UINT16_MAX)
         return -EOVERFLOW;
     /* Before anybody knows of it: who has never beaten is taken for lost by nobody. */
+    change->attempt = *session;
     int error = store_beat(directory, session, (uint16_t)session->next);
     if (error < 0)
         return unless_followed(directory, session->epoch, error);

@@ -128,7 +128,8 @@ uint64_t session_process_started(pid_t pid);
  * changed. */
 int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
                   uint64_t lease, struct session *);
-/* Adds a member, which has beaten once then: 0, and mine->number is set. A dead member of the same node, on this host, gives way to it.
+/* Adds a member, which has beaten once then: 0, and mine->number is set. A dead member of the same node, on this host,
+ * gives way to it.
  * -EINPROGRESS: it is lost, and its branch not fenced yet: try again;
  * -ENOENT: there is no session that lives, found one; -EACCES: it is another user's; -EBUSY: the name of the
  * node is taken; -EXDEV: the probe shows that this is another file system; -EUSERS: no more members;

@@ -169,11 +169,11 @@ static int find_in_remembered(struct target *t, const struct parents_words *word
     return (makes ? find_new(t) : find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
 }
 
-/* No parent, says the kernel. Who makes a name does not ask it once more: by then somebody may have made one. */
+/* No parent, says the kernel. Who makes a name in a root does not ask it once more: by then somebody may have made one. */
 static int missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
 {
     int code = missing_parent(t->at, text);
-    return code == TARGET_COLD && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
+    return code == TARGET_COLD && t->beneath && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
@@ -323,6 +323,7 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
     enum path_verdict verdict = sieve(&t->scratch, at, path);
+    t->beneath = verdict == PATH_BENEATH;
     uint64_t from = want & TARGET_ALIAS ? sieve_seen_from(at, path) : 0;
     int how = TARGET_COLD;
     if (want & TARGET_MAKES)
@@ -331,8 +332,6 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
         want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = find_beneath(t, first, at, path, want);
-    if (how == -ENOENT && verdict == PATH_FOREIGN && (want & TARGET_MAKES))
-        how = TARGET_COLD; /* what is outside is the original call's affair */
     if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
         (path[0] == '/' || (from != 0 && from == sieve_seen_from(at, path))))
         process_set_dead_end(from, path);

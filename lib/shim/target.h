@@ -53,6 +53,7 @@ struct target {
     const char *path;
     const char *name;
     uint32_t length, parent_length; /* below PATH_MAX */
+    bool beneath : 1; /* the words say by themselves that it is in a root */
     bool slash : 1;   /* a slash follows: it must be a directory */
     bool unasked : 1; /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
     bool unseen : 1;  /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */

@@ -671,7 +671,7 @@ def test_export_goes_on_behind_a_file_that_is_immutable(shunt, union):
 
 def test_export_dry_run_says_what_a_user_may_not_do(shunt, user, area):
     if os.geteuid() != 0:
-        pytest.skip("it takes two users")
+        pytest.skip("only the superuser can run a tool as somebody who does not own the root")
     union = Union(area / "root")
     union.put("n1.1", union.mark("out", 1), "b", "first branch")
     before = snapshot(union.root)
