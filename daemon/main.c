@@ -119,11 +119,9 @@ static int serve_overdue(struct shuntd *shuntd)
 /* What is done, what is asked, what is over; then the answers go out. */
 static int serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {serve_jobs,     relay_tell_address, relay_items,
-                                                    serve_woken,    serve_messages,     offer_step,
-                                                    serve_deaths,   serve_overdue,      times_step,
-                                                    homes_step,     beat_step,          watch_step,
-                                                    serve_woken};
+    static int (*const steps[])(struct shuntd *) = {serve_jobs, relay_tell_address, relay_items,   serve_woken, serve_messages,
+                                                    offer_step, serve_deaths,       serve_overdue, times_step,  homes_step,
+                                                    beat_step,  watch_step,         serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -142,8 +140,7 @@ static int serve_batch(struct shuntd *shuntd)
 /* Until when it may sleep if nothing happens: monotonic, UINT64_MAX: for ever. */
 static uint64_t sleep_end(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen) ||
-                 beat_is_to_end(shuntd);
+    bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen) || beat_is_to_end(shuntd);
     uint64_t limit = waits ? TICK : beat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
     uint64_t times = times_due(shuntd);
     return times < end ? times : end;
@@ -234,7 +231,8 @@ static void tell_end(const struct shuntd *shuntd, int code)
         log_line("stopped");
     else if (code == -EBADMSG && index_is_damaged(shuntd->index))
         log_line("stopped: the index in %s is damaged (has something else written there?): the next shuntd makes a new one "
-                 "from the file system; if it happens again, set SHUNT_RUN_DIR to another directory", shuntd->run_dir);
+                 "from the file system; if it happens again, set SHUNT_RUN_DIR to another directory",
+                 shuntd->run_dir);
     else
         log_line("stopped: %s", strerror(-code));
 }

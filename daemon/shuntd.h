@@ -55,9 +55,9 @@ struct route {
     uint32_t anew;                /* ... and in which all began anew */
     bool untold[UINT16_MAX + 1];  /* members that have not said yet what their processes hold since then */
     uint32_t untold_count;
-    bool hands_over;              /* something is still to go */
-    bool settled;                 /* all homes are members, and are to stay: until the session is another */
-    bool dirty;                   /* processes of this node do not know yet */
+    bool hands_over; /* something is still to go */
+    bool settled;    /* all homes are members, and are to stay: until the session is another */
+    bool dirty;      /* processes of this node do not know yet */
 };
 
 struct shuntd_counts {
@@ -79,35 +79,35 @@ struct shuntd {
     struct session_member me; /* ... in it; number 0: not yet */
     uint64_t keyed;           /* the session whose key it has, 0: none */
     uint8_t key[SESSION_KEY_SIZE];
-    uint32_t next_seen; /* session.next when branches were looked for last */
+    uint32_t next_seen;   /* session.next when branches were looked for last */
     struct session taken; /* the session of other hosts that is taken over in this very epoch; no members: none is */
     char run_dir[SESSION_RUN_MAX];
     pid_t supervisor;                /* 0: nobody starts another daemon if this one crashes */
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
     uint16_t branch;                 /* its number */
-    uint16_t *branch_of; /* the branches of the other members, by the members' numbers; 0: not known */
+    uint16_t *branch_of;             /* the branches of the other members, by the members' numbers; 0: not known */
     struct index *index;
     struct listen *listen;
     struct disk *disk;
     struct home *home;
     struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
-    struct serve_queue *queue; /* answers that go out together */
-    struct ahead *ahead;       /* who makes names that can be foreseen (serve/ahead.h) */
-    struct offers *offers;     /* what they were offered of them (serve/offer.h) */
+    struct serve_queue *queue;             /* answers that go out together */
+    struct ahead *ahead;                   /* who makes names that can be foreseen (serve/ahead.h) */
+    struct offers *offers;                 /* what they were offered of them (serve/offer.h) */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;
     struct route route;
-    uint64_t now;                     /* monotonic, when this batch began: for what is due */
+    uint64_t now;                          /* monotonic, when this batch began: for what is due */
     bool (*serve_frames)(struct shuntd *); /* frames came, says another thread: true, main need not know; NULL: not yet */
-    bool welcome;                     /* a home knows that this daemon has joined */
-    bool checking, moved;             /* a move of shards: all are asked whether they are done; they are */
-    uint32_t checked;                 /* ... in which epoch */
-    struct link kept;                 /* items about shards that are on their way here */
-    struct link checks;               /* collectives that wait until this daemon has done its part of a move */
-    struct link casts, errands;       /* collectives, and questions to rulers, that are under way */
-    struct link lists;                /* listings that wait, since a home is gone */
-    struct link moving;               /* directories that are being renamed, anywhere (serve/moving.h) */
+    bool welcome;                          /* a home knows that this daemon has joined */
+    bool checking, moved;                  /* a move of shards: all are asked whether they are done; they are */
+    uint32_t checked;                      /* ... in which epoch */
+    struct link kept;                      /* items about shards that are on their way here */
+    struct link checks;                    /* collectives that wait until this daemon has done its part of a move */
+    struct link casts, errands;            /* collectives, and questions to rulers, that are under way */
+    struct link lists;                     /* listings that wait, since a home is gone */
+    struct link moving;                    /* directories that are being renamed, anywhere (serve/moving.h) */
     uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
     struct disk *pulse;  /* for beats, and looks at those of others: nothing else delays them */
@@ -117,7 +117,7 @@ struct shuntd {
     uint64_t joined;     /* clock_boot, before the beat that came with it; 0: it had a lease without an end since */
     bool cut_off;        /* the session has gone on without this daemon: it may decide nothing any more */
     struct watch *watch; /* of others' beats (serve/watch.h) */
-    volatile int stop; /* how often a signal asked for the end */
+    volatile int stop;   /* how often a signal asked for the end */
 };
 
 /* The branch of a member's node, 0: not known. */

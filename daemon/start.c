@@ -68,11 +68,10 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, 'V'},         {0},
 };
 
-static const char help[] =
-    "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--alone]\n"
-    "              [--takeover] [--foreground]\n"
-    "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
-    "run`.\n";
+static const char help[] = "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--alone]\n"
+                           "              [--takeover] [--foreground]\n"
+                           "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
+                           "run`.\n";
 
 static int option(struct shuntd_options *options, int which, const char *value)
 {
@@ -82,15 +81,13 @@ static int option(struct shuntd_options *options, int which, const char *value)
         if (options->root[0] != '\0')
             return fail(-EINVAL, "a shuntd serves one root: start another one for %s", value);
         if (strlen(value) >= sizeof options->root)
-            return fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes",
-                        sizeof options->root);
+            return fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes", sizeof options->root);
         strcpy(options->root, value);
         return 0;
     case 'n':
         if (!layout_node_is_valid(value, strlen(value)))
-            return fail(-EINVAL,
-                        "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d",
-                        value, LAYOUT_NODE_MAX);
+            return fail(-EINVAL, "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d", value,
+                        LAYOUT_NODE_MAX);
         strcpy(options->node, value);
         return 0;
     case 'p':
@@ -254,9 +251,7 @@ static int refuse_root(const struct shuntd *shuntd, int code)
     const char *path = shuntd->root.path;
     switch (code) {
     case -EMEDIUMTYPE:
-        return fail(code,
-                    "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve",
-                    path);
+        return fail(code, "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve", path);
     case -EOPNOTSUPP:
         return fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
     case -ELOOP:
@@ -264,8 +259,7 @@ static int refuse_root(const struct shuntd *shuntd, int code)
     case -EBUSY:
         return fail(code, "%s is above everything, other roots too: give the directory that is to be shared", path);
     case -EROFS:
-        return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read",
-                    path);
+        return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read", path);
     default:
         return fail(code, "%s cannot be made a root: %s", path, strerror(-code));
     }
@@ -296,26 +290,23 @@ static int refuse_session(const struct shuntd *shuntd, const struct session *ses
     return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words, root);
 }
 
-static int refuse_takeover(const struct shuntd *shuntd, const struct session *session,
-                           const struct session_member *who, int code)
+static int refuse_takeover(const struct shuntd *shuntd, const struct session *session, const struct session_member *who,
+                           int code)
 {
     const char *root = shuntd->root.path;
     switch (code) {
     case TAKEOVER_HERE:
         return refuse_session(shuntd, session);
     case TAKEOVER_ALONE:
-        return fail(
-            -EBUSY,
-            "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
-            "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
-            who->node, who->host, root, root);
-    case TAKEOVER_BEATS:
         return fail(-EBUSY,
-                    "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there",
+                    "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
+                    "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
                     who->node, who->host, root, root);
+    case TAKEOVER_BEATS:
+        return fail(-EBUSY, "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there", who->node,
+                    who->host, root, root);
     case TAKEOVER_CHANGED:
-        return fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`",
-                    root, root);
+        return fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`", root, root);
     default:
         return fail(-EBUSY, "the session of %s cannot be watched: %s", root, strerror(-code));
     }
@@ -392,8 +383,8 @@ static int found(struct shuntd *shuntd)
     struct passwd *user = getpwuid(geteuid());
     shuntd->me.address_size = 0;
     shuntd->joined = 0;
-    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me,
-                         shuntd->taken.epoch, shuntd->options.stale, &shuntd->session);
+    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me, shuntd->taken.epoch,
+                         shuntd->options.stale, &shuntd->session);
 }
 
 static int try_to_join(struct shuntd *shuntd)
@@ -422,14 +413,11 @@ static int join_when_dropped(struct shuntd *shuntd)
 static int join(struct shuntd *shuntd)
 {
     size_t size = sizeof shuntd->me.address;
-    int code = peers_is_open(shuntd->peers)
-                   ? 0
-                   : peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
+    int code = peers_is_open(shuntd->peers) ? 0 : peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
     if (code == 0)
         code = peers_address(shuntd->peers, shuntd->me.address, &size);
     if (code != 0)
-        return fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric,
-                    strerror(-code));
+        return fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric, strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
     shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
     return join_when_dropped(shuntd);
@@ -462,8 +450,7 @@ static int claim_session(struct shuntd *shuntd)
         return fail(code, "node %s was taken for lost, and nobody fences its old branch: start it again, or stop the session",
                     shuntd->options.node);
     if (code == -EXDEV)
-        return fail(code, "%s is another file system here than where its session is: mount that one",
-                    shuntd->root.path);
+        return fail(code, "%s is another file system here than where its session is: mount that one", shuntd->root.path);
     return fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
 }
 
@@ -476,16 +463,14 @@ static int find_home(struct shuntd *shuntd)
     int code = 0;
     while (code == 0 && (home = session_home(&shuntd->session)) != NULL && home->address_size == 0) {
         if (clock_monotonic() > until)
-            return fail(
-                -EHOSTUNREACH,
-                "the session of %s is for %s on %s alone: end it there, or start it with SHUNT_FABRIC=tcp",
-                shuntd->root.path, home->node, home->host);
+            return fail(-EHOSTUNREACH,
+                        "the session of %s is for %s on %s alone: end it there, or start it with SHUNT_FABRIC=tcp",
+                        shuntd->root.path, home->node, home->host);
         nanosleep(&pause, NULL);
         session_finish(&shuntd->session);
         code = session_read(shuntd->root.path, &shuntd->session);
     }
-    return code == 0 ? 0
-                     : fail(code, "the session of %s cannot be read: %s", shuntd->root.path, strerror(-code));
+    return code == 0 ? 0 : fail(code, "the session of %s cannot be read: %s", shuntd->root.path, strerror(-code));
 }
 
 static int adopt(struct shuntd *shuntd)
@@ -499,8 +484,7 @@ static void *open_fabric(void *context)
     struct shuntd *shuntd = context;
     int code = peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
     if (code != 0)
-        log_line("the fabric '%s' cannot be opened: %s; no other node can join", shuntd->options.fabric,
-                 strerror(-code));
+        log_line("the fabric '%s' cannot be opened: %s; no other node can join", shuntd->options.fabric, strerror(-code));
     return NULL;
 }
 
@@ -527,8 +511,7 @@ static int enter_session(struct shuntd *shuntd)
         code = relay_join(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
     if (code == -ETIMEDOUT && home != NULL)
-        fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host,
-             shuntd->root.path);
+        fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host, shuntd->root.path);
     return code;
 }
 
@@ -563,14 +546,10 @@ static int make_run_dir(struct shuntd *shuntd)
     struct stat stat;
     strcpy(parent, shuntd->run_dir);
     *strrchr(parent, '/') = '\0';
-    if ((mkdir(parent, 0700) != 0 && errno != EEXIST) ||
-        (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
-        return fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir,
-                    strerror(errno));
-    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() ||
-        (stat.st_mode & 077) != 0)
-        return fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR",
-                    parent);
+    if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
+        return fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir, strerror(errno));
+    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
+        return fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR", parent);
     return 0;
 }
 
@@ -583,7 +562,8 @@ static int await(struct shuntd *shuntd, pid_t (*holder)(const char *), const cha
     while ((pid = holder(where)) != 0 && shuntd->stop == 0 && !BROKEN("former-unawaited")) {
         if (!told && clock_monotonic() - began > CLOCK_SECOND) {
             log_line("process %d is at something that a daemon before this one let it begin: it is waited for (is it "
-                     "stopped?)", (int)pid);
+                     "stopped?)",
+                     (int)pid);
             told = true;
         }
         nanosleep(&pause, NULL);
@@ -643,8 +623,7 @@ static void ring(struct shuntd *shuntd)
 static bool is_far(const struct shuntd *shuntd)
 {
     struct statfs filesystem;
-    return BROKEN("near") ||
-           (statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC);
+    return BROKEN("near") || (statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC);
 }
 
 static int open_rooms(struct shuntd *shuntd)
@@ -684,8 +663,7 @@ static int name_run_dir(struct shuntd *shuntd)
 {
     struct text t;
     text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
-    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino,
-                    shuntd->options.node);
+    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
     return text_ok(&t) ? 0 : fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
 }
 
@@ -704,10 +682,9 @@ static void raise_limits(void)
 
 int start(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,
-                                                    make_run_dir, await_former,  describe_self, claim_branch,
-                                                    claim_session, outlast_taken, await_others, open_index,
-                                                    open_rooms,   enter_session};
+    static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,  make_run_dir,
+                                                    await_former, describe_self, claim_branch, claim_session, outlast_taken,
+                                                    await_others, open_index,    open_rooms,   enter_session};
     shuntd_init(shuntd);
     umask(022);
     raise_limits();
@@ -753,9 +730,9 @@ void start_undo(struct shuntd *shuntd, bool failed)
     if (served)
         remove_run_dir(shuntd, !failed);
     else
-        rmdir(shuntd->run_dir); /* if it is empty: nobody else's */
+        rmdir(shuntd->run_dir);                  /* if it is empty: nobody else's */
     if (shuntd->branch != 0 && !shuntd->cut_off) /* else it is to be fenced */
-        rmdir(shuntd->branch_path); /* if nothing was redirected */
+        rmdir(shuntd->branch_path);              /* if nothing was redirected */
     if (shuntd->me.number != 0)
         session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);
     session_finish(&shuntd->session);

@@ -19,8 +19,8 @@
 #include "start.h"
 #include "supervise.h"
 
-#define BRIEFLY CLOCK_SECOND /* a daemon that crashes within this time does so again, probably: */
-#define PATIENCE 8           /* so many in a row are too many; */
+#define BRIEFLY CLOCK_SECOND           /* a daemon that crashes within this time does so again, probably: */
+#define PATIENCE 8                     /* so many in a row are too many; */
 #define PAUSE (50 * CLOCK_MILLISECOND) /* the second is waited with so long, and each further one twice as long */
 
 static volatile pid_t daemon_pid;
@@ -157,7 +157,8 @@ int supervise(int ready, bool *again)
     }
     if (ending == 0)
         log_line("shuntd crashed %u times in a row, each time within a second: it is not started again; mend what is "
-                 "said above, then `shunt start`", PATIENCE);
+                 "said above, then `shunt start`",
+                 PATIENCE);
     former_abandon(run_dir);
     _exit(1);
 }

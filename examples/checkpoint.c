@@ -44,8 +44,7 @@ struct run {
 
 static _Noreturn void fail(const struct run *run, const char *doing, const char *name)
 {
-    fprintf(stderr, "checkpoint: rank %d: cannot %s %s/%s: %s\n", run->rank, doing, run->directory, name,
-            strerror(errno));
+    fprintf(stderr, "checkpoint: rank %d: cannot %s %s/%s: %s\n", run->rank, doing, run->directory, name, strerror(errno));
     MPI_Abort(MPI_COMM_WORLD, 2);
     abort();
 }
@@ -152,8 +151,8 @@ static void write_manifest(const struct run *run, int newest)
     for (int step = oldest_kept(run, newest); step <= newest; step++) {
         for (int rank = 0; rank < run->ranks; rank++) {
             file_name(name, step, rank);
-            fprintf(file, "%016" PRIx64 " %s\n",
-                    run->checksums[(size_t)(step % run->keep) * (size_t)run->ranks + (size_t)rank], name);
+            fprintf(file, "%016" PRIx64 " %s\n", run->checksums[(size_t)(step % run->keep) * (size_t)run->ranks + (size_t)rank],
+                    name);
         }
     }
     finish_file(run, file, "manifest.tmp", "manifest");
@@ -283,8 +282,8 @@ static bool is_expected(const struct run *run, const char *name)
     if (sscanf(name, "ckpt.%d.%d", &step, &rank) != 2)
         return false;
     file_name(expected, step, rank);
-    return strcmp(name, expected) == 0 && step >= oldest_kept(run, run->steps - 1) && step < run->steps &&
-           rank >= 0 && rank < run->ranks;
+    return strcmp(name, expected) == 0 && step >= oldest_kept(run, run->steps - 1) && step < run->steps && rank >= 0 &&
+           rank < run->ranks;
 }
 
 /* The directory holds what is kept, each name once, and nothing else. */

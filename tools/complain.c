@@ -42,8 +42,7 @@ static const struct {
     const char *sentence;
 } sentences[] = {
     {ENOENT, "no such file or directory in the union"},
-    {ENOTUNIQ,
-     "lies in no root of shunt: there is no .shunt in a directory above it, so `ls` shows all there is"},
+    {ENOTUNIQ, "lies in no root of shunt: there is no .shunt in a directory above it, so `ls` shows all there is"},
     {EINVAL, "is shunt's own, not a part of the union: look at it without shunt"},
     {EBADMSG, "holds a .shunt-dir that is no marker, so its mirrors are not known: see `shunt fsck`"},
     {EACCES, "permission denied: ask its owner, or run as the user who owns it"},

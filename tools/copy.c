@@ -128,8 +128,7 @@ static int copy_data(struct copy *copy)
 {
     off_t end = (off_t)copy->before.stx_size;
     int error = (int)SYS2(SYS_ftruncate, copy->to, end);
-    for (off_t at = next_data(copy->from, 0, end), hole; error == 0 && at < end;
-         at = next_data(copy->from, hole, end)) {
+    for (off_t at = next_data(copy->from, 0, end), hole; error == 0 && at < end; at = next_data(copy->from, hole, end)) {
         hole = next_hole(copy->from, at, end);
         error = copy_extent(copy, at, hole);
     }
@@ -291,8 +290,7 @@ const char *copy_words(enum copy_refusal refusal)
 {
     static const char *const words[] = {
         [COPY_LINKED] = "has other names (hard links), which a copy would part from it: copy it by hand",
-        [COPY_UNLIKE] =
-            "has an owner, a mode, an ACL or attributes that a copy cannot be given: copy it by hand",
+        [COPY_UNLIKE] = "has an owner, a mode, an ACL or attributes that a copy cannot be given: copy it by hand",
         [COPY_CHANGED] = "was changed while it was copied: stop who writes there and run this again",
         [COPY_DIFFERS] = "was copied, and what was read back is something else: look after that file system",
     };

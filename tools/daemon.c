@@ -167,8 +167,8 @@ static int wait_for_end(int pidfd, const struct stopping *stopping)
     progress_finish(&progress);
     if (waited < STOP_PATIENCE)
         return 0;
-    complain("shuntd of %s (process %d) has not ended after %d s: see %s, and if it hangs, `kill -KILL %d`",
-             stopping->root, pid, STOP_PATIENCE, stopping->member->run_dir, pid);
+    complain("shuntd of %s (process %d) has not ended after %d s: see %s, and if it hangs, `kill -KILL %d`", stopping->root,
+             pid, STOP_PATIENCE, stopping->member->run_dir, pid);
     return -1;
 }
 
@@ -177,8 +177,7 @@ static int end_process(int pidfd, const struct stopping *stopping)
     const char *root = stopping->root;
     int error = (int)SYS4(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
     if (error == -EPERM) {
-        complain("the session of %s belongs to %s: ask for `shunt stop --root %s`", root,
-                 stopping->session->user, root);
+        complain("the session of %s belongs to %s: ask for `shunt stop --root %s`", root, stopping->session->user, root);
         return -1;
     }
     return error == -ESRCH ? 0 : wait_for_end(pidfd, stopping);
@@ -199,8 +198,7 @@ static int stop_process(const struct stopping *stopping)
     if (pidfd == -ESRCH)
         return 0;
     if (pidfd < 0) {
-        complain("process %d cannot be waited for (%s): stop it with `kill %d`", (int)pid, strerror(-pidfd),
-                 (int)pid);
+        complain("process %d cannot be waited for (%s): stop it with `kill %d`", (int)pid, strerror(-pidfd), (int)pid);
         return -1;
     }
     /* Now that the descriptor holds the process, its number cannot become another's: is it still the one? */
@@ -370,11 +368,10 @@ static int stop_everywhere(const char *root, const struct session *session)
     else if (code == -EACCES || code == -EPERM)
         complain("the session of %s belongs to %s: ask for `shunt stop --all --root %s`", root, session->user, root);
     else if (code == -ENOENT)
-        complain("%s: no daemon of its session runs on this host: run `shunt stop --all --root %s` where one does",
-                 root, root);
+        complain("%s: no daemon of its session runs on this host: run `shunt stop --all --root %s` where one does", root, root);
     else
-        complain("%s: its daemon cannot be asked (%s): run `shunt stop --root %s` on each of its hosts", root,
-                 strerror(-code), root);
+        complain("%s: its daemon cannot be asked (%s): run `shunt stop --root %s` on each of its hosts", root, strerror(-code),
+                 root);
     return code == 0 ? 0 : -1;
 }
 

@@ -16,8 +16,8 @@ struct daemon_options {
     const char *placement;          /* NULL: shuntd's own default */
     const char *leaf_full;          /* likewise */
     bool takeover;
-    bool alone; /* a session that nobody joins */
-    bool orphans_told;              /* somebody has looked for orphans already */
+    bool alone;        /* a session that nobody joins */
+    bool orphans_told; /* somebody has looked for orphans already */
 };
 
 /* The name that was given; without one $SHUNT_NODE, and then the host's. 0, or -1 after a complaint. */

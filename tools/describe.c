@@ -124,8 +124,7 @@ const char *describe_target(const struct folder *folder, const struct union_name
 
 static const char *json_type(unsigned mode)
 {
-    static const char *const words[] = {"file",   "directory", "link",  "fifo",
-                                        "socket", "character", "block", "unknown"};
+    static const char *const words[] = {"file", "directory", "link", "fifo", "socket", "character", "block", "unknown"};
     return words[type_of(mode)];
 }
 
@@ -155,8 +154,8 @@ static void json_stat(struct json *json, const struct statx *stat)
         json_time(json, "btime_ns", &stat->stx_btime);
 }
 
-int describe_json(struct json *json, const struct folder *folder, const struct union_root *root,
-                  const struct union_name *name, const char *path)
+int describe_json(struct json *json, const struct folder *folder, const struct union_root *root, const struct union_name *name,
+                  const char *path)
 {
     struct statx stat;
     char where[PATH_MAX], target[PATH_MAX];

@@ -26,8 +26,8 @@ struct export
     const struct export_options *options;
     uint16_t branch; /* of the leaf that is open */
     uint32_t leaf;
-    int leaf_fd;  /* -1: none is */
-    bool unknown; /* a rename that replaces nothing is, to the file system */
+    int leaf_fd;                                 /* -1: none is */
+    bool unknown;                                /* a rename that replaces nothing is, to the file system */
     const struct union_name *linked[LINKED_MAX]; /* in the trunk, and in that leaf still */
     size_t linked_count;
     bool stays; /* a file of this directory was refused, or is in its leaf still */
@@ -112,16 +112,14 @@ static void loosen_mirror(const struct export *export, uint16_t branch, const ch
 static void show_progress(struct export *export)
 {
     if (progress_due(&export->progress))
-        progress_line(&export->progress, "exported %zu of about %zu files in %zu directories", export->files,
-                      export->about, export->directories);
+        progress_line(&export->progress, "exported %zu of about %zu files in %zu directories", export->files, export->about,
+                      export->directories);
 }
 
 static void complain_appeared(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    complain(
-        "%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again",
-        where);
+    complain("%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again", where);
     export->failed = true;
 }
 
@@ -182,17 +180,14 @@ static int open_leaf(struct export *export, const struct folder *folder, const s
         return 0;
     close_leaf(export, folder);
     text_init(&t, path, sizeof path);
-    layout_leaf(&t, export->root.path, export->root.branches[name->branch - 1],
-                folder->listing.marker.mirror, name->leaf);
-    export->leaf_fd =
-        text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENAMETOOLONG;
+    layout_leaf(&t, export->root.path, export->root.branches[name->branch - 1], folder->listing.marker.mirror, name->leaf);
+    export->leaf_fd = text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENAMETOOLONG;
     export->branch = name->branch;
     export->leaf = name->leaf;
     return export->leaf_fd < 0 ? export->leaf_fd : 0;
 }
 
-static int move_file(struct export *export, const char *where, const struct folder *folder,
-                     const struct union_name *name)
+static int move_file(struct export *export, const char *where, const struct folder *folder, const struct union_name *name)
 {
     bool linked = false;
     int error = open_leaf(export, folder, name);
@@ -349,8 +344,7 @@ static void export_folder(struct export *export, const struct walk *walk)
     export->conflicts += folder->listing.conflicts;
     if (!folder->listing.marked) {
         if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
-            (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec ||
-             now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
+            (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec || now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
             put_back(folder->fd, &walk->before, false);
         return;
     }
@@ -405,8 +399,7 @@ static void complain_left(struct export *export, const struct mirror_found *mirr
 {
     const char *root = export->root.path;
     char path[PATH_MAX + sizeof LAYOUT_BRANCHES + LAYOUT_BRANCH_MAX + NAME_MAX + 3];
-    snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s/%s", root,
-             export->root.branches[mirror->branch - 1], mirror->name);
+    snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s/%s", root, export->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
         complain("%s is not shunt's: move it elsewhere and run this again", path);
     else if (!export->blind)
@@ -499,8 +492,7 @@ static void remove_shunt(struct export *export)
     bool loosened = root >= 0 && loosen(root, &export->root_before);
     int error = root < 0 ? root : remove_own(export, root);
     if (error == -ENOTEMPTY || error == -EEXIST) {
-        complain("%s/" LAYOUT_OWN
-                 " holds something that is not shunt's: look what it is, move it, and run this again",
+        complain("%s/" LAYOUT_OWN " holds something that is not shunt's: look what it is, move it, and run this again",
                  export->root.path);
         export->failed = true;
     } else if (error < 0) {
@@ -537,8 +529,8 @@ static void tell(struct export *export, bool complete)
     }
     if (export->options->quiet && complete)
         return;
-    printf("%s %zu file%s in %zu director%s", dry ? "would export" : "exported", export->files,
-           export->files == 1 ? "" : "s", export->directories, export->directories == 1 ? "y" : "ies");
+    printf("%s %zu file%s in %zu director%s", dry ? "would export" : "exported", export->files, export->files == 1 ? "" : "s",
+           export->directories, export->directories == 1 ? "y" : "ies");
     if (export->copied > 0)
         printf(", %zu of them copied", export->copied);
     if (export->conflicts > 0)
@@ -589,8 +581,8 @@ static int export_plain(struct export *export, const char *root)
 {
     struct union_root above;
     if (union_root_init(&above, root, LISTING_FIND_ROOT) == 0) {
-        complain("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`",
-                 root, above.path, above.path);
+        complain("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`", root, above.path,
+                 above.path);
         union_root_finish(&above);
         return STATUS_FAILED;
     }
@@ -621,8 +613,7 @@ int export_root(const char *root, const struct export_options *options)
         complain_of(root, error);
         return STATUS_FAILED;
     }
-    int status =
-        has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
+    int status = has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
     union_root_finish(&export.root);
     return status;
 }

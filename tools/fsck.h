@@ -27,8 +27,8 @@ struct fsck {
 };
 
 /* One thing found, in words. `repaired`: it is set right already. */
-void fsck_tell(struct fsck *, enum fsck_weight, bool repaired, const char *kind, const char *path,
-               const char *format, ...) __attribute__((format(printf, 6, 7)));
+void fsck_tell(struct fsck *, enum fsck_weight, bool repaired, const char *kind, const char *path, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 /* Every directory: markers and conflicts. */
 void fsck_trunk(struct fsck *);

@@ -38,8 +38,8 @@ static void look_at_known(struct fsck *fsck, const struct mirror_found *mirror, 
     if (fsck->served)
         return;
     if (mirror->unfinished > 0)
-        fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && remove_unfinished(fsck, mirror), "unfinished-leaf",
-                  path, "a leaf was not made to its end (%zu)", mirror->unfinished);
+        fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && remove_unfinished(fsck, mirror), "unfinished-leaf", path,
+                  "a leaf was not made to its end (%zu)", mirror->unfinished);
     if (mirror->files == 0)
         fsck_tell(fsck, FSCK_NOTE, fsck->repair && remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
                   "nothing is in it now");
@@ -51,26 +51,23 @@ static bool may_delete(const struct fsck *fsck)
     return fsck->discard && !fsck->blind && fsck->markers_bad == 0;
 }
 
-static void tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path,
-                        const char *why)
+static void tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path, const char *why)
 {
-    fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s of a directory that is gone%s",
-              mirror->files, mirror->files == 1 ? "" : "s", why);
+    fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s of a directory that is gone%s", mirror->files,
+              mirror->files == 1 ? "" : "s", why);
 }
 
 static void look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
 {
     if (mirror->files == 0) {
         fsck_tell(fsck, FSCK_REPAIRABLE,
-                  !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) &&
-                      remove_mirror(fsck, mirror) == 0,
+                  !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) && remove_mirror(fsck, mirror) == 0,
                   "empty-orphan", path, "an empty mirror of a directory that is gone");
         return;
     }
     if (fsck->blind) {
-        tell_orphan(
-            fsck, mirror, path,
-            ", or that cannot be seen (no permission, or covered by a mount): nothing is done about it");
+        tell_orphan(fsck, mirror, path,
+                    ", or that cannot be seen (no permission, or covered by a mount): nothing is done about it");
         return;
     }
     if (!fsck->restore && !fsck->discard) {
@@ -78,26 +75,23 @@ static void look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror,
         return;
     }
     if (fsck->discard && !may_delete(fsck)) {
-        tell_orphan(fsck, mirror, path,
-                    ", or of the one with the bad .shunt-dir: not deleted, use --restore");
+        tell_orphan(fsck, mirror, path, ", or of the one with the bad .shunt-dir: not deleted, use --restore");
         return;
     }
     int error = fsck->restore ? fsck_restore(&fsck->root, mirror) : fsck_delete(&fsck->root, mirror);
     if (error < 0) {
-        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "could not be %s (%s)",
-                  fsck->restore ? "restored" : "deleted", strerror(-error));
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "could not be %s (%s)", fsck->restore ? "restored" : "deleted",
+                  strerror(-error));
         return;
     }
-    fsck_tell(fsck, FSCK_REPAIRABLE, true, "orphan", path, "%zu file%s %s%s", mirror->files,
-              mirror->files == 1 ? "" : "s", fsck->restore ? "moved to shunt-restored/" : "deleted",
-              fsck->restore ? mirror->name : "");
+    fsck_tell(fsck, FSCK_REPAIRABLE, true, "orphan", path, "%zu file%s %s%s", mirror->files, mirror->files == 1 ? "" : "s",
+              fsck->restore ? "moved to shunt-restored/" : "deleted", fsck->restore ? mirror->name : "");
 }
 
 static void look_at(struct fsck *fsck, const struct mirror_found *mirror)
 {
     char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX + NAME_MAX + 1];
-    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s", fsck->root.branches[mirror->branch - 1],
-             mirror->name);
+    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s", fsck->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
         fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path, "it is not shunt's: move it elsewhere");
     else if (mirror->known)

@@ -52,8 +52,8 @@ static int remove_empty(const struct union_root *root, const struct mirror_found
 }
 
 /* Some file systems skip names when others go meanwhile: again, until nothing is left or nothing goes. */
-static int empty_mirror(const struct union_root *root, const struct mirror_found *mirror, int fd,
-                        mirrors_each *each, void *argument)
+static int empty_mirror(const struct union_root *root, const struct mirror_found *mirror, int fd, mirrors_each *each,
+                        void *argument)
 {
     int error = 0;
     for (int pass = 0; pass < 3; pass++) {

@@ -19,8 +19,7 @@ static bool settle(const struct fsck *fsck, const struct folder *folder)
 }
 
 /* `marker` is what stood there before anything was settled. */
-static void tell_marker(struct fsck *fsck, const struct folder *folder, const struct marker *marker,
-                        bool settled)
+static void tell_marker(struct fsck *fsck, const struct folder *folder, const struct marker *marker, bool settled)
 {
     if (!folder->listing.marked)
         fsck_tell(fsck, FSCK_REPAIRABLE, settled, "copied-marker", folder->path,
@@ -36,10 +35,9 @@ static void tell_conflicts(struct fsck *fsck, const struct folder *folder, bool 
     for (size_t i = 0; i < folder->listing.count; i++) {
         const struct union_name *name = &folder->listing.names[i];
         char path[PATH_MAX];
-        if (strcmp(name->name, name->on_disk) != 0 &&
-            folder_path(folder, name->on_disk, path, sizeof path) == 0)
-            fsck_tell(fsck, FSCK_REPAIRABLE, settled, "conflict", path,
-                      "is there twice, and the one that lost is called %s", name->name);
+        if (strcmp(name->name, name->on_disk) != 0 && folder_path(folder, name->on_disk, path, sizeof path) == 0)
+            fsck_tell(fsck, FSCK_REPAIRABLE, settled, "conflict", path, "is there twice, and the one that lost is called %s",
+                      name->name);
     }
 }
 
@@ -59,8 +57,7 @@ static void tell_unlisted(struct fsck *fsck, const char *path, int error)
                   "start`");
         return;
     }
-    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below",
-              strerror(-error));
+    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below", strerror(-error));
 }
 
 static void look_at_folder(struct fsck *fsck, const struct folder *folder)

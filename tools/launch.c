@@ -129,8 +129,7 @@ char *launch_preload(const char *others)
     if (places_preload(shim) < 0)
         return NULL;
     if (strpbrk(shim, ": ")) {
-        complain("%s cannot be preloaded, since its path holds a colon or a space: install shunt elsewhere",
-                 shim);
+        complain("%s cannot be preloaded, since its path holds a colon or a space: install shunt elsewhere", shim);
         return NULL;
     }
     say_lib(shim);

@@ -130,8 +130,8 @@ static bool is_mirror_name(const char *name)
     return strspn(name + length - 12, "0123456789abcdef") == 12;
 }
 
-static int add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
-               uint16_t branch, const char *name)
+static int add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known, uint16_t branch,
+               const char *name)
 {
     if (mirrors->count == mirrors->room) {
         size_t room = mirrors->room ? 2 * mirrors->room : 64;
@@ -161,8 +161,8 @@ static int note_unread(struct mirrors *mirrors, const struct union_root *root, u
     return error;
 }
 
-static int read_branch(struct mirrors *mirrors, const struct union_root *root,
-                       const struct mirror_names *known, uint16_t branch)
+static int read_branch(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
+                       uint16_t branch)
 {
     char path[PATH_MAX], buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;

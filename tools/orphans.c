@@ -20,8 +20,7 @@ static bool collect(const struct union_root *root, struct mirror_names *known)
     bool whole = more == 0;
     while (whole && (more = walk_next(&walk)) > 0) {
         const struct listing *listing = &walk.folder.listing;
-        whole = clock_monotonic() < end &&
-                (!listing->marked || mirror_names_add(known, listing->marker.mirror) == 0);
+        whole = clock_monotonic() < end && (!listing->marked || mirror_names_add(known, listing->marker.mirror) == 0);
     }
     whole &= more >= 0 && !walk.partial;
     walk_finish(&walk);

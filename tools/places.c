@@ -36,8 +36,7 @@ static int look(const char *const *places, const char *what, char to[PATH_MAX])
     }
     for (; *places; places++) {
         bool absolute = **places == '/';
-        snprintf(candidate, sizeof candidate, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/",
-                 *places);
+        snprintf(candidate, sizeof candidate, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", *places);
         if (realpath(candidate, to) && access(to, R_OK) == 0)
             return 0;
     }

@@ -33,8 +33,8 @@ static void print_choice(const struct choice *choice, const char *dashes)
 
 void verb_help(const struct verb *verb)
 {
-    printf("usage: %s%s%s%s\n\n%s\n", verb->flags & VERB_ALONE ? "" : "shunt ", verb->name,
-           *verb->synopsis ? " " : "", verb->synopsis, verb->help);
+    printf("usage: %s%s%s%s\n\n%s\n", verb->flags & VERB_ALONE ? "" : "shunt ", verb->name, *verb->synopsis ? " " : "",
+           verb->synopsis, verb->help);
     if (verb->choices)
         printf("\n");
     for (const struct choice *choice = verb->choices; choice && choice->letter; choice++)
@@ -73,8 +73,7 @@ static int complain_option(const struct verb *verb, const char *what, char **arg
 {
     char letter[3] = {'-', (char)optopt, '\0'};
     bool is_letter = optopt > 0 && optopt < VERB_LONG && !(verb->flags & VERB_SINGLE_DASH);
-    complain_usage(verb, "%s '%s'", what,
-                   is_letter && argv[optind - 1][1] != '-' ? letter : argv[optind - 1]);
+    complain_usage(verb, "%s '%s'", what, is_letter && argv[optind - 1][1] != '-' ? letter : argv[optind - 1]);
     return VERB_WRONG;
 }
 
@@ -83,9 +82,8 @@ int verb_option(const struct verb *verb, int argc, char **argv)
     struct grammar grammar;
     make_grammar(&grammar, verb);
     opterr = 0;
-    int letter = verb->flags & VERB_SINGLE_DASH
-                     ? getopt_long_only(argc, argv, grammar.letters, grammar.options, NULL)
-                     : getopt_long(argc, argv, grammar.letters, grammar.options, NULL);
+    int letter = verb->flags & VERB_SINGLE_DASH ? getopt_long_only(argc, argv, grammar.letters, grammar.options, NULL)
+                                                : getopt_long(argc, argv, grammar.letters, grammar.options, NULL);
     switch (letter) {
     case -1:
         return VERB_END;

@@ -38,8 +38,8 @@ static bool branch_matches(const char *branch, const char *wanted)
     return !strcmp(branch, wanted) || (strlen(wanted) == node && !strncmp(branch, wanted, node));
 }
 
-static bool matches(const struct wanted *wanted, const struct union_root *root, const char *name,
-                    uint8_t type, const struct union_name *entry)
+static bool matches(const struct wanted *wanted, const struct union_root *root, const char *name, uint8_t type,
+                    const struct union_name *entry)
 {
     const char *branch = describe_branch(root, entry);
     if (wanted->type != 0 && type != wanted->type)

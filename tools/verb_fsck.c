@@ -26,8 +26,8 @@ enum { FSCK_CLEAN = 0, FSCK_FAULTS = 1, FSCK_BAD = 2 };
 
 static const char *const words[] = {"note", "repairable", "trouble"};
 
-static void tell_json(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind,
-                      const char *path, const char *detail)
+static void tell_json(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind, const char *path,
+                      const char *detail)
 {
     struct json *json = &fsck->writer;
     json_open(json, NULL, '{');
@@ -67,11 +67,10 @@ static void summarize(struct fsck *fsck)
         json_unsigned(&fsck->writer, "troubles", fsck->troubles);
         json_close(&fsck->writer, '}');
     } else if (fsck->repaired + fsck->repairable + fsck->troubles == 0) {
-        printf("%s: clean (%zu director%s)\n", fsck->root.path, fsck->directories,
-               fsck->directories == 1 ? "y" : "ies");
+        printf("%s: clean (%zu director%s)\n", fsck->root.path, fsck->directories, fsck->directories == 1 ? "y" : "ies");
     } else {
-        printf("%s: %zu repaired, %zu repairable, %zu to look at\n", fsck->root.path, fsck->repaired,
-               fsck->repairable, fsck->troubles);
+        printf("%s: %zu repaired, %zu repairable, %zu to look at\n", fsck->root.path, fsck->repaired, fsck->repairable,
+               fsck->troubles);
     }
 }
 

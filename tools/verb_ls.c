@@ -76,8 +76,8 @@ static struct widths measure(const struct line *lines, size_t count)
         widen(&widths.links, digits(stat->stx_nlink));
         widen(&widths.user, (int)strlen(describe_user(stat->stx_uid)));
         widen(&widths.group, (int)strlen(describe_group(stat->stx_gid)));
-        widen(&widths.size, is_device(stat) ? digits(stat->stx_rdev_major) + 2 + digits(stat->stx_rdev_minor)
-                                            : digits(stat->stx_size));
+        widen(&widths.size,
+              is_device(stat) ? digits(stat->stx_rdev_major) + 2 + digits(stat->stx_rdev_minor) : digits(stat->stx_size));
     }
     return widths;
 }
@@ -85,8 +85,7 @@ static struct widths measure(const struct line *lines, size_t count)
 static void print_size(const struct statx *stat, int width)
 {
     if (is_device(stat))
-        printf(" %*u, %u", width - 2 - digits(stat->stx_rdev_minor), stat->stx_rdev_major,
-               stat->stx_rdev_minor);
+        printf(" %*u, %u", width - 2 - digits(stat->stx_rdev_minor), stat->stx_rdev_major, stat->stx_rdev_minor);
     else
         printf(" %*llu", width, (unsigned long long)stat->stx_size);
 }
@@ -97,8 +96,8 @@ static void print_line(const struct folder *folder, const struct line *line, con
     const struct statx *stat = &line->stat;
     describe_mode(stat->stx_mode, mode);
     describe_time_short(&stat->stx_mtime, when);
-    printf("%s %*u %-*s %-*s", mode, widths->links, stat->stx_nlink, widths->user,
-           describe_user(stat->stx_uid), widths->group, describe_group(stat->stx_gid));
+    printf("%s %*u %-*s %-*s", mode, widths->links, stat->stx_nlink, widths->user, describe_user(stat->stx_uid), widths->group,
+           describe_group(stat->stx_gid));
     print_size(stat, widths->size);
     printf(" %s ", when);
     describe_print(line->text);
@@ -142,8 +141,7 @@ static void print_names(const struct ls *ls, const struct line *lines, size_t co
     }
 }
 
-static void print_lines(const struct ls *ls, const struct folder *folder, const struct line *lines,
-                        size_t count)
+static void print_lines(const struct ls *ls, const struct folder *folder, const struct line *lines, size_t count)
 {
     if (!ls->in_long) {
         print_names(ls, lines, count);
@@ -155,8 +153,8 @@ static void print_lines(const struct ls *ls, const struct folder *folder, const 
 }
 
 /* The names of a listing that are to be shown. A file that ends between listing and stat is left out. */
-static size_t collect(struct ls *ls, const struct place *place, const struct folder *folder,
-                      const char *shown, struct line *lines)
+static size_t collect(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown,
+                      struct line *lines)
 {
     const struct listing *listing = &folder->listing;
     char path[2 * PATH_MAX];
@@ -195,8 +193,7 @@ static size_t add_dots(const struct ls *ls, const struct folder *folder, struct 
     return 2;
 }
 
-static void json_names(struct ls *ls, const struct place *place, const struct folder *folder,
-                       const char *shown)
+static void json_names(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
     char path[2 * PATH_MAX];
     for (size_t i = 0; i < folder->listing.count; i++) {
@@ -211,8 +208,7 @@ static void json_names(struct ls *ls, const struct place *place, const struct fo
     }
 }
 
-static void print_folder(struct ls *ls, const struct place *place, const struct folder *folder,
-                         const char *shown)
+static void print_folder(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
     if (ls->json) {
         json_names(ls, place, folder, shown);

@@ -50,8 +50,7 @@ static void forward(int number)
 static void take_signals(struct sigaction before[SIGNALS])
 {
     for (size_t i = 0; i < SIGNALS; i++) {
-        struct sigaction action = {.sa_handler = signals[i].forward ? forward : SIG_IGN,
-                                   .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_handler = signals[i].forward ? forward : SIG_IGN, .sa_flags = SA_RESTART};
         sigemptyset(&action.sa_mask);
         sigaction(signals[i].number, &action, &before[i]);
         if (before[i].sa_handler == SIG_IGN)

@@ -24,8 +24,8 @@ static int start(const struct roots *roots, struct daemon_options *options, cons
     return daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
-static int take_options(const struct verb *verb, int argc, char **argv, struct roots *roots,
-                        struct daemon_options *options, const char **node)
+static int take_options(const struct verb *verb, int argc, char **argv, struct roots *roots, struct daemon_options *options,
+                        const char **node)
 {
     int option;
     while ((option = verb_option(verb, argc, argv)) >= 0)

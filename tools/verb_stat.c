@@ -21,8 +21,8 @@ static void print_attributes(const struct statx *stat)
            (unsigned long long)stat->stx_blocks, stat->stx_blksize, describe_type(stat->stx_mode));
     printf("Device: %u,%-13u Inode: %-11llu Links: %u\n", stat->stx_dev_major, stat->stx_dev_minor,
            (unsigned long long)stat->stx_ino, stat->stx_nlink);
-    printf("Access: (%04o/%s)  Uid: (%5u/%8s)   Gid: (%5u/%8s)\n", stat->stx_mode & 07777u, mode,
-           stat->stx_uid, describe_user(stat->stx_uid), stat->stx_gid, describe_group(stat->stx_gid));
+    printf("Access: (%04o/%s)  Uid: (%5u/%8s)   Gid: (%5u/%8s)\n", stat->stx_mode & 07777u, mode, stat->stx_uid,
+           describe_user(stat->stx_uid), stat->stx_gid, describe_group(stat->stx_gid));
 }
 
 static void print_time(const char *what, const struct statx_timestamp *when)
@@ -71,8 +71,7 @@ static int stat_all(struct json *json, char **paths)
     for (; *paths; paths++) {
         int error = place_find(&place, *paths, 0);
         if (error == 0)
-            error = json ? describe_json(json, &place.folder, &place.root, place.found, *paths)
-                         : print_one(&place, *paths);
+            error = json ? describe_json(json, &place.folder, &place.root, place.found, *paths) : print_one(&place, *paths);
         if (error == 0)
             continue;
         complain_of(*paths, error);

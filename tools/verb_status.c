@@ -173,9 +173,8 @@ static void print_members(const struct session *session)
            session->count == 1 ? "" : "s");
     for (size_t i = 0; i < session->count; i++) {
         const struct session_member *member = &session->members[i];
-        printf("  member   %u: node %s on host %s, process %d, branch %s, %s, home: %s\n", member->number,
-               member->node, member->host, (int)member->pid, member->branch, life(session_lives(member)),
-               session_part_word(member->home));
+        printf("  member   %u: node %s on host %s, process %d, branch %s, %s, home: %s\n", member->number, member->node,
+               member->host, (int)member->pid, member->branch, life(session_lives(member)), session_part_word(member->home));
     }
 }
 
@@ -216,8 +215,7 @@ static int print_all(const struct roots *roots, const struct asking *asking)
             print_json(&json, &standing);
         else
             print_words(&standing);
-        if (standing.error < 0 || standing.nobody || standing.lives == 0 ||
-            (asking->all && standing.all_error != 0))
+        if (standing.error < 0 || standing.nobody || standing.lives == 0 || (asking->all && standing.all_error != 0))
             status = STATUS_FAILED;
         session_finish(&standing.session);
     }

@@ -37,8 +37,7 @@ static void print_prefix(const struct tree *tree, size_t depth)
     fputs(tree->last[depth] ? "`-- " : "|-- ", stdout);
 }
 
-static void print_name(struct tree *tree, const struct folder *folder, const struct union_name *name,
-                       size_t depth)
+static void print_name(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
 {
     const char *branch = describe_branch(tree->root, name);
     print_prefix(tree, depth);
@@ -54,9 +53,8 @@ static void print_name(struct tree *tree, const struct folder *folder, const str
 
 static const char *type_word(uint8_t type)
 {
-    static const char *const words[] = {
-        [DT_REG] = "file",    [DT_DIR] = "directory", [DT_LNK] = "link", [DT_FIFO] = "fifo",
-        [DT_SOCK] = "socket", [DT_CHR] = "character", [DT_BLK] = "block"};
+    static const char *const words[] = {[DT_REG] = "file",    [DT_DIR] = "directory", [DT_LNK] = "link", [DT_FIFO] = "fifo",
+                                        [DT_SOCK] = "socket", [DT_CHR] = "character", [DT_BLK] = "block"};
     const char *word = type < sizeof words / sizeof *words ? words[type] : NULL;
     return word ? word : "unknown";
 }
@@ -87,8 +85,7 @@ struct below {
     char path[PATH_MAX];
 };
 
-static int open_below(const struct tree *tree, const struct folder *above, const char *name,
-                      struct below *below)
+static int open_below(const struct tree *tree, const struct folder *above, const char *name, struct below *below)
 {
     int error = folder_path(above, name, below->path, sizeof below->path);
     if (error == 0)
@@ -115,8 +112,7 @@ static void print_below(struct tree *tree, const struct folder *above, const cha
     free(below);
 }
 
-static void print_entry(struct tree *tree, const struct folder *folder, const struct union_name *name,
-                        size_t depth)
+static void print_entry(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
 {
     if (tree->as_json)
         json_name(tree, folder, name);
@@ -153,8 +149,7 @@ static void print_all(struct tree *tree, const struct folder *folder, const char
         puts(path);
         print_folder(tree, folder, 1);
         printf("\n%zu director%s, %zu file%s, %zu of them redirected\n", tree->directories,
-               tree->directories == 1 ? "y" : "ies", tree->files, tree->files == 1 ? "" : "s",
-               tree->redirected);
+               tree->directories == 1 ? "y" : "ies", tree->files, tree->files == 1 ? "" : "s", tree->redirected);
         return;
     }
     json_open(&tree->json, NULL, '{');

@@ -7,8 +7,8 @@
 #include "verb.h"
 
 extern const struct choice verb_ls_choices[], verb_stat_choices[], verb_tree_choices[], verb_find_choices[],
-    verb_export_choices[], verb_fsck_choices[], verb_start_choices[], verb_stop_choices[],
-    verb_status_choices[], verb_exec_choices[], verb_run_choices[];
+    verb_export_choices[], verb_fsck_choices[], verb_start_choices[], verb_stop_choices[], verb_status_choices[],
+    verb_exec_choices[], verb_run_choices[];
 
 int verb_ls(const struct verb *, int argc, char **argv);
 int verb_stat(const struct verb *, int argc, char **argv);

@@ -82,8 +82,7 @@ static int push_unlisted(struct walk *walk)
     int more = disk_scan_init(&scan, walk->folder.fd, ".", buffer, sizeof buffer);
     while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
         if (!layout_is_ours(one->name, strlen(one->name), in_root) &&
-            sys_statx(scan.fd, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
-            S_ISDIR(stat.stx_mode))
+            sys_statx(scan.fd, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode))
             more = push_below(walk, one->name);
     disk_scan_finish(&scan);
     return more;

@@ -18,9 +18,9 @@ struct walk {
     unsigned flags;
     struct folder folder;
     struct statx before; /* of the directory, as it was before it was listed */
-    bool partial; /* something was left out: of another device, or what is in a directory that may not be read
-                   */
-    char **steps; /* paths yet to be walked, the next one last */
+    bool partial;        /* something was left out: of another device, or what is in a directory that may not be read
+                          */
+    char **steps;        /* paths yet to be walked, the next one last */
     size_t count, room;
 };
 

@@ -103,9 +103,9 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
 void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = bucket_of(home, dir->id);
-    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing ||
-        dir->flights > 0 || dir->held > 0 || dir->listed > 0 || dir->share.leaf_count > 0 ||
-        dir->ruler != NULL || !list_empty(&dir->ended) || !list_empty(&dir->unwritten))
+    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->flights > 0 ||
+        dir->held > 0 || dir->listed > 0 || dir->share.leaf_count > 0 || dir->ruler != NULL || !list_empty(&dir->ended) ||
+        !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;
@@ -188,8 +188,7 @@ static void move_one(struct home_dir *dir, void *context)
     const struct move *move = context;
     size_t length = strlen(move->from);
     char path[PATH_MAX];
-    if (strncmp(dir->path, move->from, length) != 0 ||
-        (dir->path[length] != '/' && dir->path[length] != '\0'))
+    if (strncmp(dir->path, move->from, length) != 0 || (dir->path[length] != '/' && dir->path[length] != '\0'))
         return;
     if (snprintf(path, sizeof path, "%s%s", move->to, dir->path + length) < (int)sizeof path)
         home_dir_set_path(dir, path);

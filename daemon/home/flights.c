@@ -17,14 +17,12 @@ struct flight *flight_find(struct home *home, struct dirid dir, const char *name
 {
     struct flight *flight = *bucket_of(home, dir, record_hash(name, length));
     for (; flight != NULL; flight = flight->next)
-        if (dirid_equal(flight->dir->id, dir) && flight->length == length &&
-            memcmp(flight->name, name, length) == 0)
+        if (dirid_equal(flight->dir->id, dir) && flight->length == length && memcmp(flight->name, name, length) == 0)
             return flight;
     return NULL;
 }
 
-struct flight *flight_of(struct home *home, struct dirid dir, const char *name, size_t length,
-                         uint64_t client)
+struct flight *flight_of(struct home *home, struct dirid dir, const char *name, size_t length, uint64_t client)
 {
     struct flight *flight = flight_find(home, dir, name, length);
     return flight != NULL && flight->client == client ? flight : NULL;
@@ -73,8 +71,8 @@ static int answers_to(struct flight *flight, const struct listen_request *reques
     return flight->request != NULL ? 0 : -ENOMEM;
 }
 
-struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir,
-                            const char *name, size_t length, const struct listen_request *request)
+struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir, const char *name, size_t length,
+                            const struct listen_request *request)
 {
     struct flight *flight = malloc(sizeof *flight); /* glibc's calloc passes by what a thread has just freed */
     if (flight == NULL)
@@ -277,8 +275,7 @@ bool home_has_waiting(const struct home *home)
 
 bool home_has_woken(const struct home *home)
 {
-    return !list_empty(&home->woken) || !list_empty(&home->questions) || !list_empty(&home->news) ||
-           !list_empty(&home->ready);
+    return !list_empty(&home->woken) || !list_empty(&home->questions) || !list_empty(&home->news) || !list_empty(&home->ready);
 }
 
 void home_again(struct home *home, struct home_parked *parked)

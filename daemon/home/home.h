@@ -49,26 +49,26 @@ struct home_share {
 
 /* What the home of a directory's own entry knows of it. */
 struct home_ruler {
-    bool loaded;         /* its homes have all its names */
-    bool born;           /* it is empty: this session made it, and nobody has used it yet */
-    bool busy;           /* a question about the directory as a whole is being worked on */
-    bool closed;         /* it is about to be removed */
-    bool idle;           /* a name that was held is free now: the removal is tried again */
-    bool recalls;        /* ... that is: it is to be given back (serve/whole.h) */
-    bool spread;         /* its names were handed to their homes: not only nodes[0] may have some */
-    uint64_t whole;      /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
-    struct link waiting; /* questions (serve/rule.h) that wait for the end of that */
-    struct link sealing; /* ... that wait until no name is held */
+    bool loaded;                   /* its homes have all its names */
+    bool born;                     /* it is empty: this session made it, and nobody has used it yet */
+    bool busy;                     /* a question about the directory as a whole is being worked on */
+    bool closed;                   /* it is about to be removed */
+    bool idle;                     /* a name that was held is free now: the removal is tried again */
+    bool recalls;                  /* ... that is: it is to be given back (serve/whole.h) */
+    bool spread;                   /* its names were handed to their homes: not only nodes[0] may have some */
+    uint64_t whole;                /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
+    struct link waiting;           /* questions (serve/rule.h) that wait for the end of that */
+    struct link sealing;           /* ... that wait until no name is held */
     struct rule_question *loading; /* who is answered when it is loaded; NULL: nobody waits for that any more */
-    uint16_t *nodes;     /* the members whose processes use it */
+    uint16_t *nodes;               /* the members whose processes use it */
     uint32_t node_count;
 };
 
 /* When names in a directory's mirrors came or went last, as far as this daemon knows (times.c). */
 struct home_times {
-    uint64_t round;   /* raised by the directory's ruler when its times are set: earlier changes count no more */
-    uint64_t changed; /* ns; 0: not in this round */
-    bool written;     /* the trunk's own times say so */
+    uint64_t round;          /* raised by the directory's ruler when its times are set: earlier changes count no more */
+    uint64_t changed;        /* ns; 0: not in this round */
+    bool written;            /* the trunk's own times say so */
     uint64_t settled, stood; /* as in the index */
 };
 
@@ -89,7 +89,7 @@ struct home_dir {
     struct link waiting;      /* parked until both end */
     struct link casts;        /* parts of collectives (serve/cast.h) that wait for the jobs */
     struct home_share share;
-    uint32_t nodes;      /* how many nodes use it, as the ruler told */
+    uint32_t nodes; /* how many nodes use it, as the ruler told */
 
     /* Its times. */
     struct home_times times; /* the record's are what readers are to see of that */
@@ -103,20 +103,20 @@ struct home_dir {
     uint16_t teller;         /* whose word its times are, 0: this daemon's */
 
     /* As home of some of its names. */
-    bool complete;      /* all of them are in the index */
-    uint64_t whole;     /* ... whatever their shards, by the gift of that number (serve/whole.h); 0: no */
-    bool wanted;        /* ... and is to be given back once no name is held */
-    bool sealed;        /* it is about to be removed: questions wait */
-    bool tells_idle;    /* the ruler is to hear when no name is held any more */
-    unsigned held;      /* names */
-    uint64_t was_there; /* monotonic, when one that is there was given to somebody last; 0: never */
-    unsigned ahead;     /* ... for which no process has asked yet, as far as is known here */
-    bool settles;       /* a listing waits until there are none: no more are given */
+    bool complete;             /* all of them are in the index */
+    uint64_t whole;            /* ... whatever their shards, by the gift of that number (serve/whole.h); 0: no */
+    bool wanted;               /* ... and is to be given back once no name is held */
+    bool sealed;               /* it is about to be removed: questions wait */
+    bool tells_idle;           /* the ruler is to hear when no name is held any more */
+    unsigned held;             /* names */
+    uint64_t was_there;        /* monotonic, when one that is there was given to somebody last; 0: never */
+    unsigned ahead;            /* ... for which no process has asked yet, as far as is known here */
+    bool settles;              /* a listing waits until there are none: no more are given */
     uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
     uint64_t load;             /* ... the number of that load: the directory's version then */
-    struct link ended;  /* names that were held while it was not complete, and are not any more (home_list_name) */
-    struct link asking; /* questions that wait for the seal */
-    uint64_t told[4];   /* leaves of other nodes whose owners know that they were looked into */
+    struct link ended;         /* names that were held while it was not complete, and are not any more (home_list_name) */
+    struct link asking;        /* questions that wait for the seal */
+    uint64_t told[4];          /* leaves of other nodes whose owners know that they were looked into */
     unsigned told_at;
 
     struct home_ruler *ruler; /* as home of the directory itself, else NULL */
@@ -148,7 +148,7 @@ enum name_op {
 };
 enum name_flag {
     NAME_ANYHOW = 1,
-    NAME_TRY = 2,  /* does not wait for who holds it: MESSAGE_BUSY */
+    NAME_TRY = 2,   /* does not wait for who holds it: MESSAGE_BUSY */
     NAME_AHEAD = 4, /* no process has asked for it yet (serve/ahead.h): MESSAGE_BUSY whatever it would have to wait for */
     NAME_PEEK = 8   /* LOOKUP does not wait for who makes a new name: it is there, and PENDING */
 };
@@ -193,26 +193,26 @@ struct flight {
     bool written_before;
     struct link waiting;
 
-    uint32_t lost;     /* the share's, when a leaf was chosen */
-    uint16_t asking;   /* enum name_op that is not answered yet, 0: none */
-    uint16_t asked;    /* the member that was asked */
+    uint32_t lost;   /* the share's, when a leaf was chosen */
+    uint16_t asking; /* enum name_op that is not answered yet, 0: none */
+    uint16_t asked;  /* the member that was asked */
     uint16_t ask_flags;
     struct record_entry ask_entry;
     flight_next *then;
-    bool ahead;     /* no client has asked for it yet (serve/ahead.h): it has none, and no request */
-    bool foreseen;  /* ... or had not when its home was asked */
-    bool counted;   /* among the names of its leaf, though it is not made yet */
-    uint16_t offer; /* 1 + the slot in its lane in which it is offered, or was taken; 0: it is not (serve/offer.h) */
-    uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
-    bool held;      /* its home gave it the name */
+    bool ahead;                /* no client has asked for it yet (serve/ahead.h): it has none, and no request */
+    bool foreseen;             /* ... or had not when its home was asked */
+    bool counted;              /* among the names of its leaf, though it is not made yet */
+    uint16_t offer;            /* 1 + the slot in its lane in which it is offered, or was taken; 0: it is not (serve/offer.h) */
+    uint64_t began;            /* clock_files, when its client took it there; 0: it was told that it may begin */
+    bool held;                 /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
-    bool awaited;   /* somebody, here or elsewhere, waits for its end */
-    bool given_up;  /* its answer came too late for who had asked */
-    bool abandoned; /* nobody waits for it any more, and nothing was begun */
-    bool marked;    /* FLIGHT_FROM, FLIGHT_TO: readers know */
-    bool moving;    /* FLIGHT_FROM: all daemons were told that a directory moves */
-    bool errand;    /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
-    bool sealed;    /* ... and it was sealed */
+    bool awaited;              /* somebody, here or elsewhere, waits for its end */
+    bool given_up;             /* its answer came too late for who had asked */
+    bool abandoned;            /* nobody waits for it any more, and nothing was begun */
+    bool marked;               /* FLIGHT_FROM, FLIGHT_TO: readers know */
+    bool moving;               /* FLIGHT_FROM: all daemons were told that a directory moves */
+    bool errand;               /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
+    bool sealed;               /* ... and it was sealed */
 
     uint64_t hash;  /* of its name */
     uint32_t shard; /* that it falls into */
@@ -287,8 +287,7 @@ uint64_t home_times_due(const struct home *, uint64_t pause, uint64_t quiet);
 /* Leaves. How many names of a node's mirror are in leaf N. */
 int home_leaf_count(struct home_share *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
-int home_leaf_pick(struct home_share *, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf,
-                   uint32_t *fresh);
+int home_leaf_pick(struct home_share *, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf, uint32_t *fresh);
 /* A leaf was made: it is open now, instead of one that is full, or beside the others. */
 int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
 /* Another node looks at a file in that leaf: from then on the file system must ask it about the leaf, so its
@@ -308,8 +307,8 @@ struct flight *flight_find(struct home *, struct dirid, const char *name, size_t
 /* Its own flight if `client` began it, else NULL. */
 struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
 /* NULL: out of memory. Without a request (NULL) it is ahead of one. */
-struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name,
-                            size_t length, const struct listen_request *);
+struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name, size_t length,
+                            const struct listen_request *);
 /* What was begun ahead of a request is that one's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
 int flight_claim(struct home *, struct flight *, const struct listen_request *);
 /* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
@@ -374,8 +373,7 @@ int home_tell_idle(struct home *, struct home_dir *);
 /* It was not removed, or it was: who asked meanwhile asks again. */
 int home_unseal(struct shuntd *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
-int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member,
-                  uint64_t id);
+int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member, uint64_t id);
 /* May a name with that hash be believed as it was found on disk? Not if it is held, or was since the directory is being
  * listed: what was found may be older. */
 bool home_may_list(struct home *, const struct home_dir *, uint64_t hash);
@@ -392,8 +390,8 @@ void home_list_end(struct home_dir *);
 bool home_held_by(struct home *, uint16_t member, struct name_question *end);
 /* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are held no more; who
  * waited for them is sent away, and so is by home_send_away who waits for a seal. */
-typedef int home_each_held(void *context, uint16_t to, struct dirid, const char *name, size_t length,
-                           uint16_t member, uint64_t id);
+typedef int home_each_held(void *context, uint16_t to, struct dirid, const char *name, size_t length, uint16_t member,
+                           uint64_t id);
 int home_hand_over(struct shuntd *, const uint16_t *to, home_each_held *, void *context);
 void home_send_away(struct home *, struct home_dir *);
 /* Nobody holds anything here any more; who waited for that is sent away. */

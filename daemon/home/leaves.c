@@ -45,8 +45,7 @@ static bool wants_another(struct home_share *share, uint64_t maker)
 {
     share->alternations += maker != share->last_maker;
     share->last_maker = maker;
-    return share->open_count < HOME_OPEN_LEAVES &&
-           share->alternations > ALTERNATIONS_FOR_A_LEAF * share->open_count;
+    return share->open_count < HOME_OPEN_LEAVES && share->alternations > ALTERNATIONS_FOR_A_LEAF * share->open_count;
 }
 
 static uint32_t looked_limit(const struct home_share *share)
@@ -73,8 +72,7 @@ static bool is_used_up(const struct home_share *share, uint32_t at, uint32_t ful
     return share->leaf_names[share->open[at]] >= full || is_left(share, at);
 }
 
-int home_leaf_pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf,
-                   uint32_t *fresh)
+int home_leaf_pick(struct home_share *share, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf, uint32_t *fresh)
 {
     *fresh = share->leaf_count;
     if (share->open_count == 0 || wants_another(share, maker))

@@ -58,8 +58,8 @@ static struct held **bucket_of(struct home *home, struct dirid dir, const char *
 static struct held **find(struct home *home, struct dirid dir, const char *name, size_t length)
 {
     struct held **at = bucket_of(home, dir, name, length);
-    while (*at != NULL && !(dirid_equal((*at)->dir->id, dir) && (*at)->length == length &&
-                            memcmp((*at)->name, name, length) == 0))
+    while (*at != NULL &&
+           !(dirid_equal((*at)->dir->id, dir) && (*at)->length == length && memcmp((*at)->name, name, length) == 0))
         at = &(*at)->next;
     return at;
 }
@@ -91,8 +91,7 @@ static int say(struct home *home, const struct home_news *what)
 /* Its end is waited for: its holder, who has time for that else, hears of it once. */
 static int await(struct home *home, struct held *held)
 {
-    const struct home_news news = {
-        .kind = NEWS_AWAITED, .dir = held->dir->id, .member = held->member, .flight = held->id};
+    const struct home_news news = {.kind = NEWS_AWAITED, .dir = held->dir->id, .member = held->member, .flight = held->id};
     if (held->awaited)
         return 0;
     int code = say(home, &news);
@@ -100,8 +99,8 @@ static int await(struct home *home, struct held *held)
     return code;
 }
 
-static int hold_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member,
-                     uint64_t id, bool ahead)
+static int hold_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member, uint64_t id,
+                     bool ahead)
 {
     struct held **bucket = bucket_of(shuntd->home, dir->id, name, length);
     struct held *held = malloc(sizeof *held);
@@ -124,8 +123,7 @@ static int hold_name(struct shuntd *shuntd, struct home_dir *dir, const char *na
     return dir->tells_idle || dir->wanted ? await(shuntd->home, held) : 0;
 }
 
-int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
-                  uint16_t member, uint64_t id)
+int home_hold_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member, uint64_t id)
 {
     return hold_name(shuntd, dir, name, length, member, id, false);
 }
@@ -162,8 +160,7 @@ static int put(struct shuntd *shuntd, const struct name_question *q, const struc
 }
 
 /* Another node looks at a file in somebody's branch: its owner is told, once for a leaf. */
-int home_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
-                     uint16_t member)
+int home_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry, uint16_t member)
 {
     uint64_t leaf = (uint64_t)entry->branch << 32 | entry->leaf;
     if (entry->branch == 0 || entry->branch == shuntd_branch(shuntd, member))
@@ -172,8 +169,7 @@ int home_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct r
         if (dir->told[i] == leaf + 1)
             return 0;
     dir->told[dir->told_at++ % (sizeof dir->told / sizeof *dir->told)] = leaf + 1;
-    const struct home_news news = {
-        .kind = NEWS_LOOKED_INTO, .dir = dir->id, .branch = entry->branch, .leaf = entry->leaf};
+    const struct home_news news = {.kind = NEWS_LOOKED_INTO, .dir = dir->id, .branch = entry->branch, .leaf = entry->leaf};
     return say(shuntd->home, &news);
 }
 
@@ -183,8 +179,8 @@ static int looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct
     return q->flags & NAME_AHEAD ? 0 : home_looked_into(shuntd, dir, entry, q->member);
 }
 
-static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
-                  const struct record_entry *entry, struct name_answer *answer)
+static int exists(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, const struct record_entry *entry,
+                  struct name_answer *answer)
 {
     answer->result = MESSAGE_EXISTS;
     answer->entry = *entry;
@@ -206,15 +202,13 @@ static int find_entry(struct shuntd *shuntd, const struct name_question *q, stru
     return index_get_entry(shuntd->index, q->dir, q->name, q->length, entry);
 }
 
-static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
-                   struct name_answer *answer)
+static int reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
 {
     struct record_entry there = q->entry;
     there.state = RECORD_PENDING;
     there.ino = 0;
     answer->entry = there;
-    int code = BROKEN("no-cas") ? put(shuntd, q, &there)
-                                : index_add_entry(shuntd->index, q->dir, q->name, q->length, &there);
+    int code = BROKEN("no-cas") ? put(shuntd, q, &there) : index_add_entry(shuntd->index, q->dir, q->name, q->length, &there);
     if (code == -EEXIST)
         return exists(shuntd, dir, q, &there, answer);
     if (code == -ENOSPC)
@@ -240,8 +234,7 @@ static int take(struct shuntd *shuntd, struct home_dir *dir, const struct name_q
 }
 
 /* Of a name that nobody holds. */
-static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
-                  struct name_answer *answer)
+static int decide(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
 {
     struct record_entry entry = {0};
     answer->result = 0;
@@ -344,8 +337,9 @@ static int end(struct shuntd *shuntd, struct held **at, const struct name_questi
     struct held *held = *at;
     struct home_dir *dir = held->dir;
     int noted = dir->complete && !held->early ? 0 : note_ended(dir, held);
-    int code = noted != 0 ? noted : q->entry.state != 0 ? put(shuntd, q, &q->entry)
-                                   : index_del_entry(shuntd->index, q->dir, q->name, q->length);
+    int code = noted != 0            ? noted
+               : q->entry.state != 0 ? put(shuntd, q, &q->entry)
+                                     : index_del_entry(shuntd->index, q->dir, q->name, q->length);
     *at = held->next;
     let_go(shuntd->home, held);
     list_move(&shuntd->home->questions, &held->waiting);

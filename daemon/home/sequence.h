@@ -15,9 +15,9 @@
 
 /* All zero: no name has come yet. */
 struct sequence {
-    int64_t number; /* of the last name */
-    int64_t step;   /* from the one before to it; 0: they are no sequence */
-    unsigned run;   /* how often in a row it was the step before */
+    int64_t number;              /* of the last name */
+    int64_t step;                /* from the one before to it; 0: they are no sequence */
+    unsigned run;                /* how often in a row it was the step before */
     uint16_t length, at, digits; /* of the last name: its length; where its number is, and how wide */
     bool padded;
     char name[RECORD_NAME_MAX];

@@ -17,14 +17,14 @@ struct held;
 
 struct home {
     struct home_dir *dirs[HOME_BUCKETS];
-    struct flight *names[HOME_BUCKETS]; /* flights by (directory, name) */
+    struct flight *names[HOME_BUCKETS];   /* flights by (directory, name) */
     struct flight *numbers[HOME_BUCKETS]; /* ... by their numbers */
-    struct link flights;                /* all of them, the oldest first */
+    struct link flights;                  /* all of them, the oldest first */
     unsigned flight_count;
     unsigned ahead_count; /* those that nobody has asked for yet */
-    unsigned parked; /* requests that wait, or were woken and not taken yet */
-    unsigned waiting; /* questions likewise */
-    unsigned awaited; /* flights for whose end somebody waits */
+    unsigned parked;      /* requests that wait, or were woken and not taken yet */
+    unsigned waiting;     /* questions likewise */
+    unsigned awaited;     /* flights for whose end somebody waits */
     uint64_t last_id;
     struct held *held[HOME_BUCKETS]; /* names that somebody is at work on, here or elsewhere */
     unsigned held_count;
@@ -32,7 +32,7 @@ struct home {
     struct link news;
     struct link ready; /* collectives */
     uint64_t dir_count;
-    struct link woken;   /* requests to be served again */
+    struct link woken;     /* requests to be served again */
     struct link unwritten; /* directories whose trunk does not show their times yet */
     struct link untold;    /* ... whose times other daemons do not know */
 };

@@ -33,8 +33,8 @@ bool home_times_add(struct home_times *times, const struct home_times *word)
 
 bool home_times_equal(const struct home_times *a, const struct home_times *b)
 {
-    return a->round == b->round && a->changed == b->changed && a->written == b->written &&
-           a->settled == b->settled && a->stood == b->stood;
+    return a->round == b->round && a->changed == b->changed && a->written == b->written && a->settled == b->settled &&
+           a->stood == b->stood;
 }
 
 /* What this node's processes are to see. */
@@ -91,8 +91,7 @@ int home_dir_untouch(struct shuntd *shuntd, struct home_dir *dir, uint64_t chang
 
 /* Who has changed it, too, waits longer than whoever was last, and then writes that one's time, should he be
  * gone. */
-int home_dir_add_times(struct shuntd *shuntd, struct home_dir *dir, const struct home_times *word,
-                       uint16_t teller)
+int home_dir_add_times(struct shuntd *shuntd, struct home_dir *dir, const struct home_times *word, uint16_t teller)
 {
     bool waits = !list_empty(&dir->unwritten);
     if (!home_times_add(&dir->times, word))

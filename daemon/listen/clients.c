@@ -73,8 +73,7 @@ static int start_thread(struct clients *clients)
 {
     sigset_t all, before;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    if (clients->epoll < 0 || clients->end < 0 ||
-        epoll_ctl(clients->epoll, EPOLL_CTL_ADD, clients->end, &event) != 0)
+    if (clients->epoll < 0 || clients->end < 0 || epoll_ctl(clients->epoll, EPOLL_CTL_ADD, clients->end, &event) != 0)
         return -errno;
     faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -32,12 +32,12 @@ struct listen {
     uint32_t words;         /* which of its words are not zero */
     uint64_t visited[BITS]; /* lanes seen waiting that have offers, to be looked at */
     uint32_t visited_words;
-    unsigned at;            /* the one to go on with */
-    pid_t dying;            /* ended, its last messages are being taken */
-    enum road_sleep sleep;  /* for what it is left */
-    struct moment moment;   /* before it begins */
-    bool answered;          /* somebody, since it looked last, who may soon ask again */
-    bool looked_for;        /* ... who looked for the answer, and so may ask at once */
+    unsigned at;           /* the one to go on with */
+    pid_t dying;           /* ended, its last messages are being taken */
+    enum road_sleep sleep; /* for what it is left */
+    struct moment moment;  /* before it begins */
+    bool answered;         /* somebody, since it looked last, who may soon ask again */
+    bool looked_for;       /* ... who looked for the answer, and so may ask at once */
     struct sleepers sleepers;
 };
 

@@ -68,7 +68,7 @@ struct fabric {
     pthread_mutex_t lock; /* of all below */
     int broken;           /* 0 or -errno */
     bool ending;
-    bool ring_due; /* the thread is to ring */
+    bool ring_due;         /* the thread is to ring */
     unsigned wakes, awoke; /* how often the thread was woken, and what of that it has noticed */
     struct link received, unposted, flying, connecting;
     uint64_t patience; /* how long the thread waits until it looks whether one of `flying` has ended */
@@ -135,8 +135,8 @@ static void connect_later(struct fabric *fabric, struct peer *peer, uint64_t now
 
 static int send_one(struct fabric *fabric, struct outgoing *one)
 {
-    return (int)provider_code(fi_send(fabric->provider.endpoint, one->bytes, one->size, NULL,
-                                      one->peer->address, &one->operation.context));
+    return (int)provider_code(
+        fi_send(fabric->provider.endpoint, one->bytes, one->size, NULL, one->peer->address, &one->operation.context));
 }
 
 /* Hands over what waits for a peer, as far as libfabric takes it. When it does not while frames of that peer
@@ -203,8 +203,7 @@ static int sleep_limit(struct fabric *fabric)
 /* Gives a buffer to libfabric. One that it does not take now is offered again by the thread. */
 static void post(struct fabric *fabric, struct incoming *one)
 {
-    long code = fi_recv(fabric->provider.endpoint, one->bytes, FABRIC_FRAME_MAX, NULL, FI_ADDR_UNSPEC,
-                        &one->operation.context);
+    long code = fi_recv(fabric->provider.endpoint, one->bytes, FABRIC_FRAME_MAX, NULL, FI_ADDR_UNSPEC, &one->operation.context);
     if (code != 0)
         list_append(&fabric->unposted, &one->link);
 }
@@ -256,8 +255,7 @@ static void end_failed(struct fabric *fabric, struct fid_cq *queue)
 }
 
 /* What was read of a queue. */
-static void take_completions(struct fabric *fabric, struct fid_cq *queue,
-                             const struct fi_cq_msg_entry *entries, long count)
+static void take_completions(struct fabric *fabric, struct fid_cq *queue, const struct fi_cq_msg_entry *entries, long count)
 {
     for (long i = 0; i < count; i++)
         end_operation(fabric, &entries[i]);

@@ -10,8 +10,7 @@
 #define HASH 16
 #define HASHED (FRAME_HEADER - HASH) /* the header's part before the hash; the payload follows it */
 
-_Static_assert(HASH >= crypto_generichash_BYTES_MIN && FRAME_KEY == crypto_generichash_KEYBYTES,
-               "what libsodium takes");
+_Static_assert(HASH >= crypto_generichash_BYTES_MIN && FRAME_KEY == crypto_generichash_KEYBYTES, "what libsodium takes");
 
 static const uint8_t magic[4] = {'s', 'h', 'f', 'r'};
 
@@ -28,8 +27,7 @@ struct header {
 };
 
 _Static_assert(sizeof(struct header) == FRAME_HEADER, "no padding travels");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "frames are little-endian, and so is who shares one");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian, and so is who shares one");
 
 int frame_start(void)
 {

@@ -12,12 +12,13 @@
 #include "peer/fabric.h"
 
 #define MEMBERS 65536
-#define WINDOW 4 /* frames on their way to one member: what is put meanwhile goes together when one is acknowledged, which so many
-                  * are at once, without waiting for company */
+#define WINDOW                                                                                                                 \
+    4 /* frames on their way to one member: what is put meanwhile goes together when one is acknowledged, which so many        \
+       * are at once, without waiting for company */
 #define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
 #define ACKNOWLEDGE_AFTER (CLOCK_SECOND / 2)
 #define LATE_AFTER (CLOCK_SECOND / 2) /* what nobody waits for goes out */
-#define CONGESTED 64 /* frames on their way to one member */
+#define CONGESTED 64                  /* frames on their way to one member */
 
 /* A payload that is kept until the receiver has it. It is sealed anew each time it goes out, since the epoch
  * may be another by then. */
@@ -35,13 +36,13 @@ struct peer {
     uint64_t instance;
     int handle; /* the fabric's */
     uint16_t member;
-    uint64_t sequence;     /* of the last frame that was made */
-    uint64_t received;     /* of the last that was taken; the next is one more */
-    uint64_t told;         /* what it was told of that */
-    uint64_t waits_since;  /* since when it waits to be told, 0: it does not */
-    uint64_t heard;        /* when it acknowledged something last, 0: never */
-    bool is_to_hear;       /* that the epoch is another */
-    struct link outgoing;  /* not acknowledged, the oldest first */
+    uint64_t sequence;    /* of the last frame that was made */
+    uint64_t received;    /* of the last that was taken; the next is one more */
+    uint64_t told;        /* what it was told of that */
+    uint64_t waits_since; /* since when it waits to be told, 0: it does not */
+    uint64_t heard;       /* when it acknowledged something last, 0: never */
+    bool is_to_hear;      /* that the epoch is another */
+    struct link outgoing; /* not acknowledged, the oldest first */
     unsigned outgoing_count;
     struct frame_items items; /* being filled */
     uint64_t late_since;      /* when the first of them was put that nobody waits for, 0: none was */

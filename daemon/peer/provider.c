@@ -24,8 +24,7 @@
  * there is. A daemon that needs no fabric would wait for that at every start. (The first fi_getinfo takes
  * another 80 ms: libfabric's verbs looks through /proc/kallsyms, twice.) */
 struct library {
-    int (*get_info)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
-                    struct fi_info **);
+    int (*get_info)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
     struct fi_info *(*duplicate_info)(const struct fi_info *);
     void (*free_info)(struct fi_info *);
     int (*open_fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
@@ -50,8 +49,7 @@ static int load(struct library *to)
     *(void **)&to->duplicate_info = dlsym(library, "fi_dupinfo");
     *(void **)&to->free_info = dlsym(library, "fi_freeinfo");
     *(void **)&to->open_fabric = dlsym(library, "fi_fabric");
-    bool whole = to->get_info != NULL && to->duplicate_info != NULL && to->free_info != NULL &&
-                 to->open_fabric != NULL;
+    bool whole = to->get_info != NULL && to->duplicate_info != NULL && to->free_info != NULL && to->open_fabric != NULL;
     return whole ? 0 : -ELIBACC;
 }
 
@@ -124,8 +122,7 @@ static int rank_of(const struct ifaddrs *one, const char *interface)
 
 static int name_address(char *to, size_t size, const struct sockaddr *address)
 {
-    socklen_t length =
-        address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    socklen_t length = address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     return getnameinfo(address, length, to, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? 0 : -ENODEV;
 }
 
@@ -176,13 +173,11 @@ static int set_hints(struct fi_info *hints, const char *provider, const struct w
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->name = wanted->where[0] != '\0' ? strdup(wanted->where) : NULL;
     hints->fabric_attr->prov_name = strdup(provider);
-    bool whole = hints->fabric_attr->prov_name != NULL &&
-                 (wanted->where[0] == '\0' || hints->domain_attr->name != NULL);
+    bool whole = hints->fabric_attr->prov_name != NULL && (wanted->where[0] == '\0' || hints->domain_attr->name != NULL);
     return whole ? 0 : -ENOMEM;
 }
 
-static int ask(struct provider *to, const struct library *library, const char *name,
-               const struct wanted *wanted)
+static int ask(struct provider *to, const struct library *library, const char *name, const struct wanted *wanted)
 {
     const char *address = wanted->address[0] != '\0' ? wanted->address : NULL;
     struct fi_info *hints = library->duplicate_info(NULL);
@@ -206,8 +201,7 @@ static int choose(struct provider *to, const struct library *library, const stru
 
 static int open_all(struct provider *to, const struct library *library, size_t completions)
 {
-    struct fi_cq_attr received = {
-        .size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_cq_attr received = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_cq_attr sent = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE};
     struct fi_av_attr av = {.type = FI_AV_TABLE};
     int code = library->open_fabric(to->info->fabric_attr, &to->fabric, NULL);

@@ -18,12 +18,12 @@
 #include "serve/route.h"
 #include "serve/serve.h"
 
-#define RUN_MIN 2     /* so often must the step have been the one before: four names; twice as often after each that was wrong */
+#define RUN_MIN 2 /* so often must the step have been the one before: four names; twice as often after each that was wrong */
 #define RUN_MAX 1024
-#define WINDOW_MIN 4  /* names that are looked ahead at first; twice as many each time, as long as that goes well */
+#define WINDOW_MIN 4 /* names that are looked ahead at first; twice as many each time, as long as that goes well */
 #define WINDOW_MAX 128
 #define IDLE CLOCK_MILLISECOND /* who has named nothing for so long while another on his lane does has gone over to that */
-#define ALL_MAX 8192  /* names that are asked for ahead, of all: 6 MB here, and 3 MB at their homes */
+#define ALL_MAX 8192           /* names that are asked for ahead, of all: 6 MB here, and 3 MB at their homes */
 
 /* Who makes or removes names one after the other: a thread, by its lane on the road. */
 struct maker {
@@ -32,10 +32,10 @@ struct maker {
     struct sequence sequence;
     unsigned run; /* how long it must be */
     unsigned window;
-    unsigned ahead; /* so far behind the last name all have been asked for whose homes are elsewhere */
+    unsigned ahead;   /* so far behind the last name all have been asked for whose homes are elsewhere */
     unsigned offered; /* ... and so far all have been offered */
-    uint64_t used;   /* monotonic, when it named the last one */
-    uint64_t behind; /* the youngest flight of all when another sequence began: older ones are of no use any more */
+    uint64_t used;    /* monotonic, when it named the last one */
+    uint64_t behind;  /* the youngest flight of all when another sequence began: older ones are of no use any more */
 };
 
 struct ahead {
@@ -101,9 +101,8 @@ struct name_answer ahead_answer(const struct flight *flight)
 /* NULL: nobody is at work on that name of the message's. */
 static struct flight *flight_on(const struct shuntd *shuntd, const struct message *message, unsigned i)
 {
-    return message->name_length[i] == 0
-               ? NULL
-               : flight_find(shuntd->home, message->dir[i], message->name[i], message->name_length[i]);
+    return message->name_length[i] == 0 ? NULL
+                                        : flight_find(shuntd->home, message->dir[i], message->name[i], message->name_length[i]);
 }
 
 int ahead_make_way(struct shuntd *shuntd, const struct message *message)
@@ -320,8 +319,8 @@ static bool has_room(struct shuntd *shuntd, const struct maker *maker, uint32_t 
 {
     struct flight *there = offer_in_the_way(shuntd, lane);
     const struct maker *other = there != NULL ? maker_of(shuntd, there) : NULL;
-    return there == NULL || (there->ahead && other != maker && other->used + IDLE < shuntd->now &&
-                             offer_take_back(shuntd, there));
+    return there == NULL ||
+           (there->ahead && other != maker && other->used + IDLE < shuntd->now && offer_take_back(shuntd, there));
 }
 
 /* In the order in which they are to be asked for, as far as their homes have given them. */
@@ -332,8 +331,8 @@ static int offer_more(struct shuntd *shuntd, struct maker *maker, const struct f
     int code = 0;
     for (; maker->offered < to_be_offered(maker) && has_room(shuntd, maker, like->lane); maker->offered++) {
         const size_t length = sequence_foresee(&maker->sequence, maker->offered + 1, name);
-        if (length == 0 || (code = foreseen(shuntd, like, name, length, &flight)) != 0 || !may_be_offered(shuntd, flight, like) ||
-            (flight->offer == 0 && !offer_make(shuntd, flight, maker->client)))
+        if (length == 0 || (code = foreseen(shuntd, like, name, length, &flight)) != 0 ||
+            !may_be_offered(shuntd, flight, like) || (flight->offer == 0 && !offer_make(shuntd, flight, maker->client)))
             break;
     }
     return code;
@@ -343,9 +342,8 @@ int ahead_given(struct shuntd *shuntd, const struct flight *flight)
 {
     struct maker *maker = maker_of(shuntd, flight);
     const bool is_late = flight->asked != shuntd->me.number; /* else it is being offered (foreseen) */
-    return is_late && dirid_equal(maker->dir, flight->dir->id) && flight->id > maker->behind
-               ? offer_more(shuntd, maker, flight)
-               : 0;
+    return is_late && dirid_equal(maker->dir, flight->dir->id) && flight->id > maker->behind ? offer_more(shuntd, maker, flight)
+                                                                                             : 0;
 }
 
 static void begin_anew(struct maker *maker, uint64_t client, struct dirid dir)

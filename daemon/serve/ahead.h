@@ -35,8 +35,8 @@ int ahead_claim(struct shuntd *, const struct listen_request *, enum flight_kind
  * looks at a name before he makes or removes it asks nobody, either. */
 bool ahead_knows(const struct flight *);
 struct name_answer ahead_answer(const struct flight *); /* MESSAGE_EXISTS, MESSAGE_ABSENT */
-/* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim, and LOOKUP, which
- * is answered; and what was offered of its names is settled. 0 or a fatal -errno. */
+/* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim, and LOOKUP,
+ * which is answered; and what was offered of its names is settled. 0 or a fatal -errno. */
 int ahead_make_way(struct shuntd *, const struct message *);
 /* It is given back, and offered to nobody. 0 or a fatal -errno. */
 int ahead_give_back(struct shuntd *, struct flight *);

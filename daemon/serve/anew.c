@@ -37,8 +37,7 @@ static void forget(struct home_dir *dir, void *context)
     index_del_dir(shuntd->index, dir->id);
     if (dir->ruler != NULL) {
         rule_forget(dir->ruler);
-        list_move(&dir->ruler->waiting,
-                  &dir->ruler->sealing); /* nobody will say any more that a name is free */
+        list_move(&dir->ruler->waiting, &dir->ruler->sealing); /* nobody will say any more that a name is free */
     }
     bool stays = dir->flights > 0; /* else it may be gone now */
     home_dir_drop(shuntd->home, dir);

@@ -60,8 +60,8 @@ static int ask(struct shuntd *shuntd, struct flight *flight)
     return code == HOME_WAITS ? 0 : code != 0 ? code : serve_answered(shuntd, flight, &answer);
 }
 
-int serve_ask(struct shuntd *shuntd, struct flight *flight, enum name_op op, unsigned flags,
-              const struct record_entry *entry, flight_next *then)
+int serve_ask(struct shuntd *shuntd, struct flight *flight, enum name_op op, unsigned flags, const struct record_entry *entry,
+              flight_next *then)
 {
     flight->asking = (uint16_t)op;
     flight->ask_flags = (uint16_t)flags;
@@ -76,8 +76,7 @@ static struct flight *asks_nobody(struct shuntd *shuntd, uint64_t behind)
     struct link *flights = &shuntd->home->flights;
     for (struct link *link = flights->next; link != flights; link = link->next) {
         struct flight *flight = LINK_OF(link, struct flight, all);
-        if (flight->id > behind && flight->asking != 0 &&
-            !session_has(&shuntd->session, flight->asked))
+        if (flight->id > behind && flight->asking != 0 && !session_has(&shuntd->session, flight->asked))
             return flight;
     }
     return NULL;
@@ -104,9 +103,8 @@ static int tell_end(struct shuntd *shuntd, const struct flight *flight, const st
     if (entry != NULL)
         question.entry.state = RECORD_LIVE;
     uint16_t home = home_of(shuntd, flight);
-    return home == shuntd->me.number && !is_awaited(shuntd, flight)
-               ? home_ask(shuntd, &question, &unused)
-               : relay_end(shuntd, home, &question, flight->awaited);
+    return home == shuntd->me.number && !is_awaited(shuntd, flight) ? home_ask(shuntd, &question, &unused)
+                                                                    : relay_end(shuntd, home, &question, flight->awaited);
 }
 
 int serve_tell_claimed(struct shuntd *shuntd, const struct flight *flight)

@@ -21,8 +21,8 @@ static struct flight *busy(struct shuntd *shuntd, const struct message *message)
 }
 
 /* Begins a flight on it, once nobody else of this node has one. NULL: *how is what to return. */
-static struct flight *begin(struct shuntd *shuntd, const struct listen_request *request,
-                            enum flight_kind kind, struct message *answer, int *how)
+static struct flight *begin(struct shuntd *shuntd, const struct listen_request *request, enum flight_kind kind,
+                            struct message *answer, int *how)
 {
     const struct message *message = &request->message;
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, how);
@@ -93,8 +93,7 @@ int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, s
 }
 
 /* What is at an entry's place: 0 or -errno. */
-static int look(const struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry,
-                struct statx *stat)
+static int look(const struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry, struct statx *stat)
 {
     char path[PATH_MAX];
     int code = serve_path(shuntd, flight->dir, entry, flight->name, flight->length, path);
@@ -108,8 +107,7 @@ static bool is_in_place(const struct shuntd *shuntd, const struct home_dir *dir)
     struct statx stat;
     char path[PATH_MAX];
     return serve_path(shuntd, dir, &trunk, ".", 1, path) == 0 &&
-           sys_statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &stat) == 0 &&
-           dirid_equal(dirid_of(&stat), dir->id);
+           sys_statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &stat) == 0 && dirid_equal(dirid_of(&stat), dir->id);
 }
 
 /* Between the call that found it and this word of it, it may have been removed again. The name is held, so what
@@ -211,8 +209,7 @@ int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, st
     how = look_up_here(shuntd, dir, request);
     if (how != SERVE_PARKED)
         return how;
-    flight =
-        flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
+    flight = flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
     return flight != NULL ? serve_silently(serve_ask(shuntd, flight, NAME_LOOKUP, peeks(message), NULL, tell_and_end))
                           : -ENOMEM;
 }
@@ -242,8 +239,7 @@ static bool is_still_there(const struct shuntd *shuntd, const struct flight *fli
 static int vanished(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
     bool there = answer->result == MESSAGE_EXISTS;
-    bool stays =
-        there && (!record_same(&flight->before, &flight->place) || is_still_there(shuntd, flight));
+    bool stays = there && (!record_same(&flight->before, &flight->place) || is_still_there(shuntd, flight));
     int code = serve_tell_result(shuntd, flight, !there ? MESSAGE_ABSENT : stays ? MESSAGE_CHANGED : 0);
     int ended = serve_end(shuntd, flight, stays ? &flight->before : NULL);
     return code != 0 ? code : ended;

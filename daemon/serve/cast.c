@@ -47,12 +47,11 @@ struct cast {
 };
 
 static cast_part *const parts[MESSAGE_TYPES] = {
-    [MESSAGE_KNOWN] = cast_known, [MESSAGE_RECORD] = cast_record, [MESSAGE_SEAL] = cast_seal,
-    [MESSAGE_UNSEAL] = cast_unseal, [MESSAGE_DROP] = cast_drop,   [MESSAGE_SETTLE] = cast_settle,
-    [MESSAGE_FOLLOW] = cast_sync, [MESSAGE_SYNC] = cast_sync,     [MESSAGE_WATCH] = cast_watch,
-    [MESSAGE_LIST] = cast_list,   [MESSAGE_MOVED] = cast_place,
-    [MESSAGE_IDLE] = cast_moved_on, [MESSAGE_STATUS] = cast_status, [MESSAGE_STOP] = cast_stop,
-    [MESSAGE_MOVING] = cast_moving,
+    [MESSAGE_KNOWN] = cast_known,   [MESSAGE_RECORD] = cast_record, [MESSAGE_SEAL] = cast_seal,
+    [MESSAGE_UNSEAL] = cast_unseal, [MESSAGE_DROP] = cast_drop,     [MESSAGE_SETTLE] = cast_settle,
+    [MESSAGE_FOLLOW] = cast_sync,   [MESSAGE_SYNC] = cast_sync,     [MESSAGE_WATCH] = cast_watch,
+    [MESSAGE_LIST] = cast_list,     [MESSAGE_MOVED] = cast_place,   [MESSAGE_IDLE] = cast_moved_on,
+    [MESSAGE_STATUS] = cast_status, [MESSAGE_STOP] = cast_stop,     [MESSAGE_MOVING] = cast_moving,
 };
 
 uint32_t cast_expected(const struct cast *cast)
@@ -150,10 +149,8 @@ static int answer_above(struct shuntd *shuntd, const struct cast *cast)
     size_t head = message_encode(bytes, sizeof bytes, &answer);
     if (cast->used > 0)
         memcpy(bytes + head, cast->page, cast->used);
-    const struct frame_item item = {.kind = RELAY_CAST_ANSWER,
-                                    .client = cast->parent_id,
-                                    .bytes = bytes,
-                                    .size = (uint32_t)(head + cast->used)};
+    const struct frame_item item = {
+        .kind = RELAY_CAST_ANSWER, .client = cast->parent_id, .bytes = bytes, .size = (uint32_t)(head + cast->used)};
     int code = peers_put(shuntd->peers, cast->parent, &item);
     return code == -EHOSTUNREACH ? 0 : code;
 }
@@ -326,16 +323,13 @@ static size_t list_members(const struct shuntd *shuntd, const uint32_t *expected
     for (size_t i = 0; i < shuntd->session.count; i++) {
         uint16_t member = shuntd->session.members[i].number;
         uint8_t part = shuntd->session.members[i].home;
-        if (member != shuntd->me.number && peers_knows(shuntd->peers, member) && part != SESSION_GONE &&
-            part != SESSION_LOST)
-            stops[count++] =
-                (struct stop){.member = member, .expected = expected != NULL ? expected[member] : 0};
+        if (member != shuntd->me.number && peers_knows(shuntd->peers, member) && part != SESSION_GONE && part != SESSION_LOST)
+            stops[count++] = (struct stop){.member = member, .expected = expected != NULL ? expected[member] : 0};
     }
     return count;
 }
 
-int cast_begin(struct shuntd *shuntd, const struct message *message, const uint32_t *expected, cast_done *done,
-               void *context)
+int cast_begin(struct shuntd *shuntd, const struct message *message, const uint32_t *expected, cast_done *done, void *context)
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
     struct stop stops[SESSION_MEMBERS_MAX];

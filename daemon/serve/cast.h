@@ -46,12 +46,12 @@ void cast_free(struct shuntd *);
 #define CAST_WORKS 1001
 struct cast;
 typedef int cast_part(struct shuntd *, struct cast *, const struct message *);
-cast_part cast_known, cast_record, cast_seal, cast_unseal, cast_drop, cast_settle, cast_sync, cast_watch, cast_list,
-    cast_place, cast_moved_on, cast_moving, cast_status, cast_stop;
+cast_part cast_known, cast_record, cast_seal, cast_unseal, cast_drop, cast_settle, cast_sync, cast_watch, cast_list, cast_place,
+    cast_moved_on, cast_moving, cast_status, cast_stop;
 int cast_finish(struct shuntd *, struct cast *, int result);
 /* For the parts. */
 uint32_t cast_expected(const struct cast *);
-bool cast_is_mine(const struct cast *); /* it was begun here */
+bool cast_is_mine(const struct cast *);    /* it was begun here */
 bool cast_has_waited(const struct cast *); /* CAST_LATER once */
 void cast_wait(struct cast *, struct home_dir *);
 void cast_wait_on(struct cast *, struct link *list);

@@ -6,9 +6,9 @@
  * says how that went.
  *
  * Nobody waits for anything while a directory is sealed, or two who remove and rename crosswise would wait for each
- * other: where a name is held, the seals are taken off again, and it is tried once more when the name is free. Whoever makes and
- * removes files there without a pause has one held each time: where one of them was there since the first try, the directory was
- * not empty. */
+ * other: where a name is held, the seals are taken off again, and it is tried once more when the name is free. Whoever makes
+ * and removes files there without a pause has one held each time: where one of them was there since the first try, the
+ * directory was not empty. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -76,8 +76,7 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     int trunk = disk_open_trunk(shuntd, seal->path, seal->id);
     seal->result = trunk < 0 ? trunk : 0;
     for (size_t i = 0; i < shuntd->root.branch_count && seal->result == 0; i++) {
-        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
-                 shuntd->root.branches[i]);
+        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
         seal->result = mirror_remove(branch, seal->mirror);
     }
     if (seal->result == 0)
@@ -259,8 +258,7 @@ int serve_close(struct shuntd *shuntd, const struct listen_request *request, str
     struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    struct flight *flight =
-        flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    struct flight *flight = flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
     flight = flight_begin(shuntd, FLIGHT_CLOSE, dir, message->name[0], message->name_length[0], request);

@@ -42,10 +42,8 @@ static void each_branch(struct directory_job *job, const struct shuntd *shuntd, 
     for (size_t i = 0; i < shuntd->root.branch_count && job->result == 0; i++) {
         if (!is_its_business(job, shuntd, i))
             continue;
-        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
-                 shuntd->root.branches[i]);
-        job->result = job->type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror)
-                                                : mirror_follow(trunk, branch, job->mirror);
+        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
+        job->result = job->type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror) : mirror_follow(trunk, branch, job->mirror);
     }
 }
 
@@ -125,8 +123,7 @@ int cast_moved(struct shuntd *shuntd, const char *from, const char *to)
 {
     char paths[MESSAGE_TEXT_MAX];
     int length = snprintf(paths, sizeof paths, "%s%c%s", from, '\0', to);
-    const struct message moved = {
-        .type = MESSAGE_MOVED, .text = paths, .text_length = (uint16_t)length};
+    const struct message moved = {.type = MESSAGE_MOVED, .text = paths, .text_length = (uint16_t)length};
     if (length < (int)sizeof paths)
         return cast_begin(shuntd, &moved, NULL, NULL, NULL);
     home_dirs_moved(shuntd->home, from, to);

@@ -15,12 +15,9 @@
 #include "serve/serve.h"
 
 /* Leaves are counted by what this node's processes do, in its own branch. */
-static int count_leaf(const struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
-                      int32_t change)
+static int count_leaf(const struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry, int32_t change)
 {
-    return entry->branch != 0 && entry->branch == shuntd->branch
-               ? home_leaf_count(&dir->share, entry->leaf, change)
-               : 0;
+    return entry->branch != 0 && entry->branch == shuntd->branch ? home_leaf_count(&dir->share, entry->leaf, change) : 0;
 }
 
 /* A directory that was born in this session need not be listed, since it is empty; unless it is too deep. */
@@ -28,15 +25,11 @@ static int born_directory(struct shuntd *shuntd, const struct flight *flight, st
 {
     char path[PATH_MAX];
     const char *parent = strcmp(flight->dir->path, ".") == 0 ? "" : flight->dir->path;
-    int length = snprintf(path, sizeof path, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", flight->length,
-                          flight->name);
-    return layout_is_in_reach(strlen(shuntd->root.path) + 1 + (size_t)length)
-               ? rule_born(shuntd, child, path)
-               : 0;
+    int length = snprintf(path, sizeof path, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", flight->length, flight->name);
+    return layout_is_in_reach(strlen(shuntd->root.path) + 1 + (size_t)length) ? rule_born(shuntd, child, path) : 0;
 }
 
-static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made,
-                       struct dirid child)
+static int ended_birth(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made, struct dirid child)
 {
     struct record_entry entry = flight->place;
     entry.type = made->type != 0 ? made->type : entry.type;
@@ -66,8 +59,7 @@ static int ended_promotion(struct shuntd *shuntd, struct flight *flight)
     return code == 0 ? serve_end(shuntd, flight, &flight->place) : code;
 }
 
-int serve_ended_well(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made,
-                     struct dirid child)
+int serve_ended_well(struct shuntd *shuntd, struct flight *flight, const struct record_entry *made, struct dirid child)
 {
     switch (flight->kind) {
     case FLIGHT_BIRTH:
@@ -95,14 +87,11 @@ int serve_ended_badly(struct shuntd *shuntd, struct flight *flight)
 }
 
 /* What lies at an entry's place: 0, -ENOENT or another -errno. */
-static int look(const struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry,
-                struct statx *stat)
+static int look(const struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry, struct statx *stat)
 {
     char path[PATH_MAX];
     int code = serve_path(shuntd, flight->dir, entry, flight->name, flight->length, path);
-    return code == 0
-               ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat)
-               : code;
+    return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat) : code;
 }
 
 static int settle_pair(struct shuntd *shuntd, struct flight *flight)
@@ -155,8 +144,7 @@ static bool has_not_begun(struct flight *flight)
 int serve_settle_client(struct shuntd *shuntd, uint64_t client)
 {
     int code = client != 0 ? ahead_ends(shuntd, client) : 0;
-    for (struct flight *flight;
-         code == 0 && (flight = flight_of_client(shuntd, client)) != NULL && !BROKEN("no-settle");)
+    for (struct flight *flight; code == 0 && (flight = flight_of_client(shuntd, client)) != NULL && !BROKEN("no-settle");)
         if (!has_not_begun(flight))
             code = serve_settle_by_disk(shuntd, flight);
     return code;
@@ -195,8 +183,7 @@ int serve_settle_member(struct shuntd *shuntd, uint16_t member)
 static struct flight *mine(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message *m = &request->message;
-    struct flight *flight =
-        flight_of(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
+    struct flight *flight = flight_of(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
     return flight != NULL && !flight_is_asking(flight) ? flight : NULL;
 }
 
@@ -206,8 +193,7 @@ int serve_confirm(struct shuntd *shuntd, const struct listen_request *request, s
     if (flight == NULL || flight->partner != NULL || flight->kind == FLIGHT_CLOSE)
         return SERVE_SILENT;
     if (flight->kind == FLIGHT_REMOVAL)
-        flight->kind =
-            FLIGHT_BIRTH; /* a file from outside the root took its place: another birth, at the same place */
+        flight->kind = FLIGHT_BIRTH; /* a file from outside the root took its place: another birth, at the same place */
     int code = serve_ended_well(shuntd, flight, &request->message.entry[0], request->message.child);
     return code == 0 ? SERVE_SILENT : code;
 }

@@ -100,8 +100,7 @@ static bool has_done_its_part(const struct shuntd *shuntd)
     if (shuntd->route.hands_over || shuntd->route.missing > 0)
         return false;
     for (size_t i = 0; i < session->count; i++)
-        if (session->members[i].home == SESSION_GOING &&
-            !peers_is_idle(shuntd->peers, session->members[i].number))
+        if (session->members[i].home == SESSION_GOING && !peers_is_idle(shuntd->peers, session->members[i].number))
             return false;
     return true;
 }
@@ -225,8 +224,7 @@ int homes_step(struct shuntd *shuntd)
 bool homes_are_moving(const struct shuntd *shuntd)
 {
     return is_under_way(shuntd) ||
-           (!shuntd->route.settled &&
-            (parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session)));
+           (!shuntd->route.settled && (parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session)));
 }
 
 bool homes_are_due(const struct shuntd *shuntd)

@@ -35,8 +35,7 @@ static uint32_t word_of(struct filling *filling, uint16_t branch)
 }
 
 /* 1: it is behind the limit, or does not fit any more. */
-static int put(void *context, uint64_t hash, const char *name, size_t length,
-               const struct record_entry *entry)
+static int put(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct filling *filling = context;
     const struct page_name one = {
@@ -82,7 +81,7 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
 /* What the node of who asks does. */
 
 struct asked {
-    struct link link; /* on shuntd->lists while a home is gone */
+    struct link link;    /* on shuntd->lists while a home is gone */
     struct message list; /* nothing that is pointed at */
     uint64_t client;
     uint32_t lane, tag;

@@ -54,19 +54,15 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     HOOK("load-listed");
 }
 
-static int hand_out(struct shuntd *shuntd, const struct load_job *load, struct home_dir *dir,
-                    uint32_t *expected)
+static int hand_out(struct shuntd *shuntd, const struct load_job *load, struct home_dir *dir, uint32_t *expected)
 {
     const struct listing *listing = &load->listing;
     int code = 0;
     for (size_t i = 0; i < listing->count && code == 0 && !BROKEN("absent-unloaded"); i++) {
         const struct union_name *name = &listing->names[i];
         size_t length = strlen(name->name);
-        struct record_entry entry = {.type = name->type,
-                                     .state = RECORD_LIVE,
-                                     .branch = name->branch,
-                                     .leaf = name->leaf,
-                                     .ino = name->ino};
+        struct record_entry entry = {
+            .type = name->type, .state = RECORD_LIVE, .branch = name->branch, .leaf = name->leaf, .ino = name->ino};
         uint16_t home = load->whole != 0 ? load->whole : route_of_name(shuntd, dir->id, name->name, length);
         expected[home]++;
         code = home == shuntd->me.number ? home_list_name(shuntd, dir, name->name, length, &entry)
@@ -127,8 +123,7 @@ static int known(struct shuntd *shuntd, void *context, const struct cast_end *en
     return code == 0 ? rule_rest(shuntd, id) : code;
 }
 
-static int tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir,
-                      const uint32_t *expected)
+static int tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, const uint32_t *expected)
 {
     struct message message = {.type = MESSAGE_KNOWN,
                               .tag = shuntd->route.epoch,
@@ -154,8 +149,7 @@ static int tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newc
 }
 
 /* `names`: how many were handed to who asks, if it is wholly at home there since now. */
-static int answer_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question,
-                       uint64_t names)
+static int answer_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question, uint64_t names)
 {
     struct message answer = {.dir[1] = {.ino = dir->ruler->whole, .birth = names}};
     int newcomer = rule_add_node(dir->ruler, question->member);
@@ -201,8 +195,7 @@ static int spread(struct shuntd *shuntd, struct load_job *load)
     dir->listed = expected[shuntd->me.number];
     load->epoch = shuntd->route.epoch;
     if (code == 0)
-        code = load->whole != 0 ? give(shuntd, load, dir, expected[load->whole])
-                                : tell_homes(shuntd, load, dir, expected);
+        code = load->whole != 0 ? give(shuntd, load, dir, expected[load->whole]) : tell_homes(shuntd, load, dir, expected);
     free(expected);
     return code;
 }
@@ -275,8 +268,7 @@ static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_questi
 
 static int has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *path)
 {
-    struct message record = {
-        .type = MESSAGE_RECORD, .dir[0] = dir->id, .text = path, .text_length = (uint16_t)strlen(path)};
+    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id, .text = path, .text_length = (uint16_t)strlen(path)};
     rule_put_record(&record, dir);
     return cast_begin(shuntd, &record, NULL, NULL, NULL);
 }
@@ -354,8 +346,7 @@ static int loaded(struct shuntd *shuntd, const struct errand *errand, const stru
 /* `path` comes from a client: it must stay beneath the root and out of shunt's own directory. */
 static bool path_is_inside(const char *path)
 {
-    if (path[0] == '/' || strncmp(path, LAYOUT_OWN "/", sizeof LAYOUT_OWN) == 0 ||
-        strcmp(path, LAYOUT_OWN) == 0)
+    if (path[0] == '/' || strncmp(path, LAYOUT_OWN "/", sizeof LAYOUT_OWN) == 0 || strcmp(path, LAYOUT_OWN) == 0)
         return false;
     for (const char *at = path; at != NULL; at = strchr(at, '/'), at += at != NULL)
         if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))

@@ -62,8 +62,7 @@ struct handing {
     int code;
 };
 
-static int hand_name(void *context, uint64_t hash, const char *name, size_t length,
-                     const struct record_entry *entry)
+static int hand_name(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct handing *handing = context;
     struct shuntd *shuntd = handing->shuntd;
@@ -101,10 +100,8 @@ static int hand_directory(struct handing *handing, struct home_dir *dir)
 /* Also of one that none of its homes knows: what it was numbered, and where it is. */
 static int hand_record(struct handing *handing, struct home_dir *dir, uint16_t to)
 {
-    struct message part = {.type = PART_RECORD,
-                           .dir[0] = dir->id,
-                           .text = dir->path,
-                           .text_length = (uint16_t)strlen(dir->path)};
+    struct message part = {
+        .type = PART_RECORD, .dir[0] = dir->id, .text = dir->path, .text_length = (uint16_t)strlen(dir->path)};
     rule_put_record(&part, dir);
     return send_part(handing->shuntd, to, &part);
 }
@@ -118,8 +115,7 @@ static int hand_ruler(struct handing *handing, struct home_dir *dir, uint16_t to
                            .dir[0] = dir->id};
     size_t most = (MESSAGE_TEXT_MAX - 1) / sizeof *ruler->nodes;
     part.text = (const char *)ruler->nodes;
-    part.text_length =
-        (uint16_t)((ruler->node_count < most ? ruler->node_count : most) * sizeof *ruler->nodes);
+    part.text_length = (uint16_t)((ruler->node_count < most ? ruler->node_count : most) * sizeof *ruler->nodes);
     times_put(&part, dir);
     part.child.birth = ruler->whole;
     int code = hand_record(handing, dir, to);
@@ -144,8 +140,8 @@ static void hand_one(struct home_dir *dir, void *context)
         handing->code = hand_ruler(handing, dir, ruler_to);
 }
 
-static int hand_held(void *context, uint16_t to, struct dirid dir, const char *name, size_t length,
-                     uint16_t member, uint64_t id)
+static int hand_held(void *context, uint16_t to, struct dirid dir, const char *name, size_t length, uint16_t member,
+                     uint64_t id)
 {
     struct handing *handing = context;
     static const struct record_entry none;
@@ -253,8 +249,7 @@ static int take_held(struct shuntd *shuntd, const struct message *part)
     struct record_entry shown;
     if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir[0], "")) == NULL)
         return -ENOMEM;
-    int code = home_hold_for(shuntd, dir, part->name[0], part->name_length[0], (uint16_t)part->child.birth,
-                             part->child.ino);
+    int code = home_hold_for(shuntd, dir, part->name[0], part->name_length[0], (uint16_t)part->child.birth, part->child.ino);
     if (code == 0)
         code = relay_entry(shuntd, part, &shown);
     if (code != 0 || shown.state == 0)

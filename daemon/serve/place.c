@@ -210,10 +210,10 @@ static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 
 static int end_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf, int result)
 {
-    int code = result == 0                ? made(shuntd, dir, leaf)
-               : result == -EAGAIN        ? 0
+    int code = result == 0               ? made(shuntd, dir, leaf)
+               : result == -EAGAIN       ? 0
                : home_dir_is_loaded(dir) ? not_made(shuntd, dir, result)
-                                          : 0;
+                                         : 0;
     if (code == 0)
         code = home_dir_rest(shuntd->home, dir);
     home_dir_release(shuntd->home, dir);
@@ -281,8 +281,7 @@ static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t nu
 
 bool serve_redirects(const struct shuntd *shuntd, const struct home_dir *dir)
 {
-    return dir->record.why == RECORD_WHY_NOT &&
-           placement_redirects(shuntd->options.placement, dir->nodes, dir->share.births);
+    return dir->record.why == RECORD_WHY_NOT && placement_redirects(shuntd->options.placement, dir->nodes, dir->share.births);
 }
 
 int serve_choose_ahead(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,

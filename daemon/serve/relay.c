@@ -35,19 +35,16 @@ static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *
     return code == -EHOSTUNREACH ? 0 : code; /* who waits for an answer does so until his deadline */
 }
 
-static int put_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id,
-                       const struct message *message, bool late)
+static int put_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id, const struct message *message,
+                       bool late)
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
-    const struct frame_item item = {.kind = (uint16_t)kind,
-                                    .client = id,
-                                    .bytes = bytes,
-                                    .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
+    const struct frame_item item = {
+        .kind = (uint16_t)kind, .client = id, .bytes = bytes, .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
     return item.size > 0 ? put(shuntd, member, &item, late) : -EINVAL;
 }
 
-int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id,
-                  const struct message *message)
+int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id, const struct message *message)
 {
     return put_message(shuntd, member, kind, id, message, false);
 }
@@ -55,11 +52,8 @@ int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, 
 struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
                            const struct record_entry *entry)
 {
-    struct message message = {.type = MESSAGE_NAME,
-                              .dir[0] = dir,
-                              .name[0] = name,
-                              .name_length[0] = (uint16_t)length,
-                              .entry[0] = *entry};
+    struct message message = {
+        .type = MESSAGE_NAME, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
     if (entry->branch != 0) {
         message.text = shuntd->root.branches[entry->branch - 1];
         message.text_length = (uint16_t)strlen(message.text);
@@ -88,8 +82,7 @@ int relay_entry(struct shuntd *shuntd, const struct message *message, struct rec
     *entry = message->entry[0];
     if (entry->branch == 0)
         return 0;
-    if (message->text_length >= sizeof branch ||
-        layout_branch_node(message->text, message->text_length, &incarnation) == 0)
+    if (message->text_length >= sizeof branch || layout_branch_node(message->text, message->text_length, &incarnation) == 0)
         return -EBADMSG;
     memcpy(branch, message->text, message->text_length);
     branch[message->text_length] = '\0';
@@ -102,8 +95,7 @@ int relay_entry(struct shuntd *shuntd, const struct message *message, struct rec
 
 static struct message message_of(const struct shuntd *shuntd, const struct name_question *question)
 {
-    struct message message =
-        relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
+    struct message message = relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
     message.tag = shuntd->route.epoch;
     message.result = question->op;
     message.flags = question->flags;
@@ -145,8 +137,7 @@ uint16_t relay_member_of(const struct shuntd *shuntd, uint16_t branch)
 
 bool relay_waits(const struct shuntd *shuntd)
 {
-    return flight_count(shuntd->home) > 0 || cast_is_under_way(shuntd) || peers_wait(shuntd->peers) ||
-           homes_are_moving(shuntd);
+    return flight_count(shuntd->home) > 0 || cast_is_under_way(shuntd) || peers_wait(shuntd->peers) || homes_are_moving(shuntd);
 }
 
 /* Coming in. */
@@ -191,8 +182,8 @@ static int take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_i
     struct message message;
     struct name_question question;
     struct name_answer answer;
-    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME ||
-        message.result <= 0 || message.result >= NAME_OPS || item->lane > UINT16_MAX)
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME || message.result <= 0 ||
+        message.result >= NAME_OPS || item->lane > UINT16_MAX)
         return malformed(shuntd);
     question = (struct name_question){.op = (uint16_t)message.result,
                                       .flags = message.flags,
@@ -238,8 +229,7 @@ static int take_rule(struct shuntd *shuntd, uint16_t member, const struct frame_
         return malformed(shuntd);
     if (item->kind == RELAY_RULE_ANSWER)
         return rule_answered(shuntd, item->client, &message);
-    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number &&
-        move_is_awaited(shuntd, record_shard(message.dir[0], 0)))
+    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number && move_is_awaited(shuntd, record_shard(message.dir[0], 0)))
         return move_keep(shuntd, member, item);
     return rule_take(shuntd, member, item->client, &message);
 }
@@ -267,13 +257,11 @@ static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
 }
 
 /* What the ruler is told that is about to be one waits until it is. */
-static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame_item *item,
-                      const struct message *message)
+static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, const struct message *message)
 {
     bool rules = route_of_dir(shuntd, message->dir[0]) == shuntd->me.number;
-    return rules && move_is_awaited(shuntd, record_shard(message->dir[0], 0))
-               ? move_keep(shuntd, member, item)
-               : times_take(shuntd, member, message);
+    return rules && move_is_awaited(shuntd, record_shard(message->dir[0], 0)) ? move_keep(shuntd, member, item)
+                                                                              : times_take(shuntd, member, message);
 }
 
 /* Its process is at work on it; or has not asked for it yet: then who waits goes first. Or it has ended, and word of that
@@ -425,9 +413,9 @@ static int add_member(struct shuntd *shuntd, const struct session_member *member
     if (member->number == shuntd->me.number || member->address_size == 0)
         return 0;
     int code = add_branch(shuntd, member);
-    return code == 0 && member->home != SESSION_LOST ? peers_add(shuntd->peers, member->number, member->since, member->address,
-                                 member->address_size)
-                     : code;
+    return code == 0 && member->home != SESSION_LOST
+               ? peers_add(shuntd->peers, member->number, member->since, member->address, member->address_size)
+               : code;
 }
 
 /* Those of members that were lost have another name now; their numbers stay. */
@@ -482,10 +470,8 @@ static int own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
 int relay_adopt(struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
-    struct frame_self self = {.session = session->id,
-                              .epoch = session->epoch,
-                              .instance = shuntd->me.since,
-                              .member = shuntd->me.number};
+    struct frame_self self = {
+        .session = session->id, .epoch = session->epoch, .instance = shuntd->me.since, .member = shuntd->me.number};
     int code = own_key(shuntd, self.key);
     if (code != 0)
         return code;
@@ -511,8 +497,7 @@ static int look(struct shuntd *shuntd, bool anyhow)
     struct session session;
     int code = session_read(shuntd->root.path, &session);
     shuntd->cut_off |= code == 0 && session.id != shuntd->session.id;
-    if (code != 0 || session.id != shuntd->session.id ||
-        (session.epoch <= shuntd->session.epoch && !anyhow)) {
+    if (code != 0 || session.id != shuntd->session.id || (session.epoch <= shuntd->session.epoch && !anyhow)) {
         if (code != 0) /* the file system may be back with the next frame */
             log_line("the session cannot be read: %s", strerror(-code));
         session_finish(&session);
@@ -606,8 +591,7 @@ int relay_join(struct shuntd *shuntd, uint64_t deadline)
     const struct session_member *home;
     uint16_t told = 0;
     int code = 0;
-    while (code == 0 && !shuntd->welcome && clock_monotonic() < until &&
-           (home = session_home(&shuntd->session)) != NULL) {
+    while (code == 0 && !shuntd->welcome && clock_monotonic() < until && (home = session_home(&shuntd->session)) != NULL) {
         uint32_t rings = listen_rings(shuntd->listen);
         if (home->number != told)
             code = say(shuntd, home->number, RELAY_HELLO);

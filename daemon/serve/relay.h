@@ -31,8 +31,7 @@ int relay_message(struct shuntd *, uint16_t member, enum relay_kind, uint64_t id
 int relay_name(struct shuntd *, uint16_t member, const struct home_dir *, const char *name, size_t length,
                const struct record_entry *);
 /* A message about a name, with its branch by its name, which is the same for all. */
-struct message relay_about(const struct shuntd *, struct dirid, const char *name, size_t length,
-                           const struct record_entry *);
+struct message relay_about(const struct shuntd *, struct dirid, const char *name, size_t length, const struct record_entry *);
 /* The other way: the branch gets a number here. 0, -EBADMSG or a fatal -errno. */
 int relay_entry(struct shuntd *, const struct message *, struct record_entry *);
 /* The member that has that branch, 0: nobody. */

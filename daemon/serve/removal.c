@@ -54,8 +54,7 @@ static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct liste
         code = ahead_claim(shuntd, request, kind, true, &claimed);
     if (code != 0 || claimed)
         return serve_silently(code);
-    struct flight *flight =
-        flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    struct flight *flight = flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
     if (flight != NULL)
         return serve_park(shuntd, &flight->waiting, request);
     flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);

@@ -20,8 +20,8 @@
 #include "serve/rule.h"
 #include "serve/serve.h"
 
-static struct home_dir *both_known(struct shuntd *shuntd, const struct listen_request *request,
-                                   struct home_dir **to, struct message *answer, int *how)
+static struct home_dir *both_known(struct shuntd *shuntd, const struct listen_request *request, struct home_dir **to,
+                                   struct message *answer, int *how)
 {
     struct home_dir *from = serve_dir(shuntd, request, 0, answer, how);
     *to = from != NULL ? serve_dir(shuntd, request, 1, answer, how) : NULL;
@@ -30,11 +30,8 @@ static struct home_dir *both_known(struct shuntd *shuntd, const struct listen_re
 
 static struct flight *busy(struct shuntd *shuntd, const struct message *message)
 {
-    struct flight *flight =
-        flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
-    return flight != NULL
-               ? flight
-               : flight_find(shuntd->home, message->dir[1], message->name[1], message->name_length[1]);
+    struct flight *flight = flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+    return flight != NULL ? flight : flight_find(shuntd->home, message->dir[1], message->name[1], message->name_length[1]);
 }
 
 static bool is_exchange(const struct flight *flight)
@@ -90,9 +87,8 @@ static void choose(const struct flight *from, struct flight *to, uint16_t flags)
 static int tell(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
 {
     char places[2][SERVE_PLACE_MAX];
-    struct message answer = {.type = MESSAGE_ANSWER,
-                             .result = to->had_before ? MESSAGE_EXISTS : 0,
-                             .entry = {from->before, to->place}};
+    struct message answer = {
+        .type = MESSAGE_ANSWER, .result = to->had_before ? MESSAGE_EXISTS : 0, .entry = {from->before, to->place}};
     shuntd->counts.renames++;
     serve_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
     serve_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
@@ -160,12 +156,11 @@ static int held(struct shuntd *shuntd, struct flight *flight, const struct name_
         return refuse(shuntd, flight->kind == FLIGHT_FROM ? flight : partner, answer->result);
     if (!partner->held)
         return serve_ask(shuntd, partner, NAME_HOLD, NAME_ANYHOW, NULL, held);
-    return flight->kind == FLIGHT_FROM ? both_held(shuntd, flight, partner)
-                                       : both_held(shuntd, partner, flight);
+    return flight->kind == FLIGHT_FROM ? both_held(shuntd, flight, partner) : both_held(shuntd, partner, flight);
 }
 
-static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind,
-                            const struct listen_request *request, struct home_dir *dir, int i)
+static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
+                            struct home_dir *dir, int i)
 {
     const struct message *message = &request->message;
     return flight_begin(shuntd, kind, dir, message->name[i], message->name_length[i], request);
@@ -211,8 +206,7 @@ static int find_room(struct shuntd *shuntd, const struct listen_request *request
 static int is_itself(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
 {
     bool refused = answer->result == MESSAGE_EXISTS && (flight->flags & MESSAGE_NOREPLACE);
-    return refuse(shuntd, flight,
-                  refused ? -EEXIST : answer->result == MESSAGE_EXISTS ? MESSAGE_SAME : MESSAGE_ABSENT);
+    return refuse(shuntd, flight, refused ? -EEXIST : answer->result == MESSAGE_EXISTS ? MESSAGE_SAME : MESSAGE_ABSENT);
 }
 
 static int onto_itself(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir)
@@ -287,8 +281,7 @@ static int exchanged(struct shuntd *shuntd, struct flight *from, struct flight *
     return code == 0 ? serve_ended_badly(shuntd, to) : code;
 }
 
-int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *to,
-                     const struct message *renamed)
+int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *to, const struct message *renamed)
 {
     struct record_entry moved = from->before;
     int code = moving_end(shuntd, from);

@@ -102,8 +102,7 @@ static int tell_client(struct shuntd *shuntd, const struct errand *errand, const
 
 int rule_ask_for(struct shuntd *shuntd, const struct message *message, const struct listen_request *request)
 {
-    const struct errand errand = {
-        .client = request->client, .lane = request->lane, .tag = request->message.tag};
+    const struct errand errand = {.client = request->client, .lane = request->lane, .tag = request->message.tag};
     int code = rule_ask(shuntd, message, tell_client, &errand);
     return code == 0 ? SERVE_SILENT : code;
 }
@@ -292,8 +291,7 @@ static void give_up_questions(struct home_dir *dir, void *context)
         list_append(&overdue, &ruler->loading->link);
     ruler->loading = NULL;
     for (struct link *link; giving_up->code == 0 && (link = list_take(&overdue)) != NULL;)
-        giving_up->code =
-            rule_result(giving_up->shuntd, LINK_OF(link, struct rule_question, link), -ETIMEDOUT);
+        giving_up->code = rule_result(giving_up->shuntd, LINK_OF(link, struct rule_question, link), -ETIMEDOUT);
 }
 
 int rule_give_up(struct shuntd *shuntd)
@@ -345,8 +343,8 @@ int rule_result(struct shuntd *shuntd, struct rule_question *question, int resul
 static void release(struct shuntd *shuntd, struct home_dir *dir)
 {
     struct home_ruler *ruler = dir->ruler;
-    if (ruler != NULL && !ruler->loaded && !ruler->born && !ruler->spread && !ruler->busy &&
-        list_empty(&ruler->waiting) && list_empty(&ruler->sealing)) {
+    if (ruler != NULL && !ruler->loaded && !ruler->born && !ruler->spread && !ruler->busy && list_empty(&ruler->waiting) &&
+        list_empty(&ruler->sealing)) {
         free(ruler->nodes);
         free(ruler);
         dir->ruler = NULL;
@@ -401,8 +399,7 @@ static int tell_all(struct shuntd *shuntd, struct home_dir *dir, struct rule_que
 
 static int only_if_marked(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
 {
-    return dir->record.flags & RECORD_MARKED ? tell_all(shuntd, dir, question)
-                                             : rule_result(shuntd, question, 0);
+    return dir->record.flags & RECORD_MARKED ? tell_all(shuntd, dir, question) : rule_result(shuntd, question, 0);
 }
 
 /* No change before this counts. */
@@ -413,9 +410,8 @@ static int settle(struct shuntd *shuntd, struct home_dir *dir, struct rule_quest
 }
 
 static rule_operation *const operations[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = rule_load,       [MESSAGE_MARK] = rule_mark,       [MESSAGE_SEAL] = rule_seal,
-    [MESSAGE_FOLLOW] = only_if_marked, [MESSAGE_SYNC] = only_if_marked, [MESSAGE_SETTLE] = settle,
-    [MESSAGE_WATCH] = tell_all,
+    [MESSAGE_LOAD] = rule_load,      [MESSAGE_MARK] = rule_mark, [MESSAGE_SEAL] = rule_seal, [MESSAGE_FOLLOW] = only_if_marked,
+    [MESSAGE_SYNC] = only_if_marked, [MESSAGE_SETTLE] = settle,  [MESSAGE_WATCH] = tell_all,
 };
 
 /* It was empty when it was made, and nobody has asked for it yet. */
@@ -484,16 +480,15 @@ int rule_pass_on(struct shuntd *shuntd, struct rule_question *question)
 {
     if (question->id != 0)
         return rule_result(shuntd, question, MESSAGE_ELSEWHERE);
-    int code = relay_message(shuntd, route_of_dir(shuntd, question->message.dir[0]), RELAY_RULE, 0,
-                             &question->message);
+    int code = relay_message(shuntd, route_of_dir(shuntd, question->message.dir[0]), RELAY_RULE, 0, &question->message);
     free(question);
     return code;
 }
 
 static bool is_question(uint16_t type)
 {
-    return type < MESSAGE_TYPES && (operations[type] != NULL || type == MESSAGE_BORN ||
-                                    type == MESSAGE_GIVEN || type == MESSAGE_UNSEAL || type == MESSAGE_DROP);
+    return type < MESSAGE_TYPES && (operations[type] != NULL || type == MESSAGE_BORN || type == MESSAGE_GIVEN ||
+                                    type == MESSAGE_UNSEAL || type == MESSAGE_DROP);
 }
 
 int rule_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const struct message *message)

@@ -15,17 +15,28 @@
 #include "serve/queue.h"
 
 static serve_operation *const operations[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = serve_load,         [MESSAGE_LOOKUP] = serve_lookup,
-    [MESSAGE_RESERVE] = serve_reserve,   [MESSAGE_CONFIRM] = serve_confirm,
-    [MESSAGE_WITHDRAW] = serve_withdraw, [MESSAGE_ADOPT] = serve_adopt,
-    [MESSAGE_VANISHED] = serve_vanished, [MESSAGE_REMOVE] = serve_remove,
-    [MESSAGE_GONE] = serve_gone,         [MESSAGE_RENAME] = serve_rename,
-    [MESSAGE_RENAMED] = serve_renamed,   [MESSAGE_CLOSE] = serve_close,
-    [MESSAGE_PROMOTE] = serve_promote,   [MESSAGE_FOLLOW] = serve_about_directory,
-    [MESSAGE_SETTLE] = serve_about_directory,     [MESSAGE_SYNC] = serve_about_directory,
-    [MESSAGE_STATUS] = serve_status,     [MESSAGE_PING] = serve_ping,
-    [MESSAGE_WATCH] = serve_about_directory,       [MESSAGE_PLACE] = serve_place_of,
-    [MESSAGE_LIST] = serve_list,         [MESSAGE_LOOKED] = serve_looked,
+    [MESSAGE_LOAD] = serve_load,
+    [MESSAGE_LOOKUP] = serve_lookup,
+    [MESSAGE_RESERVE] = serve_reserve,
+    [MESSAGE_CONFIRM] = serve_confirm,
+    [MESSAGE_WITHDRAW] = serve_withdraw,
+    [MESSAGE_ADOPT] = serve_adopt,
+    [MESSAGE_VANISHED] = serve_vanished,
+    [MESSAGE_REMOVE] = serve_remove,
+    [MESSAGE_GONE] = serve_gone,
+    [MESSAGE_RENAME] = serve_rename,
+    [MESSAGE_RENAMED] = serve_renamed,
+    [MESSAGE_CLOSE] = serve_close,
+    [MESSAGE_PROMOTE] = serve_promote,
+    [MESSAGE_FOLLOW] = serve_about_directory,
+    [MESSAGE_SETTLE] = serve_about_directory,
+    [MESSAGE_SYNC] = serve_about_directory,
+    [MESSAGE_STATUS] = serve_status,
+    [MESSAGE_PING] = serve_ping,
+    [MESSAGE_WATCH] = serve_about_directory,
+    [MESSAGE_PLACE] = serve_place_of,
+    [MESSAGE_LIST] = serve_list,
+    [MESSAGE_LOOKED] = serve_looked,
     [MESSAGE_STOP] = serve_stop,
 };
 
@@ -77,8 +88,7 @@ int serve_answer(struct shuntd *shuntd, const struct listen_request *request, st
     return serve_reply(shuntd, request->client, request->lane, request->message.tag, answer);
 }
 
-int serve_tell_place(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry,
-                     int result)
+int serve_tell_place(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry, int result)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .result = result, .entry[0] = *entry};
     char place[SERVE_PLACE_MAX];
@@ -118,8 +128,8 @@ int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_
     return code == 0 ? SERVE_PARKED : code;
 }
 
-struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *request, int which,
-                           struct message *answer, int *how)
+struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *request, int which, struct message *answer,
+                           int *how)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[which]);
     if (home_dir_is_loaded(dir))
@@ -140,8 +150,8 @@ int serve_forget(struct shuntd *shuntd, struct home_dir *dir)
     return code;
 }
 
-void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
-                 char *to, struct message *answer, int which)
+void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, char *to,
+                 struct message *answer, int which)
 {
     if (entry->branch == 0)
         return;
@@ -156,14 +166,13 @@ void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const 
     answer->name_length[which] = (uint16_t)t.length;
 }
 
-int serve_path(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
-               const char *name, size_t length, char to[PATH_MAX])
+int serve_path(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, const char *name,
+               size_t length, char to[PATH_MAX])
 {
     struct text t;
     text_init(&t, to, PATH_MAX);
     if (entry->branch != 0) {
-        layout_leaf(&t, shuntd->root.path, shuntd->root.branches[entry->branch - 1], dir->record.mirror,
-                    entry->leaf);
+        layout_leaf(&t, shuntd->root.path, shuntd->root.branches[entry->branch - 1], dir->record.mirror, entry->leaf);
     } else {
         text_add(&t, shuntd->root.path);
         text_add(&t, "/");

@@ -21,9 +21,9 @@ static inline int serve_silently(int code)
     return code == 0 ? SERVE_SILENT : code;
 }
 typedef int serve_operation(struct shuntd *, const struct listen_request *, struct message *answer);
-serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt,
-    serve_vanished, serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote,
-    serve_about_directory, serve_status, serve_ping, serve_place_of, serve_list, serve_looked, serve_stop;
+serve_operation serve_load, serve_lookup, serve_reserve, serve_confirm, serve_withdraw, serve_adopt, serve_vanished,
+    serve_remove, serve_gone, serve_rename, serve_renamed, serve_close, serve_promote, serve_about_directory, serve_status,
+    serve_ping, serve_place_of, serve_list, serve_looked, serve_stop;
 
 /* Queues an answer until the end of the batch; jobs use it too. */
 int serve_answer(struct shuntd *, const struct listen_request *, struct message *answer);
@@ -38,16 +38,14 @@ void serve_flush(struct shuntd *);
 int serve_park(struct shuntd *, struct link *waiting, const struct listen_request *);
 /* The directory a request is about, known to this node's processes; else *how is what to return (parked, or
  * NOT_LOADED). */
-struct home_dir *serve_dir(struct shuntd *, const struct listen_request *, int which, struct message *answer,
-                           int *how);
+struct home_dir *serve_dir(struct shuntd *, const struct listen_request *, int which, struct message *answer, int *how);
 /* It is not known after all: a home of its names says so. 0 or a fatal -errno. */
 int serve_forget(struct shuntd *, struct home_dir *);
 
 /* Asks the home of a flight's name; `then` goes on with the answer, at once or later. 0 or a fatal -errno. Where
  * the directory is not known there any more, or the name has another home now, the request is told so, or begun
  * again, and `then` is not called. */
-int serve_ask(struct shuntd *, struct flight *, enum name_op, unsigned flags, const struct record_entry *,
-              flight_next *then);
+int serve_ask(struct shuntd *, struct flight *, enum name_op, unsigned flags, const struct record_entry *, flight_next *then);
 /* Its home is to know that a process has asked for what was foreseen. 0 or a fatal -errno. */
 int serve_tell_claimed(struct shuntd *, const struct flight *);
 /* The answer of another daemon. */
@@ -67,11 +65,11 @@ int serve_restart(struct shuntd *, struct flight *);
 /* Where an entry lies, as answers say it: BRANCH/MIRROR/LEAF, or empty for the trunk. `to` has
  * SERVE_PLACE_MAX. */
 #define SERVE_PLACE_MAX RECORD_NAME_MAX
-void serve_place(const struct shuntd *, const struct home_dir *, const struct record_entry *, char *to,
-                 struct message *, int which);
+void serve_place(const struct shuntd *, const struct home_dir *, const struct record_entry *, char *to, struct message *,
+                 int which);
 /* Where it lies on disk. 0 or -ENAMETOOLONG. */
-int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name,
-               size_t length, char to[PATH_MAX]);
+int serve_path(const struct shuntd *, const struct home_dir *, const struct record_entry *, const char *name, size_t length,
+               char to[PATH_MAX]);
 
 /* Do new regular files go to this node's branch? */
 bool serve_redirects(const struct shuntd *, const struct home_dir *);

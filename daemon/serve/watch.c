@@ -65,8 +65,7 @@ static bool stands_still(const struct shuntd *shuntd, uint16_t member, uint64_t 
 
 static bool is_suspect(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return parts_is_lost(member->home) ||
-           stands_still(shuntd, member->number, beat_interval(shuntd) + SUSPECT_AFTER);
+    return parts_is_lost(member->home) || stands_still(shuntd, member->number, beat_interval(shuntd) + SUSPECT_AFTER);
 }
 
 /* Whom this daemon watches: the next one and, if that is silent, the one behind it, and so on. */
@@ -98,8 +97,7 @@ static int greet_all(struct shuntd *shuntd)
     int code = 0;
     for (size_t i = 0; i < shuntd->session.count && code == 0; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        if (member->number != shuntd->me.number && !parts_is_lost(member->home) &&
-            peers_is_idle(shuntd->peers, member->number))
+        if (member->number != shuntd->me.number && !parts_is_lost(member->home) && peers_is_idle(shuntd->peers, member->number))
             code = relay_greet(shuntd, member->number);
     }
     return code;
@@ -120,10 +118,8 @@ static bool reaches_half(const struct shuntd *shuntd)
 
 static bool is_gone(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return !parts_is_lost(member->home) &&
-           stands_still(shuntd, member->number, shuntd->session.lease + SESSION_BEAT) &&
-           peers_knows(shuntd->peers, member->number) &&
-           peers_is_silent(shuntd->peers, member->number, UNHEARD);
+    return !parts_is_lost(member->home) && stands_still(shuntd, member->number, shuntd->session.lease + SESSION_BEAT) &&
+           peers_knows(shuntd->peers, member->number) && peers_is_silent(shuntd->peers, member->number, UNHEARD);
 }
 
 /* Those are lost that have been silent for long enough. */
@@ -145,8 +141,7 @@ static int lose(struct shuntd *shuntd, const struct session_member *const charge
     for (size_t i = 0; i < count; i++)
         if (is_gone(shuntd, charges[i])) {
             struct session_member *member = session_find(&shuntd->session, charges[i]->number);
-            log_line("%s on host %s is silent on the file system and on the fabric: it is lost", member->node,
-                     member->host);
+            log_line("%s on host %s is silent on the file system and on the fabric: it is lost", member->node, member->host);
             member->home = SESSION_LOST;
         }
     HOOK("member-lost");
@@ -183,8 +178,7 @@ static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
 static int drop(struct shuntd *shuntd, const struct charge *charge)
 {
     HOOK("branch-fenced");
-    int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number)
-                                   : charge->fenced;
+    int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number) : charge->fenced;
     if (code != 0 && code != shuntd->watch->fenced)
         log_line("the lost node's branch %s cannot be fenced: %s", charge->branch, strerror(-code));
     shuntd->watch->fenced = code;
@@ -212,8 +206,8 @@ static int look(struct shuntd *shuntd, uint64_t now)
     if (job == NULL)
         return -ENOMEM;
     job->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
-    job->session = (struct session){
-        .id = shuntd->session.id, .founded = shuntd->session.founded, .lease = shuntd->session.lease};
+    job->session =
+        (struct session){.id = shuntd->session.id, .founded = shuntd->session.founded, .lease = shuntd->session.lease};
     job->count = list_charges(shuntd, charges);
     for (size_t i = 0; i < job->count; i++) {
         job->charges[i] = (struct charge){.number = charges[i]->number,

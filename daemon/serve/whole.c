@@ -30,12 +30,11 @@ static bool has_anybody_left(const struct session *session)
 }
 
 /* Where one daemon is home of everything, it is so of each directory anyway. */
-bool whole_may_be(const struct shuntd *shuntd, const struct home_dir *dir,
-                  const struct rule_question *question, size_t names)
+bool whole_may_be(const struct shuntd *shuntd, const struct home_dir *dir, const struct rule_question *question, size_t names)
 {
     return question != NULL && !(question->message.flags & MESSAGE_SPREAD) && dir->ruler->node_count == 0 &&
-           !dir->ruler->spread && names <= NAMES_MAX && !route_is_sole(shuntd) &&
-           !has_anybody_left(&shuntd->session) && is_home(shuntd, question->member);
+           !dir->ruler->spread && names <= NAMES_MAX && !route_is_sole(shuntd) && !has_anybody_left(&shuntd->session) &&
+           is_home(shuntd, question->member);
 }
 
 int whole_recall(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
@@ -45,9 +44,8 @@ int whole_recall(struct shuntd *shuntd, struct home_dir *dir, struct rule_questi
     HOOK("request-parked");
     ruler->busy = ruler->recalls = true;
     list_append(&ruler->waiting, &question->link);
-    return ruler->nodes[0] == shuntd->me.number
-               ? whole_wanted(shuntd, shuntd->me.number, dir->id, ruler->whole)
-               : relay_message(shuntd, ruler->nodes[0], RELAY_NEWS, 0, &wanted);
+    return ruler->nodes[0] == shuntd->me.number ? whole_wanted(shuntd, shuntd->me.number, dir->id, ruler->whole)
+                                                : relay_message(shuntd, ruler->nodes[0], RELAY_NEWS, 0, &wanted);
 }
 
 void whole_forget(struct home_ruler *ruler)

@@ -63,8 +63,7 @@ int folder_path(const struct folder *folder, const char *name, char *to, size_t 
     return text_ok(&t) ? 0 : -ENAMETOOLONG;
 }
 
-int folder_stat(const struct folder *folder, const struct union_root *root, const struct union_name *name,
-                struct statx *to)
+int folder_stat(const struct folder *folder, const struct union_root *root, const struct union_name *name, struct statx *to)
 {
     const unsigned mask = STATX_BASIC_STATS | STATX_BTIME;
     char where[PATH_MAX];
@@ -76,8 +75,8 @@ int folder_stat(const struct folder *folder, const struct union_root *root, cons
     return error < 0 ? error : sys_statx(AT_FDCWD, where, AT_SYMLINK_NOFOLLOW, mask, to);
 }
 
-int folder_where(const struct folder *folder, const struct union_root *root, const struct union_name *name,
-                 char *to, size_t size)
+int folder_where(const struct folder *folder, const struct union_root *root, const struct union_name *name, char *to,
+                 size_t size)
 {
     if (name)
         return listing_where(&folder->listing, root, folder->path, name, to, size);

@@ -29,5 +29,4 @@ int folder_path(const struct folder *, const char *name, char *to, size_t size);
 /* statx of one of its names (NULL: of the directory) where it really lies, links not followed. */
 int folder_stat(const struct folder *, const struct union_root *, const struct union_name *, struct statx *);
 /* Where it really lies. 0 or -ENAMETOOLONG. */
-int folder_where(const struct folder *, const struct union_root *, const struct union_name *, char *to,
-                 size_t size);
+int folder_where(const struct folder *, const struct union_root *, const struct union_name *, char *to, size_t size);

@@ -16,9 +16,8 @@ struct place {
 };
 
 enum {
-    PLACE_FOLLOW =
-        1, /* a symbolic link at the end is followed (one that leads into a root from outside always is) */
-    PLACE_ENTER = 2, /* a directory is entered: folder is it itself, found is NULL */
+    PLACE_FOLLOW = 1, /* a symbolic link at the end is followed (one that leads into a root from outside always is) */
+    PLACE_ENTER = 2,  /* a directory is entered: folder is it itself, found is NULL */
 };
 
 void place_init(struct place *);

@@ -71,8 +71,7 @@ int shunt_list_next(struct shunt_list *list, struct shunt_entry *entry)
     if (list->at == listing->count)
         return 0;
     const struct union_name *name = &listing->names[list->at++];
-    *entry =
-        (struct shunt_entry){.name = name->name, .ino = name->ino, .leaf = name->leaf, .type = name->type};
+    *entry = (struct shunt_entry){.name = name->name, .ino = name->ino, .leaf = name->leaf, .type = name->type};
     if (name->branch > 0)
         entry->branch = list->place.root.branches[name->branch - 1];
     return 1;

@@ -39,8 +39,7 @@ static inline int apart_child(void *of)
 static inline int apart_run(int (*run)(void *context), void *context, int kept)
 {
     struct apart apart = {run, context, kept, -EMFILE};
-    char *stack =
-        (char *)sys_mmap(NULL, APART_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *stack = (char *)sys_mmap(NULL, APART_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_is_error(stack))
         return -EMFILE;
     int child = clone(apart_child, stack + APART_STACK, CLONE_VM | CLONE_VFORK, &apart);

@@ -50,12 +50,12 @@ static inline void moment_pause(void)
 #define MOMENT_LOOKS 16 /* between two looks at the clock, which takes as long as one of them */
 
 /* Looks for a moment until DONE: whether it is. Who is answered at once asks for no time. */
-#define MOMENT_LOOK(DONE)                                                                                    \
-    ({                                                                                                       \
-        bool done_ = (DONE);                                                                                 \
-        for (uint64_t now_ = 0, end_ = UINT64_MAX; !done_ && now_ < end_;                                    \
-             now_ = clock_monotonic(), end_ = end_ == UINT64_MAX ? now_ + MOMENT : end_)                     \
-            for (int i_ = 0; i_ < MOMENT_LOOKS && !done_; i_++, done_ = (DONE))                              \
-                moment_pause();                                                                              \
-        done_;                                                                                               \
+#define MOMENT_LOOK(DONE)                                                                                                      \
+    ({                                                                                                                         \
+        bool done_ = (DONE);                                                                                                   \
+        for (uint64_t now_ = 0, end_ = UINT64_MAX; !done_ && now_ < end_;                                                      \
+             now_ = clock_monotonic(), end_ = end_ == UINT64_MAX ? now_ + MOMENT : end_)                                       \
+            for (int i_ = 0; i_ < MOMENT_LOOKS && !done_; i_++, done_ = (DONE))                                                \
+                moment_pause();                                                                                                \
+        done_;                                                                                                                 \
     })

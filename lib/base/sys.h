@@ -58,16 +58,15 @@ static inline long sys_call(long number, long a, long b, long c, long d, long e,
 #define SYS3(n, a, b, c) sys_call(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 #define SYS4(n, a, b, c, d) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define SYS5(n, a, b, c, d, e) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
-#define SYS6(n, a, b, c, d, e, f)                                                                            \
-    sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define SYS6(n, a, b, c, d, e, f) sys_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 /* What changes names, between two points where a test may end the process: hook `step`. */
-#define SYS_CHANGE(CALL)                                                                                     \
-    ({                                                                                                       \
-        HOOK("step");                                                                                        \
-        int changed = (int)(CALL);                                                                           \
-        HOOK("step");                                                                                        \
-        changed;                                                                                             \
+#define SYS_CHANGE(CALL)                                                                                                       \
+    ({                                                                                                                         \
+        HOOK("step");                                                                                                          \
+        int changed = (int)(CALL);                                                                                             \
+        HOOK("step");                                                                                                          \
+        changed;                                                                                                               \
     })
 
 static inline int sys_openat(int dir, const char *path, int flags, mode_t mode)
@@ -196,8 +195,8 @@ static inline int sys_futex_wake_bits(const uint32_t *word, uint32_t bits)
  * What the thread's own instructions raise stays as it is: held back, it would be the end of the process. */
 static inline uint64_t sys_block_signals(void)
 {
-    const uint64_t own = 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) |
-                         1ull << (SIGFPE - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGSYS - 1);
+    const uint64_t own = 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) |
+                         1ull << (SIGSEGV - 1) | 1ull << (SIGSYS - 1);
     uint64_t all = ~own, before = 0;
     SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
     return before;

@@ -13,8 +13,7 @@ static const char *value_of(char *const environment[], const char *name)
 {
     size_t length = strlen(name);
     for (; environment != NULL && *environment != NULL; environment++)
-        if ((*environment)[0] == name[0] && strncmp(*environment, name, length) == 0 &&
-            (*environment)[length] == '=')
+        if ((*environment)[0] == name[0] && strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
             return *environment + length + 1;
     return NULL;
 }
@@ -52,8 +51,7 @@ int config_number_parse(const char *text, uint64_t most, uint64_t *number)
     return 0;
 }
 
-static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most,
-                        uint64_t *to)
+static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
 {
     const char *value = config_value(environment, name, NULL);
     if (value != NULL && config_number_parse(value, most, to) != 0 && config->bad == NULL)

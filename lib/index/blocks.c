@@ -95,7 +95,7 @@ unsigned blocks_class(uint64_t size)
 {
     unsigned class = 0;
     while (table_class_size(class) < size)
-        class++;
+        class ++;
     return class;
 }
 
@@ -134,7 +134,7 @@ static void take_out(struct blocks *blocks, uint32_t reference, unsigned class)
 
 void blocks_give(struct blocks *blocks, uint32_t reference, unsigned class)
 {
-    for (; class + 1 < TABLE_CLASSES; class++) {
+    for (; class + 1 < TABLE_CLASSES; class ++) {
         const uint32_t other = reference ^ 1u << class;
         if ((uint64_t)other * TABLE_UNIT >= blocks->end || blocks->classes[other] != 1 + class)
             break;
@@ -148,7 +148,7 @@ void blocks_give(struct blocks *blocks, uint32_t reference, unsigned class)
 static unsigned class_there(const struct blocks *blocks, unsigned class)
 {
     while (class < TABLE_CLASSES && link_at(blocks, blocks->given_back[class]) == NULL)
-        class++;
+        class ++;
     return class;
 }
 

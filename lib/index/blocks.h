@@ -14,9 +14,9 @@
 struct blocks {
     struct table table; /* all that it may grow to */
     int fd;
-    uint64_t there; /* bytes that are allocated */
-    uint64_t end;   /* ... that were ever used; the head tells readers */
-    uint64_t free;  /* ... that were given back */
+    uint64_t there;                     /* bytes that are allocated */
+    uint64_t end;                       /* ... that were ever used; the head tells readers */
+    uint64_t free;                      /* ... that were given back */
     uint32_t given_back[TABLE_CLASSES]; /* a list for each class: the first; 0: none */
     uint8_t *classes; /* for each unit that is allocated 1 + the class of what was given back and begins there, else 0 */
 };

@@ -10,21 +10,21 @@
 #include "base/hook.h"
 #include "index/blocks.h"
 
-#define BUCKET_FULL 4096u          /* bytes: what does not fit there is parted, if the array may grow */
+#define BUCKET_FULL 4096u /* bytes: what does not fit there is parted, if the array may grow */
 #define BUCKET_LEAST 256u
-#define ARRAY_SHARE 8              /* records for each reference of an array, at least */
-#define ROOM_RESERVE (1ull << 20)  /* bytes that are kept for what must be noted although there is no room for more */
+#define ARRAY_SHARE 8                 /* records for each reference of an array, at least */
+#define ROOM_RESERVE (1ull << 20)     /* bytes that are kept for what must be noted although there is no room for more */
 #define ROOM_CHANGE (4 * BUCKET_FULL) /* that one change may take, beside a larger block */
 #define RECORD_SIZE(LENGTH) ((uint32_t)sizeof(struct table_slot) + TABLE_VALUE + (uint32_t)(LENGTH))
 
 struct index {
     struct blocks blocks;
-    uint64_t used;    /* bytes of blocks that are taken */
-    uint64_t widest;  /* of the largest array there ever was */
-    uint64_t entries; /* names, directories, branches */
+    uint64_t used;          /* bytes of blocks that are taken */
+    uint64_t widest;        /* of the largest array there ever was */
+    uint64_t entries;       /* names, directories, branches */
     struct table_dir *last; /* that was found last; NULL: none, or it is gone */
     uint32_t last_at;       /* the reference to it */
-    bool damaged;     /* -EBADMSG was answered */
+    bool damaged;           /* -EBADMSG was answered */
 };
 
 static int note(struct index *index, int code)
@@ -111,7 +111,7 @@ static int copy_bucket(struct index *index, const struct table_spot *old, uint32
         return code;
     *bucket = (struct table_bucket){.magic = TABLE_BUCKET_MAGIC,
                                     .depth = (uint8_t)depth,
-                                    .class = (uint8_t)class,
+                                    .class = (uint8_t) class,
                                     .low = (uint32_t)table_class_size(class)};
     for (; from < to; from++) {
         const struct table_slot *slot = &old->bucket->slots[from];
@@ -250,8 +250,7 @@ static int part(struct index *index, struct table_map *map, uint64_t hash, const
 /* An array has a reference for every few records at most, whatever their hashes are. */
 static bool may_part(const struct table_map *map, const struct table_bucket *bucket)
 {
-    return bucket->depth < map->depth ||
-           (map->depth < TABLE_DEPTH_MAX && map->count >> map->depth >= 2 * ARRAY_SHARE);
+    return bucket->depth < map->depth || (map->depth < TABLE_DEPTH_MAX && map->count >> map->depth >= 2 * ARRAY_SHARE);
 }
 
 /* What a bucket would have left if it were put together, without what was removed, and with so many bytes more. */
@@ -325,8 +324,7 @@ static int make_spot(struct index *index, struct table_map *map, const struct ta
 {
     int code = table_seek(table_of(index), map, key, spot);
     while (code == 0 && !has_spot(spot, key)) {
-        code = spot->bucket == NULL ? first_bucket(index, map)
-                                    : enlarge(index, map, key->hash, spot, RECORD_SIZE(key->length));
+        code = spot->bucket == NULL ? first_bucket(index, map) : enlarge(index, map, key->hash, spot, RECORD_SIZE(key->length));
         if (code == 0)
             code = table_seek(table_of(index), map, key, spot);
     }
@@ -373,7 +371,8 @@ static bool has_room(struct index *index, unsigned class, uint64_t bytes)
 }
 
 /* Can it be put without taking what is kept for others? */
-static bool may_put(struct index *index, const struct table_map *map, const struct table_spot *spot, const struct table_key *key)
+static bool may_put(struct index *index, const struct table_map *map, const struct table_spot *spot,
+                    const struct table_key *key)
 {
     const uint32_t size = RECORD_SIZE(key->length);
     return has_spot(spot, key) || (spot->bucket != NULL && left(spot, size) >= 0) ||

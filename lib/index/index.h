@@ -41,8 +41,7 @@ int index_make_room_for(struct index *, uint64_t names, uint64_t bytes);
 
 /* get answers -ENOENT where there is none; del of what is not there is 0. */
 int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
-int index_put_entry(struct index *, struct dirid, const char *name, size_t length,
-                    const struct record_entry *);
+int index_put_entry(struct index *, struct dirid, const char *name, size_t length, const struct record_entry *);
 /* The same where there is none; else -EEXIST, and it is what is there. -ENOSPC as index_make_room. */
 int index_add_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
 int index_del_entry(struct index *, struct dirid, const char *name, size_t length);
@@ -59,8 +58,7 @@ int index_del_names(struct index *, struct dirid, index_is_meant *, void *contex
 int index_has_names(struct index *, struct dirid);
 /* Its names in the order of their hashes, from the first that has at least `from`. `each` answers 0 to go on,
  * anything else to stop; that is the answer then, else 0 at the end, or -errno. */
-typedef int index_each(void *context, uint64_t hash, const char *name, size_t length,
-                       const struct record_entry *entry);
+typedef int index_each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry);
 int index_list(struct index *, struct dirid, uint64_t from, index_each *each, void *context);
 int index_put_branch(struct index *, uint16_t number, const char *branch);
 

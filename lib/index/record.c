@@ -112,8 +112,8 @@ size_t record_entry_encode(uint8_t to[16], const struct record_entry *entry)
 
 static bool type_is_known(uint8_t type)
 {
-    const unsigned known = 1u << DT_UNKNOWN | 1u << DT_FIFO | 1u << DT_CHR | 1u << DT_DIR | 1u << DT_BLK |
-                           1u << DT_REG | 1u << DT_LNK | 1u << DT_SOCK;
+    const unsigned known = 1u << DT_UNKNOWN | 1u << DT_FIFO | 1u << DT_CHR | 1u << DT_DIR | 1u << DT_BLK | 1u << DT_REG |
+                           1u << DT_LNK | 1u << DT_SOCK;
     return type < 16 && (known >> type & 1);
 }
 
@@ -122,11 +122,8 @@ int record_entry_decode(struct record_entry *entry, const void *bytes, size_t si
     const uint8_t *from = bytes;
     if (size != RECORD_ENTRY_SIZE)
         return -EBADMSG;
-    *entry = (struct record_entry){.type = from[0],
-                                   .state = from[1],
-                                   .branch = get16(from + 2),
-                                   .leaf = get32(from + 4),
-                                   .ino = get64(from + 8)};
+    *entry = (struct record_entry){
+        .type = from[0], .state = from[1], .branch = get16(from + 2), .leaf = get32(from + 4), .ino = get64(from + 8)};
     if (!type_is_known(entry->type) || entry->state < RECORD_LIVE || entry->state > RECORD_DYING)
         return -EBADMSG;
     return entry->branch == 0 && entry->leaf != 0 ? -EBADMSG : 0;

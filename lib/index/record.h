@@ -10,11 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_FORMAT                                                                                        \
-    2 /* raised when what is in the file changes its meaning; an index of another format is refused */
+#define RECORD_FORMAT 2 /* raised when what is in the file changes its meaning; an index of another format is refused */
 #define RECORD_NAME_MAX 255
-#define RECORD_MIRROR_MAX                                                                                    \
-    80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
+#define RECORD_MIRROR_MAX 80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
 
 /* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns
  * since 1970; 0 where the file system has none). Inode numbers are used again; with the birth time they are
@@ -96,12 +94,12 @@ enum record_why {
 
 /* What is known of a directory. */
 struct record_dir {
-    uint32_t flags;   /* enum record_dir_flag */
-    uint32_t why;     /* enum record_why */
-    uint64_t marker;  /* the random id of its marker, 48 bits; 0 without one */
-    uint64_t changed; /* when a name in a mirror last came or went, ns; 0: the trunk's own times say it */
-    uint64_t settled; /* the trunk's change time when it was last told `changed`, ns; 0: it was not */
-    uint64_t stood;   /* what it stands for: the change time before, or `changed` */
+    uint32_t flags;                 /* enum record_dir_flag */
+    uint32_t why;                   /* enum record_why */
+    uint64_t marker;                /* the random id of its marker, 48 bits; 0 without one */
+    uint64_t changed;               /* when a name in a mirror last came or went, ns; 0: the trunk's own times say it */
+    uint64_t settled;               /* the trunk's change time when it was last told `changed`, ns; 0: it was not */
+    uint64_t stood;                 /* what it stands for: the change time before, or `changed` */
     char mirror[RECORD_MIRROR_MAX]; /* the name of its mirrors in every branch; empty without a marker */
 };
 

@@ -55,7 +55,7 @@ static const char *record_at(const struct table_spot *spot, uint32_t slot, uint3
     const uint32_t at = LOAD(spot->bucket->slots[slot].at);
     *length = LOAD(spot->bucket->slots[slot].length);
     return *length <= RECORD_NAME_MAX && (uint64_t)at + TABLE_VALUE + *length <= spot->size ? (const char *)spot->bucket + at
-                                                                                          : NULL;
+                                                                                            : NULL;
 }
 
 /* In the order of page_order (wire/page.h). */
@@ -166,8 +166,7 @@ struct table_key table_key_name(const char *name, size_t length)
 
 struct table_key table_key_thing(const struct dirid *id)
 {
-    return (struct table_key){
-        .hash = record_hash((const char *)id, sizeof *id), .bytes = id, .length = sizeof *id};
+    return (struct table_key){.hash = record_hash((const char *)id, sizeof *id), .bytes = id, .length = sizeof *id};
 }
 
 int table_find(const struct table *table, struct dirid id, uint64_t size, uint32_t *reference, void *block)

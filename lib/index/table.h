@@ -55,7 +55,7 @@ struct table_branch {
 
 struct table_slot {
     uint64_t hash;
-    uint32_t at; /* of the record in the bucket: its value, its key */
+    uint32_t at;     /* of the record in the bucket: its value, its key */
     uint32_t length; /* of the key */
 };
 

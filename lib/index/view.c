@@ -186,8 +186,8 @@ struct listing {
 static bool is_whole(const struct table_dir *dir, const struct view_place *place)
 {
     struct record_dir record;
-    return dir->known && record_dir_decode(&record, dir->record, sizeof dir->record) == 0 &&
-           (record.flags & RECORD_LOADED) && (place->stamp == 0 || place->stamp == dir->stamp);
+    return dir->known && record_dir_decode(&record, dir->record, sizeof dir->record) == 0 && (record.flags & RECORD_LOADED) &&
+           (place->stamp == 0 || place->stamp == dir->stamp);
 }
 
 /* As table_next, behind the place. */

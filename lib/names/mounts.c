@@ -79,8 +79,7 @@ static bool take_line(struct reader *r, struct mount *mount)
         return false;
     mount->id = number_of(word);
     bool whole = take_word(r, word, sizeof word) && take_word(r, word, sizeof word) &&
-                 take_word(r, mount->root, sizeof mount->root) &&
-                 take_word(r, mount->point, sizeof mount->point);
+                 take_word(r, mount->root, sizeof mount->root) && take_word(r, mount->point, sizeof mount->point);
     while ((c = next(r)) != '\n' && c != '\0')
         continue;
     return whole;
@@ -94,9 +93,7 @@ static bool find_both(struct search *s)
     if (s->reader.fd < 0)
         return false;
     while (missing > 0 && take_line(&s->reader, &s->read)) {
-        struct mount *wanted = s->read.id == s->own.id     ? &s->own
-                               : s->read.id == s->other.id ? &s->other
-                                                           : NULL;
+        struct mount *wanted = s->read.id == s->own.id ? &s->own : s->read.id == s->other.id ? &s->other : NULL;
         if (wanted != NULL)
             *wanted = s->read, missing--;
     }

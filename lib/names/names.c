@@ -22,7 +22,7 @@
 #include "session/session.h"
 #include "wire/page.h"
 
-#define LOOK (5 * CLOCK_MILLISECOND) /* how often a process looks whether what it waits for has come */
+#define LOOK (5 * CLOCK_MILLISECOND)       /* how often a process looks whether what it waits for has come */
 #define LOAD_DEADLINE (600 * CLOCK_SECOND) /* a directory of ten million names on a busy file system */
 
 uint64_t names_device(const struct statx *stat)
@@ -56,8 +56,7 @@ static int open_canonical(const char *text)
 {
     const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
     size_t length = strlen(text);
-    return text[0] == '/' && strstr(text, "//") == NULL && strstr(text, "/.") == NULL &&
-                   text[length - 1] != '/'
+    return text[0] == '/' && strstr(text, "//") == NULL && strstr(text, "/.") == NULL && text[length - 1] != '/'
                ? (int)SYS4(SYS_openat2, AT_FDCWD, text, &how, sizeof how)
                : -ELOOP;
 }
@@ -83,8 +82,8 @@ static int resolve(struct names_root *root, char *to)
     return 0;
 }
 
-int names_root_init(struct names_root *root, const char *text, size_t length, const char *run_base,
-                    const char *node, uint64_t deadline)
+int names_root_init(struct names_root *root, const char *text, size_t length, const char *run_base, const char *node,
+                    uint64_t deadline)
 {
     struct text given, run_dir;
     /* Not the whole structure: to write pages of texts would cost a process's start. */
@@ -189,8 +188,8 @@ static struct iovec words(const char *text)
  */
 static int fail(struct names_root *root, int code)
 {
-    const struct iovec line[] = {words("shunt: "), words(root->path), words(" cannot be used: "),
-                                 words(reason(code)), words("\n")};
+    const struct iovec line[] = {words("shunt: "), words(root->path), words(" cannot be used: "), words(reason(code)),
+                                 words("\n")};
     if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0)
         SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
     return -EIO;
@@ -374,11 +373,8 @@ static int find_patiently(struct names_root *root, const struct request_road *ro
 
 static bool is_offered(const struct names_root *root, uint16_t type, struct dirid dir, const char *name, size_t length)
 {
-    const struct message request = {.type = type,
-                                    .dir[0] = dir,
-                                    .name[0] = name,
-                                    .name_length[0] = (uint16_t)length,
-                                    .entry[0].type = DT_REG};
+    const struct message request = {
+        .type = type, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0].type = DT_REG};
     return request_is_offered(root->road, &request);
 }
 
@@ -398,8 +394,7 @@ static void see_offered(struct names_root *root, struct dirid dir, const char *n
     found->entry.state = RECORD_LIVE;
 }
 
-static int find(struct names_root *root, struct dirid dir, const char *name, size_t length,
-                struct view_found *found)
+static int find(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
 {
     const struct request_road *road = root->road;
     uint32_t gains = request_gains(road);
@@ -413,8 +408,7 @@ static int find(struct names_root *root, struct dirid dir, const char *name, siz
     return code == 0 ? check_lease(root, road) : code;
 }
 
-int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length,
-               struct view_found *found)
+int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
 {
     int code = names_attach(root);
     if (code != 0)
@@ -430,8 +424,8 @@ bool names_has_all(const struct names_root *root, struct dirid dir, const char *
 {
     if (found->dir_known && (found->dir.flags & RECORD_WHOLE))
         return true;
-    bool is_home = request_is_sole_home(root->road) ||
-                   request_is_home(root->road, record_shard(dir, record_hash(name, length)));
+    bool is_home =
+        request_is_sole_home(root->road) || request_is_home(root->road, record_shard(dir, record_hash(name, length)));
     return is_home && request_gains(root->road) == found->gains;
 }
 
@@ -482,9 +476,8 @@ static int tell_far(struct merging *merging, const struct page_name *until)
     struct far_names *far = &merging->far;
     while (far->there == 1) {
         int order = until != NULL ? page_order(&far->next, until) : -1;
-        int code = order < 0 ? merging->each(merging->context, far->next.hash, far->next.name, far->next.length,
-                                             &far->next.entry)
-                             : 0;
+        int code =
+            order < 0 ? merging->each(merging->context, far->next.hash, far->next.name, far->next.length, &far->next.entry) : 0;
         if (order > 0 || code != 0)
             return code;
         take_far(far);
@@ -538,9 +531,7 @@ static int list(struct names_root *root, struct dirid dir, uint64_t *from, size_
 {
     const struct request_road *road = root->road;
     uint32_t losses = request_losses(road);
-    int code = request_is_sole_home(road) || is_whole(root, dir)
-                   ? 0
-                   : ask_far(root, dir, *from, room, &merging->far);
+    int code = request_is_sole_home(road) || is_whole(root, dir) ? 0 : ask_far(root, dir, *from, room, &merging->far);
     HOOK("list-asked");
     if (code != 0)
         return code;
@@ -583,8 +574,7 @@ static int ask_once(struct names_root *root, const struct message *message, stru
 }
 
 /* What a daemon that crashed has not answered is asked its successor. */
-static int ask(struct names_root *root, const struct message *message, struct request_answer *answer,
-               struct request_hold *hold)
+static int ask(struct names_root *root, const struct message *message, struct request_answer *answer, struct request_hold *hold)
 {
     int code = names_attach(root);
     if (code != 0)
@@ -600,8 +590,7 @@ int names_ask(struct names_root *root, const struct message *message, struct req
     return ask(root, message, answer, NULL);
 }
 
-int names_hold(struct names_root *root, const struct message *message, struct request_answer *answer,
-               struct request_hold *hold)
+int names_hold(struct names_root *root, const struct message *message, struct request_answer *answer, struct request_hold *hold)
 {
     return ask(root, message, answer, hold);
 }
@@ -633,11 +622,8 @@ bool names_is_of_others(const struct names_root *root, const struct record_entry
 
 void names_looked(struct names_root *root, struct dirid dir, const char *name, size_t length, const struct record_entry *entry)
 {
-    const struct message looked = {.type = MESSAGE_LOOKED,
-                                   .dir[0] = dir,
-                                   .name[0] = name,
-                                   .name_length[0] = (uint16_t)length,
-                                   .entry[0] = *entry};
+    const struct message looked = {
+        .type = MESSAGE_LOOKED, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
     names_tell(root, &looked);
 }
 
@@ -706,8 +692,7 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
         *relative = text;
     }
     size_t own = sizeof LAYOUT_OWN - 1;
-    bool is_own =
-        strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
+    bool is_own = strncmp(*relative, LAYOUT_OWN, own) == 0 && ((*relative)[own] == '/' || (*relative)[own] == '\0');
     return is_own ? 0 : layout_is_in_reach(length + 1 + strlen(*relative)) ? 1 : -ENAMETOOLONG;
 }
 
@@ -741,8 +726,7 @@ static int load_patiently(struct names_root *root, const struct message *load, i
 
 int names_load(struct names_root *root, struct dirid dir, const char *relative)
 {
-    struct message load = {
-        .type = MESSAGE_LOAD, .dir = {dir}, .text = relative, .text_length = (uint16_t)strlen(relative)};
+    struct message load = {.type = MESSAGE_LOAD, .dir = {dir}, .text = relative, .text_length = (uint16_t)strlen(relative)};
     int result = 0, code = names_attach(root);
     if (code != 0)
         return code;

@@ -29,19 +29,18 @@ struct names_root {
     uint64_t deadline;  /* ns, of a request */
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
-    struct view *view; /* in a fork child its parent's, as long as it serves */
+    struct view *view;  /* in a fork child its parent's, as long as it serves */
     struct request_road *road;
     struct request_road *inherited_road; /* in a fork child, of its parent, until it attaches */
-    char
-        texts[3 * PATH_MAX]; /* the paths, one behind the other: each page more costs every process's start */
+    char texts[3 * PATH_MAX];            /* the paths, one behind the other: each page more costs every process's start */
 };
 
 uint64_t names_device(const struct statx *);
 
 /* Resolves the text of a root and says where its daemon's files are. 0 or -errno (it does not exist, is no
  * directory). */
-int names_root_init(struct names_root *, const char *text, size_t length, const char *run_base,
-                    const char *node, uint64_t deadline);
+int names_root_init(struct names_root *, const char *text, size_t length, const char *run_base, const char *node,
+                    uint64_t deadline);
 /* Once in a process, before any other: sets up the page by which children are noticed. */
 int names_process_init(void);
 /* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a
@@ -70,8 +69,7 @@ int names_find(struct names_root *, struct dirid, const char *name, size_t lengt
 int names_list(struct names_root *, struct dirid, uint64_t *from, size_t room, index_each *, void *context);
 /* May what names_find did not find be called absent? Only if the name was at home here all the while; else the daemon
  * must be asked. */
-bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length,
-                   const struct view_found *);
+bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length, const struct view_found *);
 /* Where a name that another node's daemon is home of was when that was last asked, by whichever process of this node: it
  * may be elsewhere by now, or gone, which the caller is to find out. names_recall sets entry, branch and dir.mirror of what
  * was found of its directory; *foreseen: it was told with others, and its home does not know that it is looked at. False:

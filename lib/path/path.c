@@ -50,8 +50,7 @@ static void go_up(struct walk *walk)
 static void go_down(struct walk *walk, const char *name, size_t length)
 {
     size_t wanted = component_length(walk->root);
-    if (walk->matched == walk->depth && wanted == length && length > 0 &&
-        memcmp(walk->root, name, length) == 0) {
+    if (walk->matched == walk->depth && wanted == length && length > 0 && memcmp(walk->root, name, length) == 0) {
         walk->matched++;
         walk->root = next_component(walk->root + length);
     }
@@ -108,8 +107,7 @@ void path_split(struct path_parts *parts, const char *path)
         end--;
     const char *before = memrchr(path, '/', end);
     const size_t start = before != NULL ? (size_t)(before + 1 - path) : 0;
-    *parts = (struct path_parts){
-        .name = path + start, .length = end - start, .parent_length = start, .slash = end < all};
+    *parts = (struct path_parts){.name = path + start, .length = end - start, .parent_length = start, .slash = end < all};
     if (parts->length == 0)
         parts->last = PATH_NONE;
     else if (parts->name[0] == '.' && (parts->length == 1 || (parts->length == 2 && parts->name[1] == '.')))

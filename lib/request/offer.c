@@ -12,8 +12,8 @@
 /* What offers are made of: a regular file that goes where the placement says, or the end of one. */
 static bool may_be_offered(const struct message *message)
 {
-    return message->flags == 0 && (message->type == MESSAGE_REMOVE ||
-                                   (message->type == MESSAGE_RESERVE && message->entry[0].type == DT_REG));
+    return message->flags == 0 &&
+           (message->type == MESSAGE_REMOVE || (message->type == MESSAGE_RESERVE && message->entry[0].type == DT_REG));
 }
 
 /* May be torn: who takes it compares the word again. */

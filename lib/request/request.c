@@ -25,8 +25,8 @@
 
 #define LANES_HELD 256 /* as many threads of one process can be under way at once */
 #define LANES_KEPT 8   /* of them for those who end what others may be waiting for */
-#define PULSE                                                                                                \
-    (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives             \
+#define PULSE                                                                                                                  \
+    (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives                               \
                               */
 
 enum { LANE_FREE = 0, LANE_BUSY, LANE_GIVEN_UP };
@@ -42,8 +42,8 @@ struct held_lane {
 struct request_road {
     struct road *road;
     pid_t owner;
-    uint32_t given;   /* counts the lanes that were given back */
-    uint32_t wanting; /* threads that wait for one */
+    uint32_t given;       /* counts the lanes that were given back */
+    uint32_t wanting;     /* threads that wait for one */
     struct moment moment; /* before a thread goes to sleep */
     struct held_lane held[LANES_HELD];
 };
@@ -90,8 +90,7 @@ static int check_owner(const char *run_dir)
     int code = sys_statx(AT_FDCWD, run_dir, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_UID, &stat);
     if (code != 0)
         return code;
-    bool own =
-        S_ISDIR(stat.stx_mode) && stat.stx_uid == (uid_t)SYS0(SYS_geteuid) && (stat.stx_mode & 077) == 0;
+    bool own = S_ISDIR(stat.stx_mode) && stat.stx_uid == (uid_t)SYS0(SYS_geteuid) && (stat.stx_mode & 077) == 0;
     return own ? 0 : -EPERM;
 }
 
@@ -294,11 +293,9 @@ static bool lane_try(struct request_road *mine, struct held_lane *held)
     uint32_t seen = __atomic_load_n(&held->busy, __ATOMIC_ACQUIRE);
     if (seen == LANE_BUSY)
         return false;
-    if (seen == LANE_GIVEN_UP &&
-        !is_answered(&mine->road->lane[held->number - 1], held->tag))
+    if (seen == LANE_GIVEN_UP && !is_answered(&mine->road->lane[held->number - 1], held->tag))
         return false;
-    return __atomic_compare_exchange_n(&held->busy, &seen, LANE_BUSY, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&held->busy, &seen, LANE_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* The next message is written to where the daemon has just read one of before. */
@@ -367,8 +364,7 @@ static struct held_lane *lane_take(struct request_road *mine, const struct messa
     struct timespec pulse = clock_split(PULSE);
     for (uint64_t end = 0;;) {
         uint32_t seen = __atomic_load_n(&mine->given, __ATOMIC_SEQ_CST);
-        struct held_lane *held =
-            road_is_alive(mine->road) ? lane_try_all(mine, lanes_open_to(message)) : NULL;
+        struct held_lane *held = road_is_alive(mine->road) ? lane_try_all(mine, lanes_open_to(message)) : NULL;
         if (held != NULL || has_no_lane(mine) || !road_is_alive(mine->road))
             return held;
         const uint64_t now = clock_monotonic();
@@ -559,8 +555,7 @@ static int ask(struct request_road *mine, const struct message *message, struct 
     return code;
 }
 
-int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer,
-                uint64_t deadline)
+int request_ask(struct request_road *mine, const struct message *message, struct request_answer *answer, uint64_t deadline)
 {
     return ask(mine, message, answer, NULL, deadline, NULL);
 }
@@ -609,8 +604,8 @@ static int take_offer(struct request_road *mine, const struct message *message, 
     return code;
 }
 
-int request_hold(struct request_road *mine, const struct message *message, struct request_answer *answer,
-                 uint64_t deadline, struct request_hold *hold)
+int request_hold(struct request_road *mine, const struct message *message, struct request_answer *answer, uint64_t deadline,
+                 struct request_hold *hold)
 {
     int code = take_offer(mine, message, answer, hold);
     return code == -ENOENT ? ask(mine, message, answer, NULL, deadline, hold) : code;

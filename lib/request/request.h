@@ -91,9 +91,9 @@ int request_result(struct request_road *, const struct message *, int *result, u
 /* What a process holds by the word of a daemon. Zero: nothing. `meanwhile` is set before request_hold is called. */
 struct request_hold {
     struct request_road *road;
-    uint32_t lane;  /* 1 + its number */
-    uint32_t offer; /* 1 + the slot of the offer that was taken, 0: it was asked for */
-    uint64_t word;  /* ... what the offer is */
+    uint32_t lane;                    /* 1 + its number */
+    uint32_t offer;                   /* 1 + the slot of the offer that was taken, 0: it was asked for */
+    uint64_t word;                    /* ... what the offer is */
     void (*meanwhile)(void *context); /* the caller's, or NULL: what there is to do while the daemon is at work */
     void *context;
 };

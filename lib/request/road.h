@@ -102,7 +102,7 @@ struct road_offer {
     uint64_t taken_at;         /* clock_files of its process, just before it was taken */
     uint64_t made;             /* the inode number of what was made, once it is done */
     uint16_t type;             /* MESSAGE_RESERVE (of a regular file) or MESSAGE_REMOVE */
-    uint16_t calls; /* the daemon is to be woken when this one is done: it has more to offer then */
+    uint16_t calls;            /* the daemon is to be woken when this one is done: it has more to offer then */
     uint16_t name_length;
     char name[ROAD_OFFER_NAME];
 } __attribute__((aligned(128)));
@@ -115,15 +115,15 @@ struct road_lane {
     uint32_t holding; /* how many of its owner's threads may change the file system on the strength of an answer, or wait
                        * for one that lets them: raised before the question, lowered behind the notice of how it went */
     uint8_t apart_1[112];
-    uint32_t taken;   /* messages taken out so far; the daemon's */
-    uint32_t offers;  /* how many slots for offers are in use: none need be looked at if there is none */
+    uint32_t taken;  /* messages taken out so far; the daemon's */
+    uint32_t offers; /* how many slots for offers are in use: none need be looked at if there is none */
     uint8_t apart_2[120];
     struct road_offer offer[ROAD_OFFERS];
     uint16_t place_length;
     char place[ROAD_OFFER_PLACE]; /* of all offers: BRANCH/MIRROR/, behind which comes the entry's leaf */
     struct road_slot slots[ROAD_SLOTS];
     uint16_t text_length;
-    char text[MESSAGE_TEXT_MAX + 1]; /* of the one request on its way that has a text */
+    char text[MESSAGE_TEXT_MAX + 1];              /* of the one request on its way that has a text */
     uint32_t reply __attribute__((aligned(128))); /* see above */
     uint32_t answer_size;
     uint8_t answer[MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048];
@@ -147,19 +147,19 @@ struct road {
     uint32_t lanes; /* ROAD_LANES of whoever made it */
     uint64_t session;
     struct dirid root;
-    int32_t supervisor;     /* the process that starts another one when it crashes; 0: nobody does */
-    uint64_t pid_namespace; /* its inode number: process ids mean something only within one */
-    uint32_t redirected;    /* 1 once a directory may have times that its trunk does not show */
-    uint16_t branch;        /* this node's, as its index numbers it */
-    uint16_t far;           /* 1: the file system asks a server for each part of a path */
-    uint32_t sole;          /* 1 while all bits of homes are set */
+    int32_t supervisor;                 /* the process that starts another one when it crashes; 0: nobody does */
+    uint64_t pid_namespace;             /* its inode number: process ids mean something only within one */
+    uint32_t redirected;                /* 1 once a directory may have times that its trunk does not show */
+    uint16_t branch;                    /* this node's, as its index numbers it */
+    uint16_t far;                       /* 1: the file system asks a server for each part of a path */
+    uint32_t sole;                      /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, ROAD_FOR_EVER while it is alone */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t offering;    /* how many lanes have offers: what was done by those the daemon may not have seen yet */
     uint32_t losses;      /* raised when a bit was cleared, before the names leave the index */
-    uint64_t places; /* how many renames of directories are under way in the session, and from ROAD_PLACES on, how often
-                      * one had another place or let others through: forget where words led (shim/parents.h) */
+    uint64_t places;      /* how many renames of directories are under way in the session, and from ROAD_PLACES on, how often
+                           * one had another place or let others through: forget where words led (shim/parents.h) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
     uint32_t bell;      /* raised and woken for a sleeping daemon; a futex */

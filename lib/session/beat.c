@@ -9,8 +9,7 @@
 #include "session/store.h"
 #include "union/disk.h"
 
-static int open_beat(const char *root, const struct session *session, uint16_t number,
-                     char name[STORE_NAME_MAX])
+static int open_beat(const char *root, const struct session *session, uint16_t number, char name[STORE_NAME_MAX])
 {
     store_name(name, "beat", session, number);
     return store_open(root);
@@ -78,8 +77,7 @@ static int read_beat(const char *root, const struct session *session, uint16_t n
     return error == -ENOENT ? 0 : error;
 }
 
-int session_observe(const char *root, const struct session *session, uint16_t number,
-                    struct session_pulse *pulse)
+int session_observe(const char *root, const struct session *session, uint16_t number, struct session_pulse *pulse)
 {
     uint64_t beat, began = clock_monotonic();
     int error = read_beat(root, session, number, &beat);

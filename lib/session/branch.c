@@ -141,8 +141,7 @@ bool session_is_fenced(const char *root, const char *branch)
     return error == 0;
 }
 
-void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino,
-                     const char *node)
+void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino, const char *node)
 {
     text_add(t, base);
     text_add(t, "/shunt-");

@@ -19,20 +19,7 @@
 enum head_line { ID, EPOCH, FOUNDED, UID, USER, MOVED, ROOT, PROBE, SYSTEM, SINCE, LEASE, NEXT, MEMBERS, HEAD_LINES };
 static const char *const head_keys[HEAD_LINES] = {"id",    "epoch",  "founded", "uid",   "user", "moved",  "root",
                                                   "probe", "system", "since",   "lease", "next", "members"};
-enum member_line {
-    NUMBER,
-    NODE,
-    BRANCH,
-    HOST,
-    BOOT,
-    PID,
-    STARTED,
-    MEMBER_SINCE,
-    RUN,
-    ADDRESS,
-    HOME,
-    MEMBER_LINES
-};
+enum member_line { NUMBER, NODE, BRANCH, HOST, BOOT, PID, STARTED, MEMBER_SINCE, RUN, ADDRESS, HOME, MEMBER_LINES };
 static const char *const member_keys[MEMBER_LINES] = {"member",  "node",  "branch", "host",    "boot", "pid",
                                                       "started", "since", "run",    "address", "home"};
 
@@ -56,16 +43,12 @@ static bool parse_head(struct lines *lines, struct session *session, uint64_t *m
     if (!lines_expect(lines, EPOCH_HEAD) || !take_lines(lines, head_keys, HEAD_LINES, values))
         return false;
     if (!lines_number(values[ID], 16, &session->id) || !lines_number(values[EPOCH], 10, &session->epoch) ||
-        !lines_number(values[FOUNDED], 10, &session->founded) ||
-        !number_upto(values[UID], UINT32_MAX, &uid) ||
-        !lines_word(values[USER], session->user, sizeof session->user) ||
-        !lines_number(values[MOVED], 10, &session->moved) || session->moved > session->epoch ||
-        !lines_dirid(values[ROOT], &session->root) || !lines_dirid(values[PROBE], &session->probe) ||
-        !lines_number(values[SYSTEM], 16, &session->system) ||
-        !lines_number(values[SINCE], 10, &session->since) ||
-        !lines_number(values[LEASE], 10, &session->lease) ||
-        !number_upto(values[NEXT], UINT16_MAX + 1, &next) ||
-        !number_upto(values[MEMBERS], SESSION_MEMBERS_MAX, members))
+        !lines_number(values[FOUNDED], 10, &session->founded) || !number_upto(values[UID], UINT32_MAX, &uid) ||
+        !lines_word(values[USER], session->user, sizeof session->user) || !lines_number(values[MOVED], 10, &session->moved) ||
+        session->moved > session->epoch || !lines_dirid(values[ROOT], &session->root) ||
+        !lines_dirid(values[PROBE], &session->probe) || !lines_number(values[SYSTEM], 16, &session->system) ||
+        !lines_number(values[SINCE], 10, &session->since) || !lines_number(values[LEASE], 10, &session->lease) ||
+        !number_upto(values[NEXT], UINT16_MAX + 1, &next) || !number_upto(values[MEMBERS], SESSION_MEMBERS_MAX, members))
         return false;
     session->uid = (uid_t)uid;
     session->next = (uint32_t)next;
@@ -133,9 +116,8 @@ static bool parse_texts(struct session_member *member, const struct lines_value 
            lines_word(values[BRANCH], member->branch, sizeof member->branch) &&
            lines_word(values[HOST], member->host, sizeof member->host) &&
            lines_word(values[BOOT], member->boot, sizeof member->boot) &&
-           lines_path(values[RUN], member->run_dir, sizeof member->run_dir) &&
-           parse_address(values[ADDRESS], member) && parse_home(values[HOME], member) &&
-           names_are_valid(member);
+           lines_path(values[RUN], member->run_dir, sizeof member->run_dir) && parse_address(values[ADDRESS], member) &&
+           parse_home(values[HOME], member) && names_are_valid(member);
 }
 
 static bool parse_member(struct lines *lines, struct session_member *member)
@@ -144,9 +126,8 @@ static bool parse_member(struct lines *lines, struct session_member *member)
     uint64_t number, pid;
     /* Of process numbers, 0 and negative ones mean groups to kill(2). */
     if (!take_lines(lines, member_keys, MEMBER_LINES, values) || !parse_texts(member, values) ||
-        !number_upto(values[NUMBER], UINT16_MAX, &number) || number == 0 ||
-        !number_upto(values[PID], INT32_MAX, &pid) || pid == 0 ||
-        !lines_number(values[STARTED], 10, &member->started) ||
+        !number_upto(values[NUMBER], UINT16_MAX, &number) || number == 0 || !number_upto(values[PID], INT32_MAX, &pid) ||
+        pid == 0 || !lines_number(values[STARTED], 10, &member->started) ||
         !lines_number(values[MEMBER_SINCE], 10, &member->since))
         return false;
     member->number = (uint16_t)number;
@@ -283,8 +264,7 @@ static void add_place(struct text *t, const struct session_member *member, size_
     text_add(t, ")");
 }
 
-void session_describe(const struct session *session, const struct session_member *member, char *to,
-                      size_t size)
+void session_describe(const struct session *session, const struct session_member *member, char *to, size_t size)
 {
     struct text t;
     text_init(&t, to, size);

@@ -43,8 +43,7 @@ int key_make(int directory, const struct session *session)
     return disk_write_new(directory, name, text, t.length, 0600);
 }
 
-static int parse_key(const char *text, size_t length, const struct session *session,
-                     uint8_t key[SESSION_KEY_SIZE])
+static int parse_key(const char *text, size_t length, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
 {
     struct lines lines = {text, length};
     struct lines_value id, words;
@@ -137,8 +136,8 @@ int probe_check(int directory, const struct session *session)
     struct session here = *session;
     size_t length = probe_text(session, expected);
     store_name(name, "probe", session, 0);
-    if (look(directory, &here) < 0 || !dirid_equal(here.probe, session->probe) ||
-        !dirid_equal(here.root, session->root) || here.system != session->system)
+    if (look(directory, &here) < 0 || !dirid_equal(here.probe, session->probe) || !dirid_equal(here.root, session->root) ||
+        here.system != session->system)
         return -EXDEV;
     ssize_t size = disk_read(directory, name, found, sizeof found);
     return size == (ssize_t)length && memcmp(found, expected, length) == 0 ? 0 : -EXDEV;

@@ -75,7 +75,7 @@ struct change {
     uint64_t lease;
     uint64_t id;
     uint16_t number;
-    bool drops; /* a lost one */
+    bool drops;             /* a lost one */
     struct session attempt; /* a founder's: which files are its own; without members */
 };
 
@@ -214,15 +214,11 @@ static int answer(int error, struct session *session)
     return error;
 }
 
-int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
-                  uint64_t lease, struct session *session)
+int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent, uint64_t lease,
+                  struct session *session)
 {
-    struct change change = {.step = step_found,
-                            .user = user,
-                            .mine = mine,
-                            .silent = silent,
-                            .lease = lease,
-                            .id = random_id()};
+    struct change change = {
+        .step = step_found, .user = user, .mine = mine, .silent = silent, .lease = lease, .id = random_id()};
     *session = (struct session){0};
     if (check_own(mine, user) < 0)
         return -EINVAL;
@@ -366,8 +362,7 @@ static int revise(int directory, struct session *session)
 {
     struct session next;
     int error = store_read(directory, &next);
-    if (error == 0 &&
-        (next.id != session->id || next.epoch != session->epoch || next.count != session->count))
+    if (error == 0 && (next.id != session->id || next.epoch != session->epoch || next.count != session->count))
         error = -ESTALE;
     if (error == 0)
         error = take_revised(session, &next);

@@ -30,7 +30,7 @@
 #define SESSION_KEY_SIZE 32
 #define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats at most, if there is another one */
 #define SESSION_STALE (15 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
-#define SESSION_LEASE_BEATS 3 /* a lease is not shorter than so many of them */
+#define SESSION_LEASE_BEATS 3             /* a lease is not shorter than so many of them */
 
 struct session_member {
     uint16_t number;                /* from 1, never given twice within a session; 0: none yet */
@@ -126,8 +126,8 @@ uint64_t session_process_started(pid_t pid);
  * -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no node, no
  * run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has
  * changed. */
-int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent,
-                  uint64_t lease, struct session *);
+int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent, uint64_t lease,
+                  struct session *);
 /* Adds a member, which has beaten once then: 0, and mine->number is set. A dead member of the same node, on this host,
  * gives way to it.
  * -EINPROGRESS: it is lost, and its branch not fenced yet: try again;
@@ -191,5 +191,4 @@ bool session_is_fenced(const char *root, const char *branch);
 
 /* Where the node-local files of (this user, this root, this node) are: BASE/shunt-UID/DEVICE-INO-NODE. Pure.
  * `base` is /dev/shm unless configured. */
-void session_run_dir(struct text *, const char *base, uid_t uid, uint64_t device, uint64_t ino,
-                     const char *node);
+void session_run_dir(struct text *, const char *base, uid_t uid, uint64_t device, uint64_t ino, const char *node);

@@ -13,8 +13,7 @@ int stamp_parse(struct stamp *stamp, const char *text, size_t length)
 {
     struct lines lines = {text, length};
     struct lines_value id, directory;
-    if (!lines_expect(&lines, STAMP_HEAD) || !lines_take(&lines, "id", &id) ||
-        !lines_take(&lines, "directory", &directory))
+    if (!lines_expect(&lines, STAMP_HEAD) || !lines_take(&lines, "id", &id) || !lines_take(&lines, "directory", &directory))
         return -EBADMSG;
     if (!lines_number(id, 16, &stamp->id) || stamp->id == 0 || !lines_dirid(directory, &stamp->directory))
         return -EBADMSG;

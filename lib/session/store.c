@@ -225,8 +225,7 @@ static bool is_same_file(int directory, const char *a, const char *b)
 {
     struct statx one, other;
     return sys_statx(directory, a, AT_SYMLINK_NOFOLLOW, STATX_INO, &one) == 0 &&
-           sys_statx(directory, b, AT_SYMLINK_NOFOLLOW, STATX_INO, &other) == 0 &&
-           one.stx_ino == other.stx_ino;
+           sys_statx(directory, b, AT_SYMLINK_NOFOLLOW, STATX_INO, &other) == 0 && one.stx_ino == other.stx_ino;
 }
 
 /* NFS repeats a call whose answer was lost, and says of the second that the name is there. The temporary is
@@ -297,8 +296,7 @@ static bool belongs(const char *name, uint64_t *founded, uint64_t *id)
     const char *dot = strchr(name, '.'), *dash = dot ? strchr(dot, '-') : NULL;
     if (!dash || dot == name)
         return false;
-    struct lines_value first = {dot + 1, (size_t)(dash - dot) - 1},
-                       second = {dash + 1, strcspn(dash + 1, ".")};
+    struct lines_value first = {dot + 1, (size_t)(dash - dot) - 1}, second = {dash + 1, strcspn(dash + 1, ".")};
     return second.length == 16 && lines_number(first, 10, founded) && lines_number(second, 16, id);
 }
 

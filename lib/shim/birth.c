@@ -23,8 +23,7 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
 {
     if (birth_is_for_loader(t->name, t->length))
         flags |= MESSAGE_TRUNK;
-    struct message reserve = {
-        .type = MESSAGE_RESERVE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
+    struct message reserve = {.type = MESSAGE_RESERVE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
     int code = target_hold(t, &reserve);
     const struct message *answer = &t->scratch->answer.message;
     if (code == 0) {
@@ -45,10 +44,9 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
 
 void birth_confirm(struct target *t, const struct statx *stat)
 {
-    struct message confirm = {.type = MESSAGE_CONFIRM,
-                              .entry[0] = {.type = (uint8_t)(stat->stx_mode >> 12 & 15),
-                                           .state = RECORD_LIVE,
-                                           .ino = stat->stx_ino}};
+    struct message confirm = {
+        .type = MESSAGE_CONFIRM,
+        .entry[0] = {.type = (uint8_t)(stat->stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat->stx_ino}};
     if (confirm.entry[0].type == DT_DIR)
         confirm.child = dirid_of(stat);
     target_tell(t, &confirm);

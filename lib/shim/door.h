@@ -34,38 +34,38 @@ static inline unsigned door_follow(int flags)
 /* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it
  * consumes. A native ENOENT may be a path that reaches a root through a symbolic link from outside: then it
  * is ours after all. */
-#define DOOR_PATH(AT, PATH, WANT, REAL, OURS)                                                                \
-    ({                                                                                                       \
-        struct target t;                                                                                     \
-        long answer_;                                                                                        \
-        int how_ = target_find(&t, AT, PATH, WANT);                                                          \
-        if (__builtin_expect(how_ == TARGET_HOT, 0)) {                                                       \
-            answer_ = door_answer(OURS);                                                                     \
-        } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                    \
-            answer_ = door_answer(how_);                                                                     \
-        } else {                                                                                             \
-            answer_ = (REAL);                                                                                \
-            if (__builtin_expect(answer_ == -1, 0) && errno == ENOENT) {                                     \
-                if (how_ >= 0 && !((WANT)&TARGET_MAKES))                                                     \
-                    how_ = target_find_alias(&t, AT, PATH, WANT);                                            \
-                if (how_ == TARGET_HOT)                                                                      \
-                    answer_ = door_answer(OURS);                                                             \
-                else if (how_ < 0) /* the kernel objects to nothing else */                                  \
-                    errno = -how_;                                                                           \
-            }                                                                                                \
-        }                                                                                                    \
-        answer_;                                                                                             \
+#define DOOR_PATH(AT, PATH, WANT, REAL, OURS)                                                                                  \
+    ({                                                                                                                         \
+        struct target t;                                                                                                       \
+        long answer_;                                                                                                          \
+        int how_ = target_find(&t, AT, PATH, WANT);                                                                            \
+        if (__builtin_expect(how_ == TARGET_HOT, 0)) {                                                                         \
+            answer_ = door_answer(OURS);                                                                                       \
+        } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                                      \
+            answer_ = door_answer(how_);                                                                                       \
+        } else {                                                                                                               \
+            answer_ = (REAL);                                                                                                  \
+            if (__builtin_expect(answer_ == -1, 0) && errno == ENOENT) {                                                       \
+                if (how_ >= 0 && !((WANT)&TARGET_MAKES))                                                                       \
+                    how_ = target_find_alias(&t, AT, PATH, WANT);                                                              \
+                if (how_ == TARGET_HOT)                                                                                        \
+                    answer_ = door_answer(OURS);                                                                               \
+                else if (how_ < 0) /* the kernel objects to nothing else */                                                    \
+                    errno = -how_;                                                                                             \
+            }                                                                                                                  \
+        }                                                                                                                      \
+        answer_;                                                                                                               \
     })
 
 /* Runs CALL on the target's real place, and gives it back. */
 #define DOOR_THERE(CALL) DOOR_DONE(TARGET_CALL(&t, CALL))
 /* The same where CALL uses both real_at and real_path, and does nothing but look. */
 #define DOOR_LOOK(CALL) DOOR_DONE(TARGET_LOOK(&t, CALL))
-#define DOOR_DONE(CALLED)                                                                                    \
-    ({                                                                                                       \
-        long there_ = (CALLED);                                                                              \
-        target_done(&t);                                                                                     \
-        there_;                                                                                              \
+#define DOOR_DONE(CALLED)                                                                                                      \
+    ({                                                                                                                         \
+        long there_ = (CALLED);                                                                                                \
+        target_done(&t);                                                                                                       \
+        there_;                                                                                                                \
     })
 
 /* Pointers that glibc's headers declare nonnull may be NULL all the same, and then the kernel says EFAULT:

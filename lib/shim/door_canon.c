@@ -19,8 +19,7 @@ static int canonical(struct target *t, char *to)
 {
     struct text text;
     struct statx stat;
-    int code =
-        (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    int code = (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
     if (code != 0)
         return code;
     char *parent = t->scratch->text[0];

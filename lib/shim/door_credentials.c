@@ -24,12 +24,12 @@ void credentials_prepare(void)
         names_is_attached(&process.roots[i]);
 }
 
-#define BECOME(CALL)                                                                                         \
-    ({                                                                                                       \
-        credentials_prepare();                                                                               \
-        int result_ = (CALL);                                                                                \
-        parents_forget();                                                                                    \
-        result_;                                                                                             \
+#define BECOME(CALL)                                                                                                           \
+    ({                                                                                                                         \
+        credentials_prepare();                                                                                                 \
+        int result_ = (CALL);                                                                                                  \
+        parents_forget();                                                                                                      \
+        result_;                                                                                                               \
     })
 
 DOOR int setuid(uid_t user)

@@ -232,42 +232,37 @@ static int open_ours(int at, const char *path, DIR **stream)
     return *stream == NULL ? -1 : stream_is_ours(*stream) ? 1 : (closedir(*stream), 0);
 }
 
-#define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                           \
-    DIR *stream;                                                                                             \
-    int how = open_ours(AT, PATH, &stream);                                                                  \
-    if (how == 0) {                                                                                          \
-        how = REAL;                                                                                          \
-        if (how < 0 && process_has_roots())                                                                  \
-            not_a_directory(AT, PATH);                                                                       \
-        return how;                                                                                          \
-    }                                                                                                        \
-    return how < 0 ? -1                                                                                      \
-                   : scan(ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER),             \
-                          (shim_order64 *)(ORDER))
+#define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                                             \
+    DIR *stream;                                                                                                               \
+    int how = open_ours(AT, PATH, &stream);                                                                                    \
+    if (how == 0) {                                                                                                            \
+        how = REAL;                                                                                                            \
+        if (how < 0 && process_has_roots())                                                                                    \
+            not_a_directory(AT, PATH);                                                                                         \
+        return how;                                                                                                            \
+    }                                                                                                                          \
+    return how < 0 ? -1 : scan(ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER), (shim_order64 *)(ORDER))
 
-DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter,
-                 shim_order *order)
+DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
 {
     DOOR_LAUNDER(path);
     SCAN(AT_FDCWD, path, names, filter, order, REAL(scandir)(path, names, filter, order));
 }
 
-DOOR int scandir64(const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter,
-                   shim_order64 *order)
+DOOR int scandir64(const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter, shim_order64 *order)
 {
     DOOR_LAUNDER(path);
     SCAN(AT_FDCWD, path, names, filter, order, REAL(scandir64)(path, names, filter, order));
 }
 
-DOOR int scandirat(int at, const char *restrict path, struct dirent ***restrict names, shim_filter *filter,
-                   shim_order *order)
+DOOR int scandirat(int at, const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
 {
     DOOR_LAUNDER(path);
     SCAN(at, path, names, filter, order, REAL(scandirat)(at, path, names, filter, order));
 }
 
-DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names,
-                     shim_filter64 *filter, shim_order64 *order)
+DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter,
+                     shim_order64 *order)
 {
     DOOR_LAUNDER(path);
     SCAN(at, path, names, filter, order, REAL(scandirat64)(at, path, names, filter, order));

@@ -188,8 +188,7 @@ size_t exec_room(char *const environment[])
     for (unsigned i = 0; i < EXEC_CARRIED; i++) {
         size_t at = find(environment, carried[i]);
         if (lacks(environment, i))
-            room += strlen(carried[i]) + strlen(value_of(i)) + 3 +
-                    (has(environment, at) ? strlen(environment[at]) : 0);
+            room += strlen(carried[i]) + strlen(value_of(i)) + 3 + (has(environment, at) ? strlen(environment[at]) : 0);
     }
     return room;
 }
@@ -285,16 +284,16 @@ static size_t count_arguments(va_list from)
     return count;
 }
 
-#define VECTOR(FIRST)                                                                                        \
-    va_list more;                                                                                            \
-    DOOR_LAUNDER(FIRST);                                                                                     \
-    va_start(more, FIRST);                                                                                   \
-    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                \
-    va_end(more);                                                                                            \
-    char **vector = alloca((count + 1) * sizeof *vector);                                                    \
-    va_start(more, FIRST);                                                                                   \
-    vector[0] = (char *)FIRST;                                                                               \
-    for (size_t i = 1; i <= count; i++)                                                                      \
+#define VECTOR(FIRST)                                                                                                          \
+    va_list more;                                                                                                              \
+    DOOR_LAUNDER(FIRST);                                                                                                       \
+    va_start(more, FIRST);                                                                                                     \
+    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                                  \
+    va_end(more);                                                                                                              \
+    char **vector = alloca((count + 1) * sizeof *vector);                                                                      \
+    va_start(more, FIRST);                                                                                                     \
+    vector[0] = (char *)FIRST;                                                                                                 \
+    for (size_t i = 1; i <= count; i++)                                                                                        \
     vector[i] = va_arg(more, char *)
 
 DOOR int execl(const char *path, const char *first, ...)

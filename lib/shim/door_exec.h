@@ -32,8 +32,8 @@ size_t exec_count(char *const environment[]);
 char *const *exec_carry(char *const environment[], char **to, char *texts);
 
 /* The environment to start a program with. A macro, since alloca must be the caller's. */
-#define EXEC_CARRY(ENVIRONMENT)                                                                              \
-    (process_has_roots() && exec_room(ENVIRONMENT) > 0                                                       \
-         ? exec_carry(ENVIRONMENT, alloca((exec_count(ENVIRONMENT) + EXEC_CARRIED + 1) * sizeof(char *)),    \
-                      alloca(exec_room(ENVIRONMENT)))                                                        \
+#define EXEC_CARRY(ENVIRONMENT)                                                                                                \
+    (process_has_roots() && exec_room(ENVIRONMENT) > 0                                                                         \
+         ? exec_carry(ENVIRONMENT, alloca((exec_count(ENVIRONMENT) + EXEC_CARRIED + 1) * sizeof(char *)),                      \
+                      alloca(exec_room(ENVIRONMENT)))                                                                          \
          : (ENVIRONMENT))

@@ -29,13 +29,13 @@ static long followed(long code, int at, const char *path, int flags)
 
 /* Behind a call on the target `t`, whose result was DONE: gives it back. It may be a directory unless it is
  * in a branch. */
-#define CHANGED_SO(FLAGS, DONE)                                                                              \
-    ({                                                                                                       \
-        long there_ = (DONE);                                                                                \
-        if (!target_is_away(&t))                                                                             \
-            followed(there_, t.at, t.path, FLAGS);                                                           \
-        target_done(&t);                                                                                     \
-        there_;                                                                                              \
+#define CHANGED_SO(FLAGS, DONE)                                                                                                \
+    ({                                                                                                                         \
+        long there_ = (DONE);                                                                                                  \
+        if (!target_is_away(&t))                                                                                               \
+            followed(there_, t.at, t.path, FLAGS);                                                                             \
+        target_done(&t);                                                                                                       \
+        there_;                                                                                                                \
     })
 #define CHANGED(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL_NEAR(&t, CALL))
 #define CHANGED_BY_PATH(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL(&t, CALL))
@@ -43,8 +43,7 @@ static long followed(long code, int at, const char *path, int flags)
 DOOR int chmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
-                          followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
                           CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
 }
 
@@ -54,9 +53,8 @@ DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     const int nofollow = flags & AT_SYMLINK_NOFOLLOW;
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(
-        at, path, door_follow(flags), followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
-        CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
+    return (int)DOOR_PATH(at, path, door_follow(flags), followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
+                          CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
 }
 
 DOOR int lchmod(const char *path, mode_t mode)
@@ -65,33 +63,29 @@ DOOR int lchmod(const char *path, mode_t mode)
     return (int)DOOR_PATH(
         AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
         followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-        CHANGED(AT_SYMLINK_NOFOLLOW,
-                REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
+        CHANGED(AT_SYMLINK_NOFOLLOW, REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
 }
 
 DOOR int chown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
-                          followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
                           CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
 }
 
 DOOR int lchown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(
-        AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-        followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-        CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
+                          followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+                          CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
 }
 
 DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
 {
     const int plain = flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags),
-                          followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
+    return (int)DOOR_PATH(at, path, door_follow(flags), followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
                           CHANGED(plain, sys_fchownat(t.real_at, t.real_path, user, group, flags)));
 }
 
@@ -153,16 +147,15 @@ DOOR int utime(const char *path, const struct utimbuf *times)
         split[0] = (struct timespec){.tv_sec = times->actime};
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
-                          (settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), (settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
                           set_times(&t, times != NULL ? split : NULL, 0));
 }
 
 DOOR int utimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
-                          (settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)), set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), (settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
+                          set_timevals(&t, times, 0));
 }
 
 DOOR int lutimes(const char *path, const struct timeval times[2])
@@ -184,8 +177,7 @@ DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 static void settle_words(int at, const char *path, const struct timespec times[2], int flags)
 {
     if (sets_mtime(times))
-        settle(at, path != NULL ? path : "",
-               path != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
+        settle(at, path != NULL ? path : "", path != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
 }
 
 DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
@@ -224,17 +216,15 @@ DOOR int setxattr(const char *path, const char *name, const void *value, size_t 
 DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(
-        AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-        followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-        CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
+                          followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+                          CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
 }
 
 DOOR int removexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
-                          followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
                           CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
 }
 
@@ -360,8 +350,7 @@ DOOR long pathconf(const char *path, int name)
     DOOR_LAUNDER(path);
     int saved = errno;
     errno = 0;
-    long limit = DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(pathconf)(path, name),
-                           DOOR_THERE(limit_of(t.real_path, name)));
+    long limit = DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(pathconf)(path, name), DOOR_THERE(limit_of(t.real_path, name)));
     if (limit != -1 || errno == 0)
         errno = saved;
     return limit == NO_LIMIT ? -1 : limit;
@@ -375,25 +364,22 @@ static long key_there(struct target *to, int project)
     target_done(to);
     if (code != 0)
         return code;
-    return (uint32_t)(stat.st_ino & 0xffff) | (uint32_t)(stat.st_dev & 0xff) << 16 |
-           (uint32_t)(project & 0xff) << 24;
+    return (uint32_t)(stat.st_ino & 0xffff) | (uint32_t)(stat.st_dev & 0xff) << 16 | (uint32_t)(project & 0xff) << 24;
 }
 
 DOOR key_t ftok(const char *path, int project)
 {
     DOOR_LAUNDER(path);
-    return (key_t)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(ftok)(path, project),
-                            key_there(&t, project));
+    return (key_t)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(ftok)(path, project), key_there(&t, project));
 }
 
 /* It follows a link only if told so. */
 DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle, int *mount, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(
-        at, path, door_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
-        REAL(name_to_handle_at)(at, path, handle, mount, flags),
-        DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
+    return (int)DOOR_PATH(at, path, door_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
+                          REAL(name_to_handle_at)(at, path, handle, mount, flags),
+                          DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
 }
 
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
@@ -408,20 +394,17 @@ DOOR int access(const char *path, int mode)
 DOOR int faccessat(int at, const char *path, int mode, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags), REAL(faccessat)(at, path, mode, flags),
-                          ACCESSIBLE(mode, flags));
+    return (int)DOOR_PATH(at, path, door_follow(flags), REAL(faccessat)(at, path, mode, flags), ACCESSIBLE(mode, flags));
 }
 
 DOOR int eaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(eaccess)(path, mode),
-                          ACCESSIBLE(mode, AT_EACCESS));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(eaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
 }
 
 DOOR int euidaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(euidaccess)(path, mode),
-                          ACCESSIBLE(mode, AT_EACCESS));
+    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(euidaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
 }

@@ -108,15 +108,13 @@ static void drop(struct side *side)
 
 /* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or
  * -errno. */
-static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
-                      int to_at, const char *to_path)
+static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to, int to_at,
+                      const char *to_path)
 {
     int one = find_side(from, NULL, from_at, from_path, want);
     int two = find_side(to, from, to_at, to_path, TARGET_MAKES);
     if (one >= 0 && two >= 0)
-        return from->hot || to->hot                       ? TARGET_HOT
-               : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
-                                                          : TARGET_COLD;
+        return from->hot || to->hot ? TARGET_HOT : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT : TARGET_COLD;
     drop(from);
     drop(to);
     return one < 0 ? one : two;
@@ -201,9 +199,8 @@ static int link_words(int from_at, const char *from, int to_at, const char *to, 
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
         return 0; /* the kernel says so */
     struct side one, two;
-    *how =
-        find_sides(&one, from_at, from,
-                   flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at, to);
+    *how = find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at,
+                      to);
     if (*how == TARGET_HOT)
         return (int)door_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
@@ -238,8 +235,7 @@ DOOR int symlink(const char *text, const char *path)
     DOOR_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return REAL(symlink)(text, path); /* the kernel looks at the text first */
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path),
-                          operate_make(&t, S_IFLNK, 0, text));
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(&t, S_IFLNK, 0, text));
 }
 
 DOOR int symlinkat(const char *text, int at, const char *path)
@@ -248,8 +244,7 @@ DOOR int symlinkat(const char *text, int at, const char *path)
     DOOR_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return REAL(symlinkat)(text, at, path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path),
-                          operate_make(&t, S_IFLNK, 0, text));
+    return (int)DOOR_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
 }
 
 static long read_there(struct target *to, char *buffer, size_t size)
@@ -262,16 +257,14 @@ static long read_there(struct target *to, char *buffer, size_t size)
 DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
 {
     DOOR_LAUNDER(path);
-    ssize_t length =
-        DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), read_there(&t, buffer, size));
+    ssize_t length = DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), read_there(&t, buffer, size));
     return shown_link(AT_FDCWD, path, buffer, size, length);
 }
 
 DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
 {
     DOOR_LAUNDER(path);
-    ssize_t length =
-        DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), read_there(&t, buffer, size));
+    ssize_t length = DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), read_there(&t, buffer, size));
     return shown_link(at, path, buffer, size, length);
 }
 
@@ -287,36 +280,31 @@ ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, si
 DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
-    return size > room ? REAL(__readlinkat_chk)(at, path, buffer, size, room)
-                       : readlinkat(at, path, buffer, size);
+    return size > room ? REAL(__readlinkat_chk)(at, path, buffer, size, room) : readlinkat(at, path, buffer, size);
 }
 
 DOOR int mkdir(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode),
-                          operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode), operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkdirat(int at, const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode),
-                          operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode), operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkfifo(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode),
-                          operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode), operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 DOOR int mkfifoat(int at, const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode),
-                          operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode), operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 /* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
@@ -340,15 +328,13 @@ static long make_node(struct target *t, mode_t mode, dev_t device)
 DOOR int mknod(const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device),
-                          make_node(&t, mode, device));
+    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device), make_node(&t, mode, device));
 }
 
 DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device),
-                          make_node(&t, mode, device));
+    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device), make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);

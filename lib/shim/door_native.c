@@ -16,20 +16,20 @@
 #include "shim/near.h"
 #include "shim/real.h"
 
-#define DOOR_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                           \
-    RESULT NAME DECLARED;                                                                                    \
-    __attribute__((visibility("default"))) RESULT NAME DECLARED                                              \
-    {                                                                                                        \
-        return REAL(NAME) GIVEN;                                                                             \
+#define DOOR_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                                             \
+    RESULT NAME DECLARED;                                                                                                      \
+    __attribute__((visibility("default"))) RESULT NAME DECLARED                                                                \
+    {                                                                                                                          \
+        return REAL(NAME) GIVEN;                                                                                               \
     }
 
-#define DOOR_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                          \
-    int NAME DECLARED;                                                                                       \
-    __attribute__((visibility("default"))) int NAME DECLARED                                                 \
-    {                                                                                                        \
-        int answer = REAL(NAME) GIVEN;                                                                       \
-        near_changed((unsigned)(HIGHEST));                                                                   \
-        return answer;                                                                                       \
+#define DOOR_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                                            \
+    int NAME DECLARED;                                                                                                         \
+    __attribute__((visibility("default"))) int NAME DECLARED                                                                   \
+    {                                                                                                                          \
+        int answer = REAL(NAME) GIVEN;                                                                                         \
+        near_changed((unsigned)(HIGHEST));                                                                                     \
+        return answer;                                                                                                         \
     }
 
 DOOR_CLOSES(close, (int fd), (fd), fd)

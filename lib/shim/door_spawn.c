@@ -45,9 +45,8 @@ static bool reads_back(const posix_spawn_file_actions_t *sample, char *path)
 {
     const struct step *steps = (const struct step *)sample->__actions;
     return sample->__used == 2 && steps[0].kind == STEP_OPEN && steps[0].open.fd == 5 &&
-           strcmp(steps[0].open.path, path) == 0 && steps[0].open.flags == O_APPEND &&
-           steps[0].open.mode == 0642 && steps[1].kind == STEP_CHDIR &&
-           strcmp(steps[1].chdir.path, path) == 0;
+           strcmp(steps[0].open.path, path) == 0 && steps[0].open.flags == O_APPEND && steps[0].open.mode == 0642 &&
+           steps[1].kind == STEP_CHDIR && strcmp(steps[1].chdir.path, path) == 0;
 }
 
 /* Is the array what this file takes it for? What was seen once holds. */
@@ -160,8 +159,7 @@ static int plan_open(struct step *step, int base)
 {
     struct target t;
     const int flags = step->open.flags, creates = flags & O_CREAT;
-    unsigned want =
-        (door_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
+    unsigned want = (door_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
     int how = target_find(&t, base, step->open.path, want);
     const int settled = how == TARGET_HOT && creates ? target_settled(&t) : 0;
     if (settled != 0) {
@@ -169,8 +167,7 @@ static int plan_open(struct step *step, int base)
         return settled;
     }
     if (how == TARGET_HOT && creates && (!t.found.known || (flags & O_EXCL))) {
-        int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & (O_EXCL | O_NOFOLLOW)),
-                                step->open.mode);
+        int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & (O_EXCL | O_NOFOLLOW)), step->open.mode);
         if (made < 0)
             return made;
         sys_close(made);
@@ -233,8 +230,7 @@ static void plan_finish(struct plan *plan)
     drop(plan->directory);
 }
 
-DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
-                     const posix_spawn_file_actions_t *restrict actions,
+DOOR int posix_spawn(pid_t *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
                      const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                      char *const environment[restrict])
 {
@@ -249,8 +245,7 @@ DOOR int posix_spawn(pid_t *restrict child, const char *restrict path,
     return code;
 }
 
-DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file,
-                      const posix_spawn_file_actions_t *restrict actions,
+DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
                       const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                       char *const environment[restrict])
 {
@@ -278,16 +273,15 @@ static bool is_beyond_us(const char *path, unsigned want)
     return how != TARGET_COLD;
 }
 
-DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd,
-                                          const char *restrict path, int flags, mode_t mode)
+DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path,
+                                          int flags, mode_t mode)
 {
     if (is_beyond_us(path, door_open_want(flags)))
         return ENOTSUP;
     return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
 }
 
-DOOR int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions,
-                                              const char *restrict path)
+DOOR int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions, const char *restrict path)
 {
     if (is_beyond_us(path, TARGET_FOLLOW))
         return ENOTSUP;

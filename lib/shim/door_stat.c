@@ -47,9 +47,8 @@ static int patch(int code, struct stat *stat, int at, const char *path, int flag
     return code;
 }
 
-#define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                    \
-    patch((int)DOOR_PATH(AT, PATH, door_follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT,   \
-          AT, PATH, FLAGS)
+#define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                                      \
+    patch((int)DOOR_PATH(AT, PATH, door_follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT, AT, PATH, FLAGS)
 
 DOOR int stat(const char *path, struct stat *to)
 {
@@ -147,8 +146,8 @@ DOOR int fstat64(int fd, struct stat64 *to)
 int __fstat64(int fd, struct stat64 *to);
 DOOR int __fstat64(int fd, struct stat64 *to)
 {
-    int code = process_has_roots() || REAL(__fstat64) == NULL ? (int)door_answer(SYS2(SYS_fstat, fd, to))
-                                                              : REAL(__fstat64)(fd, to);
+    int code =
+        process_has_roots() || REAL(__fstat64) == NULL ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : REAL(__fstat64)(fd, to);
     return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 

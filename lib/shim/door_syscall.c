@@ -40,8 +40,7 @@ static bool is_refused(const long a[6])
 static bool is_the_kernels(const struct target *t, const struct open_how *how)
 {
     const bool follows = !(how->flags & O_NOFOLLOW) && !(how->resolve & RESOLVE_NO_SYMLINKS);
-    return !target_is_away(t) && !(how->flags & O_CREAT) &&
-           !(t->found.known && t->found.entry.type == DT_LNK && follows);
+    return !target_is_away(t) && !(how->flags & O_CREAT) && !(t->found.known && t->found.entry.type == DT_LNK && follows);
 }
 
 /* openat2 with a restriction on how the path resolves, which is not ours to repeat: rather than done in the wrong place it is
@@ -265,7 +264,7 @@ static long other_call(long number, const long a[6], bool *known)
         return fanotify_mark(I(0), (unsigned)a[1], (uint64_t)a[2], I(3), P(4));
     case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a door: who asks is told that
                                */
-    case CALL_SETXATTRAT: /* there is none, as an older kernel says, and does it by the calls that have one */
+    case CALL_SETXATTRAT:     /* there is none, as an older kernel says, and does it by the calls that have one */
     case SYS_GETXATTRAT:
     case SYS_LISTXATTRAT:
     case CALL_REMOVEXATTRAT:
@@ -337,8 +336,7 @@ static long xattr_call(long number, const long a[6], bool *known)
 
 DOOR long syscall(long number, ...)
 {
-    static long (*const calls[])(long, const long[6], bool *) = {names_call, meta_call, other_call,
-                                                                 xattr_call, old_call};
+    static long (*const calls[])(long, const long[6], bool *) = {names_call, meta_call, other_call, xattr_call, old_call};
     long a[6];
     bool known = false;
     va_list more;

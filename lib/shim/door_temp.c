@@ -113,14 +113,12 @@ DOOR int mkstemps64(char *template, int suffix)
 
 DOOR int mkostemps(char *template, int suffix, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags)
-                             : REAL(mkostemps)(template, suffix, flags);
+    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags) : REAL(mkostemps)(template, suffix, flags);
 }
 
 DOOR int mkostemps64(char *template, int suffix, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags)
-                             : REAL(mkostemps64)(template, suffix, flags);
+    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags) : REAL(mkostemps64)(template, suffix, flags);
 }
 
 DOOR char *mkdtemp(char *template)

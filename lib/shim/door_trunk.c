@@ -18,19 +18,19 @@
 #include "shim/parents.h"
 
 /* The original call goes first. OURS is the error that a redirected file gives where the trunk has none. */
-#define TRUNK(PATH, REAL, OURS)                                                                              \
-    ({                                                                                                       \
-        struct target t;                                                                                     \
-        bool roots_ = process_has_roots();                                                                   \
-        long answer_ = (REAL);                                                                               \
-        if (answer_ == -1 && errno == ENOENT && roots_) {                                                    \
-            int how_ = target_find_alias(&t, AT_FDCWD, PATH, TARGET_FOLLOW);                                 \
-            if (how_ == TARGET_HOT)                                                                          \
-                answer_ = door_answer(OURS);                                                                 \
-            else if (how_ < 0)                                                                               \
-                answer_ = door_answer(how_);                                                                 \
-        }                                                                                                    \
-        answer_;                                                                                             \
+#define TRUNK(PATH, REAL, OURS)                                                                                                \
+    ({                                                                                                                         \
+        struct target t;                                                                                                       \
+        bool roots_ = process_has_roots();                                                                                     \
+        long answer_ = (REAL);                                                                                                 \
+        if (answer_ == -1 && errno == ENOENT && roots_) {                                                                      \
+            int how_ = target_find_alias(&t, AT_FDCWD, PATH, TARGET_FOLLOW);                                                   \
+            if (how_ == TARGET_HOT)                                                                                            \
+                answer_ = door_answer(OURS);                                                                                   \
+            else if (how_ < 0)                                                                                                 \
+                answer_ = door_answer(how_);                                                                                   \
+        }                                                                                                                      \
+        answer_;                                                                                                               \
     })
 
 DOOR int chdir(const char *path)
@@ -89,8 +89,7 @@ DOOR int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
     const char *path = words_of(at, length, words);
     if (path == NULL || !takes_paths(fd))
         return REAL(bind)(fd, at, length);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length),
-                          operate_bind(&t, fd, at, length));
+    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(&t, fd, at, length));
 }
 
 /* Who may not write to it is told that, before that it is no socket. A kernel without faccessat2 has no
@@ -103,8 +102,7 @@ static long refusal(const struct target *t)
     return code == 0 ? -ECONNREFUSED : code;
 }
 
-static int connect_by(int (*original)(int, const void *, unsigned), int fd, const struct sockaddr *address,
-                      socklen_t length)
+static int connect_by(int (*original)(int, const void *, unsigned), int fd, const struct sockaddr *address, socklen_t length)
 {
     char words[WORDS_SIZE];
     const char *path = words_of(address, length, words);

@@ -13,8 +13,7 @@
 #define SAME_FIELD(FIELD) (offsetof(FTSENT, FIELD) == offsetof(FTSENT64, FIELD))
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64) && sizeof(FTS) == sizeof(FTS64) &&
-                   sizeof(FTSENT) == sizeof(FTSENT64) && SAME_FIELD(fts_level) && SAME_FIELD(fts_statp) &&
-                   SAME_FIELD(fts_name),
+                   sizeof(FTSENT) == sizeof(FTSENT64) && SAME_FIELD(fts_level) && SAME_FIELD(fts_statp) && SAME_FIELD(fts_name),
                "64-bit Linux only");
 
 #define FTW_ALL (FTW_PHYS | FTW_MOUNT | FTW_CHDIR | FTW_DEPTH | FTW_ACTIONRETVAL)
@@ -87,14 +86,12 @@ DOOR FTSENT64 *fts64_read(FTS64 *tree)
 
 DOOR FTSENT64 *fts64_children(FTS64 *tree, int options)
 {
-    return process_has_roots() ? (FTSENT64 *)walk_fts_children((FTS *)tree, options)
-                               : REAL(fts64_children)(tree, options);
+    return process_has_roots() ? (FTSENT64 *)walk_fts_children((FTS *)tree, options) : REAL(fts64_children)(tree, options);
 }
 
 DOOR int fts64_set(FTS64 *tree, FTSENT64 *entry, int instruction)
 {
-    return process_has_roots() ? walk_fts_set((FTSENT *)entry, instruction)
-                               : REAL(fts64_set)(tree, entry, instruction);
+    return process_has_roots() ? walk_fts_set((FTSENT *)entry, instruction) : REAL(fts64_set)(tree, entry, instruction);
 }
 
 DOOR int fts64_close(FTS64 *tree)

@@ -70,12 +70,11 @@ static bool ask_at_a_glance(const char *path, const struct question *asked, long
     return glance_holds(&glance, *answer) && !is_refused(*answer);
 }
 
-#define DOOR_ASK(PATH, ASKED, REAL)                                                                          \
-    ({                                                                                                       \
-        long asked_;                                                                                         \
-        ask_at_a_glance(PATH, ASKED, &asked_)                                                                \
-            ? door_answer(asked_)                                                                            \
-            : DOOR_PATH(AT_FDCWD, PATH, door_follow((ASKED)->flags), REAL, ask(&t, ASKED));                  \
+#define DOOR_ASK(PATH, ASKED, REAL)                                                                                            \
+    ({                                                                                                                         \
+        long asked_;                                                                                                           \
+        ask_at_a_glance(PATH, ASKED, &asked_) ? door_answer(asked_)                                                            \
+                                              : DOOR_PATH(AT_FDCWD, PATH, door_follow((ASKED)->flags), REAL, ask(&t, ASKED));  \
     })
 
 DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)

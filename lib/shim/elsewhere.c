@@ -64,8 +64,8 @@ static void set_asked(const struct target *t)
         set_told(told_of(t));
 }
 
-/* It was found in the index, so nobody has told the owner of its leaf, who has to know once; and each time of a file that may be
- * made there just now. */
+/* It was found in the index, so nobody has told the owner of its leaf, who has to know once; and each time of a file that may
+ * be made there just now. */
 void elsewhere_tell_look(const struct target *t)
 {
     if (!names_is_of_others(t->root, &t->found.entry))

@@ -48,8 +48,7 @@ static bool is_its_path(const struct last *seen, const char *path)
 bool glance_at(struct glance *glance, const char *path)
 {
     struct last seen;
-    if (!read_last(&seen) || !process_has_roots() || !is_its_path(&seen, path) ||
-        !parents_is_now(seen.root, path, seen.moment))
+    if (!read_last(&seen) || !process_has_roots() || !is_its_path(&seen, path) || !parents_is_now(seen.root, path, seen.moment))
         return false;
     *glance = (struct glance){.root = seen.root, .leaf = seen.leaf, .name = path + seen.name};
     return near_leaf_again(seen.root, seen.leaf, seen.key, &glance->at);

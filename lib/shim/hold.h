@@ -10,12 +10,12 @@
 /* While a thread holds a name it takes no signal: a handler that wants the same name would wait for the end
  * of what it has interrupted. Runs CALL, from the question that holds the name to the word that gives it
  * back. */
-#define HOLD_UNDISTURBED(CALL)                                                                               \
-    ({                                                                                                       \
-        uint64_t before_ = sys_block_signals();                                                              \
-        int code_ = (CALL);                                                                                  \
-        sys_set_signals(before_);                                                                            \
-        code_;                                                                                               \
+#define HOLD_UNDISTURBED(CALL)                                                                                                 \
+    ({                                                                                                                         \
+        uint64_t before_ = sys_block_signals();                                                                                \
+        int code_ = (CALL);                                                                                                    \
+        sys_set_signals(before_);                                                                                              \
+        code_;                                                                                                                 \
     })
 
 /* A file that the home does not know is not removed behind its back: somebody may have made it just now, or be at work

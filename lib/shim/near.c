@@ -69,8 +69,8 @@ static struct near *near_of(const struct names_root *root)
 static bool is_it(const struct names_root *root, const struct kept *kept)
 {
     struct statx stat;
-    return sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
-           stat.stx_ino == kept->ino && names_device(&stat) == root->device;
+    return sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 && stat.stx_ino == kept->ino &&
+           names_device(&stat) == root->device;
 }
 
 static int open_directory(int at, const char *path)
@@ -110,8 +110,8 @@ static void try(const struct names_root *root, struct kept *branches)
     bool is_open = open_branches(root, &opened);
     if (is_open)
         __atomic_store_n(&branches->ino, opened.ino, __ATOMIC_RELAXED);
-    if (!__atomic_compare_exchange_n(&branches->fd, &untried, is_open ? opened.fd : NEVER, false,
-                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
+    if (!__atomic_compare_exchange_n(&branches->fd, &untried, is_open ? opened.fd : NEVER, false, __ATOMIC_RELEASE,
+                                     __ATOMIC_RELAXED) &&
         is_open)
         sys_close(opened.fd);
 }
@@ -164,8 +164,7 @@ static bool use(struct shelf *shelf, unsigned number, uint64_t key, const void *
 static bool begin_change(struct shelved *one)
 {
     uint32_t unused = 0;
-    return __atomic_compare_exchange_n(&one->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&one->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static void end_change(struct shelved *one)
@@ -222,8 +221,8 @@ static unsigned place_for(struct shelf *shelf, uint64_t key)
 }
 
 /* Takes over `kept`, which is closed if there is no room: -1, or which it is, in use. */
-static int put(const struct names_root *root, struct shelf *shelf, const struct kept *kept, uint64_t key,
-               const void *by, size_t length)
+static int put(const struct names_root *root, struct shelf *shelf, const struct kept *kept, uint64_t key, const void *by,
+               size_t length)
 {
     const unsigned number = place_for(shelf, key);
     struct shelved *one = &shelf->all[number];

@@ -16,8 +16,7 @@
 
 #define TRIES_MAX 1000
 
-static int load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at,
-                     const char *path, int flags)
+static int load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at, const char *path, int flags)
 {
     int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
@@ -50,8 +49,7 @@ static int ask_once(struct names_root *root, const struct message *message, stru
 
 /* Sends a message about a directory. One whose place is out of date is told its place and asked again; and so is one that
  * somebody else begins to use, as often as that takes. */
-static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
-                     int flags)
+static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path, int flags)
 {
     struct scratch *scratch = scratch_take();
     struct message message = {.type = type, .dir[0] = id};
@@ -82,8 +80,8 @@ static bool is_needed(const struct names_root *root, const struct record_dir *di
 }
 
 /* 1: the directory is a root's, and was asked about if need be; 0: it is not; or -errno. */
-static int find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
-                        struct dirid *id, struct view_found *found)
+static int find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root, struct dirid *id,
+                        struct view_found *found)
 {
     int code = root_of_directory(at, path, flags, root, id, found);
     if (code != 1 || !is_needed(*root, &found->dir, type))
@@ -159,8 +157,7 @@ struct away {
     char name[RECORD_NAME_MAX + 1];
 };
 
-static int first_away(void *context, uint64_t hash, const char *name, size_t length,
-                      const struct record_entry *entry)
+static int first_away(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct away *away = context;
     if (entry->branch == 0)

@@ -32,8 +32,7 @@ static const char *without_slash(struct target *t)
 static int there(struct target *t)
 {
     struct statx stat;
-    return (int)TARGET_CALL(t,
-                            sys_statx(t->real_at, without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    return (int)TARGET_CALL(t, sys_statx(t->real_at, without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
 }
 
 /* A file that is known. -ENOENT: it is not there after all. */
@@ -58,8 +57,7 @@ static int open_known(struct target *t, int flags, mode_t mode)
 static int found_instead(struct target *t)
 {
     struct statx stat;
-    int code =
-        sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
         birth_confirm(t, &stat);
     else
@@ -73,8 +71,7 @@ static bool is_still_there(const struct target *t, int fd)
 {
     struct statx made, there;
     return sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &made) == 0 &&
-           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &there) == 0 &&
-           made.stx_ino == there.stx_ino;
+           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &there) == 0 && made.stx_ino == there.stx_ino;
 }
 
 /* -ENOENT, as its path may say. */
@@ -208,8 +205,7 @@ static int make_once(struct target *t, const struct made *what)
     HOOK("make-made");
     if (code == -EEXIST)
         return found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
-    if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW,
-                               STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
+    if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
         target_withdraw(t);
     else
         birth_confirm(t, &stat);
@@ -241,7 +237,6 @@ int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const cha
 
 int operate_bind(struct target *t, int socket, const void *address, unsigned length)
 {
-    int code = make(
-        t, &(struct made){.mode = S_IFSOCK, .socket = socket, .address = address, .address_length = length});
+    int code = make(t, &(struct made){.mode = S_IFSOCK, .socket = socket, .address = address, .address_length = length});
     return code == -EEXIST ? -EADDRINUSE : code;
 }

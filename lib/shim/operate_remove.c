@@ -63,8 +63,7 @@ int hold_know(struct target *t)
     struct statx stat;
     int code = 0;
     for (int tries = 0; code == 0 && !t->found.known && tries < TRIES_MAX; tries++) {
-        code = (int)TARGET_CALL(
-            t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+        code = (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
         if (code == 0)
             code = target_look(t);
         if (code == 0 && !t->found.known)
@@ -184,8 +183,7 @@ int operate_rmdir(struct target *t)
     if (code == 0)
         code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
-        code =
-            dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(rmdir_directory(t, &stat));
+        code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(rmdir_directory(t, &stat));
     else
         code = rmdir_no_directory(t);
     target_done(t);
@@ -199,9 +197,8 @@ static int promote_by_root(struct target *t)
     trunk.scratch = scratch_take();
     if (trunk.scratch == NULL)
         return -ENOMEM;
-    int code = target_place_by_root(&trunk)
-                   ? disk_rename_new(t->real_at, t->real_path, trunk.real_at, trunk.real_path)
-                   : -EXDEV;
+    int code =
+        target_place_by_root(&trunk) ? disk_rename_new(t->real_at, t->real_path, trunk.real_at, trunk.real_path) : -EXDEV;
     scratch_give(trunk.scratch);
     return code;
 }

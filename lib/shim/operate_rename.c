@@ -109,8 +109,8 @@ static int ask_rename(struct target *from, struct target *to, unsigned flags)
     rename.dir[1] = to->dir;
     rename.name[1] = to->name;
     rename.name_length[1] = (uint16_t)to->length;
-    rename.flags = (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) |
-                              (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
+    rename.flags =
+        (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) | (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
     return target_hold_both(from, to, &rename);
 }
 
@@ -423,9 +423,8 @@ static int stat_side(struct side *from, int flags, struct statx *stat)
 {
     if (from->hot)
         return stat_of(&from->target, stat);
-    return sys_statx(from->at, from->path,
-                     (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW), KIND,
-                     stat);
+    return sys_statx(from->at, from->path, (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
+                     KIND, stat);
 }
 
 /* A link from another mount; one that is read-only says that first. */
@@ -488,8 +487,7 @@ static int link_out(struct side *from_side, const struct side *to, int flags)
         return sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0
                    ? -EEXIST
                    : across_error(to->at, to->path, from->scratch->text[0]);
-    return (int)TARGET_CALL(
-        from, sys_linkat(from->real_at, from->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
+    return (int)TARGET_CALL(from, sys_linkat(from->real_at, from->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
 }
 
 int operate_link(struct side *from, struct side *to, int flags)

@@ -45,5 +45,4 @@ int directory_sync(int fd); /* after its fsync */
 /* A root has a directory in it that the application does not see: its link does not count. */
 bool directory_is_root(uint64_t device, uint64_t inode);
 /* The times of the trunk become those of the directory: 1, 0: they are the whole truth, or -errno. */
-int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified,
-                    uint64_t *changed);
+int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified, uint64_t *changed);

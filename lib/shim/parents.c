@@ -157,9 +157,8 @@ static bool lead_straight(const struct parents_words *words, const struct parent
 
 bool parents_are_there(const struct parent *parent, struct scratch *scratch)
 {
-    return parent->place != 0 &&
-           (BROKEN("place-unasked") || (near_trunk_place(parent->root, parent->dir, scratch->real) &&
-                                        place_word(scratch->real) == parent->place));
+    return parent->place != 0 && (BROKEN("place-unasked") || (near_trunk_place(parent->root, parent->dir, scratch->real) &&
+                                                              place_word(scratch->real) == parent->place));
 }
 
 static struct remembered *find_room(uint64_t word)

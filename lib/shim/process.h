@@ -31,9 +31,8 @@ struct process {
      * them by these. */
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
-    const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
-    uint64_t
-        foreign[PROCESS_FOREIGN]; /* directories that were seen not to be under a root, as one word each */
+    const char *preload;                   /* LD_PRELOAD as the program was started with it, to be carried on to its children */
+    uint64_t foreign[PROCESS_FOREIGN];     /* directories that were seen not to be under a root, as one word each */
     uint64_t dead_ends[PROCESS_DEAD_ENDS]; /* paths that were seen to reach no root, likewise */
     uintptr_t readable[PROCESS_PAGES];     /* addresses of pages that could be read when a path was there */
     uint32_t names_made;                   /* counts what this process did that can make an alias of a root */
@@ -62,8 +61,7 @@ bool process_ask_readable(const void *at);
 static inline bool process_can_read(const void *at)
 {
     uintptr_t page = (uintptr_t)at & ~(uintptr_t)4095;
-    return __builtin_expect(process.readable[page / 4096 % PROCESS_PAGES] == page && page != 0, 1) ||
-           process_ask_readable(at);
+    return __builtin_expect(process.readable[page / 4096 % PROCESS_PAGES] == page && page != 0, 1) || process_ask_readable(at);
 }
 
 /* Was this directory seen to lie under no root? One word holds it, so a torn read cannot lie. Forgotten when

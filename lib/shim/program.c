@@ -36,8 +36,7 @@ void program_share(void)
 {
     if (told != NULL)
         return;
-    void *page =
-        sys_mmap(NULL, TOLD * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *page = sys_mmap(NULL, TOLD * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     told = sys_is_error(page) ? NULL : page;
 }
 
@@ -109,18 +108,14 @@ static const char *about_elf(int fd, const char *path)
     if (head.e_phentsize != sizeof(Elf64_Phdr) || !loader_of(fd, &head, loader))
         return NULL;
     if (loader[0] == '\0') /* but the loader itself, as a program, loads the shim */
-        return strncmp(base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL
-                   ? NULL
-                   : " is statically linked";
-    return strncmp(base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL
-                                                                      : " is linked with another C library";
+        return strncmp(base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL ? NULL : " is statically linked";
+    return strncmp(base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : " is linked with another C library";
 }
 
 static bool changes_user(const struct statx *stat)
 {
     bool user = (stat->stx_mode & S_ISUID) && stat->stx_uid != (uid_t)SYS0(SYS_geteuid);
-    bool group =
-        (stat->stx_mode & S_ISGID) && (stat->stx_mode & S_IXGRP) && stat->stx_gid != (gid_t)SYS0(SYS_getegid);
+    bool group = (stat->stx_mode & S_ISGID) && (stat->stx_mode & S_IXGRP) && stat->stx_gid != (gid_t)SYS0(SYS_getegid);
     return (user || group) && SYS1(SYS_prctl, PR_GET_NO_NEW_PRIVS) != 1;
 }
 
@@ -143,8 +138,7 @@ static const char *about_rights(int fd)
 static const char *about(int at, const char *path)
 {
     struct statx stat;
-    if (sys_statx(at, path, path[0] == '\0' ? AT_EMPTY_PATH : 0, STATX_TYPE, &stat) != 0 ||
-        !S_ISREG(stat.stx_mode))
+    if (sys_statx(at, path, path[0] == '\0' ? AT_EMPTY_PATH : 0, STATX_TYPE, &stat) != 0 || !S_ISREG(stat.stx_mode))
         return NULL;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -164,8 +158,7 @@ static const struct names_root *root_in(const char *word, const char *directory)
         const struct names_root *root = &process.roots[i];
         if (strstr(word, root->path) != NULL || (root->given[0] != '\0' && strstr(word, root->given) != NULL))
             return root;
-        if (directory != NULL && word[0] != '/' && word[0] != '-' &&
-            path_verdict(root->path, directory, word) != PATH_FOREIGN)
+        if (directory != NULL && word[0] != '/' && word[0] != '-' && path_verdict(root->path, directory, word) != PATH_FOREIGN)
             return root;
     }
     return NULL;
@@ -204,8 +197,7 @@ void program_warn(int at, const char *path, int directory, char *const arguments
 {
     char lines[2][PROGRAM_LINE_MAX + 1];
     int saved = errno;
-    const struct names_root *root =
-        process_has_roots() && path != NULL ? root_handed(directory, arguments) : NULL;
+    const struct names_root *root = process_has_roots() && path != NULL ? root_handed(directory, arguments) : NULL;
     if (root == NULL)
         return;
     for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {

@@ -118,8 +118,7 @@ static bool is_offered(const struct library *l, uint32_t index)
 {
     const ElfW(Sym) *symbol = &l->symbols[index];
     unsigned char visibility = ELF64_ST_VISIBILITY(symbol->st_other);
-    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
-           ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
            (visibility == STV_DEFAULT || visibility == STV_PROTECTED) &&
            (l->versions == NULL || !(l->versions[index] & HIDDEN));
 }
@@ -139,8 +138,7 @@ static const ElfW(Sym) * find(const struct library *l, const char *name, uint32_
         return NULL;
     for (;; index++) {
         uint32_t chained = l->chains[index - l->first_symbol]; /* the lowest bit says that it is the last */
-        if ((chained | 1) == (hash | 1) && is_offered(l, index) &&
-            is_same(l->strings + l->symbols[index].st_name, name))
+        if ((chained | 1) == (hash | 1) && is_offered(l, index) && is_same(l->strings + l->symbols[index].st_name, name))
             return &l->symbols[index];
         if (chained & 1)
             return NULL;

@@ -39,10 +39,9 @@ extern struct real real;
 
 /* One of them, by which it may be called; NULL if this libc does not have it. It is looked for when it is
  * first wanted: async-signal-safe, callable from any thread, in vfork children and before any constructor. */
-#define REAL(NAME)                                                                                           \
-    (__builtin_expect(real.NAME != NULL, 1)                                                                  \
-         ? real.NAME                                                                                         \
-         : (__typeof__(real.NAME))real_find(offsetof(struct real, NAME) / sizeof(void *)))
+#define REAL(NAME)                                                                                                             \
+    (__builtin_expect(real.NAME != NULL, 1) ? real.NAME                                                                        \
+                                            : (__typeof__(real.NAME))real_find(offsetof(struct real, NAME) / sizeof(void *)))
 void *real_find(size_t index);
 
 /* Notes which libraries the program started with. Before there are other threads, and before others are

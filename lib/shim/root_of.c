@@ -61,9 +61,7 @@ struct seeking {
 static int seek(void *context)
 {
     const struct seeking *s = context;
-    int fd = s->path[0] == '\0' && s->at >= 0
-                 ? s->at
-                 : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = s->path[0] == '\0' && s->at >= 0 ? s->at : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) /* else it vanished, or was no directory: the native call says so */
         return fd == -EMFILE || fd == -ENFILE ? -EMFILE : 0;
     int code = 0;
@@ -77,8 +75,7 @@ static int seek(void *context)
     return code;
 }
 
-int root_of_place(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
-                  struct names_root **to)
+int root_of_place(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id, struct names_root **to)
 {
     struct seeking seeking = {scratch, at, path, device, id, to};
     int code = seek(&seeking);
@@ -92,8 +89,8 @@ int root_of_place(struct scratch *scratch, int at, const char *path, uint64_t de
 
 /* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached
  * is passed over here: whether the directory is beneath it is seen from its place. */
-static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length,
-                            struct names_root **to, struct view_found *found)
+static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length, struct names_root **to,
+                            struct view_found *found)
 {
     for (unsigned i = 0; i < process.count; i++) {
         struct names_root *root = &process.roots[i];
@@ -112,8 +109,8 @@ static int find_by_identity(uint64_t device, struct dirid id, const char *name, 
 
 /* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked
  * up. 1, 0, FIND_AGAIN or -errno. */
-static int find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
-                          const char *name, size_t length, struct names_root **root, struct view_found *found)
+static int find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id, const char *name,
+                          size_t length, struct names_root **root, struct view_found *found)
 {
     if (!on_a_root_device(device) || process_is_foreign(device, id))
         return 0;
@@ -141,12 +138,11 @@ int root_of(struct scratch *scratch, int at, const char *path, uint64_t device, 
     return code == FIND_AGAIN ? -EIO : code;
 }
 
-int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
-                      struct view_found *found)
+int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id, struct view_found *found)
 {
     struct statx stat;
-    if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 ||
-        (stat.stx_mode & S_IFMT) != S_IFDIR || !on_a_root_device(names_device(&stat)))
+    if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR ||
+        !on_a_root_device(names_device(&stat)))
         return 0;
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)

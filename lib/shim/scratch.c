@@ -16,8 +16,7 @@ __attribute__((common)) struct scratch *scratch_pieces[PIECES];
 
 static struct scratch *map_piece(void)
 {
-    void *at =
-        sys_mmap(NULL, sizeof(struct scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *at = sys_mmap(NULL, sizeof(struct scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return sys_is_error(at) ? NULL : at;
 }
 
@@ -28,12 +27,10 @@ static struct scratch *grow(unsigned slot)
     if (fresh == NULL)
         return NULL;
     fresh->taken = 1;
-    if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return fresh;
     sys_munmap(fresh, sizeof *fresh);
-    return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none
-                                                                                       : grow(slot + 1);
+    return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none : grow(slot + 1);
 }
 
 struct scratch *scratch_take(void)

@@ -41,20 +41,20 @@ bool shown_is_of_proc(int at, const char *path)
     struct statx link, proc;
     struct statfs fs;
     return SYS2(SYS_statfs, "/proc", &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC &&
-           sys_statx(AT_FDCWD, "/proc", 0, STATX_TYPE, &proc) == 0 &&
-           sys_statx(at, path, flags, STATX_TYPE, &link) == 0 && names_device(&link) == names_device(&proc);
+           sys_statx(AT_FDCWD, "/proc", 0, STATX_TYPE, &proc) == 0 && sys_statx(at, path, flags, STATX_TYPE, &link) == 0 &&
+           names_device(&link) == names_device(&proc);
 }
 
 /* The directory that the mirror belongs to, in `to`. False: it is not known, or not there any more. */
-static bool directory_of(struct names_root *root, const struct layout_place *place,
-                         struct request_answer *answer, struct text *to)
+static bool directory_of(struct names_root *root, const struct layout_place *place, struct request_answer *answer,
+                         struct text *to)
 {
     const struct message question = {
         .type = MESSAGE_PLACE, .name = {place->mirror}, .name_length = {(uint16_t)place->mirror_length}};
     const struct message *m = &answer->message;
     struct statx stat;
-    if (place->mirror_length >= RECORD_MIRROR_MAX || !names_is_attached(root) ||
-        names_ask(root, &question, answer) != 0 || m->result != 0)
+    if (place->mirror_length >= RECORD_MIRROR_MAX || !names_is_attached(root) || names_ask(root, &question, answer) != 0 ||
+        m->result != 0)
         return false;
     text_add(to, root->path[1] == '\0' ? "" : root->path);
     if (m->text_length != 1 || m->text[0] != '.') {
@@ -62,8 +62,7 @@ static bool directory_of(struct names_root *root, const struct layout_place *pla
         text_bytes(to, m->text, m->text_length);
     }
     return text_ok(to) &&
-           sys_statx(AT_FDCWD, to->length > 0 ? to->at : "/", AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME,
-                     &stat) == 0 &&
+           sys_statx(AT_FDCWD, to->length > 0 ? to->at : "/", AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stat) == 0 &&
            dirid_equal(dirid_of(&stat), m->dir[0]);
 }
 
@@ -79,8 +78,8 @@ static bool map(struct scratch *scratch, struct names_root *root, const char *fr
     return text_ok(to);
 }
 
-static ssize_t map_link(struct names_root *root, struct scratch *scratch, int at, const char *path,
-                        char *buffer, size_t size, ssize_t length)
+static ssize_t map_link(struct names_root *root, struct scratch *scratch, int at, const char *path, char *buffer, size_t size,
+                        ssize_t length)
 {
     struct text to;
     ssize_t whole = sys_readlinkat(at, path, scratch->text[0], PATH_MAX);

@@ -18,7 +18,7 @@
 
 #define LOADS_MAX 100
 #define LOOKS_MAX 100 /* of a name that comes and goes meanwhile; then its home says */
-#define STREAMS 4096 /* open at once in a process; more are EMFILE */
+#define STREAMS 4096  /* open at once in a process; more are EMFILE */
 
 static struct stream *range;
 
@@ -27,8 +27,7 @@ static struct stream *map_range(void)
     struct stream *at = __atomic_load_n(&range, __ATOMIC_ACQUIRE), *none = NULL;
     if (at != NULL)
         return at;
-    at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sys_is_error(at))
         return NULL;
     if (__atomic_compare_exchange_n(&range, &none, at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -47,8 +46,7 @@ static struct stream *take(void)
 {
     struct stream *at = map_range();
     for (unsigned i = 0; at != NULL && i < STREAMS; i++)
-        if (__atomic_load_n(&at[i].taken, __ATOMIC_RELAXED) == 0 &&
-            __atomic_exchange_n(&at[i].taken, 1, __ATOMIC_ACQUIRE) == 0)
+        if (__atomic_load_n(&at[i].taken, __ATOMIC_RELAXED) == 0 && __atomic_exchange_n(&at[i].taken, 1, __ATOMIC_ACQUIRE) == 0)
             return &at[i];
     errno = at != NULL ? EMFILE : ENOMEM;
     return NULL;
@@ -110,8 +108,7 @@ struct filling {
 
 #define DOUBTFUL 255 /* no DT_ of any system */
 
-static bool put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino,
-                uint64_t after)
+static bool put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino, uint64_t after)
 {
     size_t size = (offsetof(struct dirent64, d_name) + length + 1 + 7) & ~(size_t)7;
     if (size > filling->size - filling->used)
@@ -128,8 +125,7 @@ static bool put(struct filling *filling, const char *name, size_t length, uint8_
     return true;
 }
 
-static int each(void *context, uint64_t hash, const char *name, size_t length,
-                const struct record_entry *entry)
+static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct filling *filling = context;
     bool doubtful = entry->state != RECORD_LIVE;

@@ -174,13 +174,10 @@ SYMBOL(exec, fexecve, int, (int, char *const[], char *const[]))
 SYMBOL(exec, execveat, int, (int, const char *, char *const[], char *const[], int))
 
 SYMBOL(spawn, posix_spawn, int,
-       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
-        char *const[]))
+       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
 SYMBOL(spawn, posix_spawnp, int,
-       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
-        char *const[]))
-SYMBOL(spawn, posix_spawn_file_actions_addopen, int,
-       (posix_spawn_file_actions_t *, int, const char *, int, mode_t))
+       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
+SYMBOL(spawn, posix_spawn_file_actions_addopen, int, (posix_spawn_file_actions_t *, int, const char *, int, mode_t))
 SYMBOL(spawn, posix_spawn_file_actions_addchdir_np, int, (posix_spawn_file_actions_t *, const char *))
 
 SYMBOL(dl, dlopen, void *, (const char *, int))

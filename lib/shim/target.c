@@ -40,9 +40,7 @@ int target_outside(int at, const char *path)
     if ((scratch = scratch_take()) == NULL)
         return -ENOMEM;
     path_split(&parts, path);
-    int code = parts.length > RECORD_NAME_MAX
-                   ? -ENAMETOOLONG
-                   : target_parent_text(path, parts.parent_length, scratch->text[0]);
+    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG : target_parent_text(path, parts.parent_length, scratch->text[0]);
     if (code == 0)
         code = sys_statx(at, scratch->text[0], 0, STATX_TYPE, &stat);
     scratch_give(scratch);
@@ -85,8 +83,7 @@ static int missing_parent(int at, char *text)
             return how; /* it is a link, whose words lead through such a file */
         if (how != TARGET_HOT)
             return TARGET_COLD;
-        code = (int)TARGET_CALL(
-            &first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+        code = (int)TARGET_CALL(&first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
         code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_COLD;
         target_done(&first);
         return code;
@@ -192,8 +189,7 @@ static int find_in_seen(struct target *t, const struct parents_words *words, con
         return TARGET_COLD;
     t->dir = dirid_of(&stat);
     t->mount = mount_of(&stat);
-    code =
-        root_of(t->scratch, t->at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
+    code = root_of(t->scratch, t->at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
         return code;
@@ -202,14 +198,13 @@ static int find_in_seen(struct target *t, const struct parents_words *words, con
 }
 
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want,
-                       char *text)
+static int find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want, char *text)
 {
     struct path_parts parts;
     path_split(&parts, path);
     set_words(t, at, path, &parts);
-    if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) ||
-        parts.length > RECORD_NAME_MAX || parts.parent_length + parts.length >= PATH_MAX)
+    if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) || parts.length > RECORD_NAME_MAX ||
+        parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_COLD; /* too long a text the native call refuses, too */
     if (parts.last == PATH_NAME && is_same_parent(t, first))
         return find_in_parent_of(t, first);
@@ -312,8 +307,7 @@ static int find_beneath(struct target *t, const struct target *first, int at, co
     return want & TARGET_MAKES ? -EPERM : -ENOENT;
 }
 
-__attribute__((noinline)) static int find(struct target *t, const struct target *first, int at,
-                                          const char *path, unsigned want)
+__attribute__((noinline)) static int find(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;

@@ -27,10 +27,9 @@ enum target_how {
 
 enum target_want {
     TARGET_FOLLOW = 1, /* the operation follows a symbolic link at the end */
-    TARGET_MAKES =
-        2, /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
-    TARGET_ALIAS = 4, /* the native call said ENOENT: look for aliases */
-    TARGET_ASKS = 8,  /* the operation asks the home of the name anyway: one elsewhere is not asked before */
+    TARGET_MAKES = 2,  /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
+    TARGET_ALIAS = 4,  /* the native call said ENOENT: look for aliases */
+    TARGET_ASKS = 8,   /* the operation asks the home of the name anyway: one elsewhere is not asked before */
     TARGET_LATER = 16, /* beside TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
                         * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
                         * the kernel say where the words lead, or where the directory is (parents.h) */
@@ -53,17 +52,17 @@ struct target {
     const char *path;
     const char *name;
     uint32_t length, parent_length; /* below PATH_MAX */
-    bool beneath : 1; /* the words say by themselves that it is in a root */
-    bool slash : 1;   /* a slash follows: it must be a directory */
-    bool unasked : 1; /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
-    bool unseen : 1;  /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
-    bool guessed : 1; /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
-    bool foreign : 1; /* ... was not so, and by now its words lead to nothing of ours */
-    bool by_leaf : 1; /* it is reached from its leaf's descriptor */
-    int8_t leaf;      /* which is in use (near.h), -1: none */
-    uint8_t want;     /* enum target_want */
-    uint8_t parent;   /* enum target_parent */
-    uint8_t again;    /* how often the daemon saw what this call did not find */
+    bool beneath : 1;               /* the words say by themselves that it is in a root */
+    bool slash : 1;                 /* a slash follows: it must be a directory */
+    bool unasked : 1;               /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
+    bool unseen : 1;                /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
+    bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
+    bool foreign : 1;               /* ... was not so, and by now its words lead to nothing of ours */
+    bool by_leaf : 1;               /* it is reached from its leaf's descriptor */
+    int8_t leaf;                    /* which is in use (near.h), -1: none */
+    uint8_t want;                   /* enum target_want */
+    uint8_t parent;                 /* enum target_parent */
+    uint8_t again;                  /* how often the daemon saw what this call did not find */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -136,28 +135,28 @@ void target_forget(struct target *);
 
 /* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. Behind it (T) is what the words have led to
  * in the end: in another root perhaps, or foreign. */
-#define TARGET_CALL(T, CALL)                                                                                 \
-    ({                                                                                                       \
-        long result_;                                                                                        \
-        do {                                                                                                 \
-            result_ = target_place(T);                                                                       \
-            if (result_ == 0)                                                                                \
-                result_ = (CALL);                                                                            \
-        } while (target_again(T, &result_));                                                                 \
-        result_;                                                                                             \
+#define TARGET_CALL(T, CALL)                                                                                                   \
+    ({                                                                                                                         \
+        long result_;                                                                                                          \
+        do {                                                                                                                   \
+            result_ = target_place(T);                                                                                         \
+            if (result_ == 0)                                                                                                  \
+                result_ = (CALL);                                                                                              \
+        } while (target_again(T, &result_));                                                                                   \
+        result_;                                                                                                               \
     })
 
 /* The same where CALL uses both; TARGET_LOOK: and does nothing but look. */
 #define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, TARGET_FROM(target_come_to_leaf, T, CALL))
 #define TARGET_LOOK(T, CALL) TARGET_CALL(T, TARGET_FROM(target_come_to_look, T, CALL))
-#define TARGET_FROM(COME, T, CALL)                                                                           \
-    ({                                                                                                       \
-        long near_;                                                                                          \
-        COME(T);                                                                                             \
-        do                                                                                                   \
-            near_ = (CALL);                                                                                  \
-        while (target_goes_on(T, near_));                                                                    \
-        near_;                                                                                               \
+#define TARGET_FROM(COME, T, CALL)                                                                                             \
+    ({                                                                                                                         \
+        long near_;                                                                                                            \
+        COME(T);                                                                                                               \
+        do                                                                                                                     \
+            near_ = (CALL);                                                                                                    \
+        while (target_goes_on(T, near_));                                                                                      \
+        near_;                                                                                                                 \
     })
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
@@ -183,7 +182,8 @@ bool target_parent_is_writable(struct target *);
 bool target_parent_is_read_only(struct target *);
 /* Do its words lead to another directory by now, or to none? */
 bool target_leads_elsewhere(struct target *);
-/* They do, and leave was asked for: who makes a file follows them anew (TARGET_ASTRAY), for others nothing is there: -ENOENT. */
+/* They do, and leave was asked for: who makes a file follows them anew (TARGET_ASTRAY), for others nothing is there: -ENOENT.
+ */
 int target_replaced(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);

@@ -79,8 +79,7 @@ static bool can_look(struct target *t, long *result)
 static bool is_to_follow(struct target *t)
 {
     return (t->want & TARGET_LOOKS) && t->again < FOLLOWED_MAX &&
-           (target_leads_elsewhere(t) ||
-            ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
+           (target_leads_elsewhere(t) || ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
 }
 
 /* What has become of a file that is not where it is known to be. */

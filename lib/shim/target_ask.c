@@ -38,8 +38,7 @@ int target_learn(struct target *t, int result)
     const struct message *answer = &t->scratch->answer.message;
     t->found.known = result == MESSAGE_EXISTS;
     t->found.entry = answer->entry[0];
-    return t->found.known && t->found.entry.branch != 0 &&
-                   !take_place(&t->found, answer->name[0], answer->name_length[0])
+    return t->found.known && t->found.entry.branch != 0 && !take_place(&t->found, answer->name[0], answer->name_length[0])
                ? -EIO
                : 0;
 }
@@ -142,8 +141,7 @@ static int ask(struct target *t, struct target *other, struct message *message, 
 {
     address(t, message);
     for (int i = 0; i < TRIES_MAX; i++) {
-        int code = hold != NULL ? ask_for_leave(t, message, hold)
-                                : names_ask(t->root, message, &t->scratch->answer);
+        int code = hold != NULL ? ask_for_leave(t, message, hold) : names_ask(t->root, message, &t->scratch->answer);
         if (code != 0)
             return code;
         code = t->scratch->answer.message.result;

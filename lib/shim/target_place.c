@@ -56,8 +56,7 @@ static const char *behind_branches(const struct target *t)
 {
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
     const char *real = t->scratch->real;
-    return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches
-                                                                                               : NULL;
+    return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches : NULL;
 }
 
 static void come_near(struct target *t, const char *place)

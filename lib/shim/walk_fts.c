@@ -249,8 +249,8 @@ FTSENT *walk_fts_read(FTS *tree)
 
 int walk_fts_set(FTSENT *entry, int instruction)
 {
-    if (instruction != 0 && instruction != FTS_AGAIN && instruction != FTS_FOLLOW &&
-        instruction != FTS_NOINSTR && instruction != FTS_SKIP) {
+    if (instruction != 0 && instruction != FTS_AGAIN && instruction != FTS_FOLLOW && instruction != FTS_NOINSTR &&
+        instruction != FTS_SKIP) {
         errno = EINVAL;
         return 1;
     }

@@ -79,8 +79,7 @@ static int visit(struct walk *w, const struct stat *st, int kind)
         [FTW_F] = FTW_F,  [FTW_D] = FTW_D,  [FTW_DNR] = FTW_DNR, [FTW_NS] = FTW_NS,
         [FTW_SL] = FTW_F, [FTW_DP] = FTW_D, [FTW_SLN] = FTW_NS,
     };
-    return w->visitor.ftw != NULL ? w->visitor.ftw(w->path, st, for_ftw[kind])
-                                  : w->visitor.nftw(w->path, st, kind, &w->at);
+    return w->visitor.ftw != NULL ? w->visitor.ftw(w->path, st, for_ftw[kind]) : w->visitor.nftw(w->path, st, kind, &w->at);
 }
 
 /* How to say to the kernel what is at the path: (descriptor, name). */
@@ -102,8 +101,7 @@ static int look(const struct walk *w, const struct level *in, struct stat *st)
         return S_ISDIR(st->st_mode) ? FTW_D : S_ISLNK(st->st_mode) ? FTW_SL : FTW_F;
     if (errno != EACCES && errno != ENOENT)
         return -1;
-    bool is_link =
-        !(w->flags & FTW_PHYS) && fstatat(at, name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st->st_mode);
+    bool is_link = !(w->flags & FTW_PHYS) && fstatat(at, name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st->st_mode);
     return is_link ? FTW_SLN : FTW_NS;
 }
 

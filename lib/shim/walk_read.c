@@ -141,8 +141,7 @@ static FTSENT *reading_failed(struct reading *r)
 
 static int go_back(const FTS *tree, const FTSENT *from)
 {
-    return from->fts_level == FTS_ROOTLEVEL ? tree_go(tree, tree->fts_rfd)
-                                            : tree_go_by_path(tree, from->fts_parent, "..");
+    return from->fts_level == FTS_ROOTLEVEL ? tree_go(tree, tree->fts_rfd) : tree_go_by_path(tree, from->fts_parent, "..");
 }
 
 FTSENT *tree_read(FTS *tree, enum tree_purpose purpose)

@@ -35,20 +35,11 @@ static bool is_one_of(const char *name, const char *const *list)
 bool attributes_carried(const char *name)
 {
     /* Labels come from the policy; the identities of Lustre's objects are theirs alone. */
-    static const char *const own[] = {"security.selinux",
-                                      "security.ima",
-                                      "security.evm",
-                                      "trusted.lma",
-                                      "trusted.link",
-                                      "trusted.fid",
-                                      "trusted.lmv",
-                                      "trusted.som",
-                                      "trusted.hsm",
-                                      "trusted.version",
-                                      NULL};
-    static const char *const others[] = {"system.posix_acl_access", "system.posix_acl_default",
-                                         "system.nfs4_acl",         "lustre.lov",
-                                         "ceph.dir.layout",         NULL};
+    static const char *const own[] = {
+        "security.selinux", "security.ima", "security.evm",    "trusted.lma", "trusted.link", "trusted.fid", "trusted.lmv",
+        "trusted.som",      "trusted.hsm",  "trusted.version", NULL};
+    static const char *const others[] = {
+        "system.posix_acl_access", "system.posix_acl_default", "system.nfs4_acl", "lustre.lov", "ceph.dir.layout", NULL};
     if (is_one_of(name, own) || starts_with(name, "trusted.overlay."))
         return false;
     return starts_with(name, "user.") || starts_with(name, "trusted.") || starts_with(name, "security.") ||
@@ -94,11 +85,9 @@ static bool match_lists(struct attributes *room, const char *from, int to, bool 
     if (from_size == -E2BIG || from_size == -ERANGE)
         return false;
     bool equal = true;
-    for (const char *name = room->from_list; from_size > 0 && name < room->from_list + from_size;
-         name += strlen(name) + 1)
+    for (const char *name = room->from_list; from_size > 0 && name < room->from_list + from_size; name += strlen(name) + 1)
         equal = (!attributes_carried(name) || match(room, from, to, name, change)) && equal;
-    for (const char *name = room->to_list; to_size > 0 && name < room->to_list + to_size;
-         name += strlen(name) + 1)
+    for (const char *name = room->to_list; to_size > 0 && name < room->to_list + to_size; name += strlen(name) + 1)
         equal = (!attributes_carried(name) || match_absence(room, from, to, name, change)) && equal;
     for (size_t i = 0; i < sizeof attributes_unlisted / sizeof *attributes_unlisted; i++)
         equal = match(room, from, to, attributes_unlisted[i], change) && equal;

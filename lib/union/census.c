@@ -163,8 +163,7 @@ static bool on_device(int fd, uint64_t device)
 }
 
 /* Appends the directories in place `index`. What cannot be read holds no owner that could be verified. */
-static void walk_visit(struct walk *walk, const struct union_root *root, int root_fd, size_t index,
-                       void *buffer)
+static void walk_visit(struct walk *walk, const struct union_root *root, int root_fd, size_t index, void *buffer)
 {
     char path[PATH_MAX];
     const char *at = place_path(walk, index, path);
@@ -222,11 +221,10 @@ static enum standing standing_of(const struct union_root *root, int root_fd, con
     struct statx stat;
     struct marker marker;
     enum standing standing = NOTHING;
-    if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 &&
-        marker_read(fd, &marker) == 0 && marker.id == id) {
+    if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 && marker_read(fd, &marker) == 0 &&
+        marker.id == id) {
         standing = strcmp(marker.path, path) == 0 ? IN_PLACE : COPY;
-        if (dirid_equal(dirid_of(&stat), marker.directory) ||
-            (standing == IN_PLACE && came_along(root, &marker)))
+        if (dirid_equal(dirid_of(&stat), marker.directory) || (standing == IN_PLACE && came_along(root, &marker)))
             standing = OWNER;
     }
     sys_close(fd);

@@ -32,16 +32,14 @@ struct spot {
 };
 
 /* Where an entry is on disk, as (descriptor, path). False: its path is too long. */
-static bool spot_of(const struct conflict_scene *scene, const struct union_name *name, const char *called,
-                    struct spot *spot)
+static bool spot_of(const struct conflict_scene *scene, const struct union_name *name, const char *called, struct spot *spot)
 {
     struct text t;
     text_init(&t, spot->path, sizeof spot->path);
     spot->dir = scene->directory;
     if (name->branch > 0) {
         spot->dir = AT_FDCWD;
-        layout_leaf(&t, scene->root->path, scene->root->branches[name->branch - 1],
-                    scene->listing->marker.mirror, name->leaf);
+        layout_leaf(&t, scene->root->path, scene->root->branches[name->branch - 1], scene->listing->marker.mirror, name->leaf);
         text_add(&t, "/");
     }
     text_add(&t, called);
@@ -89,16 +87,15 @@ static void drop_same_files(const struct conflict_scene *scene, struct claim *cl
 
 /* Is the one in the trunk a whole copy of the one in a branch? It has the name that tells so besides its own.
  */
-static bool is_copy(const struct conflict_scene *scene, const struct claim *copy,
-                    const struct claim *original)
+static bool is_copy(const struct conflict_scene *scene, const struct claim *copy, const struct claim *original)
 {
     char called[LAYOUT_UNFINISHED + 1];
     struct text t;
     struct statx stat;
     text_init(&t, called, sizeof called);
     layout_copy(&t, original->ino);
-    return sys_statx(scene->directory, called, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0 &&
-           stat.stx_ino == copy->ino && disk_device(&stat) == copy->device;
+    return sys_statx(scene->directory, called, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0 && stat.stx_ino == copy->ino &&
+           disk_device(&stat) == copy->device;
 }
 
 /* An export copied it and did not come to remove the original. */
@@ -167,8 +164,7 @@ static bool taken_holds(const struct taken *taken, const char *name, size_t *slo
 
 /* NAME.shunt-conflict-NODE and, from the second try on, a number. The name is cut where all would be too
  * long. */
-static void make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length,
-                      unsigned attempt)
+static void make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length, unsigned attempt)
 {
     char tail[sizeof CONFLICT_INFIX + LAYOUT_NODE_MAX + 16];
     struct text t;
@@ -189,8 +185,7 @@ static void make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char
     memcpy(to + length, tail, t.length + 1);
 }
 
-static int rename_loser(const struct conflict_scene *scene, const struct union_name *loser,
-                        const char *called)
+static int rename_loser(const struct conflict_scene *scene, const struct union_name *loser, const char *called)
 {
     struct spot from, to;
     if (!spot_of(scene, loser, loser->on_disk, &from) || !spot_of(scene, loser, called, &to))

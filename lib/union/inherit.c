@@ -9,16 +9,15 @@
 #include "union/attributes.h"
 
 /* What a new file takes from the flags of its directory, on any of the file systems that have them. */
-#define FLAGS_INHERITED                                                                                      \
-    (unsigned)(FS_SYNC_FL | FS_NODUMP_FL | FS_NOATIME_FL | FS_DIRSYNC_FL | FS_NOCOW_FL | FS_COMPR_FL |       \
-               FS_NOCOMP_FL | FS_CASEFOLD_FL | FS_PROJINHERIT_FL | FS_DAX_FL)
+#define FLAGS_INHERITED                                                                                                        \
+    (unsigned)(FS_SYNC_FL | FS_NODUMP_FL | FS_NOATIME_FL | FS_DIRSYNC_FL | FS_NOCOW_FL | FS_COMPR_FL | FS_NOCOMP_FL |          \
+               FS_CASEFOLD_FL | FS_PROJINHERIT_FL | FS_DAX_FL)
 /* An append-only or immutable directory refuses the rename that gives a leaf its number; the key of an
  * encrypted one cannot be handed on. */
 #define FLAGS_REFUSED (unsigned)(FS_APPEND_FL | FS_IMMUTABLE_FL | FS_ENCRYPT_FL)
-#define EXTRA_INHERITED                                                                                      \
-    (unsigned)(FS_XFLAG_RTINHERIT | FS_XFLAG_SYNC | FS_XFLAG_NOATIME | FS_XFLAG_NODUMP |                     \
-               FS_XFLAG_PROJINHERIT | FS_XFLAG_EXTSZINHERIT | FS_XFLAG_NODEFRAG | FS_XFLAG_DAX |             \
-               FS_XFLAG_COWEXTSIZE)
+#define EXTRA_INHERITED                                                                                                        \
+    (unsigned)(FS_XFLAG_RTINHERIT | FS_XFLAG_SYNC | FS_XFLAG_NOATIME | FS_XFLAG_NODUMP | FS_XFLAG_PROJINHERIT |                \
+               FS_XFLAG_EXTSZINHERIT | FS_XFLAG_NODEFRAG | FS_XFLAG_DAX | FS_XFLAG_COWEXTSIZE)
 #define INHERIT_STAT (STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_INO)
 
 /* The answers of a file system, or of a mount, that has no such thing. */
@@ -163,8 +162,8 @@ static int apply_mode(const struct inherit *from, int to)
 
 int inherit_apply(const struct inherit *from, int to)
 {
-    static int (*const steps[])(const struct inherit *, int) = {apply_owner, apply_flags, apply_extra,
-                                                                apply_attributes, apply_mode};
+    static int (*const steps[])(const struct inherit *, int) = {apply_owner, apply_flags, apply_extra, apply_attributes,
+                                                                apply_mode};
     int answer = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int step = steps[i](from, to);

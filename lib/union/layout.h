@@ -38,8 +38,7 @@ static inline void layout_mirror(struct text *t, const char *root, const char *b
 }
 
 /* The real place of a name in a branch. Check text_ok. */
-static inline void layout_leaf(struct text *t, const char *root, const char *branch, const char *mirror,
-                               uint32_t leaf)
+static inline void layout_leaf(struct text *t, const char *root, const char *branch, const char *mirror, uint32_t leaf)
 {
     layout_mirror(t, root, branch, mirror);
     text_add(t, "/");

@@ -16,8 +16,7 @@ static bool take_line(struct lines *lines, struct lines_value *line)
 bool lines_take(struct lines *lines, const char *key, struct lines_value *value)
 {
     size_t length = strlen(key);
-    if (!take_line(lines, value) || value->length <= length || memcmp(value->at, key, length) != 0 ||
-        value->at[length] != ' ')
+    if (!take_line(lines, value) || value->length <= length || memcmp(value->at, key, length) != 0 || value->at[length] != ' ')
         return false;
     value->at += length + 1;
     value->length -= length + 1;
@@ -27,8 +26,7 @@ bool lines_take(struct lines *lines, const char *key, struct lines_value *value)
 bool lines_expect(struct lines *lines, const char *expected)
 {
     struct lines_value line;
-    return take_line(lines, &line) && line.length == strlen(expected) &&
-           memcmp(line.at, expected, line.length) == 0;
+    return take_line(lines, &line) && line.length == strlen(expected) && memcmp(line.at, expected, line.length) == 0;
 }
 
 static unsigned digit_of(char c)
@@ -45,8 +43,7 @@ bool lines_number(struct lines_value value, unsigned base, uint64_t *number)
     uint64_t sum = 0;
     for (size_t i = 0; i < value.length; i++) {
         unsigned digit = digit_of(value.at[i]);
-        if (digit >= base || __builtin_mul_overflow(sum, base, &sum) ||
-            __builtin_add_overflow(sum, digit, &sum))
+        if (digit >= base || __builtin_mul_overflow(sum, base, &sum) || __builtin_add_overflow(sum, digit, &sum))
             return false;
     }
     *number = sum;

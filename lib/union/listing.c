@@ -82,8 +82,7 @@ static bool make_room(struct reader *reader)
 static uint8_t type_of(int dir, const struct disk_name *one)
 {
     struct statx stat;
-    if (one->type != DT_UNKNOWN ||
-        sys_statx(dir, one->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
+    if (one->type != DT_UNKNOWN || sys_statx(dir, one->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
         return one->type;
     return (uint8_t)IFTODT(stat.stx_mode);
 }
@@ -94,12 +93,8 @@ static int add(struct reader *reader, int dir, const struct disk_name *one, uint
     const char *name = listing_keep(listing, one->name, strlen(one->name));
     if (!name || !make_room(reader))
         return -ENOMEM;
-    listing->names[listing->count++] = (struct union_name){.name = name,
-                                                           .on_disk = name,
-                                                           .type = type_of(dir, one),
-                                                           .branch = branch,
-                                                           .leaf = leaf,
-                                                           .ino = one->ino};
+    listing->names[listing->count++] = (struct union_name){
+        .name = name, .on_disk = name, .type = type_of(dir, one), .branch = branch, .leaf = leaf, .ino = one->ino};
     return 0;
 }
 
@@ -309,8 +304,8 @@ static int make(struct reader *reader)
     return error;
 }
 
-int listing_init(struct listing *listing, const struct union_root *root, int directory, const char *path,
-                 uint16_t own_branch, unsigned flags)
+int listing_init(struct listing *listing, const struct union_root *root, int directory, const char *path, uint16_t own_branch,
+                 unsigned flags)
 {
     *listing = (struct listing){0};
     struct reader reader = {.listing = listing,
@@ -360,8 +355,8 @@ const struct union_name *listing_find(const struct listing *listing, const char 
     return NULL;
 }
 
-int listing_where(const struct listing *listing, const struct union_root *root, const char *path,
-                  const struct union_name *name, char *to, size_t size)
+int listing_where(const struct listing *listing, const struct union_root *root, const char *path, const struct union_name *name,
+                  char *to, size_t size)
 {
     struct text t;
     text_init(&t, to, size);

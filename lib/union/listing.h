@@ -24,7 +24,7 @@ struct union_root {
     struct dirid id;
     uint64_t device; /* as st_dev has it */
     size_t branch_count;
-    const char **branches; /* names, sorted when it was opened; number N of a union_name is branches[N - 1] */
+    const char **branches;               /* names, sorted when it was opened; number N of a union_name is branches[N - 1] */
     char (*names)[2][LAYOUT_BRANCH_MAX]; /* of each, and what it was renamed to */
     struct census *census;               /* where the root's directories stand, if that was ever asked */
 };
@@ -46,11 +46,10 @@ uint16_t union_root_branch(const struct union_root *, const char *branch);
 int union_root_look(struct union_root *);
 
 struct union_name {
-    const char *name; /* what it is called, owned by the listing */
-    const char
-        *on_disk;    /* what it is called on disk: another name for the loser of a conflict not yet renamed */
-    uint8_t type;    /* DT_* */
-    uint16_t branch; /* 0 the trunk, else 1 + index in branches */
+    const char *name;    /* what it is called, owned by the listing */
+    const char *on_disk; /* what it is called on disk: another name for the loser of a conflict not yet renamed */
+    uint8_t type;        /* DT_* */
+    uint16_t branch;     /* 0 the trunk, else 1 + index in branches */
     uint32_t leaf;
     uint64_t ino;
 };
@@ -83,8 +82,8 @@ struct listing {
  * only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
  * -errno. */
 enum { LISTING_SETTLE = 1 };
-int listing_init(struct listing *, const struct union_root *, int directory, const char *path,
-                 uint16_t own_branch, unsigned flags);
+int listing_init(struct listing *, const struct union_root *, int directory, const char *path, uint16_t own_branch,
+                 unsigned flags);
 void listing_finish(struct listing *);
 /* Removes what was never written to its end: nobody else may be at work in that directory. 0 or -errno. */
 int listing_sweep(int directory);
@@ -93,5 +92,5 @@ const struct union_name *listing_find(const struct listing *, const char *name, 
 
 /* The real place of one entry of a listing: ROOT/PATH/NAME or ROOT/.shunt/b/.... 0 or -ENAMETOOLONG. `path`
  * as above. */
-int listing_where(const struct listing *, const struct union_root *, const char *path,
-                  const struct union_name *, char *to, size_t size);
+int listing_where(const struct listing *, const struct union_root *, const char *path, const struct union_name *, char *to,
+                  size_t size);

@@ -24,8 +24,7 @@ static const char marker_words[] =
 
 static bool label_may_hold(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
 
 /* LABEL-ID, in exactly the form that marker_name gives it: it becomes a component of paths. */
@@ -35,8 +34,7 @@ static bool parse_mirror(struct marker *marker, struct lines_value value)
         return false;
     size_t label = value.length - MARKER_ID_DIGITS - 1;
     struct lines_value id = {value.at + label + 1, MARKER_ID_DIGITS};
-    if (label > MARKER_LABEL_MAX || value.at[label] != '-' || !lines_number(id, 16, &marker->id) ||
-        !marker->id)
+    if (label > MARKER_LABEL_MAX || value.at[label] != '-' || !lines_number(id, 16, &marker->id) || !marker->id)
         return false;
     for (size_t i = 0; i < label; i++)
         if (!label_may_hold(value.at[i]))

@@ -33,8 +33,7 @@ static int open_mirror(const char *branch_path, const char *mirror)
 static bool same_device(int fd, const struct inherit *from)
 {
     struct statx stat;
-    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 &&
-           disk_device(&stat) == disk_device(&from->stat);
+    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 && disk_device(&stat) == disk_device(&from->stat);
 }
 
 /* Makes `dir`/`name`, equal; or opens it and makes it so, if `keep` and it is there. A descriptor in *fd with

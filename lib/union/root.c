@@ -128,8 +128,7 @@ static int read_branches(struct union_root *root, int fd)
         return more == -ENOENT ? 0 : more;
     while ((more = disk_scan_next(&scan, &one)) > 0) {
         if (layout_branch_node(one->name, strlen(one->name), &incarnation) == 0 ||
-            (one->type != DT_DIR && one->type != DT_UNKNOWN) ||
-            union_root_branch(root, one->name) != 0)
+            (one->type != DT_DIR && one->type != DT_UNKNOWN) || union_root_branch(root, one->name) != 0)
             continue;
         more = union_root_add(root, one->name);
         if (more < 0)

@@ -11,10 +11,9 @@
 enum { ONE_NAME = 1, TWO_NAMES = 2, WITH_TEXT = 4 };
 
 static const uint8_t must_have[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = WITH_TEXT,    [MESSAGE_LOOKUP] = ONE_NAME,   [MESSAGE_RESERVE] = ONE_NAME,
-    [MESSAGE_CONFIRM] = ONE_NAME,  [MESSAGE_WITHDRAW] = ONE_NAME, [MESSAGE_ADOPT] = ONE_NAME,
-    [MESSAGE_VANISHED] = ONE_NAME, [MESSAGE_REMOVE] = ONE_NAME,   [MESSAGE_GONE] = ONE_NAME,
-    [MESSAGE_RENAME] = TWO_NAMES,  [MESSAGE_RENAMED] = TWO_NAMES, [MESSAGE_CLOSE] = ONE_NAME,
+    [MESSAGE_LOAD] = WITH_TEXT,    [MESSAGE_LOOKUP] = ONE_NAME,  [MESSAGE_RESERVE] = ONE_NAME,  [MESSAGE_CONFIRM] = ONE_NAME,
+    [MESSAGE_WITHDRAW] = ONE_NAME, [MESSAGE_ADOPT] = ONE_NAME,   [MESSAGE_VANISHED] = ONE_NAME, [MESSAGE_REMOVE] = ONE_NAME,
+    [MESSAGE_GONE] = ONE_NAME,     [MESSAGE_RENAME] = TWO_NAMES, [MESSAGE_RENAMED] = TWO_NAMES, [MESSAGE_CLOSE] = ONE_NAME,
     [MESSAGE_PROMOTE] = ONE_NAME,  [MESSAGE_PLACE] = ONE_NAME,   [MESSAGE_NAME] = ONE_NAME,
 };
 
@@ -51,8 +50,7 @@ static const uint8_t *take_entry(const uint8_t *from, struct record_entry *entry
 
 static bool lengths_fit(const struct message *m)
 {
-    return m->name_length[0] <= RECORD_NAME_MAX && m->name_length[1] <= RECORD_NAME_MAX &&
-           m->text_length <= MESSAGE_TEXT_MAX;
+    return m->name_length[0] <= RECORD_NAME_MAX && m->name_length[1] <= RECORD_NAME_MAX && m->text_length <= MESSAGE_TEXT_MAX;
 }
 
 size_t message_encode(uint8_t *to, size_t size, const struct message *m)

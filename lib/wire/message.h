@@ -53,8 +53,8 @@ enum message_type {
     /* From a process again. */
     MESSAGE_STOP, /* all daemons of the session are to end */
     /* Between daemons again. */
-    MESSAGE_TIMES,  /* when dir[0] changed last */
-    MESSAGE_MOVING, /* a directory is about to be renamed, or was: child says by whom */
+    MESSAGE_TIMES,   /* when dir[0] changed last */
+    MESSAGE_MOVING,  /* a directory is about to be renamed, or was: child says by whom */
     MESSAGE_AWAITED, /* somebody waits for the end of a flight */
     MESSAGE_WANTED,  /* dir[0] is to be given back to its ruler */
     MESSAGE_GIVEN,   /* ... is */
@@ -73,9 +73,8 @@ enum message_flag {
 
 /* Answers besides 0 and -errno, in `result`. */
 enum message_result {
-    MESSAGE_EXISTS =
-        1,          /* RESERVE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
-    MESSAGE_ABSENT, /* LOOKUP, REMOVE, RENAME (the old name), VANISHED: there is none */
+    MESSAGE_EXISTS = 1, /* RESERVE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
+    MESSAGE_ABSENT,     /* LOOKUP, REMOVE, RENAME (the old name), VANISHED: there is none */
     MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
     MESSAGE_CHANGED,    /* VANISHED: look again */
     MESSAGE_NOT_EMPTY,  /* CLOSE */

@@ -26,9 +26,8 @@ bool page_add(char *page, size_t size, size_t *used, const struct page_name *nam
 static bool is_name(const struct page_name *name)
 {
     return name->length > 0 && memchr(name->name, '/', name->length) == NULL &&
-           memchr(name->name, '\0', name->length) == NULL && name->hash > 2 &&
-           name->entry.state >= RECORD_LIVE && name->entry.state <= RECORD_DYING && name->entry.type <= 15 &&
-           (name->branch != 0 || name->entry.leaf == 0);
+           memchr(name->name, '\0', name->length) == NULL && name->hash > 2 && name->entry.state >= RECORD_LIVE &&
+           name->entry.state <= RECORD_DYING && name->entry.type <= 15 && (name->branch != 0 || name->entry.leaf == 0);
 }
 
 int page_next(const char *page, size_t size, size_t *at, struct page_name *name)

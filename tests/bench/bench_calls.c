@@ -48,8 +48,8 @@ struct functions {
     int (*closedir)(DIR *);
     int (*statx)(int, const char *, int, unsigned, struct statx *);
 };
-static struct functions linked = {stat, open, unlink, rename, opendir, readdir, closedir, statx}, libc,
-                        asking, *functions = &linked;
+static struct functions linked = {stat, open, unlink, rename, opendir, readdir, closedir, statx}, libc, asking,
+                        *functions = &linked;
 
 static char path[PATH_MAX], moved[PATH_MAX], directory_of_both[PATH_MAX];
 static const char *hot, *many;

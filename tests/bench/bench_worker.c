@@ -66,13 +66,8 @@ static int make_list(const char *directory, const char *path)
 
 int main(int argc, char *argv[])
 {
-    static const struct crew_call calls[] = {{"create", make_create},
-                                             {"open", make_open},
-                                             {"stat", make_stat},
-                                             {"utime", make_utime},
-                                             {"renames", make_renames},
-                                             {"unlink", make_unlink},
-                                             {"list", make_list},
-                                             {0}};
+    static const struct crew_call calls[] = {
+        {"create", make_create},   {"open", make_open},     {"stat", make_stat}, {"utime", make_utime},
+        {"renames", make_renames}, {"unlink", make_unlink}, {"list", make_list}, {0}};
     return crew_main(argc, argv, calls, NULL);
 }

@@ -73,8 +73,7 @@ static void arrive(struct flying *one)
 {
     sleep_until(one->due);
     while (one->socket >= 0 && one->sent < one->size) {
-        ssize_t sent = real_send(one->socket, one->bytes + one->sent, one->size - one->sent,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = real_send(one->socket, one->bytes + one->sent, one->size - one->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
             return;
         one->sent += sent > 0 ? (size_t)sent : 0;

@@ -220,12 +220,11 @@ static int operate(enum operation operation, const char *a, const char *b)
     run.sequence++;
     run.token = (uint64_t)run.number << 32 | run.sequence;
     run.length = LINE * (2 + below(8) * below(8));
-    write_down(line,
-               snprintf(line, sizeof line, "I %" PRIu64 " %" PRIu64 " %c %" PRIx64 " %" PRIu64 " %s %s\n",
-                        run.sequence, now(), operation, run.token, run.length, a, b));
+    write_down(line, snprintf(line, sizeof line, "I %" PRIu64 " %" PRIu64 " %c %" PRIx64 " %" PRIu64 " %s %s\n", run.sequence,
+                              now(), operation, run.token, run.length, a, b));
     struct outcome o = carry_out(operation, a, b);
-    write_down(line, snprintf(line, sizeof line, "D %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 "\n",
-                              run.sequence, now(), o.error, o.size, o.links));
+    write_down(line, snprintf(line, sizeof line, "D %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 "\n", run.sequence, now(),
+                              o.error, o.size, o.links));
     return o.error;
 }
 
@@ -405,8 +404,8 @@ static void tell(const char *path)
            S_ISDIR(stat.st_mode)   ? 'd'
            : S_ISREG(stat.st_mode) ? 'f'
                                    : '?',
-           (uintmax_t)stat.st_ino, (uintmax_t)stat.st_nlink,
-           S_ISREG(stat.st_mode) ? (intmax_t)stat.st_size : 0, token, is_good, path);
+           (uintmax_t)stat.st_ino, (uintmax_t)stat.st_nlink, S_ISREG(stat.st_mode) ? (intmax_t)stat.st_size : 0, token, is_good,
+           path);
     if (S_ISDIR(stat.st_mode))
         look_below(path);
 }

@@ -34,8 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *at = data, *end = data + size;
     char *root = fuzz_line(&at, end), *text = fuzz_line(&at, end);
     struct search *s = calloc(1, sizeof *s);
-    if (find(s, at, (size_t)(end - at)) && within(&s->own, root, s->own_path) &&
-        within(&s->other, text, s->other_path)) {
+    if (find(s, at, (size_t)(end - at)) && within(&s->own, root, s->own_path) && within(&s->other, text, s->other_path)) {
         const char *rest = behind(s->other_path, s->own_path);
         fuzz_must(rest == NULL || *rest == '\0' || *rest == '/');
     }

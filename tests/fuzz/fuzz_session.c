@@ -21,8 +21,7 @@ static void must_be_equal(const struct session_member *one, const struct session
 {
     fuzz_must(one->number == other->number && one->pid == other->pid && one->home == other->home);
     fuzz_must(strcmp(one->run_dir, other->run_dir) == 0 && strcmp(one->branch, other->branch) == 0);
-    fuzz_must(one->address_size == other->address_size &&
-              memcmp(one->address, other->address, one->address_size) == 0);
+    fuzz_must(one->address_size == other->address_size && memcmp(one->address, other->address, one->address_size) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

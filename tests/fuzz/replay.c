@@ -10,8 +10,7 @@
 
 static void replay(const uint8_t *bytes, size_t size)
 {
-    uint8_t *copy =
-        malloc(size > 0 ? size : 1); /* of exactly this size, so that a sanitizer sees a read beyond */
+    uint8_t *copy = malloc(size > 0 ? size : 1); /* of exactly this size, so that a sanitizer sees a read beyond */
     memcpy(copy, bytes, size);
     LLVMFuzzerTestOneInput(copy, size);
     free(copy);

@@ -129,8 +129,7 @@ static void contend(unsigned which)
         int code = contests[which].contest(i);
         if (code == 0)
             __atomic_add_fetch(&shared->wins[which], 1, __ATOMIC_RELAXED);
-        else if (code != -contests[which].loses &&
-                 __atomic_fetch_add(&shared->wrong[which], 1, __ATOMIC_RELAXED) < 3)
+        else if (code != -contests[which].loses && __atomic_fetch_add(&shared->wrong[which], 1, __ATOMIC_RELAXED) < 3)
             fprintf(stderr, "%s %u: errno %d\n", contests[which].title, i, -code);
     }
 }

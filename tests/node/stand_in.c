@@ -25,8 +25,8 @@ STAND_IN char *tempnam(const char *directory, const char *prefix)
 }
 
 /* A libc that notes actions in a way of its own. */
-STAND_IN int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path,
-                                              int flags, mode_t mode)
+STAND_IN int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags,
+                                              mode_t mode)
 {
     return posix_spawn_file_actions_addclose(actions, fd);
 }

@@ -248,8 +248,7 @@ static void strip_attributes(const char *path)
 static bool is_repairable(const struct sight *now)
 {
     static const char *const whole[] = {"ro", "ro/f", "dark", "dark/f"};
-    bool repairable = sight_same_line(&pristine, now, fixture.root) &&
-                      sight_same_line(&pristine, now, fixture.work) &&
+    bool repairable = sight_same_line(&pristine, now, fixture.root) && sight_same_line(&pristine, now, fixture.work) &&
                       sight_same_line(&pristine, now, fixture.outside);
     for (size_t i = 0; repairable && i < sizeof whole / sizeof *whole; i++)
         repairable = !sight_changed(&pristine, now, joined(fixture.work, whole[i]));

@@ -315,8 +315,7 @@ static long made_through_a_chain(void)
 /* A directory by the name of a link to it: what is done to the link, and what to the directory. */
 static long directory_through_a_link(void)
 {
-    char *link = strdup(joined(fixture.outside, "to-dir")),
-         *slash = strdup(joined(fixture.outside, "to-dir/"));
+    char *link = strdup(joined(fixture.outside, "to-dir")), *slash = strdup(joined(fixture.outside, "to-dir/"));
     struct stat st;
     tell_listed(link);
     detail(" rmdir %s", ended(rmdir(link)));

@@ -404,8 +404,8 @@ static void used_after_rename(void)
     if (rename("dir", "bare/moved") < 0)
         give_up("cannot rename", "dir");
     int made = openat(fd, "late", O_WRONLY | O_CREAT | O_EXCL, 0600);
-    detail(" create %s, unlink %d, stat %d", made < 0 ? strerrorname_np(errno) : "made",
-           unlinkat(fd, "inner", 0), faccessat(AT_FDCWD, "bare/moved/late", F_OK, 0));
+    detail(" create %s, unlink %d, stat %d", made < 0 ? strerrorname_np(errno) : "made", unlinkat(fd, "inner", 0),
+           faccessat(AT_FDCWD, "bare/moved/late", F_OK, 0));
     close(made);
     read_blocks(fd, 4096, false, &listed);
     close(fd);

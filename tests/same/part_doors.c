@@ -91,13 +91,13 @@ static long bind_to(const char *words, enum bind_way way)
 {
     struct sockaddr_un address;
     socklen_t length = address_of(&address, words, way != BIND_BARE);
-    int fd = way == BIND_NO_SOCKET ? open("/dev/null", O_RDONLY)
-                                   : socket(way == BIND_FOREIGN ? AF_INET : AF_UNIX,
-                                            way == BIND_DATAGRAM ? SOCK_DGRAM : SOCK_STREAM, 0);
+    int fd = way == BIND_NO_SOCKET
+                 ? open("/dev/null", O_RDONLY)
+                 : socket(way == BIND_FOREIGN ? AF_INET : AF_UNIX, way == BIND_DATAGRAM ? SOCK_DGRAM : SOCK_STREAM, 0);
     if (way == BIND_NAMED) /* by the kernel: it has a name then */
         bind(fd, (const struct sockaddr *)&address, sizeof address.sun_family);
-    long result = way == BIND_RAW ? syscall(SYS_bind, fd, &address, length)
-                                  : bind(fd, (const struct sockaddr *)&address, length);
+    long result =
+        way == BIND_RAW ? syscall(SYS_bind, fd, &address, length) : bind(fd, (const struct sockaddr *)&address, length);
     int error = errno;
     if (result == 0 && way != BIND_DATAGRAM)
         tell_meeting(fd, &address, length);
@@ -169,11 +169,10 @@ static long by_ftok(const struct place *place, long project)
     if (key == -1)
         return -1;
     if (stat(place->path, &st) == 0)
-        detail(" key %s",
-               (uint32_t)key == ((uint32_t)(st.st_ino & 0xffff) | (uint32_t)(st.st_dev & 0xff) << 16 |
-                                 (uint32_t)(project & 0xff) << 24)
-                   ? "of the file"
-                   : "of something else");
+        detail(" key %s", (uint32_t)key == ((uint32_t)(st.st_ino & 0xffff) | (uint32_t)(st.st_dev & 0xff) << 16 |
+                                            (uint32_t)(project & 0xff) << 24)
+                              ? "of the file"
+                              : "of something else");
     errno = error;
     return 0;
 }

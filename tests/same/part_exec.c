@@ -73,19 +73,7 @@ static void make_programs(const char *plugin)
     make_directory("directory", 0755);
 }
 
-enum exec_way {
-    EXECVE,
-    EXECV,
-    EXECVP,
-    EXECVPE,
-    EXECL,
-    EXECLE,
-    EXECLP,
-    FEXECVE,
-    EXECVEAT,
-    RAW_EXECVE,
-    EXEC_WAYS
-};
+enum exec_way { EXECVE, EXECV, EXECVP, EXECVPE, EXECL, EXECLE, EXECLP, FEXECVE, EXECVEAT, RAW_EXECVE, EXEC_WAYS };
 static const char *const way_names[] = {"execve", "execv",  "execvp",  "execvpe",  "execl",
                                         "execle", "execlp", "fexecve", "execveat", "syscall(execve)"};
 
@@ -133,8 +121,7 @@ static long ended(pid_t child)
     int status;
     if (child < 0 || waitpid(child, &status, 0) < 0)
         return -1;
-    detail(WIFSIGNALED(status) ? " signal %d" : " status %d",
-           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    detail(WIFSIGNALED(status) ? " signal %d" : " status %d", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     errno = 0;
     return 0;
 }
@@ -155,13 +142,9 @@ static long run_by(enum exec_way way, const char *path)
 }
 
 static const char *const programs[] = {
-    "echo",     "script",      "with-argument",
-    "spaced",   "no-line",     "no-interpreter",
-    "empty",    "plain",       "environment",
-    "nested",   "twice",       "link-to-script",
-    "dangling", "directory",   "absent",
-    "script/",  "script/x",    "shell/../script",
-    "writer",   "untouched/x", "untouched/../script",
+    "echo",   "script",      "with-argument", "spaced",          "no-line",        "no-interpreter", "empty",
+    "plain",  "environment", "nested",        "twice",           "link-to-script", "dangling",       "directory",
+    "absent", "script/",     "script/x",      "shell/../script", "writer",         "untouched/x",    "untouched/../script",
 };
 
 static void exec_all(void)
@@ -169,8 +152,7 @@ static void exec_all(void)
     char where[300];
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         for (enum exec_way way = 0; way < EXEC_WAYS; way++) {
-            const char *path = i % 2 == way % 2 ? joined(fixture.work, joined("bin", programs[i]))
-                                                : joined(".", programs[i]);
+            const char *path = i % 2 == way % 2 ? joined(fixture.work, joined("bin", programs[i])) : joined(".", programs[i]);
             snprintf(where, sizeof where, "%s %s", path[0] == '.' ? "relative" : "absolute", programs[i]);
             long result = run_by(way, path);
             case_told(way_names[way], where, result, errno, false);
@@ -194,8 +176,7 @@ static void exec_by_search(const char *path_variable, const char *label)
     free(before);
 }
 
-static long spawn(bool searches, const char *path, const posix_spawn_file_actions_t *actions,
-                  char *const *environment)
+static long spawn(bool searches, const char *path, const posix_spawn_file_actions_t *actions, char *const *environment)
 {
     char *argv[] = {"spawned", "one", NULL};
     pid_t child;
@@ -314,8 +295,7 @@ void part_exec(const char *plugin)
     exec_all();
     snprintf(path_variable, sizeof path_variable, "/nowhere:%s/bin:/usr/bin:/bin", fixture.work);
     exec_by_search(path_variable, "bin");
-    snprintf(path_variable, sizeof path_variable, "%s/dark:%s/ro:%s/bin", fixture.work, fixture.work,
-             fixture.work);
+    snprintf(path_variable, sizeof path_variable, "%s/dark:%s/ro:%s/bin", fixture.work, fixture.work, fixture.work);
     exec_by_search(path_variable, "dark, ro and bin");
     exec_by_search("", "the working directory");
     exec_by_search("../bin:/bin", "a relative directory");

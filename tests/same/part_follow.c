@@ -122,8 +122,7 @@ static void tell_birth(const char *directory)
     detail_stat(fstat(fd, &st), &st);
     detail_acl(path);
     close(fd);
-    detail(" renamed %d, removed %d", rename(path, joined(directory, "renamed")),
-           unlink(joined(directory, "early")));
+    detail(" renamed %d, removed %d", rename(path, joined(directory, "renamed")), unlink(joined(directory, "early")));
 }
 
 /* A setgid directory shows in its files only if it is of a group that is not the process's. */
@@ -173,8 +172,7 @@ static long time_by_empty_path(const char *path, int fd, const struct timespec t
     return utimensat(fd, "", times, AT_EMPTY_PATH);
 }
 
-static void times_of(const char *name, const char *path,
-                     long (*run)(const char *path, int fd, const struct timespec times[2]))
+static void times_of(const char *name, const char *path, long (*run)(const char *path, int fd, const struct timespec times[2]))
 {
     const struct timespec times[2] = {{1000, 3}, {2000, 5}};
     if (!case_is_due())

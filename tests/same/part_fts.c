@@ -66,15 +66,12 @@ static bool is_link_kind(const FTSENT *entry)
 static const char *reach(const FTSENT *entry)
 {
     struct stat seen;
-    if (options & FTS_NOSTAT || entry->fts_info == FTS_NS || entry->fts_info == FTS_NSOK ||
-        entry->fts_info == FTS_INIT)
+    if (options & FTS_NOSTAT || entry->fts_info == FTS_NS || entry->fts_info == FTS_NSOK || entry->fts_info == FTS_INIT)
         return "";
     int flags = is_link_kind(entry) ? AT_SYMLINK_NOFOLLOW : 0;
     if (fstatat(AT_FDCWD, entry->fts_accpath, &seen, flags) < 0)
         return " not reached";
-    return seen.st_ino == entry->fts_statp->st_ino && seen.st_dev == entry->fts_statp->st_dev
-               ? ""
-               : " leads elsewhere";
+    return seen.st_ino == entry->fts_statp->st_ino && seen.st_dev == entry->fts_statp->st_dev ? "" : " leads elsewhere";
 }
 
 static const char *access_kind(const FTSENT *entry)
@@ -86,16 +83,15 @@ static const char *access_kind(const FTSENT *entry)
 
 static void tell_entry(const FTSENT *entry)
 {
-    lines_add("%s %s level %d lengths %d %d %s of %s %s%s%s%s", lines_path(entry->fts_path, start),
-              infos[entry->fts_info], entry->fts_level, (int)strlen(entry->fts_path) - entry->fts_pathlen,
+    lines_add("%s %s level %d lengths %d %d %s of %s %s%s%s%s", lines_path(entry->fts_path, start), infos[entry->fts_info],
+              entry->fts_level, (int)strlen(entry->fts_path) - entry->fts_pathlen,
               (int)strlen(entry->fts_name) - entry->fts_namelen, entry->fts_name,
               entry->fts_parent ? entry->fts_parent->fts_name : "nothing", access_kind(entry), reach(entry),
               entry->fts_errno ? " " : "", entry->fts_errno ? strerrorname_np(entry->fts_errno) : "");
     if (!(options & FTS_NOSTAT) && entry->fts_info != FTS_NS && entry->fts_info != FTS_NSOK)
         lines_add("%s mode %06o", lines_path(entry->fts_path, start), entry->fts_statp->st_mode);
     if (entry->fts_info == FTS_DC)
-        lines_add("%s goes back to level %d", lines_path(entry->fts_path, start),
-                  entry->fts_cycle->fts_level);
+        lines_add("%s goes back to level %d", lines_path(entry->fts_path, start), entry->fts_cycle->fts_level);
 }
 
 static ino_t here(void)
@@ -216,8 +212,7 @@ static void tree_with_all_options(void)
 
 static void several_starts(int how, fts_order *order)
 {
-    static char *const paths[] = {"dir",      "file", "ldangling", ".",   "absent",
-                                  "dir/sub/", "ldir", "..",        "dir", NULL};
+    static char *const paths[] = {"dir", "file", "ldangling", ".", "absent", "dir/sub/", "ldir", "..", "dir", NULL};
     if (!case_is_due())
         return;
     ino_t before = here();
@@ -294,18 +289,16 @@ static void instructed(const char *name, int instruction, int how, bool ahead)
             if (strcmp(child->fts_name, name) == 0)
                 lines_add("set %d", fts.set(tree, child, instruction));
     }
-    detail(" options %d %s ends with %s", how, ahead ? "ahead" : "when told",
-           errno ? strerrorname_np(errno) : "nothing");
+    detail(" options %d %s ends with %s", how, ahead ? "ahead" : "when told", errno ? strerrorname_np(errno) : "nothing");
     long result = closed(tree, before, false);
     told("fts, instruction", name, instruction, result, errno);
 }
 
 static void instructions(void)
 {
-    static const char *const at[] = {
-        "t", "a", "sub", "deep", "d", "link", "broken", "link-to-hollow", "link-to-deep", "hollow", "up"};
-    static const int hows[] = {FTS_PHYSICAL, FTS_PHYSICAL | FTS_NOCHDIR, FTS_LOGICAL,
-                               FTS_PHYSICAL | FTS_NOSTAT};
+    static const char *const at[] = {"t",      "a", "sub", "deep", "d", "link", "broken", "link-to-hollow", "link-to-deep",
+                                     "hollow", "up"};
+    static const int hows[] = {FTS_PHYSICAL, FTS_PHYSICAL | FTS_NOCHDIR, FTS_LOGICAL, FTS_PHYSICAL | FTS_NOSTAT};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
             for (int instruction = 0; instruction <= FTS_SKIP; instruction++) {
@@ -361,8 +354,7 @@ static void changed_meanwhile(int how, bool replaced, bool read)
             continue;
         if (read)
             tell_children(tree, entry, 0);
-        if (renameat(home, "bare/one", home, "bare/three") < 0 ||
-            (replaced && mkdirat(home, "bare/one", 0755) < 0))
+        if (renameat(home, "bare/one", home, "bare/three") < 0 || (replaced && mkdirat(home, "bare/one", 0755) < 0))
             give_up("cannot rename", "bare/one");
     }
     close(home);
@@ -418,8 +410,8 @@ static void enter_fresh(void)
 
 static void all_children_first(void)
 {
-    static const int hows[] = {FTS_PHYSICAL, FTS_PHYSICAL | FTS_NOCHDIR, FTS_LOGICAL,
-                               FTS_PHYSICAL | FTS_NOSTAT, FTS_PHYSICAL | FTS_SEEDOT};
+    static const int hows[] = {FTS_PHYSICAL, FTS_PHYSICAL | FTS_NOCHDIR, FTS_LOGICAL, FTS_PHYSICAL | FTS_NOSTAT,
+                               FTS_PHYSICAL | FTS_SEEDOT};
     for (size_t i = 0; i < sizeof hows / sizeof *hows; i++)
         for (int how_much = 0; how_much <= FTS_NAMEONLY; how_much += FTS_NAMEONLY) {
             children_first(hows[i], how_much, by_name, "bare/t");

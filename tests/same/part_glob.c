@@ -255,8 +255,8 @@ static void with_own_functions(const char *pattern, int flags)
     own_calls = 0;
     int result = glob(pattern, flags, NULL, &found);
     detail(" %u calls", own_calls);
-    bool kept = found.gl_opendir == own_opendir && found.gl_readdir == own_readdir &&
-                found.gl_closedir == own_closedir && found.gl_stat == own_stat && found.gl_lstat == own_lstat;
+    bool kept = found.gl_opendir == own_opendir && found.gl_readdir == own_readdir && found.gl_closedir == own_closedir &&
+                found.gl_stat == own_stat && found.gl_lstat == own_lstat;
     detail(" functions %s", kept ? "kept" : "changed");
     tell_found(&found, flags);
     globfree(&found);

@@ -32,8 +32,8 @@ static int opened(const char *path, int flags)
 }
 
 /* One file by all its names, and another. */
-static const char *const names_of_file[] = {
-    "file", "hard", "lfile", "labs", "../w/./file", "dir/../hard", "../../out/to-file", "empty"};
+static const char *const names_of_file[] = {"file", "hard", "lfile", "labs", "../w/./file", "dir/../hard", "../../out/to-file",
+                                            "empty"};
 #define NAMES (sizeof names_of_file / sizeof *names_of_file)
 
 static long flocked_by_names(void)
@@ -183,8 +183,7 @@ static long locked_descriptions(void)
     detail(" second %s", ended(lock(two, F_OFD_SETLK, F_WRLCK, 5, 1)));
     detail(" beside it %s", ended(lock(two, F_OFD_SETLK, F_WRLCK, 10, 1)));
     long result = fcntl(two, F_OFD_GETLK, &found);
-    detail(" found %d of %lld, %lld by %d", found.l_type, (long long)found.l_start, (long long)found.l_len,
-           found.l_pid);
+    detail(" found %d of %lld, %lld by %d", found.l_type, (long long)found.l_start, (long long)found.l_len, found.l_pid);
     close(opened("lfile", O_RDWR));
     detail(" closed another %ld", in_child(held_from, "file"));
     close(one);
@@ -353,8 +352,8 @@ static long whole_records(const char *path, long *in_order)
     FILE *log = fopen(path, "r");
     char line[128];
     while (log && fgets(line, sizeof line, log))
-        if (sscanf(line, "writer %d record %d%n", &writer, &number, &length) == 2 &&
-            (size_t)length + 1 == strlen(line) && writer >= 0 && writer < WRITERS) {
+        if (sscanf(line, "writer %d record %d%n", &writer, &number, &length) == 2 && (size_t)length + 1 == strlen(line) &&
+            writer >= 0 && writer < WRITERS) {
             whole++;
             *in_order += next[writer]++ == number;
         }
@@ -409,8 +408,7 @@ static long receive(int from)
 {
     char byte, control[CMSG_SPACE(sizeof(int))];
     struct iovec bytes = {&byte, 1};
-    struct msghdr message = {
-        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     if (recvmsg(from, &message, 0) != 1)
         return -1;
     int fd;
@@ -422,8 +420,7 @@ static long give(void *to)
 {
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec bytes = {"", 1};
-    struct msghdr message = {
-        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     int fd = opened("bare/given", O_RDWR | O_CREAT | O_EXCL);
     *CMSG_FIRSTHDR(&message) =
         (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
@@ -441,8 +438,7 @@ static long given_to_another(void)
     if (fd < 0 || fstat(fd, &by_descriptor) < 0 || stat("bare/given", &by_name) < 0)
         return -1;
     detail(" %s, wrote %ld",
-           by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev ? "the same"
-                                                                                            : "another",
+           by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev ? "the same" : "another",
            (long)write(fd, "given", 5));
     close(ends[0]);
     close(ends[1]);

@@ -95,12 +95,8 @@ static long by_futimesat(const struct place *place, long unused)
 }
 
 static const struct timespec nanoseconds[][2] = {
-    {{1000002, 123456789}, {2000002, 987654321}},
-    {{0, UTIME_OMIT}, {2000003, 1}},
-    {{1000004, 1}, {0, UTIME_OMIT}},
-    {{0, UTIME_OMIT}, {0, UTIME_OMIT}},
-    {{0, UTIME_NOW}, {0, UTIME_NOW}},
-    {{0, 2000000000}, {0, 0}},
+    {{1000002, 123456789}, {2000002, 987654321}}, {{0, UTIME_OMIT}, {2000003, 1}},  {{1000004, 1}, {0, UTIME_OMIT}},
+    {{0, UTIME_OMIT}, {0, UTIME_OMIT}},           {{0, UTIME_NOW}, {0, UTIME_NOW}}, {{0, 2000000000}, {0, 0}},
 };
 
 static long by_utimensat(const struct place *place, long which)
@@ -110,8 +106,7 @@ static long by_utimensat(const struct place *place, long which)
 
 static long by_lutimensat(const struct place *place, long which)
 {
-    return timed(place, AT_SYMLINK_NOFOLLOW,
-                 utimensat(place->at, place->path, nanoseconds[which], AT_SYMLINK_NOFOLLOW));
+    return timed(place, AT_SYMLINK_NOFOLLOW, utimensat(place->at, place->path, nanoseconds[which], AT_SYMLINK_NOFOLLOW));
 }
 
 static long by_truncate(const struct place *place, long length)

@@ -99,8 +99,7 @@ static int inotify(void)
 static int fanotify(void)
 {
     static int fd = -1;
-    return fd >= 0 ? fd
-                   : (fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_NONBLOCK, O_RDONLY));
+    return fd >= 0 ? fd : (fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_NONBLOCK, O_RDONLY));
 }
 
 static char events[65536] __attribute__((aligned(8)));
@@ -115,8 +114,7 @@ static void tell_inotify(void)
     }
 }
 
-#define EVENTS                                                                                               \
-    (IN_CREATE | IN_DELETE | IN_MOVE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
+#define EVENTS (IN_CREATE | IN_DELETE | IN_MOVE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 /* Births in a directory that was watched stay where the kernel sees them: later cases need another one. */
 static long unwatched(long watch, bool was_directory)
@@ -208,8 +206,8 @@ static long by_fanotify(const struct place *place, long flags)
     bool directory = is_directory(place);
     if (fanotify() < 0)
         return -1;
-    long result = fanotify_mark(fanotify(), FAN_MARK_ADD | (unsigned)flags, directory ? MARKS : FAN_MODIFY,
-                                place->at, place->path);
+    long result =
+        fanotify_mark(fanotify(), FAN_MARK_ADD | (unsigned)flags, directory ? MARKS : FAN_MODIFY, place->at, place->path);
     if (result >= 0 && place->path && (place->at == AT_FDCWD || place->path[0] == '/')) {
         be_busy(place->path);
         tell_fanotify();
@@ -222,8 +220,8 @@ static long by_fanotify_removal(const struct place *place, long flags)
 {
     if (fanotify() < 0)
         return -1;
-    return unmarked(syscall(SYS_fanotify_mark, fanotify(), (unsigned)flags,
-                            flags & FAN_MARK_FLUSH ? 0 : FAN_MODIFY, place->at, place->path),
+    return unmarked(syscall(SYS_fanotify_mark, fanotify(), (unsigned)flags, flags & FAN_MARK_FLUSH ? 0 : FAN_MODIFY, place->at,
+                            place->path),
                     false);
 }
 

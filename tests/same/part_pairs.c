@@ -43,8 +43,8 @@ static long by_linkat(const struct place *from, const struct place *to, unsigned
     return linkat(from->at, from->path, to->at, to->path, (int)flags);
 }
 
-static void pair_run(const struct pair_call *call, enum place_base from_base, const struct name *from,
-                     enum place_base to_base, const struct name *to)
+static void pair_run(const struct pair_call *call, enum place_base from_base, const struct name *from, enum place_base to_base,
+                     const struct name *to)
 {
     static struct place first, second;
     char where[200];
@@ -57,8 +57,7 @@ static void pair_run(const struct pair_call *call, enum place_base from_base, co
     int error = errno;
     place_leave(&second);
     place_leave(&first);
-    snprintf(where, sizeof where, "%s:%s %s:%s", base_label(from_base), from->label, base_label(to_base),
-             to->label);
+    snprintf(where, sizeof where, "%s:%s %s:%s", base_label(from_base), from->label, base_label(to_base), to->label);
     case_told(call->name, where, result, error, true);
 }
 

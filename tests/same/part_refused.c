@@ -81,13 +81,12 @@ static long sticky_for_none(void)
 }
 
 #define LOAD(FIELD) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, FIELD))
-#define REFUSE(CALL)                                                                                         \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CALL, 0, 1),                                                         \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (EDQUOT & SECCOMP_RET_DATA))
+#define REFUSE(CALL)                                                                                                           \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CALL, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (EDQUOT & SECCOMP_RET_DATA))
 /* If bit O_CREAT of an argument is set. */
-#define REFUSE_CREATION(CALL, ARGUMENT)                                                                      \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CALL, 0, 4), LOAD(args[ARGUMENT]),                                   \
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_CREAT, 0, 1),                                                 \
+#define REFUSE_CREATION(CALL, ARGUMENT)                                                                                        \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CALL, 0, 4), LOAD(args[ARGUMENT]),                                                     \
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_CREAT, 0, 1),                                                                   \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (EDQUOT & SECCOMP_RET_DATA)), LOAD(nr)
 
 static const struct sock_filter out_of_quota[] = {
@@ -199,12 +198,10 @@ static const struct quota_call {
 static long without_quota(void *which)
 {
     const struct quota_call *call = which;
-    struct sock_fprog program = {sizeof out_of_quota / sizeof *out_of_quota,
-                                 (struct sock_filter *)out_of_quota};
+    struct sock_fprog program = {sizeof out_of_quota / sizeof *out_of_quota, (struct sock_filter *)out_of_quota};
     if (access("bare/early", F_OK) < 0) /* a quota of the root's does not concern the files of its daemon */
         return -1;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) {
         errno = ENOSYS;
         return -1;
     }

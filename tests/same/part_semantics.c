@@ -149,8 +149,7 @@ static long linked_links(void)
 {
     detail(" link %s", ended(link("lfile", "bare/itself")));
     detail(" follow %s", ended(linkat(AT_FDCWD, "lfile", AT_FDCWD, "bare/file", AT_SYMLINK_FOLLOW)));
-    detail(" outside %s",
-           ended(linkat(AT_FDCWD, "../../out/to-file", AT_FDCWD, "bare/outside", AT_SYMLINK_FOLLOW)));
+    detail(" outside %s", ended(linkat(AT_FDCWD, "../../out/to-file", AT_FDCWD, "bare/outside", AT_SYMLINK_FOLLOW)));
     detail(" dangling %s", ended(linkat(AT_FDCWD, "ldangling", AT_FDCWD, "bare/no", AT_SYMLINK_FOLLOW)));
     detail(" FIFO %s", ended(link("fifo", "bare/fifo")));
     detail(" directory %s", ended(link("dir", "bare/dir")));
@@ -266,8 +265,8 @@ static void tell_dots(const char *directory)
     struct stat st;
     DIR *stream = opendir(directory);
     for (struct dirent *entry; stream && (entry = readdir(stream));)
-        if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            st.st_ino != entry->d_ino || IFTODT(st.st_mode) != entry->d_type)
+        if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != entry->d_ino ||
+            IFTODT(st.st_mode) != entry->d_type)
             detail(" [%s in %s: type %d]", entry->d_name, directory, entry->d_type);
     if (stream)
         closedir(stream);
@@ -297,14 +296,12 @@ static long file_systems(void)
         int fd = open(where[i], O_RDONLY | O_NONBLOCK);
         detail(" %s", where[i]);
         for (int way = 0; way < 2; way++)
-            detail(" %d", (way ? fstatfs(fd, &there) : statfs(where[i], &there)) == 0 &&
-                              here.f_type == there.f_type && here.f_bsize == there.f_bsize &&
-                              here.f_blocks == there.f_blocks && here.f_flags == there.f_flags &&
-                              memcmp(&here.f_fsid, &there.f_fsid, sizeof here.f_fsid) == 0);
+            detail(" %d", (way ? fstatfs(fd, &there) : statfs(where[i], &there)) == 0 && here.f_type == there.f_type &&
+                              here.f_bsize == there.f_bsize && here.f_blocks == there.f_blocks &&
+                              here.f_flags == there.f_flags && memcmp(&here.f_fsid, &there.f_fsid, sizeof here.f_fsid) == 0);
         for (int way = 0; way < 2; way++)
             detail(" %d", (way ? fstatvfs(fd, &v) : statvfs(where[i], &v)) == 0 && v.f_fsid == first.f_fsid &&
-                              v.f_namemax == first.f_namemax && v.f_flag == first.f_flag &&
-                              v.f_frsize == first.f_frsize);
+                              v.f_namemax == first.f_namemax && v.f_flag == first.f_flag && v.f_frsize == first.f_frsize);
         close(fd);
     }
     return 0;

@@ -63,8 +63,8 @@ static long by_statx(const struct place *place, long flags)
     long result = statx(place->at, place->path, (int)flags, STATX_BASIC_STATS | STATX_BTIME, &st);
     if (result < 0)
         return result;
-    detail(" mask %x attributes %llx %06o links %u owner %u:%u", st.stx_mask,
-           (unsigned long long)st.stx_attributes, st.stx_mode, st.stx_nlink, st.stx_uid, st.stx_gid);
+    detail(" mask %x attributes %llx %06o links %u owner %u:%u", st.stx_mask, (unsigned long long)st.stx_attributes,
+           st.stx_mode, st.stx_nlink, st.stx_uid, st.stx_gid);
     if (!S_ISDIR(st.stx_mode))
         detail(" size %llu", (unsigned long long)st.stx_size);
     return result;
@@ -135,8 +135,8 @@ static long by_statfs(const struct place *place, long unused)
     struct statfs fs;
     long result = statfs(place->path, &fs);
     if (result == 0)
-        detail(" type %lx names %ld block %ld flags %lx", (long)fs.f_type, (long)fs.f_namelen,
-               (long)fs.f_bsize, (long)fs.f_flags);
+        detail(" type %lx names %ld block %ld flags %lx", (long)fs.f_type, (long)fs.f_namelen, (long)fs.f_bsize,
+               (long)fs.f_flags);
     return result;
 }
 
@@ -157,12 +157,9 @@ static long by_identity(const struct place *place, long unused)
     int fd = open(place->path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return -1;
-    long result = stat(place->path, &by_path) | fstat(fd, &by_fd) |
-                  statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &extended);
-    detail(" inode %s, extended %s, device %s, change time %s",
-           by_path.st_ino == by_fd.st_ino ? "agrees" : "differs",
-           by_path.st_ino == extended.stx_ino ? "agrees" : "differs",
-           by_path.st_dev == by_fd.st_dev ? "agrees" : "differs",
+    long result = stat(place->path, &by_path) | fstat(fd, &by_fd) | statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &extended);
+    detail(" inode %s, extended %s, device %s, change time %s", by_path.st_ino == by_fd.st_ino ? "agrees" : "differs",
+           by_path.st_ino == extended.stx_ino ? "agrees" : "differs", by_path.st_dev == by_fd.st_dev ? "agrees" : "differs",
            by_path.st_ctim.tv_nsec == by_fd.st_ctim.tv_nsec ? "agrees" : "differs");
     close(fd);
     return result;

@@ -12,8 +12,7 @@
 
 #include "fixture.h"
 
-static const char *const modes[] = {"r",   "w",  "a",  "r+", "w+", "a+", "wx",
-                                    "w+x", "rb", "re", "ae", "z",  "",   "rx"};
+static const char *const modes[] = {"r", "w", "a", "r+", "w+", "a+", "wx", "w+x", "rb", "re", "ae", "z", "", "rx"};
 
 static void use_stream(FILE *stream)
 {
@@ -65,8 +64,7 @@ static long by_freopen(const struct place *place, long mode)
     FILE *again = freopen(place->path, modes[mode], stream);
     detail(" \"%s\"", modes[mode]);
     if (again)
-        detail(" %s stream, %s descriptor", again == stream ? "same" : "another",
-               fileno(again) == fd ? "same" : "another");
+        detail(" %s stream, %s descriptor", again == stream ? "same" : "another", fileno(again) == fd ? "same" : "another");
     return streamed(again);
 }
 

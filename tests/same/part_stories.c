@@ -21,10 +21,9 @@
 #define CALLS 16
 
 static const char *const paths[] = {
-    "file",      "file",       "absent",    "absent",   "new",       "new",        "dir",
-    "dir/inner", "dir/new",    "bare",      "bare/new", "bare/file", "bare/inner", "ldir/inner",
-    "lfile",     "lchain",     "ldangling", "hard",     "moved",     "moved/new",  "moved/one",
-    "dir/sub",   "dir/sub/in", "fifo",      "new/deep", "nowhere",   "empty",
+    "file",  "file",      "absent",    "absent",     "new",        "new",   "dir",      "dir/inner", "dir/new",
+    "bare",  "bare/new",  "bare/file", "bare/inner", "ldir/inner", "lfile", "lchain",   "ldangling", "hard",
+    "moved", "moved/new", "moved/one", "dir/sub",    "dir/sub/in", "fifo",  "new/deep", "nowhere",   "empty",
 };
 #define PATHS (sizeof paths / sizeof *paths)
 
@@ -35,8 +34,7 @@ static long by_open(const char *path, long flags, const char *text)
     int fd = open(path, (int)flags | O_NONBLOCK | O_CLOEXEC, 0640);
     if (fd < 0)
         return -1;
-    ssize_t count =
-        flags & (O_WRONLY | O_RDWR) ? write(fd, text, strlen(text)) : read(fd, bytes, sizeof bytes);
+    ssize_t count = flags & (O_WRONLY | O_RDWR) ? write(fd, text, strlen(text)) : read(fd, bytes, sizeof bytes);
     int error = errno;
     if (count > 0 && !(flags & (O_WRONLY | O_RDWR)))
         detail_bytes(bytes, (size_t)count);

@@ -50,8 +50,7 @@ static void detail_watched(void)
             detail(" [%s gone]", watched[i]);
             continue;
         }
-        bool is_changed =
-            st.st_ctim.tv_sec != changed_before[i].tv_sec || st.st_ctim.tv_nsec != changed_before[i].tv_nsec;
+        bool is_changed = st.st_ctim.tv_sec != changed_before[i].tv_sec || st.st_ctim.tv_nsec != changed_before[i].tv_nsec;
         bool is_modified = st.st_mtim.tv_sec != 2000 || st.st_mtim.tv_nsec != 2;
         if (is_changed || is_modified)
             detail(" [%s%s%s]", watched[i], is_modified ? " modified" : "", is_changed ? " changed" : "");

@@ -46,8 +46,7 @@ static struct {
 } walk;
 
 static const char *const kinds[] = {
-    [FTW_F] = "F",   [FTW_D] = "D",   [FTW_DNR] = "DNR", [FTW_NS] = "NS",
-    [FTW_SL] = "SL", [FTW_DP] = "DP", [FTW_SLN] = "SLN",
+    [FTW_F] = "F", [FTW_D] = "D", [FTW_DNR] = "DNR", [FTW_NS] = "NS", [FTW_SL] = "SL", [FTW_DP] = "DP", [FTW_SLN] = "SLN",
 };
 
 /* Is the file where the walk says that it is? With FTW_CHDIR that is a matter of the working directory. */
@@ -56,8 +55,8 @@ static bool is_reached(const char *path, int base, const struct stat *st)
     struct stat seen;
     const char *name = walk.flags & FTW_CHDIR ? path + base : path;
     bool links = (walk.flags & FTW_PHYS) || S_ISLNK(st->st_mode);
-    return fstatat(AT_FDCWD, *name ? name : ".", &seen, links ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
-           seen.st_ino == st->st_ino && seen.st_dev == st->st_dev;
+    return fstatat(AT_FDCWD, *name ? name : ".", &seen, links ? AT_SYMLINK_NOFOLLOW : 0) == 0 && seen.st_ino == st->st_ino &&
+           seen.st_dev == st->st_dev;
 }
 
 static void tell_visit(const char *path, const struct stat *st, int kind, const struct FTW *at)
@@ -67,9 +66,8 @@ static void tell_visit(const char *path, const struct stat *st, int kind, const 
         lines_add("%s NS level %d", lines_path(path, walk.start), at ? at->level : -1);
         return;
     }
-    lines_add("%s %s level %d name %d %06o %u%s", lines_path(path, walk.start), kinds[kind],
-              at ? at->level : -1, (int)strlen(path) - base, st->st_mode, (unsigned)st->st_nlink,
-              is_reached(path, base, st) ? "" : " elsewhere");
+    lines_add("%s %s level %d name %d %06o %u%s", lines_path(path, walk.start), kinds[kind], at ? at->level : -1,
+              (int)strlen(path) - base, st->st_mode, (unsigned)st->st_nlink, is_reached(path, base, st) ? "" : " elsewhere");
 }
 
 static int visit(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -215,8 +213,7 @@ static void tree_with_all_flags(void)
 static bool is_related(const char *a, const char *b)
 {
     size_t length = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
-    return strncmp(a, b, length) == 0 && (a[length] == '\0' || a[length] == '/') &&
-           (b[length] == '\0' || b[length] == '/');
+    return strncmp(a, b, length) == 0 && (a[length] == '\0' || a[length] == '/') && (b[length] == '\0' || b[length] == '/');
 }
 
 static bool are_siblings(const char *a, const char *b)
@@ -269,8 +266,8 @@ static void answers(void)
             for (int flags = 0; flags < 16; flags++)
                 if (case_is_due())
                     answer_once(at[i], answer,
-                                (flags & 8 ? FTW_ACTIONRETVAL : 0) | (flags & 4 ? FTW_DEPTH : 0) |
-                                    (flags & 2 ? FTW_CHDIR : 0) | (flags & 1 ? FTW_PHYS : 0));
+                                (flags & 8 ? FTW_ACTIONRETVAL : 0) | (flags & 4 ? FTW_DEPTH : 0) | (flags & 2 ? FTW_CHDIR : 0) |
+                                    (flags & 1 ? FTW_PHYS : 0));
 }
 
 /* A directory's entries are visited in readdir's order, whether they are read at once or not. */
@@ -323,8 +320,7 @@ static void start_at_slash(void)
 {
     for (int flags = 0; flags < 16; flags++) {
         errno = 0;
-        long result =
-            nftw(flags & 1 ? "/" : "///", visit_beneath_slash, 2, FTW_ACTIONRETVAL | FTW_PHYS | (flags & 14));
+        long result = nftw(flags & 1 ? "/" : "///", visit_beneath_slash, 2, FTW_ACTIONRETVAL | FTW_PHYS | (flags & 14));
         told("nftw", "/", flags, result, errno);
     }
 }

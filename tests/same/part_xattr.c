@@ -14,8 +14,7 @@
 
 #include "fixture.h"
 
-static const char *const names_of_attributes[] = {"user.shunt", "user.", "nonsense", "trusted.shunt",
-                                                  "user.other"};
+static const char *const names_of_attributes[] = {"user.shunt", "user.", "nonsense", "trusted.shunt", "user.other"};
 
 static long told(long length, const char *value)
 {
@@ -124,8 +123,7 @@ static long by_set_twice(const struct place *place, long flags)
         return -1;
     long result = setxattr(place->path, "user.shunt", "second", 6, (int)flags);
     int error = errno;
-    detail(" short buffer %s,",
-           getxattr(place->path, "user.shunt", value, sizeof value) < 0 ? strerrorname_np(errno) : "fits");
+    detail(" short buffer %s,", getxattr(place->path, "user.shunt", value, sizeof value) < 0 ? strerrorname_np(errno) : "fits");
     then(place, false);
     errno = error;
     return result;

@@ -104,8 +104,7 @@ const struct name names[] = {
 const size_t names_count = sizeof names / sizeof *names;
 
 static const char *const base_labels[BASES] = {
-    "absolute", "inside", "above", "below",   "link",           "link-cwd",
-    "dirfd",    "proc",   "no-fd", "file-fd", "absolute-no-fd",
+    "absolute", "inside", "above", "below", "link", "link-cwd", "dirfd", "proc", "no-fd", "file-fd", "absolute-no-fd",
 };
 
 const char *base_label(enum place_base base)

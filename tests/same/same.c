@@ -106,8 +106,7 @@ void case_run(const struct call *call, enum place_base base, const struct name *
     char where[64];
     if (!place_exists(base, name, call->traits & CALL_AT))
         return;
-    if ((call->traits & CALL_WAITS && name->traits & NAME_FIFO) ||
-        (call->traits & CALL_NO_NULL && !name->text))
+    if ((call->traits & CALL_WAITS && name->traits & NAME_FIFO) || (call->traits & CALL_NO_NULL && !name->text))
         return;
     if (!case_is_due())
         return;

@@ -77,8 +77,7 @@ static struct sight_entry *entry_add(struct sight *sight, const char *path, cons
 
 static void look_into(struct sight *, const char *path, const char *label);
 
-static void line_set(struct sight_entry *entry, const char *label, const struct stat *st,
-                     const struct dirent *listed)
+static void line_set(struct sight_entry *entry, const char *label, const struct stat *st, const struct dirent *listed)
 {
     char content[PATH_MAX + 8] = "";
     if (S_ISREG(st->st_mode))
@@ -88,9 +87,9 @@ static void line_set(struct sight_entry *entry, const char *label, const struct 
         content[length] = '\0';
     if (length > 1000)
         snprintf(content, sizeof content, "(%zd x %c)", length, content[0]);
-    if (asprintf(&entry->line, "%s %c%04o links %u owner %u:%u size %lld %s%s%s", label,
-                 type_letter(st->st_mode), st->st_mode & 07777, (unsigned)st->st_nlink, st->st_uid,
-                 st->st_gid, S_ISDIR(st->st_mode) ? 0 : (long long)st->st_size, content,
+    if (asprintf(&entry->line, "%s %c%04o links %u owner %u:%u size %lld %s%s%s", label, type_letter(st->st_mode),
+                 st->st_mode & 07777, (unsigned)st->st_nlink, st->st_uid, st->st_gid,
+                 S_ISDIR(st->st_mode) ? 0 : (long long)st->st_size, content,
                  !listed || listed->d_ino == st->st_ino ? "" : " d_ino is not st_ino",
                  !listed || listed->d_type == IFTODT(st->st_mode) ? "" : " d_type is wrong") < 0)
         give_up("no memory for", label);

@@ -55,8 +55,7 @@ unsigned spread_cases(void)
 
 static void take(void)
 {
-    if (!spread.holds &&
-        read(spread.take[spread.me], &spread.baton, sizeof spread.baton) != (ssize_t)sizeof spread.baton)
+    if (!spread.holds && read(spread.take[spread.me], &spread.baton, sizeof spread.baton) != (ssize_t)sizeof spread.baton)
         give_up("was never told to go on after", "another process");
     spread.holds = true;
 }
@@ -66,8 +65,7 @@ static void give(unsigned to)
 {
     fflush(stdout);
     spread.holds = to == spread.me;
-    if (!spread.holds &&
-        write(spread.give[to], &spread.baton, sizeof spread.baton) != (ssize_t)sizeof spread.baton)
+    if (!spread.holds && write(spread.give[to], &spread.baton, sizeof spread.baton) != (ssize_t)sizeof spread.baton)
         give_up("cannot tell to go on", "another process");
 }
 

@@ -29,8 +29,8 @@ static int put(struct index *index, const char *arguments)
     struct dirid dir;
     struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
     char name[RECORD_NAME_MAX + 1];
-    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %255s %" SCNu64 " %" SCNu16 " %" SCNu32, &dir.ino,
-               &dir.birth, name, &entry.ino, &entry.branch, &entry.leaf) != 6)
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %255s %" SCNu64 " %" SCNu16 " %" SCNu32, &dir.ino, &dir.birth, name,
+               &entry.ino, &entry.branch, &entry.leaf) != 6)
         return -1;
     return index_put_entry(index, dir, name, strlen(name), &entry);
 }
@@ -68,8 +68,7 @@ static int put_many(struct index *index, const char *arguments)
     struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
     unsigned count;
     int code = 0;
-    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u %" SCNu64, &dir.ino, &dir.birth, &count, &entry.ino) !=
-        4)
+    if (sscanf(arguments, "%" SCNu64 " %" SCNu64 " %u %" SCNu64, &dir.ino, &dir.birth, &count, &entry.ino) != 4)
         return -1;
     for (unsigned i = 0; i < count && code == 0; i++) {
         char name[16];
@@ -170,9 +169,9 @@ static int del_names(struct index *index, const char *arguments)
 static const struct {
     const char *word;
     int (*command)(struct index *, const char *arguments);
-} commands[] = {{"put", put},           {"del", del},       {"dir", put_dir},
-                {"branch", put_branch}, {"many", put_many}, {"fewer", del_many},
-                {"deldir", del_dir},    {"delnames", del_names}, {"keep", keep}, {"stir", stir}, {"flip", flip}};
+} commands[] = {{"put", put},       {"del", del},        {"dir", put_dir},    {"branch", put_branch},
+                {"many", put_many}, {"fewer", del_many}, {"deldir", del_dir}, {"delnames", del_names},
+                {"keep", keep},     {"stir", stir},      {"flip", flip}};
 
 static int carry_out(struct index *index, const char *line)
 {

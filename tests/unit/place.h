@@ -118,8 +118,7 @@ static inline unsigned place_next(unsigned *seed)
 
 /* Feeds a parser with each prefix of a good text, with single bytes changed, and with plain noise, each in
  * memory of exactly its size, so that a sanitizer sees any read beyond. `parse` answers 0 or -EBADMSG. */
-static inline void place_mutate(const char *good, size_t length,
-                                void (*parse)(const char *text, size_t length))
+static inline void place_mutate(const char *good, size_t length, void (*parse)(const char *text, size_t length))
 {
     unsigned seed = 1;
     for (size_t cut = 0; cut <= length; cut++) {

@@ -229,8 +229,7 @@ static inline const char *in_root(const char *path)
 static inline struct dirid id_of(const char *directory)
 {
     struct statx stat;
-    cr_assert_eq(sys_statx(AT_FDCWD, in_root(directory), 0, STATX_INO | STATX_BTIME, &stat), 0, "%s",
-                 directory);
+    cr_assert_eq(sys_statx(AT_FDCWD, in_root(directory), 0, STATX_INO | STATX_BTIME, &stat), 0, "%s", directory);
     return dirid_of(&stat);
 }
 
@@ -260,8 +259,7 @@ static inline struct message reserve(const char *directory, const char *name, ui
     return message;
 }
 
-static inline struct message two_names(uint16_t type, const char *from, const char *old, const char *to,
-                                       const char *new)
+static inline struct message two_names(uint16_t type, const char *from, const char *old, const char *to, const char *new)
 {
     struct message message = named(type, from, old);
     message.dir[1] = id_of(to);
@@ -272,8 +270,7 @@ static inline struct message two_names(uint16_t type, const char *from, const ch
 
 static inline struct message load_message(struct dirid id, const char *path)
 {
-    return (struct message){
-        .type = MESSAGE_LOAD, .dir = {id}, .text = path, .text_length = (uint16_t)strlen(path)};
+    return (struct message){.type = MESSAGE_LOAD, .dir = {id}, .text = path, .text_length = (uint16_t)strlen(path)};
 }
 
 static inline void load(const char *directory)
@@ -297,14 +294,14 @@ static inline bool is_unknown(const char *directory, const char *name)
 }
 
 /* branch and leaf, as 1000 * branch + leaf */
-static inline void assert_entry(const char *directory, const char *name, enum record_state state,
-                                unsigned branch_and_leaf, uint64_t ino)
+static inline void assert_entry(const char *directory, const char *name, enum record_state state, unsigned branch_and_leaf,
+                                uint64_t ino)
 {
     struct record_entry entry;
     cr_assert_eq(entry_of(directory, name, &entry), 0, "%s/%s is not in the index", directory, name);
     cr_assert_eq(entry.state, state, "%s/%s: state %d", directory, name, entry.state);
-    cr_assert_eq(entry.branch * 1000u + entry.leaf, branch_and_leaf, "%s/%s: branch %d, leaf %u", directory,
-                 name, entry.branch, entry.leaf);
+    cr_assert_eq(entry.branch * 1000u + entry.leaf, branch_and_leaf, "%s/%s: branch %d, leaf %u", directory, name, entry.branch,
+                 entry.leaf);
     cr_assert_eq(entry.ino, ino, "%s/%s: inode %lu", directory, name, entry.ino);
 }
 
@@ -328,8 +325,7 @@ static inline uint32_t leaf_holds(const char *directory, uint32_t leaf)
 /* The client's part: files. */
 
 /* Where an answer says that a name is. */
-static inline const char *place_of(const struct message *answer, int which, const char *directory,
-                                   const char *name)
+static inline const char *place_of(const struct message *answer, int which, const char *directory, const char *name)
 {
     if (answer->name_length[which] == 0)
         return place_path("r/%s/%s", directory, name);
@@ -389,8 +385,7 @@ static inline uint64_t foreign(const char *directory, const char *name, uint32_t
     snprintf(path, sizeof path, "r/.shunt/b/n2.1/%s/%u", home_of(directory)->record.mirror, leaf);
     place_directory(path);
     uint64_t ino = make_at(place_path("%s/%s", path, name));
-    const struct record_entry entry = {
-        .type = DT_REG, .state = RECORD_LIVE, .branch = 2, .leaf = leaf, .ino = ino};
+    const struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE, .branch = 2, .leaf = leaf, .ino = ino};
     cr_assert_eq(index_put_entry(shuntd.index, id_of(directory), name, strlen(name), &entry), 0);
     serving_end();
     return ino;
@@ -404,8 +399,7 @@ static inline void born_directory(const char *directory, const char *name)
     snprintf(path, sizeof path, "%s%s%s", in_top ? "" : directory, in_top ? "" : "/", name);
     cr_assert_eq(result(ME, reserve(directory, name, DT_DIR)), 0);
     cr_assert_eq(mkdir(in_root(path), 0755), 0);
-    struct message message =
-        with_entry(named(MESSAGE_CONFIRM, directory, name), DT_DIR, ino_at(in_root(path)));
+    struct message message = with_entry(named(MESSAGE_CONFIRM, directory, name), DT_DIR, ino_at(in_root(path)));
     message.child = id_of(path);
     tell(ME, message);
 }

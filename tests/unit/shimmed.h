@@ -16,8 +16,7 @@
 static inline void shimmed_enter(const char *path)
 {
     static char root[PATH_MAX + 16], run_dir[PATH_MAX + 16];
-    static char *environment[] = {root, run_dir, "SHUNT_NODE=n1", "LD_PRELOAD=/lib/libshunt_preload.so",
-                                  NULL};
+    static char *environment[] = {root, run_dir, "SHUNT_NODE=n1", "LD_PRELOAD=/lib/libshunt_preload.so", NULL};
     snprintf(root, sizeof root, "SHUNT_ROOT=%s", path);
     snprintf(run_dir, sizeof run_dir, "SHUNT_RUN_DIR=%s", place_path("run"));
     process.count = process.head_count = 0;

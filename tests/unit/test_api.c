@@ -308,8 +308,7 @@ Test(api, lists_none)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct shunt_list *list = (struct shunt_list *)cases;
         errno = 77;
-        cr_assert_eq(shunt_list_open(&list, place_path("%s", cases[i].path)), cases[i].error, "%s",
-                     cases[i].path);
+        cr_assert_eq(shunt_list_open(&list, place_path("%s", cases[i].path)), cases[i].error, "%s", cases[i].path);
         cr_assert_null(list, "%s", cases[i].path);
         cr_assert_eq(errno, 77);
     }

@@ -32,9 +32,8 @@ const struct verb verbs[] = {{"bench", "", "Measures.", plan_choices, 0, run_nev
 
 /* The command line. */
 
-static const char *const launchers[] = {
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",    "PMI_SIZE",
-    "MV2_COMM_WORLD_RANK",  "FLUX_TASK_RANK",       "SLURM_PROCID"};
+static const char *const launchers[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",    "PMI_SIZE",
+                                        "MV2_COMM_WORLD_RANK",  "FLUX_TASK_RANK",       "SLURM_PROCID"};
 
 static int read_line(struct plan *plan, const char *line)
 {
@@ -75,14 +74,10 @@ Test(plan, has_defaults)
 Test(plan, takes_every_option)
 {
     struct plan plan;
-    cr_assert_eq(
-        read_line(
-            &plan,
-            "-n 6 --fake-nodes 3 -f 7 -s 0,3901,4096 -o create,unlink -b unlink -c shared,shunt-private "
-            "-r 3 -w 0 -p branch --leaf-full 9 --json --plot a.svg --plot b.png dir"),
-        VERB_END, "%s", heard_error.words);
-    cr_assert(plan.processes == 6 && plan.fakes == 3 && plan.files == 7 && plan.repetitions == 3 &&
-              plan.warm_up == 0);
+    cr_assert_eq(read_line(&plan, "-n 6 --fake-nodes 3 -f 7 -s 0,3901,4096 -o create,unlink -b unlink -c shared,shunt-private "
+                                  "-r 3 -w 0 -p branch --leaf-full 9 --json --plot a.svg --plot b.png dir"),
+                 VERB_END, "%s", heard_error.words);
+    cr_assert(plan.processes == 6 && plan.fakes == 3 && plan.files == 7 && plan.repetitions == 3 && plan.warm_up == 0);
     cr_assert(plan.size_count == 3 && plan.sizes[0] == 0 && plan.sizes[1] == 3901 && plan.sizes[2] == 4096);
     cr_assert_eq(plan.operations, 1u << PLAN_CREATE | 1u << PLAN_UNLINK);
     cr_assert_eq(plan.neighbour, 1u << PLAN_UNLINK);
@@ -144,8 +139,7 @@ static struct rank find(char *const environment[])
 
 static void assert_rank(struct rank rank, uint32_t number, uint32_t count)
 {
-    cr_assert(rank.number == number && rank.count == count, "%u/%u, not %u/%u", rank.number, rank.count,
-              number, count);
+    cr_assert(rank.number == number && rank.count == count, "%u/%u, not %u/%u", rank.number, rank.count, number, count);
 }
 
 Test(rank, is_what_a_launcher_says)
@@ -153,8 +147,7 @@ Test(rank, is_what_a_launcher_says)
     assert_rank(find((char *[]){"A=1", NULL}), 0, 0);
     assert_rank(find((char *[]){"PMI_RANK=3", "PMI_SIZE=4", NULL}), 3, 4);
     assert_rank(find((char *[]){"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0", NULL}), 0, 2);
-    assert_rank(
-        find((char *[]){"SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=8", "PMI_RANK=1", "PMI_SIZE=2", NULL}), 1, 2);
+    assert_rank(find((char *[]){"SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=8", "PMI_RANK=1", "PMI_SIZE=2", NULL}), 1, 2);
     assert_rank(find((char *[]){"FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=3", NULL}), 1, 3);
 }
 
@@ -173,8 +166,7 @@ Test(rank, is_parsed)
     assert_rank(rank, 0, 1);
     cr_assert_eq(rank_parse("9/10", 10, &rank), 0);
     assert_rank(rank, 9, 10);
-    static const char *const wrong[] = {
-        "", "/", "1", "1/", "/1", "1/1", "10/10", "0/11", "-1/2", "0/0", "00000000000000001/2"};
+    static const char *const wrong[] = {"", "/", "1", "1/", "/1", "1/1", "10/10", "0/11", "-1/2", "0/0", "00000000000000001/2"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_assert_eq(rank_parse(wrong[i], 10, &rank), -EINVAL, "%s", wrong[i]);
 }
@@ -263,8 +255,7 @@ Test(histogram, many_are_one)
 static struct plan plan;
 static struct results results;
 static struct conductor_peer peers[2] = {{.leads = true, .name = "n0"}, {.leads = true, .name = "n1"}};
-static struct conductor conductor = {
-    .plan = &plan, .directory = "/d", .count = 2, .nodes = 2, .clients = 2, .peers = peers};
+static struct conductor conductor = {.plan = &plan, .directory = "/d", .count = 2, .nodes = 2, .clients = 2, .peers = peers};
 static struct site site = {.kind = "ceph"};
 static struct report report = {&results, &conductor, &site};
 
@@ -310,8 +301,7 @@ Test(results, ratios_are_of_pairs)
     cr_assert_float_eq(costs.highest, 3.3, 1e-9);
     cr_assert_float_eq(gives.lowest, 200. / 270, 1e-9, "not the lowest of one by the lowest of all");
     cr_assert_float_eq(gives.highest, 300. / 330, 1e-9);
-    cr_assert_eq(results_ratio(&results, PLAN_SHUNT_PRIVATE, PLAN_PRIVATE, 0, PLAN_CREATE).median, 0,
-                 "not measured");
+    cr_assert_eq(results_ratio(&results, PLAN_SHUNT_PRIVATE, PLAN_PRIVATE, 0, PLAN_CREATE).median, 0, "not measured");
 }
 
 Test(results, export_is_counted_in)
@@ -332,17 +322,13 @@ static const char *words_of(double costs, double gives, double with_export)
 
 Test(verdict, in_one_sentence)
 {
-    cr_assert_str_eq(words_of(3, 2.9, 0),
-                     "create: a shared directory costs 3.0x here; shunt would give 2.9x back");
-    cr_assert_str_eq(words_of(3, 2.9, 1.5),
-                     "create: a shared directory costs 3.0x here; shunt would give 2.9x back (1.5x "
-                     "with the export counted in)");
-    cr_assert_str_eq(words_of(1.01, 0.2, 0.1),
-                     "create: a shared directory costs nothing beyond the noise here (1.01x); shunt "
-                     "would not help: it takes 5.0 times as long");
-    cr_assert_str_eq(words_of(3, 1, 0),
-                     "create: a shared directory costs 3.0x here; shunt would change nothing beyond the "
-                     "noise (1.00x)");
+    cr_assert_str_eq(words_of(3, 2.9, 0), "create: a shared directory costs 3.0x here; shunt would give 2.9x back");
+    cr_assert_str_eq(words_of(3, 2.9, 1.5), "create: a shared directory costs 3.0x here; shunt would give 2.9x back (1.5x "
+                                            "with the export counted in)");
+    cr_assert_str_eq(words_of(1.01, 0.2, 0.1), "create: a shared directory costs nothing beyond the noise here (1.01x); shunt "
+                                               "would not help: it takes 5.0 times as long");
+    cr_assert_str_eq(words_of(3, 1, 0), "create: a shared directory costs 3.0x here; shunt would change nothing beyond the "
+                                        "noise (1.00x)");
     cr_assert_str_eq(words_of(0, 2, 0), "create: shunt would give 2.0x");
     cr_assert_str_eq(words_of(2, 0, 0), "create: a shared directory costs 2.0x here");
     cr_assert_str_empty(words_of(0, 0, 0));
@@ -353,10 +339,8 @@ Test(verdict, what_one_repetition_denies_is_noise)
     char words[256];
     struct verdict verdict = {"stat", {1.5, 0.9, 1.6}, {0.5, 0.4, 1.1}, 0};
     verdict_words(&verdict, words, sizeof words);
-    cr_assert_str_eq(
-        words,
-        "stat: a shared directory costs nothing beyond the noise here (1.50x); shunt would change nothing "
-        "beyond the noise (0.50x)");
+    cr_assert_str_eq(words, "stat: a shared directory costs nothing beyond the noise here (1.50x); shunt would change nothing "
+                            "beyond the noise (0.50x)");
 }
 
 Test(report, text_ends_with_the_verdict)
@@ -365,14 +349,11 @@ Test(report, text_ends_with_the_verdict)
     hear();
     report_text(&report);
     hear_end();
-    cr_assert(strstr(heard_out.words,
-                     "2 processes on 2 nodes with 2 mounts of the file system (ceph); each 500 files\n"),
-              "%s", heard_out.words);
-    cr_assert(strstr(heard_out.words, "300 (270..330)") && strstr(heard_out.words, "3.00 (2.70..3.30)"), "%s",
+    cr_assert(strstr(heard_out.words, "2 processes on 2 nodes with 2 mounts of the file system (ceph); each 500 files\n"), "%s",
               heard_out.words);
-    cr_assert(heard_out.length > sizeof end &&
-                  !strcmp(heard_out.words + heard_out.length - sizeof end + 1, end),
-              "%s", heard_out.words);
+    cr_assert(strstr(heard_out.words, "300 (270..330)") && strstr(heard_out.words, "3.00 (2.70..3.30)"), "%s", heard_out.words);
+    cr_assert(heard_out.length > sizeof end && !strcmp(heard_out.words + heard_out.length - sizeof end + 1, end), "%s",
+              heard_out.words);
     cr_assert_null(strstr(heard_out.words, "one mount"));
 }
 
@@ -391,9 +372,8 @@ Test(report, csv_has_a_line_for_each_measurement)
     report_csv(&report);
     hear_end();
     cr_assert_eq(heard_lines(heard_out.words), 10);
-    cr_assert(
-        strstr(heard_out.words, "\n2,private,0,create,own,1000,3.030303030,330.000,2000,2000,2000,2000\n"),
-        "%s", heard_out.words);
+    cr_assert(strstr(heard_out.words, "\n2,private,0,create,own,1000,3.030303030,330.000,2000,2000,2000,2000\n"), "%s",
+              heard_out.words);
 }
 
 Test(report, json_says_all)
@@ -420,11 +400,8 @@ Test(report, plot_is_told_the_rates_and_where_to_draw)
     FILE *to = open_memstream(&words, &size);
     plot_write(&results, "/tmp/it's.svg", to);
     fclose(to);
-    cr_assert(strstr(words, "set terminal svg") && strstr(words, "set output '/tmp/it''s.svg'\n"), "%s",
-              words);
-    cr_assert(
-        strstr(words, "\ncreate 300.000 270.000 330.000 100.000 100.000 100.000 250.000 200.000 300.000\n"),
-        "%s", words);
+    cr_assert(strstr(words, "set terminal svg") && strstr(words, "set output '/tmp/it''s.svg'\n"), "%s", words);
+    cr_assert(strstr(words, "\ncreate 300.000 270.000 330.000 100.000 100.000 100.000 250.000 200.000 300.000\n"), "%s", words);
     cr_assert(strstr(words, "using 8:9:10:xtic(1) title 'shunt'"), "%s", words);
     free(words);
 }
@@ -514,12 +491,10 @@ Test(work, does_what_is_measured)
 
 Test(work, says_what_failed)
 {
-    struct talk_order order = {
-        .what = TALK_WORK, .configuration = PLAN_SHUNT, .operation = PLAN_STAT, .owner = 1, .files = 1};
+    struct talk_order order = {.what = TALK_WORK, .configuration = PLAN_SHUNT, .operation = PLAN_STAT, .owner = 1, .files = 1};
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     cr_assert_eq(tell(order), -ENOENT);
-    cr_assert(strstr(answer.words, "stat of ") && strstr(answer.words, "/root/p0/f1-0000000"), "%s",
-              answer.words);
+    cr_assert(strstr(answer.words, "stat of ") && strstr(answer.words, "/root/p0/f1-0000000"), "%s", answer.words);
 }
 
 Test(work, ends_when_the_conductor_is_gone)

@@ -100,17 +100,8 @@ Test(config, the_first_bad_variable_is_named)
 
 Test(config, numbers)
 {
-    static const char *const bad[] = {"",
-                                      "0",
-                                      "00",
-                                      "-1",
-                                      "+1",
-                                      " 1",
-                                      "1 ",
-                                      "0x10",
-                                      "1e3",
-                                      "18446744073709551616",
-                                      "99999999999999999999999"};
+    static const char *const bad[] = {
+        "", "0", "00", "-1", "+1", " 1", "1 ", "0x10", "1e3", "18446744073709551616", "99999999999999999999999"};
     uint64_t number = 77;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert_eq(config_number_parse(bad[i], UINT64_MAX, &number), -EINVAL, "%s", bad[i]);

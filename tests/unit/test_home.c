@@ -451,8 +451,7 @@ static uint32_t leaves_for(struct home_share *share, unsigned makers)
 {
     uint32_t leaf, fresh;
     for (unsigned i = 0; i < 2000; i++)
-        if (home_leaf_pick(share, (uint64_t)i << 32, 100 + (pid_t)(i % makers), 50000, &leaf, &fresh) ==
-            -EAGAIN)
+        if (home_leaf_pick(share, (uint64_t)i << 32, 100 + (pid_t)(i % makers), 50000, &leaf, &fresh) == -EAGAIN)
             cr_assert_eq(home_leaf_open(share, fresh, 50000), 0);
     return share->open_count;
 }

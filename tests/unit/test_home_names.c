@@ -67,8 +67,7 @@ static int reserve(uint16_t member, uint64_t id, const char *name)
 static bool is_awaited(uint16_t member, uint64_t flight)
 {
     struct home_news news;
-    return home_next_news(shuntd.home, &news) && news.kind == NEWS_AWAITED && news.member == member &&
-           news.flight == flight;
+    return home_next_news(shuntd.home, &news) && news.kind == NEWS_AWAITED && news.member == member && news.flight == flight;
 }
 
 static int hold(uint16_t member, uint64_t id, const char *name, uint16_t flags, uint8_t state)
@@ -372,8 +371,8 @@ struct handed {
     uint64_t ids;
 };
 
-static int count_handed(void *context, uint16_t to, struct dirid id, const char *name, size_t length,
-                        uint16_t member, uint64_t flight)
+static int count_handed(void *context, uint16_t to, struct dirid id, const char *name, size_t length, uint16_t member,
+                        uint64_t flight)
 {
     struct handed *handed = context;
     cr_assert(to == 3 && dirid_equal(id, out) && length == 1 && member == 2);

@@ -33,12 +33,10 @@ static void adopt(uint32_t moved, size_t count, const struct session_member *of)
     serving_end();
 }
 
-static const struct session_member three[] = {{.number = 1, .home = SESSION_HOME},
-                                              {.number = 2, .home = SESSION_HOME},
-                                              {.number = 3, .home = SESSION_HOME}};
-static const struct session_member last_goes[] = {{.number = 1, .home = SESSION_HOME},
-                                                  {.number = 2, .home = SESSION_HOME},
-                                                  {.number = 3, .home = SESSION_GOING}};
+static const struct session_member three[] = {
+    {.number = 1, .home = SESSION_HOME}, {.number = 2, .home = SESSION_HOME}, {.number = 3, .home = SESSION_HOME}};
+static const struct session_member last_goes[] = {
+    {.number = 1, .home = SESSION_HOME}, {.number = 2, .home = SESSION_HOME}, {.number = 3, .home = SESSION_GOING}};
 
 Test(homes, what_a_member_is_to_hand_over_is_waited_for)
 {
@@ -56,8 +54,7 @@ Test(homes, who_is_gone_before_he_has_handed_over_is_not_waited_for)
     adopt(6, 3, last_goes);
     shuntd.session.count = 2; /* he ended at once: an epoch that moves nothing */
     cr_assert(anew_is_due(&shuntd));
-    static const struct session_member anew[] = {{.number = 1, .home = SESSION_COMING},
-                                                 {.number = 2, .home = SESSION_COMING}};
+    static const struct session_member anew[] = {{.number = 1, .home = SESSION_COMING}, {.number = 2, .home = SESSION_COMING}};
     adopt(7, 2, anew);
     cr_assert_not(anew_is_due(&shuntd));
 }

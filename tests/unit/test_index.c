@@ -105,10 +105,7 @@ Test(index, names_of_every_length)
 Test(index, directories)
 {
     struct index *index = made();
-    struct record_dir dir = {.flags = RECORD_LOADED | RECORD_MARKED,
-                             .marker = 5,
-                             .mirror = "out-000000000005"},
-                      back;
+    struct record_dir dir = {.flags = RECORD_LOADED | RECORD_MARKED, .marker = 5, .mirror = "out-000000000005"}, back;
     cr_assert_eq(index_get_dir(index, one, &back), -ENOENT);
     cr_assert_eq(index_put_dir(index, one, &dir), 0);
     cr_assert_eq(index_get_dir(index, one, &back), 0);

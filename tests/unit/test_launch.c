@@ -76,10 +76,9 @@ Test(hostlist, takes_blanks_and_slots)
 
 Test(hostlist, refuses_what_is_none)
 {
-    static const char *const wrong[] = {"n[",     "n[1",     "n]",    "n[]",   "n[1-]",         "n[-1]",
-                                        "n[3-1]", "n[1,,2]", "n[a]",  "n[1-2", "n[1234567890]", "n[1-2-3]",
-                                        "-oX",    "a b;c",   "a/b",   "a[1]]", "$(x)",          "[[1]]",
-                                        "a,\001", ":2",      "n[1 2]"};
+    static const char *const wrong[] = {"n[",      "n[1",   "n]",    "n[]",           "n[1-]",    "n[-1]", "n[3-1]",
+                                        "n[1,,2]", "n[a]",  "n[1-2", "n[1234567890]", "n[1-2-3]", "-oX",   "a b;c",
+                                        "a/b",     "a[1]]", "$(x)",  "[[1]]",         "a,\001",   ":2",    "n[1 2]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_assert_eq(walk(hostlist_expand, wrong[i]), -EBADMSG, "%s", wrong[i]);
 }
@@ -149,8 +148,7 @@ static char *quoted;
 
 static const char *composed(const char *text)
 {
-    static const struct line_variable variables[] = {
-        {"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}, {"SHUNT_DEADLINE", "9"}};
+    static const struct line_variable variables[] = {{"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}, {"SHUNT_DEADLINE", "9"}};
     struct words wrapper, to;
     cr_assert_eq(parse(text), 0, "%s", text);
     words_init(&wrapper);
@@ -205,13 +203,12 @@ Test(line, of_openmpi)
 
 Test(line, of_several_programs)
 {
-    cr_assert_str_eq(composed("mpirun.openmpi -n 1 app1 x : -n 2 app2"), OPENMPI
-                     "-n 1 W -- app1 x : -x LD_PRELOAD=SHIM -x SHUNT_ROOT -x SHUNT_DEADLINE -n 2 W -- "
-                     "app2");
-    cr_assert_str_eq(
-        composed("mpiexec.hydra -n 1 app1 : -n 2 app2 y"),
-        "mpiexec.hydra -genv LD_PRELOAD SHIM -genv SHUNT_ROOT /r -genv SHUNT_DEADLINE 9 -n 1 W -- "
-        "app1 : -n 2 W -- app2 y");
+    cr_assert_str_eq(composed("mpirun.openmpi -n 1 app1 x : -n 2 app2"),
+                     OPENMPI "-n 1 W -- app1 x : -x LD_PRELOAD=SHIM -x SHUNT_ROOT -x SHUNT_DEADLINE -n 2 W -- "
+                             "app2");
+    cr_assert_str_eq(composed("mpiexec.hydra -n 1 app1 : -n 2 app2 y"),
+                     "mpiexec.hydra -genv LD_PRELOAD SHIM -genv SHUNT_ROOT /r -genv SHUNT_DEADLINE 9 -n 1 W -- "
+                     "app1 : -n 2 W -- app2 y");
     cr_assert_eq(parse("mpirun.openmpi -n 1 app :"), -ENOEXEC);
     cr_assert_eq(parse("mpirun.openmpi -n 1 : app"), -ENOEXEC);
 }
@@ -232,18 +229,16 @@ Test(line, of_srun)
     cr_assert_str_eq(composed("srun --ntasks=4 --nodes 2 -- app"),
                      "srun --export=ALL" EXPORT "--ntasks=4 --nodes 2 -- W -- app");
     cr_assert_str_eq(composed("srun --export=A,B=1 app"), "srun --export=A,B=1" EXPORT "W -- app");
-    cr_assert_str_eq(composed("srun --export NONE app"),
-                     "srun --export=LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE W -- app");
+    cr_assert_str_eq(composed("srun --export NONE app"), "srun --export=LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE W -- app");
     cr_assert_str_eq(composed("srun -n1 app1 : -n2 --export=C app2"),
                      "srun --export=ALL" EXPORT "-n1 W -- app1 : --export=C" EXPORT "-n2 W -- app2");
 }
 
 Test(line, of_flux)
 {
-    cr_assert_str_eq(
-        composed("flux run -n 4 -o x=y app :"),
-        "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r --env=SHUNT_DEADLINE=9 -n 4 -o x=y W -- "
-        "app :");
+    cr_assert_str_eq(composed("flux run -n 4 -o x=y app :"),
+                     "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r --env=SHUNT_DEADLINE=9 -n 4 -o x=y W -- "
+                     "app :");
 }
 
 Test(line, without_a_launcher)
@@ -262,12 +257,10 @@ static void assert_own_preload(const char *text, const char *own, const char *wi
 
 Test(line, gives_the_users_own_preload)
 {
-    assert_own_preload("mpirun.openmpi -x LD_PRELOAD=/a.so:/b.so -n 1 app", "/a.so:/b.so",
-                       OPENMPI "-n 1 W -- app");
+    assert_own_preload("mpirun.openmpi -x LD_PRELOAD=/a.so:/b.so -n 1 app", "/a.so:/b.so", OPENMPI "-n 1 W -- app");
     assert_own_preload("mpiexec.hydra -genv LD_PRELOAD /a.so -n 1 app", "/a.so", HYDRA "-n 1 W -- app");
     assert_own_preload("mpiexec.hydra -n 1 -env LD_PRELOAD=/a.so app", "/a.so", HYDRA "-n 1 W -- app");
-    assert_own_preload("srun --export=ALL,LD_PRELOAD=/a.so,B app", "/a.so",
-                       "srun --export=ALL,B" EXPORT "W -- app");
+    assert_own_preload("srun --export=ALL,LD_PRELOAD=/a.so,B app", "/a.so", "srun --export=ALL,B" EXPORT "W -- app");
     assert_own_preload("flux run --env=LD_PRELOAD=/a.so app", "/a.so",
                        "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r --env=SHUNT_DEADLINE=9 W -- app");
 }
@@ -276,15 +269,13 @@ Test(line, a_preload_by_name_is_the_environments)
 {
     cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOAD -n 1 app"), OPENMPI "-n 1 W -- app");
     cr_assert_null(line.preload);
-    cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOADED=1 -n 1 app"),
-                     OPENMPI "-x LD_PRELOADED=1 -n 1 W -- app");
+    cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOADED=1 -n 1 app"), OPENMPI "-x LD_PRELOADED=1 -n 1 W -- app");
     cr_assert_null(line.preload);
 }
 
 Test(line, an_unknown_option_takes_what_is_no_program)
 {
-    cr_assert_str_eq(composed("mpirun.openmpi --novelty 5 -n 1 app x"),
-                     OPENMPI "--novelty 5 -n 1 W -- app x");
+    cr_assert_str_eq(composed("mpirun.openmpi --novelty 5 -n 1 app x"), OPENMPI "--novelty 5 -n 1 W -- app x");
     cr_assert_str_eq(composed("mpirun.openmpi --novelty app x"), OPENMPI "--novelty W -- app x");
     cr_assert_str_eq(composed("mpirun.openmpi --novelty=5 prog x"), OPENMPI "--novelty=5 W -- prog x");
     cr_assert_str_eq(composed("mpirun.openmpi --novelty prog"), OPENMPI "--novelty W -- prog");
@@ -346,14 +337,12 @@ Test(crew, by_the_launchers_own_means)
     cr_assert_str_eq(crew_words(CREW_SRUN, "srun app", 2),
                      "srun --overlap --mem=0 --quiet --input=all --kill-on-bad-exit=0 --wait=0 --export=ALL "
                      "--ntasks-per-node=1 --nodes=2 --ntasks=2 --nodelist=n2,n3 keep 'a b'");
-    cr_assert_str_eq(
-        crew_words(CREW_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
-        "mpirun.openmpi --mca a b --allow-run-as-root -n 2 --map-by ppr:1:node --stdin all --host "
-        "n2,n3 keep 'a b'");
+    cr_assert_str_eq(crew_words(CREW_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
+                     "mpirun.openmpi --mca a b --allow-run-as-root -n 2 --map-by ppr:1:node --stdin all --host "
+                     "n2,n3 keep 'a b'");
     cr_assert_str_eq(crew_words(CREW_HYDRA, "mpiexec.hydra -launcher ssh -genv A 1 -n 9 app", 1),
                      "mpiexec.hydra -launcher ssh -n 1 -ppn 1 -hosts n2 keep 'a b'");
-    cr_assert_str_eq(crew_words(CREW_SSH, "app", 1),
-                     "ssh -o BatchMode=yes -o ConnectTimeout=30 n2 'keep '\\''a b'\\'''");
+    cr_assert_str_eq(crew_words(CREW_SSH, "app", 1), "ssh -o BatchMode=yes -o ConnectTimeout=30 n2 'keep '\\''a b'\\'''");
 }
 
 /* The nodes that were asked for; the last of them is this host. */
@@ -391,8 +380,7 @@ Test(crew, one_command_for_each_node_or_for_all)
 
 static void clear_allocation(void)
 {
-    static const char *const variables[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE",
-                                            "LSB_HOSTS", "FLUX_URI"};
+    static const char *const variables[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_HOSTS", "FLUX_URI"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
 }

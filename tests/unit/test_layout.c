@@ -18,8 +18,7 @@ Test(layout, node_names)
 {
     char longest[LAYOUT_NODE_MAX + 2] = {0};
     memset(longest, 'n', LAYOUT_NODE_MAX);
-    cr_assert(node_is_valid("n") && node_is_valid("0") && node_is_valid("n017.cluster-1_b") &&
-              node_is_valid(longest));
+    cr_assert(node_is_valid("n") && node_is_valid("0") && node_is_valid("n017.cluster-1_b") && node_is_valid(longest));
     longest[LAYOUT_NODE_MAX] = 'n';
     const char *const bad[] = {"", ".", "..", ".n", "-n", "_n", "a/b", "a b", "a\n", "n\xc3\xa4", longest};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -42,9 +41,8 @@ Test(layout, no_branches)
     char longest[LAYOUT_BRANCH_MAX + 2] = {0};
     memset(longest, 'n', sizeof longest - 1);
     memcpy(longest + 68, ".1", 2);
-    const char *const bad[] = {"",     "n",    ".1",   "n.",           "n.0",
-                               "n.01", "n.1x", "n.-1", "n.4294967296", "n.99999999999",
-                               "..1",  ".n.1", "n/.1", longest};
+    const char *const bad[] = {"",    "n",    ".1",   "n.",   "n.0", "n.01", "n.1x", "n.-1", "n.4294967296", "n.99999999999",
+                               "..1", ".n.1", "n/.1", longest};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert_eq(branch_node(bad[i], &incarnation), 0, "%s", bad[i]);
 }

@@ -134,13 +134,8 @@ Test(root, is_found_from_beneath, .init = scene_init, .fini = place_finish)
 {
     place_directory("r/out/deep/deeper");
     place_file("r/out/file", "");
-    const char *const from[] = {"r",
-                                "r/",
-                                "r/out/deep/deeper",
-                                "r/out/file",
-                                "r/out/not-in-the-trunk",
-                                "r/out/new/",
-                                "r/.shunt/b/n1.1"};
+    const char *const from[] = {
+        "r", "r/", "r/out/deep/deeper", "r/out/file", "r/out/not-in-the-trunk", "r/out/new/", "r/.shunt/b/n1.1"};
     for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
         cr_assert_eq(union_root_init(&root, place_path("%s", from[i]), LISTING_FIND_ROOT), 0, "%s", from[i]);
         cr_assert_str_eq(root.path, place_path("r"), "%s", from[i]);
@@ -361,8 +356,7 @@ Test(conflict, numbers_where_the_name_is_taken, .init = conflict_init, .fini = p
 Test(conflict, many_of_one_name, .init = conflict_init, .fini = place_finish)
 {
     place_directory("r/.shunt/b/n1.2/" OUT "/0");
-    const char *const in[] = {"r/out", "r/.shunt/b/n1.1/" OUT "/0", "r/.shunt/b/n1.2/" OUT "/0",
-                              "r/.shunt/b/n2.1/" OUT "/0"};
+    const char *const in[] = {"r/out", "r/.shunt/b/n1.1/" OUT "/0", "r/.shunt/b/n1.2/" OUT "/0", "r/.shunt/b/n2.1/" OUT "/0"};
     for (int n = 0; n < 50; n++)
         for (size_t i = 0; i < 4; i++) {
             char path[128];
@@ -410,8 +404,7 @@ Test(conflict, one_file_in_two_places_is_none, .init = conflict_init, .fini = pl
     place_file("r/.shunt/b/n2.1/" OUT "/0/f", "x");
     place_file("r/.shunt/b/n2.1/" OUT "/0/g", "x");
     cr_assert_eq(link(place_path("r/.shunt/b/n2.1/" OUT "/0/f"), place_path("r/out/f")), 0);
-    cr_assert_eq(link(place_path("r/.shunt/b/n2.1/" OUT "/0/g"), place_path("r/.shunt/b/n1.1/" OUT "/0/g")),
-                 0);
+    cr_assert_eq(link(place_path("r/.shunt/b/n2.1/" OUT "/0/g"), place_path("r/.shunt/b/n1.1/" OUT "/0/g")), 0);
     for (int flags = 0; flags < 2; flags++) {
         cr_assert_eq(list("out", 0, flags ? LISTING_SETTLE : 0), 0);
         cr_assert_eq(listing.count, 2);

@@ -126,9 +126,7 @@ Test(marker, hostile_text)
     const struct marker marker = some_marker("a/b\nc\\d");
     int length = marker_format(&marker, text, sizeof text);
     place_mutate(text, (size_t)length, parse_any);
-    place_mutate(text,
-                 strlen("shunt-dir 1\nmirror b_c_d-5f3a9c01d2e4\ndirectory 1234 1700000000000000000\npath a"),
-                 parse_any);
+    place_mutate(text, strlen("shunt-dir 1\nmirror b_c_d-5f3a9c01d2e4\ndirectory 1234 1700000000000000000\npath a"), parse_any);
 }
 
 Test(marker, is_written_once_and_replaced, .init = place_init, .fini = place_finish)

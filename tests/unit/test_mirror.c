@@ -60,8 +60,7 @@ static bool give(const char *name, const void *value, size_t size)
 static bool has(const char *path, const char *name, const void *value, size_t size)
 {
     char found[1024];
-    return getxattr(place_path("%s", path), name, found, sizeof found) == (ssize_t)size &&
-           memcmp(found, value, size) == 0;
+    return getxattr(place_path("%s", path), name, found, sizeof found) == (ssize_t)size && memcmp(found, value, size) == 0;
 }
 
 Test(mirror, is_made_equal, .init = scene_init, .fini = place_finish)
@@ -81,8 +80,7 @@ Test(mirror, is_made_equal, .init = scene_init, .fini = place_finish)
 Test(mirror, carries_attributes, .init = scene_init, .fini = place_finish)
 {
     bool user = give("user.project", "alpha", 5), access = give("system.posix_acl_access", acl, sizeof acl);
-    bool inherited = give("system.posix_acl_default", acl, sizeof acl),
-         trusted = give("trusted.note", "x", 1);
+    bool inherited = give("system.posix_acl_default", acl, sizeof acl), trusted = give("trusted.note", "x", 1);
     cr_assert_eq(make(0), 0);
     assert_equal(M "/0");
     cr_assert(!user || has(M "/0", "user.project", "alpha", 5));
@@ -93,8 +91,7 @@ Test(mirror, carries_attributes, .init = scene_init, .fini = place_finish)
 
 Test(mirror, follows, .init = scene_init, .fini = place_finish)
 {
-    bool user = give("user.project", "alpha", 5),
-         inherited = give("system.posix_acl_default", acl, sizeof acl);
+    bool user = give("user.project", "alpha", 5), inherited = give("system.posix_acl_default", acl, sizeof acl);
     cr_assert_eq(make(0), 0);
     cr_assert_eq(make(1), 0);
     if (user)
@@ -252,8 +249,8 @@ Test(mirror, is_synced_and_removed, .init = scene_init, .fini = place_finish)
 
 Test(attributes, which_are_carried)
 {
-    cr_assert(attributes_carried("user.x") && attributes_carried("trusted.lov") &&
-              attributes_carried("security.capability") && attributes_carried("system.posix_acl_default"));
+    cr_assert(attributes_carried("user.x") && attributes_carried("trusted.lov") && attributes_carried("security.capability") &&
+              attributes_carried("system.posix_acl_default"));
     cr_assert_not(attributes_carried("security.selinux") || attributes_carried("security.ima") ||
                   attributes_carried("trusted.lma") || attributes_carried("trusted.overlay.origin") ||
                   attributes_carried("btrfs.compression") || attributes_carried("system.cifs_acl"));

@@ -38,8 +38,7 @@ static int init_root(struct names_root *to, const char *text)
 static struct dirid id_of(const char *path)
 {
     struct statx stat;
-    cr_assert_eq(sys_statx(AT_FDCWD, place_path("%s", path), 0, STATX_INO | STATX_BTIME, &stat), 0, "%s",
-                 path);
+    cr_assert_eq(sys_statx(AT_FDCWD, place_path("%s", path), 0, STATX_INO | STATX_BTIME, &stat), 0, "%s", path);
     return dirid_of(&stat);
 }
 
@@ -89,8 +88,7 @@ TestSuite(names, .init = served_init, .fini = served_finish, .timeout = 120);
 
 static struct message named(uint16_t type, struct dirid directory, const char *name)
 {
-    return (struct message){
-        .type = type, .dir = {directory}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+    return (struct message){.type = type, .dir = {directory}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
 }
 
 /* What the daemon says of a name: the result, and in *entry what it is. */
@@ -114,9 +112,7 @@ static int reserve(struct dirid directory, const char *name)
 
 static int load(const char *relative)
 {
-    return names_load(&root,
-                      id_of(strcmp(relative, ".") ? place_path("r/%s", relative) + strlen(place) + 1 : "r"),
-                      relative);
+    return names_load(&root, id_of(strcmp(relative, ".") ? place_path("r/%s", relative) + strlen(place) + 1 : "r"), relative);
 }
 
 static struct road *shared(void)
@@ -229,11 +225,8 @@ Test(root, place_of_a_directory)
 {
     const struct {
         const char *path, *relative;
-    } inside[] = {{"r", "."},
-                  {"r/a/deep/..", "a"},
-                  {"link/a/deep", "a/deep"},
-                  {"r/.shunty", ".shunty"},
-                  {"r/a/.shunt", "a/.shunt"}};
+    } inside[] = {
+        {"r", "."}, {"r/a/deep/..", "a"}, {"link/a/deep", "a/deep"}, {"r/.shunty", ".shunty"}, {"r/a/.shunt", "a/.shunt"}};
     const char *const outside[] = {"", "run", "rr", "rr/a", "r/.shunt", "r/.shunt/b/n9.1", "r/away"};
     const char *relative;
     place_directory("r/.shunty");
@@ -316,8 +309,7 @@ Test(root, place_of_a_deep_directory)
 
 /* Without a daemon. */
 
-static int each_never(void *context, uint64_t hash, const char *name, size_t length,
-                      const struct record_entry *entry)
+static int each_never(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     cr_assert_fail("there is nothing to list");
     return 0;
@@ -339,8 +331,7 @@ static void assert_nothing_works(void)
 Test(root, without_a_daemon_all_fails_and_says_why_once)
 {
     char expected[2 * PATH_MAX];
-    snprintf(expected, sizeof expected,
-             "shunt: %s cannot be used: no daemon serves it on this node: ", root.path);
+    snprintf(expected, sizeof expected, "shunt: %s cannot be used: no daemon serves it on this node: ", root.path);
     hear();
     cr_assert_not(names_is_attached(&root));
     hear_end();
@@ -463,8 +454,7 @@ struct listed {
     char names[8][16];
 };
 
-static int each(void *context, uint64_t hash, const char *name, size_t length,
-                const struct record_entry *entry)
+static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct listed *listed = context;
     cr_assert_gt(hash, listed->last);
@@ -565,7 +555,8 @@ Test(names, what_was_seen_of_a_thousand_names)
         recalled += names_recall(&root, out, name, (size_t)sprintf(name, "name%d", i), &found, &foreseen);
     cr_assert_not(foreseen);
     cr_assert_gt(recalled, 1980, "%u", recalled); /* with one place each it would be some 1,770, with two 1,940 */
-    cr_assert(record_same(&found.entry, &entry) && strcmp(found.branch, "node.1") == 0 && strcmp(found.dir.mirror, "out-1") == 0);
+    cr_assert(record_same(&found.entry, &entry) && strcmp(found.branch, "node.1") == 0 &&
+              strcmp(found.dir.mirror, "out-1") == 0);
     cr_assert_not(names_recall(&root, out, "name", 4, &found, &foreseen));
 }
 

@@ -15,9 +15,8 @@ struct verdict {
 static void check(const struct verdict *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        cr_assert_eq(path_verdict(cases[i].root, cases[i].base, cases[i].path), cases[i].is,
-                     "%s from %s under %s", cases[i].path, cases[i].base ? cases[i].base : "nowhere",
-                     cases[i].root);
+        cr_assert_eq(path_verdict(cases[i].root, cases[i].base, cases[i].path), cases[i].is, "%s from %s under %s",
+                     cases[i].path, cases[i].base ? cases[i].base : "nowhere", cases[i].root);
 }
 
 #define CHECK(cases) check(cases, sizeof(cases) / sizeof *(cases))
@@ -101,10 +100,9 @@ Test(path, relative)
 Test(path, the_root_of_all)
 {
     const struct verdict cases[] = {
-        {"/", NULL, "/", PATH_IS_ROOT},     {"/", NULL, "//", PATH_IS_ROOT},
-        {"/", NULL, "/..", PATH_IS_ROOT},   {"/", NULL, "/a", PATH_BENEATH},
-        {"/", NULL, "/a/..", PATH_IS_ROOT}, {"/", "/", "a", PATH_BENEATH},
-        {"/", "/a", "..", PATH_IS_ROOT},    {"/", "/a", "../../b", PATH_BENEATH},
+        {"/", NULL, "/", PATH_IS_ROOT},  {"/", NULL, "//", PATH_IS_ROOT},      {"/", NULL, "/..", PATH_IS_ROOT},
+        {"/", NULL, "/a", PATH_BENEATH}, {"/", NULL, "/a/..", PATH_IS_ROOT},   {"/", "/", "a", PATH_BENEATH},
+        {"/", "/a", "..", PATH_IS_ROOT}, {"/", "/a", "../../b", PATH_BENEATH},
     };
     CHECK(cases);
 }

@@ -26,8 +26,7 @@ static void ring(void *context)
 
 static void open_end(int i)
 {
-    selves[i] = (struct frame_self){
-        .session = 7, .epoch = 1, .instance = 100 + (uint64_t)i, .member = (uint16_t)(i + 1)};
+    selves[i] = (struct frame_self){.session = 7, .epoch = 1, .instance = 100 + (uint64_t)i, .member = (uint16_t)(i + 1)};
     memset(selves[i].key, 'k', sizeof selves[i].key);
     cr_assert_eq(peers_create(&ends[i]), 0);
     cr_assert_not(peers_is_open(ends[i]));
@@ -69,8 +68,7 @@ static struct frame_item item_of(uint32_t number)
 {
     static uint8_t bytes[4096];
     memset(bytes, (int)number, sizeof bytes);
-    return (struct frame_item){
-        .kind = 3, .flags = 4, .lane = number, .client = 5, .bytes = bytes, .size = size_of(number)};
+    return (struct frame_item){.kind = 3, .flags = 4, .lane = number, .client = 5, .bytes = bytes, .size = size_of(number)};
 }
 
 static void put(int from, uint16_t to, uint32_t number)
@@ -248,8 +246,8 @@ Test(peers, without_the_key_nothing_is_said)
     peers_set_self(ends[2], &selves[2]);
     introduce(1, 2);
     put(2, 2, 1);
-    for (uint64_t until = clock_monotonic() + PATIENCE;
-         peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until; usleep(1000)) {
+    for (uint64_t until = clock_monotonic() + PATIENCE; peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until;
+         usleep(1000)) {
         peers_flush(ends[2]);
         cr_assert_eq(peers_next(ends[1], &member, &item), 0);
     }
@@ -287,8 +285,8 @@ Test(peers, an_older_epoch_is_refused_and_nothing_is_lost)
     peers_set_self(ends[1], &selves[1]);
     put(0, 2, 1);
     put(0, 2, 2);
-    for (uint64_t until = clock_monotonic() + PATIENCE;
-         peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until; usleep(1000)) {
+    for (uint64_t until = clock_monotonic() + PATIENCE; peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until;
+         usleep(1000)) {
         peers_flush(ends[0]);
         cr_assert_eq(peers_next(ends[1], &member, &item), 0);
     }
@@ -302,8 +300,8 @@ static void refuse(int at, uint64_t count, int from)
 {
     struct frame_item item;
     uint16_t member;
-    for (uint64_t until = clock_monotonic() + PATIENCE;
-         peers_counts(ends[at])->dropped < count && clock_monotonic() < until; usleep(200)) {
+    for (uint64_t until = clock_monotonic() + PATIENCE; peers_counts(ends[at])->dropped < count && clock_monotonic() < until;
+         usleep(200)) {
         peers_flush(ends[from]);
         cr_assert_neq(peers_next(ends[at], &member, &item), 1);
     }

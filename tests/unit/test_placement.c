@@ -25,10 +25,8 @@ Test(placement, a_shared_directory_is_redirected_after_so_many_births)
         uint64_t births; /* the first count that redirects */
     } cases[] = {{2, 16}, {3, 10}, {4, 8}, {8, 4}, {15, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert_not(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].births - 1), "%u nodes",
-                      cases[i].nodes);
-        cr_assert(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].births), "%u nodes",
-                  cases[i].nodes);
+        cr_assert_not(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].births - 1), "%u nodes", cases[i].nodes);
+        cr_assert(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].births), "%u nodes", cases[i].nodes);
     }
     cr_assert(placement_redirects(CONFIG_AUTO, 16, 0), "at once");
     cr_assert(placement_redirects(CONFIG_AUTO, UINT32_MAX, 0));

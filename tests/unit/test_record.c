@@ -12,8 +12,7 @@ static const struct dirid directory = {.ino = 0x0102030405060708, .birth = 0x111
 
 Test(record, identity_is_inode_and_birth)
 {
-    struct statx stat = {
-        .stx_mask = STATX_INO | STATX_BTIME, .stx_ino = 7, .stx_btime = {.tv_sec = 2, .tv_nsec = 3}};
+    struct statx stat = {.stx_mask = STATX_INO | STATX_BTIME, .stx_ino = 7, .stx_btime = {.tv_sec = 2, .tv_nsec = 3}};
     cr_assert(dirid_equal(dirid_of(&stat), (struct dirid){7, 2000000003}));
     stat.stx_mask = STATX_INO;
     cr_assert(dirid_equal(dirid_of(&stat), (struct dirid){7, 0}), "a file system without birth times");
@@ -137,8 +136,8 @@ static void assert_times(const struct record_dir *dir, uint64_t modified, uint64
 {
     const uint64_t trunk[2] = {modified, changed};
     record_times(dir, &modified, &changed);
-    cr_assert(modified == told_modified && changed == told_changed, "%lu and %lu for %lu and %lu", modified, changed,
-              trunk[0], trunk[1]);
+    cr_assert(modified == told_modified && changed == told_changed, "%lu and %lu for %lu and %lu", modified, changed, trunk[0],
+              trunk[1]);
 }
 
 Test(record, times_that_the_trunk_does_not_know)

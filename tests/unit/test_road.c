@@ -56,12 +56,11 @@ static void answer_name(struct server *server, const struct listen_request *requ
 static void answer_counts(struct server *server, const struct listen_request *request)
 {
     char text[200];
-    int gave_up = server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.client,
-                                                     server->slow.message.tag);
+    int gave_up =
+        server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.client, server->slow.message.tag);
     struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .text = text};
-    answer.text_length =
-        (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
-                           server->deaths, server->told_at_death, server->has_slow, gave_up);
+    answer.text_length = (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
+                                            server->deaths, server->told_at_death, server->has_slow, gave_up);
     answer_with(server, request, &answer);
 }
 
@@ -75,9 +74,7 @@ static void serve_lookup(struct server *server, const struct listen_request *req
     }
     if (message->name_length[0] == 7 && memcmp(message->name[0], "release", 7) == 0 && server->has_slow) {
         server->has_slow = false;
-        cr_assert_eq(
-            message_decode(&server->slow.message, server->slow.bytes, message_size(&server->slow.message)),
-            0);
+        cr_assert_eq(message_decode(&server->slow.message, server->slow.bytes, message_size(&server->slow.message)), 0);
         answer_name(server, &server->slow);
     }
     answer_name(server, request);
@@ -205,8 +202,7 @@ TestSuite(road, .init = road_init, .fini = road_finish, .timeout = 120);
 
 static struct message named(uint16_t type, const char *name)
 {
-    return (struct message){
-        .type = type, .dir = {dir}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+    return (struct message){.type = type, .dir = {dir}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
 }
 
 /* Asks for a name: 0 if its answer came, else -errno or what the answer says. */
@@ -241,8 +237,8 @@ static struct counts counts(void)
     char text[256];
     cr_assert_eq(request_ask(road, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
     snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
-    cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death,
-                        &is.has_slow, &is.gave_up),
+    cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death, &is.has_slow,
+                        &is.gave_up),
                  6);
     return is;
 }

@@ -48,10 +48,8 @@ Test(load, a_directory_is_trunk_and_mirrors)
     assert_entry("out", "plain", RECORD_LIVE, 0, ino_at(place_path("r/out/plain")));
     assert_entry("out", "sub", RECORD_LIVE, 0, id_of("out/sub").ino);
     assert_entry("out", "link", RECORD_LIVE, 0, ino_at(place_path("r/out/link")));
-    assert_entry("out", "mine", RECORD_LIVE, 1003,
-                 ino_at(place_path("r/.shunt/b/n1.1/out-5f3a9c01d2e4/3/mine")));
-    assert_entry("out", "yours", RECORD_LIVE, 2007,
-                 ino_at(place_path("r/.shunt/b/n2.1/out-5f3a9c01d2e4/7/yours")));
+    assert_entry("out", "mine", RECORD_LIVE, 1003, ino_at(place_path("r/.shunt/b/n1.1/out-5f3a9c01d2e4/3/mine")));
+    assert_entry("out", "yours", RECORD_LIVE, 2007, ino_at(place_path("r/.shunt/b/n2.1/out-5f3a9c01d2e4/7/yours")));
     cr_assert(is_unknown("out", ".shunt-dir"));
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.flags, RECORD_LOADED | RECORD_MARKED);
@@ -119,17 +117,14 @@ Test(load, who_waits_for_a_load_that_fails)
 
 Test(load, nothing_is_known_of_a_directory_that_is_not_loaded)
 {
-    static const uint16_t about_one[] = {MESSAGE_LOOKUP, MESSAGE_RESERVE, MESSAGE_ADOPT, MESSAGE_VANISHED,
-                                         MESSAGE_REMOVE, MESSAGE_PROMOTE, MESSAGE_CLOSE, MESSAGE_FOLLOW,
-                                         MESSAGE_SETTLE, MESSAGE_SYNC};
+    static const uint16_t about_one[] = {MESSAGE_LOOKUP,  MESSAGE_RESERVE, MESSAGE_ADOPT,  MESSAGE_VANISHED, MESSAGE_REMOVE,
+                                         MESSAGE_PROMOTE, MESSAGE_CLOSE,   MESSAGE_FOLLOW, MESSAGE_SETTLE,   MESSAGE_SYNC};
     for (size_t i = 0; i < sizeof about_one / sizeof *about_one; i++)
-        cr_assert_eq(result(ME, named(about_one[i], "out", "a")), MESSAGE_NOT_LOADED, "type %d",
-                     about_one[i]);
+        cr_assert_eq(result(ME, named(about_one[i], "out", "a")), MESSAGE_NOT_LOADED, "type %d", about_one[i]);
     cr_assert_eq(result(ME, two_names(MESSAGE_RENAME, "out", "a", "in", "b")), MESSAGE_NOT_LOADED);
     load("out");
     born("out", "a");
-    cr_assert_eq(result(ME, two_names(MESSAGE_RENAME, "out", "a", "in", "b")), MESSAGE_NOT_LOADED,
-                 "the second directory");
+    cr_assert_eq(result(ME, two_names(MESSAGE_RENAME, "out", "a", "in", "b")), MESSAGE_NOT_LOADED, "the second directory");
     cr_assert_eq(flight_count(shuntd.home), 0, "nothing is held");
 }
 
@@ -313,8 +308,7 @@ Test(serve, a_full_leaf_is_followed_by_another)
         assert_entry("out", name, RECORD_LIVE, 1000u + (unsigned)i / 2, born("out", name));
     }
     cr_assert(leaf_holds("out", 0) == 2 && leaf_holds("out", 1) == 2 && leaf_holds("out", 2) == 1);
-    cr_assert_eq(
-        place_count(place_path("r/.shunt/b/n1.1/%s", home_of("out")->record.mirror) + strlen(place) + 1), 3);
+    cr_assert_eq(place_count(place_path("r/.shunt/b/n1.1/%s", home_of("out")->record.mirror) + strlen(place) + 1), 3);
 }
 
 Test(serve, the_leaves_of_an_earlier_session_are_left_alone)
@@ -392,8 +386,7 @@ Test(serve, no_branch_this_time)
     cr_assert_not(place_has("r/out/.shunt-dir"), "no marker without a mirror");
     cr_assert(unlink(shuntd.branch_path) == 0 && rename(place_path("aside"), shuntd.branch_path) == 0);
     born("out", "c");
-    assert_entry("out", "c", RECORD_LIVE, 1000,
-                 ino_at(place_path("r/.shunt/b/n1.1/%s/0/c", home_of("out")->record.mirror)));
+    assert_entry("out", "c", RECORD_LIVE, 1000, ino_at(place_path("r/.shunt/b/n1.1/%s/0/c", home_of("out")->record.mirror)));
 }
 
 Test(serve, a_directory_that_was_moved_natively_is_asked_for_its_place)
@@ -721,9 +714,8 @@ Test(serve, status_counts)
     static const struct {
         const char *key;
         uint64_t value;
-    } expected[] = {{"births", 2},  {"redirected", 1}, {"removals", 1},    {"renames", 1},
-                    {"loads", 2},   {"malformed", 0},  {"parked", 1},      {"deaths", 0},
-                    {"flights", 3}, {"directories", 2}, {"index-keys", 6}};
+    } expected[] = {{"births", 2}, {"redirected", 1}, {"removals", 1}, {"renames", 1},     {"loads", 2},     {"malformed", 0},
+                    {"parked", 1}, {"deaths", 0},     {"flights", 3},  {"directories", 2}, {"index-keys", 6}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         cr_assert_eq(count_of(status, expected[i].key), expected[i].value, "%s is %lu", expected[i].key,
                      count_of(status, expected[i].key));

@@ -107,8 +107,7 @@ Test(serve_close, a_directory_that_was_kept_takes_births_again)
 Test(serve_close, who_waits_for_a_directory_that_goes)
 {
     cr_assert_eq(result(ME, close_message("out")), 0);
-    uint32_t birth = post(YOU, reserve("out", "b", DT_REG)),
-             look = post(YOU, named(MESSAGE_LOOKUP, ".", "out"));
+    uint32_t birth = post(YOU, reserve("out", "b", DT_REG)), look = post(YOU, named(MESSAGE_LOOKUP, ".", "out"));
     cr_assert(waits(birth) && waits(look));
     cr_assert_eq(rename(place_path("r/out"), place_path("aside")), 0);
     tell(ME, named(MESSAGE_GONE, ".", "out"));
@@ -155,8 +154,7 @@ Test(serve_close, a_directory_that_is_not_loaded)
 Test(serve_close, what_lies_in_a_mirror_is_not_removed)
 {
     redirected_once();
-    place_file(place_path("r/.shunt/b/n1.1/%s/0/native", home_of("out")->record.mirror) + strlen(place) + 1,
-               "x");
+    place_file(place_path("r/.shunt/b/n1.1/%s/0/native", home_of("out")->record.mirror) + strlen(place) + 1, "x");
     cr_assert_eq(result(ME, close_message("out")), MESSAGE_NOT_EMPTY);
     cr_assert(place_has("r/out/.shunt-dir"), "or the file would be an orphan");
     cr_assert_eq(flight_count(shuntd.home), 0);

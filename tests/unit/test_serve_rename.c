@@ -21,8 +21,7 @@ static void rename_init(void)
 
 TestSuite(serve_rename, .init = rename_init, .fini = serving_finish, .timeout = 60);
 
-static struct message rename_message(const char *from, const char *old, const char *to, const char *new,
-                                     uint16_t flags)
+static struct message rename_message(const char *from, const char *old, const char *to, const char *new, uint16_t flags)
 {
     struct message message = two_names(MESSAGE_RENAME, from, old, to, new);
     message.flags = flags;
@@ -37,8 +36,8 @@ static void renamed(const char *from, const char *old, const char *to, const cha
 }
 
 /* The client's rename, from place to place as the answer says. */
-static void move(const struct message *answer, const char *from, const char *old, const char *to,
-                 const char *new, unsigned flags)
+static void move(const struct message *answer, const char *from, const char *old, const char *to, const char *new,
+                 unsigned flags)
 {
     char source[PATH_MAX];
     strcpy(source, place_of(answer, 0, from, old));
@@ -174,8 +173,7 @@ Test(serve_rename, refused)
     assert_entry("out", "a", RECORD_LIVE, 1000, first);
     assert_entry("out", "b", RECORD_LIVE, 1000, second);
     cr_assert(flight_count(shuntd.home) == 0 && shuntd.counts.renames == 0);
-    cr_assert_eq(result(ME, rename_message("out", "a", "out", "c", MESSAGE_NOREPLACE)), 0,
-                 "where there is nothing to replace");
+    cr_assert_eq(result(ME, rename_message("out", "a", "out", "c", MESSAGE_NOREPLACE)), 0, "where there is nothing to replace");
 }
 
 Test(serve_rename, two_names_of_one_file)
@@ -319,8 +317,7 @@ Test(serve_rename, directories_that_change_places)
     born_directory("out/a", "below_a");
     born_directory("in", "b");
     born_directory("in/b", "below_b");
-    struct dirid a = id_of("out/a"), below_a = id_of("out/a/below_a"), b = id_of("in/b"),
-                 below_b = id_of("in/b/below_b");
+    struct dirid a = id_of("out/a"), below_a = id_of("out/a/below_a"), b = id_of("in/b"), below_b = id_of("in/b/below_b");
     ask(ME, rename_message("out", "a", "in", "b", MESSAGE_EXCHANGE));
     renamed("out", "a", "in", "b", 0);
     cr_assert_str_eq(home_dir_find(shuntd.home, a)->path, "in/b");

@@ -67,8 +67,8 @@ static struct session some_session(struct session_member *members, size_t count)
 
 static void assert_same_member(const struct session_member *a, const struct session_member *b)
 {
-    cr_assert(a->number == b->number && a->pid == b->pid && a->started == b->started &&
-              a->since == b->since && a->home == b->home);
+    cr_assert(a->number == b->number && a->pid == b->pid && a->started == b->started && a->since == b->since &&
+              a->home == b->home);
     cr_assert_str_eq(a->host, b->host);
     cr_assert_str_eq(a->boot, b->boot);
     cr_assert_str_eq(a->node, b->node);
@@ -240,9 +240,8 @@ Test(session, is_described)
                             "2024-05-01 12:34:56 UTC");
     session.count = 3;
     session_describe(&session, &members[1], words, sizeof words);
-    cr_assert_str_eq(words,
-                     "a session of alice holds it on host login3 (node n017, process 5, and 2 other nodes) "
-                     "since 2024-05-01 12:34:56 UTC");
+    cr_assert_str_eq(words, "a session of alice holds it on host login3 (node n017, process 5, and 2 other nodes) "
+                            "since 2024-05-01 12:34:56 UTC");
     const struct {
         uint64_t since;
         const char *date;
@@ -743,8 +742,7 @@ Test(join, refusals)
 
 Test(join, the_dead_give_their_name_away)
 {
-    struct session_member first = named_member("n1"), dead = named_member("n2"), mine,
-                          distant = named_member("n3");
+    struct session_member first = named_member("n1"), dead = named_member("n2"), mine, distant = named_member("n3");
     struct session session = {0};
     must_found(&first, &session);
     session_finish(&session);
@@ -850,13 +848,11 @@ Test(join, another_file_system)
     struct session_member first = named_member("n1"), mine = named_member("n2");
     struct session session, theirs, changed;
     must_found(&first, &session);
-    char *const probe =
-        strdup(place_path("r/.shunt/session/probe.1-%016llx", (unsigned long long)session.id));
+    char *const probe = strdup(place_path("r/.shunt/session/probe.1-%016llx", (unsigned long long)session.id));
     for (int i = 0; i < 4; i++) {
         changed = session;
         changed.epoch = 2;
-        uint64_t *const told[] = {&changed.root.ino, &changed.probe.ino, &changed.probe.birth,
-                                  &changed.system};
+        uint64_t *const told[] = {&changed.root.ino, &changed.probe.ino, &changed.probe.birth, &changed.system};
         ++*told[i];
         put_epoch(&changed);
         cr_assert_eq(session_join(root_path(), &mine, &theirs), -EXDEV, "%d", i);
@@ -1046,8 +1042,7 @@ Test(race, joiners_and_leavers)
         int from = 2 + MANY * round;
         run_many(join_in_race, answers);
         for (int i = 0; i < MANY; i++) {
-            cr_assert(answers[i] >= from && answers[i] < from + MANY && !given[answers[i] - from], "%d",
-                      answers[i]);
+            cr_assert(answers[i] >= from && answers[i] < from + MANY && !given[answers[i] - from], "%d", answers[i]);
             given[answers[i] - from] = true;
         }
         session = in_force();
@@ -1105,9 +1100,7 @@ Test(race, coming_and_going)
         cr_assert_eq(answers[i], 0, "%d", answers[i]);
     assert_none();
     for (const char *at = files(); *at; at += strcspn(at, " "), at += *at == ' ')
-        cr_assert(strncmp(at, "epoch.", 6) == 0 || strncmp(at, "key.", 4) == 0 ||
-                      strncmp(at, "probe.", 6) == 0,
-                  "%s", files());
+        cr_assert(strncmp(at, "epoch.", 6) == 0 || strncmp(at, "key.", 4) == 0 || strncmp(at, "probe.", 6) == 0, "%s", files());
 }
 
 /* What a crash leaves. */
@@ -1169,7 +1162,8 @@ Test(store, a_number_of_the_past_is_not_in_force)
     cr_assert_eq(store_publish(directory, &past), -EAGAIN);
     close(directory);
     must_join("j9", &late, &session);
-    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 beat.1.6 epoch.5 epoch.6 key.1 probe.1", "it is removed with the others");
+    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 beat.1.6 epoch.5 epoch.6 key.1 probe.1",
+                     "it is removed with the others");
     session_finish(&session);
 }
 
@@ -1182,8 +1176,7 @@ static struct session keyed(void)
     struct session_member mine = named_member("n1");
     struct session session;
     must_found(&mine, &session);
-    snprintf(key_path, sizeof key_path, "%s/r/.shunt/session/key.1-%016llx", place,
-             (unsigned long long)session.id);
+    snprintf(key_path, sizeof key_path, "%s/r/.shunt/session/key.1-%016llx", place, (unsigned long long)session.id);
     return session;
 }
 

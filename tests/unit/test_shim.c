@@ -150,8 +150,8 @@ TestSuite(real, .timeout = 60);
 
 Test(real, they_are_those_that_the_loader_finds)
 {
-#define SYMBOL(group, name, result, arguments)                                                               \
-    cr_expect_not_null(REAL(name), #name);                                                                   \
+#define SYMBOL(group, name, result, arguments)                                                                                 \
+    cr_expect_not_null(REAL(name), #name);                                                                                     \
     cr_expect_eq((void *)REAL(name), dlsym(RTLD_NEXT, #name), #name);
 #include "shim/table.h"
 #undef SYMBOL

@@ -24,10 +24,8 @@ static void *keep(size_t size)
 static char *const *carried(char *const environment[])
 {
     size_t room = exec_room(environment);
-    return room == 0
-               ? environment
-               : exec_carry(environment, keep((exec_count(environment) + EXEC_CARRIED + 1) * sizeof(char *)),
-                            keep(room));
+    return room == 0 ? environment
+                     : exec_carry(environment, keep((exec_count(environment) + EXEC_CARRIED + 1) * sizeof(char *)), keep(room));
 }
 
 static char *const *carried_by(const char *preload, char *const environment[])
@@ -74,8 +72,7 @@ Test(carry, a_complete_one_is_left_alone)
     char *nothing[] = {NULL};
     char *const *child = carried(nothing);
     cr_assert_eq(exec_room(child), 0);
-    char *own[] = {"SHUNT_RUN_DIR=/other", "LD_PRELOAD=/elsewhere/libshunt_preload.so",
-                   "SHUNT_ROOT=", "SHUNT_NODE=n2", NULL};
+    char *own[] = {"SHUNT_RUN_DIR=/other", "LD_PRELOAD=/elsewhere/libshunt_preload.so", "SHUNT_ROOT=", "SHUNT_NODE=n2", NULL};
     cr_assert_eq(exec_room(own), 0, "the program's own values stay");
 }
 
@@ -118,8 +115,8 @@ Test(carry, only_the_shim_s_own_entry_is_added)
         char expected[128];
         snprintf(expected, sizeof expected, "mine.so:%s", started_with[i].added);
         cr_assert_str_eq(value_in(carried_by(started_with[i].preload, own), "LD_PRELOAD"), expected);
-        cr_assert_str_eq(value_in(carried_by(started_with[i].preload, nothing), "LD_PRELOAD"),
-                         started_with[i].preload, "as the program was started with");
+        cr_assert_str_eq(value_in(carried_by(started_with[i].preload, nothing), "LD_PRELOAD"), started_with[i].preload,
+                         "as the program was started with");
     }
 }
 

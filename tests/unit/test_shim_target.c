@@ -44,8 +44,7 @@ static void assert_means(const struct spelling *spelling)
     cr_assert_eq(found, TARGET_HOT, "%s: %d", spelling->path, found);
     cr_assert_eq(t.root, &process.roots[0]);
     cr_assert(dirid_equal(t.dir, id_at(place_path("%s", spelling->directory))), "%s", spelling->path);
-    cr_assert(t.length == strlen(spelling->name) && memcmp(t.name, spelling->name, t.length) == 0, "%s",
-              spelling->path);
+    cr_assert(t.length == strlen(spelling->name) && memcmp(t.name, spelling->name, t.length) == 0, "%s", spelling->path);
     cr_assert_eq(t.parent_length, spelling->parent_length, "%s: %zu", spelling->path, t.parent_length);
     cr_assert_eq(t.slash, spelling->slash, "%s", spelling->path);
     cr_assert(t.at == spelling->at && t.path == spelling->path, "the caller's words are kept");
@@ -73,8 +72,8 @@ Test(target, spellings_of_a_name)
     };
     for (size_t i = 0; i < sizeof absolute / sizeof *absolute; i++) {
         const char *path = place_path("%s", absolute[i].words);
-        assert_means(&(struct spelling){AT_FDCWD, path, absolute[i].directory, "f",
-                                        strlen(path) - absolute[i].behind, absolute[i].slash});
+        assert_means(&(struct spelling){AT_FDCWD, path, absolute[i].directory, "f", strlen(path) - absolute[i].behind,
+                                        absolute[i].slash});
     }
 }
 
@@ -139,8 +138,7 @@ Test(target, words_that_the_kernel_is_to_judge)
     strcpy(name + 255, "n");
     cr_assert_eq(how(place_path("r/%s", name), TARGET_MAKES), TARGET_COLD, "too long");
     place_file("r/out/file", "");
-    static const char *const words[] = {"r/none/f", "r/none/none/f", "r/out/file/f",
-                                        "r/out/.",  "r/in/..//",     "r/out/none/.."};
+    static const char *const words[] = {"r/none/f", "r/none/none/f", "r/out/file/f", "r/out/.", "r/in/..//", "r/out/none/.."};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         cr_assert_leq(how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_ROOT, "%s", words[i]);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -152,8 +150,7 @@ Test(target, words_that_the_kernel_is_to_judge)
 Test(target, a_file_in_a_branch_is_no_directory)
 {
     born(place_path("r/out/f"), "", 0644);
-    cr_assert_eq(how(place_path("r/out/f/x"), 0), -ENOTDIR,
-                 "the kernel, who does not see it, would say ENOENT");
+    cr_assert_eq(how(place_path("r/out/f/x"), 0), -ENOTDIR, "the kernel, who does not see it, would say ENOENT");
     cr_assert_eq(how(place_path("r/out/f/x/y"), 0), -ENOTDIR);
     cr_assert_eq(how(place_path("r/out/none/x"), 0), TARGET_COLD);
 }
@@ -260,16 +257,11 @@ Test(target, a_parent_by_the_same_words)
         int how;
         bool is_same;
     } pairs[] = {
-        {"r/out/f", "r/out/g", TARGET_HOT, true},
-        {"r/out/f", "r/in/g", TARGET_HOT, false},
-        {"r/out/f", "r/out//g", TARGET_HOT, false},
-        {"r/out/f", "beside/g", TARGET_COLD, false},
-        {"beside/f", "beside/g", TARGET_COLD, true},
-        {"beside/f", "r/out/g", TARGET_HOT, false},
-        {"beside/f", "beside/..", TARGET_COLD, false},
-        {"f", "r", TARGET_ROOT, false},
-        {"r/out/none/f", "r/out/none/g", -ENOENT, false},
-        {"beside/none/f", "beside/none/g", TARGET_COLD, false},
+        {"r/out/f", "r/out/g", TARGET_HOT, true},         {"r/out/f", "r/in/g", TARGET_HOT, false},
+        {"r/out/f", "r/out//g", TARGET_HOT, false},       {"r/out/f", "beside/g", TARGET_COLD, false},
+        {"beside/f", "beside/g", TARGET_COLD, true},      {"beside/f", "r/out/g", TARGET_HOT, false},
+        {"beside/f", "beside/..", TARGET_COLD, false},    {"f", "r", TARGET_ROOT, false},
+        {"r/out/none/f", "r/out/none/g", -ENOENT, false}, {"beside/none/f", "beside/none/g", TARGET_COLD, false},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct target one, two;
@@ -525,8 +517,7 @@ Test(target, a_file_that_is_elsewhere_by_now_is_found_there)
     cr_assert_eq(operate_promote(&t), 0);
     struct statx stat;
     cr_assert(before.found.entry.branch != 0, "that was before");
-    long code = TARGET_CALL(
-        &before, sys_statx(before.real_at, before.real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat));
+    long code = TARGET_CALL(&before, sys_statx(before.real_at, before.real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat));
     cr_assert_eq(code, 0);
     cr_assert(stat.stx_ino == ino && before.found.entry.branch == 0);
     target_done(&before);
@@ -993,8 +984,7 @@ Test(target, directories)
     cr_assert_eq(symlink("../r/in", place_path("beside/link")), 0);
     cr_assert_eq(root_of_directory(AT_FDCWD, place_path("beside/link"), 0, &root, &id, &found), 1);
     cr_assert(dirid_equal(id, id_at(place_path("r/in"))) && (found.dir.flags & RECORD_LOADED));
-    cr_assert_eq(
-        root_of_directory(AT_FDCWD, place_path("beside/link"), AT_SYMLINK_NOFOLLOW, &root, &id, &found), 0);
+    cr_assert_eq(root_of_directory(AT_FDCWD, place_path("beside/link"), AT_SYMLINK_NOFOLLOW, &root, &id, &found), 0);
     cr_assert_eq(root_of_directory(beside, "", AT_EMPTY_PATH, &root, &id, &found), 0);
     cr_assert_eq(root_of_directory(AT_FDCWD, "/proc", 0, &root, &id, &found), 0);
     cr_assert_eq(root_of_directory(AT_FDCWD, place_path("r/none"), 0, &root, &id, &found), 0);

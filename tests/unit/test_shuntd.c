@@ -40,8 +40,7 @@ TestSuite(shuntd, .init = shuntd_init, .fini = shuntd_finish, .timeout = 120);
 
 static struct message named(uint16_t type, const char *name)
 {
-    return (struct message){
-        .type = type, .dir = {out}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+    return (struct message){.type = type, .dir = {out}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
 }
 
 static struct message reserve(const char *name)
@@ -77,8 +76,7 @@ static void tell(struct message message)
 /* Where the last answer says that a name is. */
 static const char *place_of(int which, const char *name)
 {
-    return place_path("r/.shunt/b/%.*s/%s", answer.message.name_length[which], answer.message.name[which],
-                      name);
+    return place_path("r/.shunt/b/%.*s/%s", answer.message.name_length[which], answer.message.name[which], name);
 }
 
 static int make_at(const char *path)

@@ -206,14 +206,11 @@ static const char *preload_after(const char *before)
 Test(launch, takes_the_shim_out)
 {
     static const char *const cases[][2] = {
-        {"/a/libshunt_preload.so:/b/other.so", "/b/other.so"},
-        {"x.so libshunt_preload.so y.so", "x.so:y.so"},
-        {"x.so::  y.so:/a/$LIB/libshunt_preload.so", "x.so:y.so"},
-        {"/a/notlibshunt_preload.so", "/a/notlibshunt_preload.so"},
+        {"/a/libshunt_preload.so:/b/other.so", "/b/other.so"},     {"x.so libshunt_preload.so y.so", "x.so:y.so"},
+        {"x.so::  y.so:/a/$LIB/libshunt_preload.so", "x.so:y.so"}, {"/a/notlibshunt_preload.so", "/a/notlibshunt_preload.so"},
         {"/a/libshunt_preload.so.0", "/a/libshunt_preload.so.0"},
     };
-    const char *const nothing_left[] = {NULL, "", ":", "/a/libshunt_preload.so",
-                                        "libshunt_preload.so:/b/libshunt_preload.so"};
+    const char *const nothing_left[] = {NULL, "", ":", "/a/libshunt_preload.so", "libshunt_preload.so:/b/libshunt_preload.so"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_assert_str_eq(preload_after(cases[i][0]), cases[i][1]);
     for (size_t i = 0; i < sizeof nothing_left / sizeof *nothing_left; i++)
@@ -369,8 +366,7 @@ Test(mirrors, are_told_apart)
     tree_find_mirrors();
     cr_assert_eq(tree_mirrors.count, 7);
     const struct mirror_found *orphan = tree_mirror("n1.1", GONE);
-    cr_assert(!orphan->known && !orphan->foreign && orphan->files == 3 && orphan->unfinished == 1,
-              "%zu files", orphan->files);
+    cr_assert(!orphan->known && !orphan->foreign && orphan->files == 3 && orphan->unfinished == 1, "%zu files", orphan->files);
     cr_assert(tree_mirror("n1.1", OUT)->known && tree_mirror("n1.1", OUT)->files == 1);
     cr_assert(tree_mirror("n2.1", OUT)->known && !tree_mirror("n2.1", OUT)->foreign);
     cr_assert(tree_mirror("n1.1", "not-a-mirror")->foreign);
@@ -417,8 +413,7 @@ Test(orphans, are_reported)
     cr_assert_str_empty(report());
     tree_orphan();
     cr_assert_eq(strncmp(report(), "shunt: warning: ", 16), 0);
-    cr_assert(strstr(heard_error.words, " holds 2 files of a directory that is gone"), "%s",
-              heard_error.words);
+    cr_assert(strstr(heard_error.words, " holds 2 files of a directory that is gone"), "%s", heard_error.words);
     cr_assert_eq(heard_lines(heard_error.words), 1);
     cr_assert_eq(unlink(place_path("r/.shunt/b/n1.1/" GONE "/0/a")), 0);
     cr_assert(strstr(report(), " holds 1 file of a directory"), "%s", heard_error.words);
@@ -477,9 +472,8 @@ Test(hold, one_at_a_time)
     cr_assert_eq(take(&mine, root), 0);
     cr_assert(is_taken());
     cr_assert_eq(take(&other, root), -1);
-    cr_assert(strstr(heard_error.words, "(node export, process ") &&
-                  strstr(heard_error.words, "or wait for its end"),
-              "%s", heard_error.words);
+    cr_assert(strstr(heard_error.words, "(node export, process ") && strstr(heard_error.words, "or wait for its end"), "%s",
+              heard_error.words);
     hold_release(&other);
     cr_assert(is_taken(), "it was not the other's");
     hold_release(&mine);
@@ -517,9 +511,8 @@ Test(hold, whom_the_dead_and_the_distant_stop)
     uint64_t id = tree_claim(&distant);
     cr_assert(is_taken());
     cr_assert_eq(take(&hold, root), -1);
-    cr_assert(strstr(heard_error.words, "some.other.host") &&
-                  strstr(heard_error.words, "/epoch.* if that host is gone"),
-              "%s", heard_error.words);
+    cr_assert(strstr(heard_error.words, "some.other.host") && strstr(heard_error.words, "/epoch.* if that host is gone"), "%s",
+              heard_error.words);
     cr_assert_eq(session_leave(root, id, distant.number), 0);
     place_file("r/.shunt/session/epoch.99", "shunt-session 99\n");
     cr_assert(is_taken());
@@ -555,8 +548,7 @@ Test(stop, what_cannot_be_stopped_from_here)
     struct session_member distant = distant_member();
     tree_claim(&distant);
     cr_assert_eq(stop_root(), -1);
-    cr_assert(strstr(heard_error.words, "some.other.host") && strstr(heard_error.words, "` there"), "%s",
-              heard_error.words);
+    cr_assert(strstr(heard_error.words, "some.other.host") && strstr(heard_error.words, "` there"), "%s", heard_error.words);
     cr_assert(tree_is_held("r"));
     place_file("r/.shunt/session/epoch.2", "broken");
     cr_assert_eq(stop_root(), -1);
@@ -604,8 +596,7 @@ Test(stop, all_of_this_host_and_no_other)
     for (int i = 0; i < 4; i += 3)
         cr_assert_eq(waitpid(members[i].pid, NULL, WNOHANG), members[i].pid);
     cr_assert_eq(session_read(place_path("r"), &session), 0);
-    cr_assert(session_find_node(&session, "n2") && !session_find_node(&session, "n1"),
-              "the dead one has left");
+    cr_assert(session_find_node(&session, "n2") && !session_find_node(&session, "n1"), "the dead one has left");
     session_finish(&session);
 }
 

@@ -67,8 +67,7 @@ Test(export, only_says_what_it_would_do)
 {
     cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_OK);
     cr_assert_str_eq(heard_out.words, "would export 2 files into out\nwould export 2 files in 1 directory\n");
-    cr_assert(place_has("r/out/.shunt-dir") && place_has("r/.shunt/b/n1.1/" OUT "/0/x") &&
-              !place_has("r/out/x"));
+    cr_assert(place_has("r/out/.shunt-dir") && place_has("r/.shunt/b/n1.1/" OUT "/0/x") && !place_has("r/out/x"));
     cr_assert_eq(place_count("r/.shunt/session"), 0);
     cr_assert_eq(export_it("r", (struct export_options){.dry_run = true, .json = true}), STATUS_OK);
     cr_assert(strstr(heard_out.words,
@@ -80,8 +79,7 @@ Test(export, settles_nothing_that_it_only_looks_at)
 {
     place_file("r/out/x", "of the trunk, and more");
     cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_OK);
-    cr_assert(strstr(heard_out.words, "would export 2 files in 1 directory, 1 that lost a conflict"), "%s",
-              heard_out.words);
+    cr_assert(strstr(heard_out.words, "would export 2 files in 1 directory, 1 that lost a conflict"), "%s", heard_out.words);
     cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"), "not renamed");
 }
 
@@ -100,8 +98,7 @@ Test(export, loses_no_orphan)
 {
     tree_orphan();
     cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
-    cr_assert(strstr(heard_error.words, GONE " holds 2 files of a directory that is gone: "), "%s",
-              heard_error.words);
+    cr_assert(strstr(heard_error.words, GONE " holds 2 files of a directory that is gone: "), "%s", heard_error.words);
     cr_assert_eq(heard_lines(heard_error.words), 1, "and does not complain of .shunt");
     cr_assert(place_has("r/out/x") && place_has("r/.shunt/b/n1.1/" GONE "/5/b"));
     cr_assert_not(tree_is_held("r"), "it is let go of again");
@@ -130,8 +127,7 @@ Test(export, goes_past_what_it_does_not_understand)
     place_directory("r/bad");
     place_file("r/bad/.shunt-dir", "broken");
     cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
-    cr_assert(strstr(heard_error.words, "bad: holds a .shunt-dir that is no marker"), "%s",
-              heard_error.words);
+    cr_assert(strstr(heard_error.words, "bad: holds a .shunt-dir that is no marker"), "%s", heard_error.words);
     assert_holds("r/out/x", "one");
     cr_assert(place_has("r/.shunt"));
 }
@@ -261,8 +257,8 @@ Test(verbs, where_in_several_roots)
     cr_assert_eq(symlink("x", place_path("r/out/link")), 0);
     snprintf(line, sizeof line, "out/x ../s/d/x out/y ../s/d out/link .");
     snprintf(expected, sizeof expected, "%s\n%s\n%s\n%s\n%s\n%s\n", place_path("r/.shunt/b/n1.1/" OUT "/0/x"),
-             place_path("s/d/x"), place_path("r/.shunt/b/n2.1/" OUT "/3/y"), place_path("s/d"),
-             place_path("r/out/link"), place_path("r"));
+             place_path("s/d/x"), place_path("r/.shunt/b/n2.1/" OUT "/3/y"), place_path("s/d"), place_path("r/out/link"),
+             place_path("r"));
     cr_assert_eq(run(&the_where, line), STATUS_OK, "%s", heard_error.words);
     cr_assert_str_eq(heard_out.words, expected);
     cr_assert_eq(run(&the_where, "out/z out/t"), STATUS_FAILED);
@@ -280,8 +276,7 @@ Test(verbs, ls_shows_the_union)
     cr_assert_eq(run(&the_ls, "-1 out"), STATUS_OK);
     cr_assert_str_eq(heard_out.words, "sub\nt\nx\ny\n");
     cr_assert_eq(run(&the_ls, "-1 -a out"), STATUS_OK);
-    cr_assert(strstr(heard_out.words, ".hidden\n") && !strstr(heard_out.words, ".shunt"), "%s",
-              heard_out.words);
+    cr_assert(strstr(heard_out.words, ".hidden\n") && !strstr(heard_out.words, ".shunt"), "%s", heard_out.words);
     cr_assert_eq(run(&the_ls, "-1 out/nothing out/x"), STATUS_FAILED);
     cr_assert_str_eq(heard_out.words, "out/x\n");
 }

@@ -92,8 +92,7 @@ Test(verb, options_stand_anywhere)
 
 Test(verb, an_argument_in_every_spelling)
 {
-    const char *const lines[] = {"-r here",     "-rhere",      "-lrhere",  "-qlr here",
-                                 "--root here", "--root=here", "--ro here"};
+    const char *const lines[] = {"-r here", "-rhere", "-lrhere", "-qlr here", "--root here", "--root=here", "--ro here"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         int option;
         read_words(&verbs[EAT], lines[i]);
@@ -190,8 +189,7 @@ Test(verb, help_shows_options_as_they_are_typed)
     hear();
     verb_help(&verbs[EAT]);
     hear_end();
-    cr_assert_eq(strncmp(heard_out.words, "usage: shunt eat [-l] WORD\n\nEats.\n\n", 34), 0, "%s",
-                 heard_out.words);
+    cr_assert_eq(strncmp(heard_out.words, "usage: shunt eat [-l] WORD\n\nEats.\n\n", 34), 0, "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\n  -l, --long "), "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\n  -r, --root DIR "), "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\n  --json "), "%s", heard_out.words);
@@ -216,8 +214,7 @@ static void assert_choice_works(const struct verb *verb, const struct choice *ch
         cr_assert_eq(next_option(), VERB_END, "%s", line);
     }
     if (choice->name) {
-        snprintf(line, sizeof line, "%s%s%s", verb->flags & VERB_SINGLE_DASH ? "-" : "--", choice->name,
-                 argument);
+        snprintf(line, sizeof line, "%s%s%s", verb->flags & VERB_SINGLE_DASH ? "-" : "--", choice->name, argument);
         read_words(verb, line);
         cr_assert_eq(next_option(), choice->letter, "%s", line);
         cr_assert_eq(next_option(), VERB_END, "%s", line);
@@ -328,10 +325,11 @@ Test(json, is_laid_out)
     json_text(&json, "nothing", NULL);
     json_close(&json, '}');
     hear_end();
-    cr_assert_str_eq(heard_out.words,
-                     "{\n  \"name\": \"a\",\n  \"list\": [\n    -9223372036854775808,\n"
-                     "    18446744073709551615,\n    {}\n  ],\n  \"none\": [],\n  \"half\": 0.5,\n  \"endless\": null,\n  \"yes\": true,\n"
-                     "  \"no\": false,\n  \"nothing\": null\n}\n");
+    cr_assert_str_eq(
+        heard_out.words,
+        "{\n  \"name\": \"a\",\n  \"list\": [\n    -9223372036854775808,\n"
+        "    18446744073709551615,\n    {}\n  ],\n  \"none\": [],\n  \"half\": 0.5,\n  \"endless\": null,\n  \"yes\": true,\n"
+        "  \"no\": false,\n  \"nothing\": null\n}\n");
 }
 
 Test(json, quotes_names_of_every_kind)
@@ -438,8 +436,7 @@ Test(json, nothing_of_a_name_is_lost)
         char *end = strchr(line, '\n');
         cr_assert_not_null(end, "no byte below 0x20 stands for itself");
         size_t length = unquote(line, (size_t)(end - line), back);
-        cr_assert(length == strlen(names[i]) && memcmp(back, names[i], length) == 0, "%.*s",
-                  (int)(end - line), line);
+        cr_assert(length == strlen(names[i]) && memcmp(back, names[i], length) == 0, "%.*s", (int)(end - line), line);
         free(names[i]);
         line = end + 1;
     }
@@ -599,10 +596,10 @@ Test(shown, joins)
 
 Test(shown, below_what_was_given)
 {
-    static const char *const cases[][4] = {
-        {"/r", ".", ".", "/r"},          {"/r", ".", "a/b", "/r/a/b"},  {"x/", ".", "a", "x/a"},
-        {"./a", "a", "a", "./a"},        {"./a/", "a", "a/b", "./a/b"}, {"..", "a/b", "a/b/c/d", "../c/d"},
-        {"link", "a", "a/ab", "link/ab"}};
+    static const char *const cases[][4] = {{"/r", ".", ".", "/r"},          {"/r", ".", "a/b", "/r/a/b"},
+                                           {"x/", ".", "a", "x/a"},         {"./a", "a", "a", "./a"},
+                                           {"./a/", "a", "a/b", "./a/b"},   {"..", "a/b", "a/b/c/d", "../c/d"},
+                                           {"link", "a", "a/ab", "link/ab"}};
     char to[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cr_assert_eq(shown_below(cases[i][0], cases[i][1], cases[i][2], to, sizeof to), 0);
@@ -702,20 +699,18 @@ Test(counters, in_words)
     cr_assert_str_eq(printed("births 12\nredirected 18446744073709551615\n"),
                      "  births       12\n  redirected   18446744073709551615\n");
     cr_assert_str_eq(printed("silent n7\n"), "  silent   n7: it does not answer the other daemons\n");
-    cr_assert_str_eq(
-        printed("stays owner a b/c  d\nstays new-reason x\n"),
-        "  stays    a b/c  d: births stay in the trunk, since a mirror could not be given its owner or "
-        "group\n  stays    x: births stay in the trunk, since new-reason\n");
+    cr_assert_str_eq(printed("stays owner a b/c  d\nstays new-reason x\n"),
+                     "  stays    a b/c  d: births stay in the trunk, since a mirror could not be given its owner or "
+                     "group\n  stays    x: births stay in the trunk, since new-reason\n");
 }
 
 Test(counters, in_json)
 {
-    cr_assert_str_eq(
-        as_json("births 12\nsilent n7\nstays mode a b\nloads 18446744073709551615\nstays owner \xff\"\n"),
-        "{\n  \"counters\": {\n    \"births\": 12,\n    \"loads\": 18446744073709551615\n  },\n"
-        "  \"silent\": [\n    \"n7\"\n  ],\n"
-        "  \"stays\": [\n    {\n      \"path\": \"a b\",\n      \"reason\": \"mode\"\n    },\n"
-        "    {\n      \"path\": \"\\u00ff\\\"\",\n      \"reason\": \"owner\"\n    }\n  ]\n}\n");
+    cr_assert_str_eq(as_json("births 12\nsilent n7\nstays mode a b\nloads 18446744073709551615\nstays owner \xff\"\n"),
+                     "{\n  \"counters\": {\n    \"births\": 12,\n    \"loads\": 18446744073709551615\n  },\n"
+                     "  \"silent\": [\n    \"n7\"\n  ],\n"
+                     "  \"stays\": [\n    {\n      \"path\": \"a b\",\n      \"reason\": \"mode\"\n    },\n"
+                     "    {\n      \"path\": \"\\u00ff\\\"\",\n      \"reason\": \"owner\"\n    }\n  ]\n}\n");
 }
 
 #define KEY_63 "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
@@ -729,9 +724,8 @@ Test(counters, a_text_that_is_none)
     cr_assert_str_eq(printed("births 12\nloads\nlate 4\n"), "  births       12\n");
     cr_assert_str_eq(printed(KEY_63 " 1\n"), "  " KEY_63 " 1\n");
     cr_assert_str_empty(printed(KEY_63 "k 1\n"));
-    cr_assert_str_eq(
-        printed("stays owner\n"),
-        "  stays    : births stay in the trunk, since a mirror could not be given its owner or group\n");
+    cr_assert_str_eq(printed("stays owner\n"),
+                     "  stays    : births stay in the trunk, since a mirror could not be given its owner or group\n");
     cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"silent\": [],\n  \"stays\": []\n}\n");
 }
 

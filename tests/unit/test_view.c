@@ -208,8 +208,7 @@ struct listed {
     bool in_order;
 };
 
-static int each(void *context, uint64_t hash, const char *name, size_t length,
-                const struct record_entry *entry)
+static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct listed *listed = context;
     listed->in_order &= hash >= listed->last && hash == record_hash(name, length);
@@ -256,8 +255,7 @@ Test(view, outgrown)
 Test(view, lists_in_the_order_of_hashes)
 {
     struct view *view = opened();
-    struct listed all = {.in_order = true}, some = {.in_order = true, .stop_after = 400},
-                  rest = {.in_order = true};
+    struct listed all = {.in_order = true}, some = {.in_order = true, .stop_after = 400}, rest = {.in_order = true};
     cr_assert_eq(tell("many 100 1 1000 9"), 0);
     cr_assert_eq(tell("many 100 2 10 9"), 0);
     cr_assert_eq(list(view, one, 0, each, &all), 0);
@@ -595,8 +593,7 @@ Test(view, many_threads)
 }
 
 /* A lookup within a lookup, as a signal handler makes one. */
-static int look_within(void *context, uint64_t hash, const char *name, size_t length,
-                       const struct record_entry *entry)
+static int look_within(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     return (int)ino_of(context, one, "a");
 }

@@ -144,8 +144,7 @@ static const uint16_t with_a_name[] = {
 static const struct {
     const char *bytes;
     uint16_t length;
-} no_names[] = {{"", 0},   {".", 1},    {"..", 2}, {"/", 1}, {"a/b", 3}, {"/etc/passwd", 11},
-                {"a/", 2}, {"a\0b", 3}, {"\0", 1}};
+} no_names[] = {{"", 0}, {".", 1}, {"..", 2}, {"/", 1}, {"a/b", 3}, {"/etc/passwd", 11}, {"a/", 2}, {"a\0b", 3}, {"\0", 1}};
 
 Test(wire, bad_names_are_refused)
 {
@@ -208,9 +207,8 @@ Test(wire, bad_entries_are_refused)
 
 static bool is_name(const char *name, size_t length)
 {
-    return length > 0 && length <= RECORD_NAME_MAX && !memchr(name, '/', length) &&
-           !memchr(name, '\0', length) && !(length == 1 && name[0] == '.') &&
-           !(length == 2 && name[0] == '.' && name[1] == '.');
+    return length > 0 && length <= RECORD_NAME_MAX && !memchr(name, '/', length) && !memchr(name, '\0', length) &&
+           !(length == 1 && name[0] == '.') && !(length == 2 && name[0] == '.' && name[1] == '.');
 }
 
 static bool needs_name(uint16_t type)
@@ -377,8 +375,7 @@ Test(page, behind_the_limit_of_one_nothing_is_known)
     static const unsigned one[] = {1, 5}, two[] = {2, 4, 6, 7}, both[] = {1, 2, 4, 5};
     char a[512], b[512], merged[512];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), 105},
-                                       {b, numbered(b, sizeof b, two, 4), PAGE_ALL}};
+    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), 105}, {b, numbered(b, sizeof b, two, 4), PAGE_ALL}};
     cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), 105);
     assert_merged(merged, used, both, 4);
 }

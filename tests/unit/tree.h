@@ -110,8 +110,7 @@ static struct mirrors tree_mirrors;
 static inline const struct mirror_found *tree_mirror(const char *branch, const char *name)
 {
     for (size_t i = 0; i < tree_mirrors.count; i++)
-        if (!strcmp(tree_mirrors.all[i].name, name) &&
-            !strcmp(tree.branches[tree_mirrors.all[i].branch - 1], branch))
+        if (!strcmp(tree_mirrors.all[i].name, name) && !strcmp(tree.branches[tree_mirrors.all[i].branch - 1], branch))
             return &tree_mirrors.all[i];
     cr_assert_fail("%s/%s was not found", branch, name);
     return NULL;

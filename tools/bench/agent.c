@@ -40,8 +40,7 @@ struct agent {
 static int name_node(struct agent *agent)
 {
     char fake[32];
-    snprintf(fake, sizeof fake, NODES_FAKE,
-             agent->plan->fakes ? (size_t)(agent->hello.rank % agent->plan->fakes) : 0);
+    snprintf(fake, sizeof fake, NODES_FAKE, agent->plan->fakes ? (size_t)(agent->hello.rank % agent->plan->fakes) : 0);
     if (daemon_node(&agent->options, agent->plan->fakes ? fake : NULL) < 0)
         return -1;
     snprintf(agent->hello.node, sizeof agent->hello.node, "%s", agent->options.node);
@@ -61,13 +60,13 @@ static uint64_t client_of(const char *directory)
 static int take_top(struct agent *agent, const char *directory, const struct talk_order *order)
 {
     struct stat found;
-    snprintf(agent->top, sizeof agent->top, "%s/%.*s", strcmp(directory, "/") ? directory : "",
-             (int)sizeof order->name, order->name);
+    snprintf(agent->top, sizeof agent->top, "%s/%.*s", strcmp(directory, "/") ? directory : "", (int)sizeof order->name,
+             order->name);
     agent->options.alone = order->nodes == 1;
     if (stat(agent->top, &found) == 0)
         return 0;
-    complain("process %u on %s does not see %s: give all processes the same shared directory",
-             agent->hello.rank, nodes_here(), agent->top);
+    complain("process %u on %s does not see %s: give all processes the same shared directory", agent->hello.rank, nodes_here(),
+             agent->top);
     return -ENOENT;
 }
 
@@ -196,8 +195,7 @@ static int work_with(struct agent *agent, const char *directory)
 {
     agent->socket = meet_connect(agent->meet, &agent->hello);
     if (agent->socket < 0) {
-        complain("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(),
-                 strerror(-agent->socket));
+        complain("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(), strerror(-agent->socket));
         return STATUS_FAILED;
     }
     listen_to_conductor(agent, directory);
@@ -208,8 +206,7 @@ static int work_with(struct agent *agent, const char *directory)
 
 int agent_run(const struct plan *plan, const char *directory, uint32_t rank, const struct meet *meet)
 {
-    struct agent agent = {
-        .plan = plan, .meet = meet, .hello = {.rank = rank, .count = (uint32_t)plan->processes}};
+    struct agent agent = {.plan = plan, .meet = meet, .hello = {.rank = rank, .count = (uint32_t)plan->processes}};
     roots_init(&agent.roots);
     agent.hello.client = client_of(directory);
     if (name_node(&agent) < 0 || watch_init(&agent.watch) < 0)

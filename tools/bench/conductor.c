@@ -115,8 +115,7 @@ static int gather_shown(struct conductor *conductor, enum talk_kind kind, struct
         int socket = listener.revents ? meet_accept(&conductor->meet, &hello) : -EAGAIN;
         if (socket < 0 && socket != -EAGAIN) {
             progress_finish(progress);
-            complain("too many files are open for %u processes: raise the limit with `ulimit -n`",
-                     conductor->count);
+            complain("too many files are open for %u processes: raise the limit with `ulimit -n`", conductor->count);
             return fail(conductor);
         }
         missing -= socket >= 0 ? (uint32_t)take_hello(conductor, &hello, socket) : 0;
@@ -223,8 +222,8 @@ static int complain_lost(struct conductor *conductor, uint32_t rank)
 static int complain_answer(struct conductor *conductor, uint32_t rank, const struct talk_answer *answer)
 {
     if (answer->words[0])
-        complain("process %u on %s: %.*s: %s", rank, conductor->peers[rank].name, TALK_WORDS_MAX,
-                 answer->words, strerror(-answer->error));
+        complain("process %u on %s: %.*s: %s", rank, conductor->peers[rank].name, TALK_WORDS_MAX, answer->words,
+                 strerror(-answer->error));
     return fail(conductor);
 }
 
@@ -300,8 +299,8 @@ static int wait_for_all(struct asked *asked)
     return 0;
 }
 
-int conductor_ask(struct conductor *conductor, enum talk_kind kind, enum conductor_who who,
-                  const struct talk_order *order, struct conducted *conducted)
+int conductor_ask(struct conductor *conductor, enum talk_kind kind, enum conductor_who who, const struct talk_order *order,
+                  struct conducted *conducted)
 {
     struct asked asked = {.conductor = conductor, .kind = kind, .conducted = conducted};
     if (conducted)
@@ -323,8 +322,7 @@ static int start_workers(struct conductor *conductor, enum talk_kind kind)
 
 int conductor_prepare(struct conductor *conductor, const struct site *site)
 {
-    const unsigned shunt = 1u << PLAN_SHUNT | 1u << PLAN_SHUNT_PRIVATE,
-                   wanted = conductor->plan->configurations;
+    const unsigned shunt = 1u << PLAN_SHUNT | 1u << PLAN_SHUNT_PRIVATE, wanted = conductor->plan->configurations;
     const struct talk_order serve = {.what = TALK_SERVE};
     struct talk_order begin = {.what = TALK_BEGIN, .nodes = conductor->nodes};
     snprintf(begin.name, sizeof begin.name, "%s", site->name);

@@ -52,8 +52,7 @@ int conductor_prepare(struct conductor *, const struct site *);
  *
  * The seconds are those between the first who began and the last who ended. Clocks of different hosts are not
  * compared for that: who ended when is told by when his answer came, and from that he has counted back. */
-int conductor_ask(struct conductor *, enum talk_kind, enum conductor_who, const struct talk_order *,
-                  struct conducted *);
+int conductor_ask(struct conductor *, enum talk_kind, enum conductor_who, const struct talk_order *, struct conducted *);
 /* Ends workers and daemons. */
 int conductor_end(struct conductor *);
 void conductor_finish(struct conductor *);

@@ -49,20 +49,18 @@ static void find_addresses(struct meet *meet)
     if (getifaddrs(&all) < 0)
         return;
     for (const struct ifaddrs *one = all; one && meet->count < MEET_ADDRESSES_MAX; one = one->ifa_next)
-        if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET && one->ifa_flags & IFF_UP &&
-            !(one->ifa_flags & IFF_LOOPBACK))
+        if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET && one->ifa_flags & IFF_UP && !(one->ifa_flags & IFF_LOOPBACK))
             meet->addresses[meet->count++] = ((struct sockaddr_in *)(void *)one->ifa_addr)->sin_addr.s_addr;
     freeifaddrs(all);
 }
 
 static int begin_to_listen(struct meet *meet, bool wide)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(wide ? INADDR_ANY : INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(wide ? INADDR_ANY : INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
     meet->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (meet->listener < 0 || bind(meet->listener, (struct sockaddr *)&at, size) < 0 ||
-        listen(meet->listener, 4096) < 0 || getsockname(meet->listener, (struct sockaddr *)&at, &size) < 0) {
+    if (meet->listener < 0 || bind(meet->listener, (struct sockaddr *)&at, size) < 0 || listen(meet->listener, 4096) < 0 ||
+        getsockname(meet->listener, (struct sockaddr *)&at, &size) < 0) {
         complain("the processes of this benchmark cannot talk to each other over TCP: %s", strerror(errno));
         return -1;
     }
@@ -73,8 +71,7 @@ static int begin_to_listen(struct meet *meet, bool wide)
 /* The last line tells a reader that he has seen all. */
 static size_t format(const struct meet *meet, char text[TEXT_MAX])
 {
-    int at = snprintf(text, TEXT_MAX, "%s\n%s %016" PRIx64 " %u\n", TALK_MAGIC, meet->token, meet->host,
-                      meet->port);
+    int at = snprintf(text, TEXT_MAX, "%s\n%s %016" PRIx64 " %u\n", TALK_MAGIC, meet->token, meet->host, meet->port);
     for (unsigned i = 0; i < meet->count; i++)
         at += snprintf(text + at, TEXT_MAX - (size_t)at, "%08x\n", ntohl(meet->addresses[i]));
     at += snprintf(text + at, TEXT_MAX - (size_t)at, "end\n");
@@ -140,12 +137,10 @@ static int parse(struct meet *meet, const char *text)
 {
     unsigned port, address;
     int skip = 0;
-    if (sscanf(text, TALK_MAGIC "\n%32[0-9a-f] %16" SCNx64 " %5u\n%n", meet->token, &meet->host, &port,
-               &skip) != 3)
+    if (sscanf(text, TALK_MAGIC "\n%32[0-9a-f] %16" SCNx64 " %5u\n%n", meet->token, &meet->host, &port, &skip) != 3)
         return -EAGAIN;
     meet->port = (uint16_t)port;
-    for (text += skip; meet->count < MEET_ADDRESSES_MAX && sscanf(text, "%8x\n%n", &address, &skip) == 1;
-         text += skip)
+    for (text += skip; meet->count < MEET_ADDRESSES_MAX && sscanf(text, "%8x\n%n", &address, &skip) == 1; text += skip)
         if (!strncmp(text, "end", 3))
             break;
         else
@@ -191,8 +186,7 @@ static void prepare_socket(int fd)
 
 static int connect_to(const struct meet *meet, uint32_t address, const struct talk_hello *hello)
 {
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = htons(meet->port), .sin_addr.s_addr = address};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(meet->port), .sin_addr.s_addr = address};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = fd < 0 ? -errno : connect_in_time(fd, &to);
     if (error == 0) {
@@ -218,8 +212,7 @@ int meet_connect(const struct meet *meet, struct talk_hello *hello)
 static bool is_ours(const struct meet *meet, struct talk_hello *hello)
 {
     hello->node[sizeof hello->node - 1] = '\0';
-    return !memcmp(hello->token, meet->token, sizeof meet->token) &&
-           !strncmp(hello->magic, TALK_MAGIC, sizeof hello->magic);
+    return !memcmp(hello->token, meet->token, sizeof meet->token) && !strncmp(hello->magic, TALK_MAGIC, sizeof hello->magic);
 }
 
 int meet_accept(const struct meet *meet, struct talk_hello *hello)

@@ -31,8 +31,7 @@ const struct choice plan_choices[] = {
     {0},
 };
 
-const char *const plan_operations[PLAN_OPERATIONS] = {"create",  "open",   "stat",  "utime",
-                                                      "readdir", "rename", "unlink"};
+const char *const plan_operations[PLAN_OPERATIONS] = {"create", "open", "stat", "utime", "readdir", "rename", "unlink"};
 const char *const plan_configurations[PLAN_CONFIGURATIONS] = {"private", "shared", "shunt", "shunt-private"};
 
 #define ALL_OPERATIONS ((1u << PLAN_OPERATIONS) - 1)
@@ -67,8 +66,7 @@ static int take_sizes(const char *text, struct plan *plan)
     }
 }
 
-static int take_member(const char *word, size_t length, const char *const names[], size_t count,
-                       unsigned *set)
+static int take_member(const char *word, size_t length, const char *const names[], size_t count, unsigned *set)
 {
     for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) == length && !memcmp(names[i], word, length)) {

@@ -89,12 +89,11 @@ static void write_data(struct results *results, size_t size, FILE *to)
 static void write_bars(const struct plan *plan, size_t size, FILE *to)
 {
     size_t column = 2;
-    fprintf(to, "set title 'files of %" PRIu64 " bytes, %" PRIu64 " processes'\nplot", plan->sizes[size],
-            plan->processes);
+    fprintf(to, "set title 'files of %" PRIu64 " bytes, %" PRIu64 " processes'\nplot", plan->sizes[size], plan->processes);
     for (unsigned c = 0; c < PLAN_CONFIGURATIONS; c++)
         if (plan_has(plan->configurations, c)) {
-            fprintf(to, "%s $size%zu using %zu:%zu:%zu:xtic(1) title '%s'", column > 2 ? "," : "", size,
-                    column, column + 1, column + 2, plan_configurations[c]);
+            fprintf(to, "%s $size%zu using %zu:%zu:%zu:xtic(1) title '%s'", column > 2 ? "," : "", size, column, column + 1,
+                    column + 2, plan_configurations[c]);
             column += 3;
         }
     fprintf(to, "\n");

@@ -7,6 +7,5 @@ const struct report_pair report_pairs[REPORT_PAIRS] = {
 
 bool report_compares(const struct plan *plan, size_t pair)
 {
-    return plan_has(plan->configurations, report_pairs[pair].one) &&
-           plan_has(plan->configurations, report_pairs[pair].other);
+    return plan_has(plan->configurations, report_pairs[pair].one) && plan_has(plan->configurations, report_pairs[pair].other);
 }

@@ -7,14 +7,13 @@
 
 /* CSV (RFC 4180 but for the line ends): numbers and words without commas only. */
 
-static void print_line(const struct plan *plan, unsigned configuration, size_t size, unsigned operation,
-                       uint64_t repetition, const struct sample *sample)
+static void print_line(const struct plan *plan, unsigned configuration, size_t size, unsigned operation, uint64_t repetition,
+                       const struct sample *sample)
 {
-    printf("%" PRIu64 ",%s,%" PRIu64 ",%s,%s,%" PRIu64 ",%.9f,%.3f,%" PRIu64 ",%" PRIu64 ",%" PRIu64
-           ",%" PRIu64 "\n",
+    printf("%" PRIu64 ",%s,%" PRIu64 ",%s,%s,%" PRIu64 ",%.9f,%.3f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
            repetition + 1, plan_configurations[configuration], plan->sizes[size], plan_operations[operation],
-           plan_has(plan->neighbour, operation) ? "neighbour" : "own", sample->done, sample->seconds,
-           results_rate(sample), sample->p50, sample->p90, sample->p99, sample->highest);
+           plan_has(plan->neighbour, operation) ? "neighbour" : "own", sample->done, sample->seconds, results_rate(sample),
+           sample->p50, sample->p90, sample->p99, sample->highest);
 }
 
 void report_csv(const struct report *report)

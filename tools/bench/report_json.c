@@ -14,8 +14,7 @@ static void write_spread(struct json *json, const char *key, struct spread sprea
     json_close(json, '}');
 }
 
-static void write_set(struct json *json, const char *key, unsigned set, const char *const names[],
-                      unsigned count)
+static void write_set(struct json *json, const char *key, unsigned set, const char *const names[], unsigned count)
 {
     json_open(json, key, '[');
     for (unsigned i = 0; i < count; i++)
@@ -61,8 +60,7 @@ static void write_latency(struct json *json, const struct histogram *latency)
     json_close(json, '}');
 }
 
-static void write_series(struct json *json, struct results *results, unsigned c, size_t size,
-                         unsigned operation)
+static void write_series(struct json *json, struct results *results, unsigned c, size_t size, unsigned operation)
 {
     const struct series *series = &results->series[c][size][operation];
     json_open(json, NULL, '{');
@@ -91,16 +89,14 @@ static void write_all_series(struct json *json, struct results *results)
     json_close(json, ']');
 }
 
-static void write_ratio(struct json *json, struct results *results, size_t pair, size_t size,
-                        unsigned operation)
+static void write_ratio(struct json *json, struct results *results, size_t pair, size_t size, unsigned operation)
 {
     json_open(json, NULL, '{');
     json_text(json, "of", plan_configurations[report_pairs[pair].one]);
     json_text(json, "to", plan_configurations[report_pairs[pair].other]);
     json_unsigned(json, "size", results->plan->sizes[size]);
     json_text(json, "operation", plan_operations[operation]);
-    write_spread(json, "ratio",
-                 results_ratio(results, report_pairs[pair].one, report_pairs[pair].other, size, operation));
+    write_spread(json, "ratio", results_ratio(results, report_pairs[pair].one, report_pairs[pair].other, size, operation));
     json_close(json, '}');
 }
 

@@ -39,8 +39,7 @@ static void print_head(const struct report *report)
     print_neighbour(plan);
     printf("\n");
     print_plural(plan->repetitions, "repetition", "s");
-    printf(" by turns after %" PRIu64
-           " to warm up; medians (lowest..highest); readdir: names/s, and us of a whole listing\n",
+    printf(" by turns after %" PRIu64 " to warm up; medians (lowest..highest); readdir: names/s, and us of a whole listing\n",
            plan->warm_up);
 }
 
@@ -103,11 +102,9 @@ static void print_ratios(const struct report *report, size_t size, unsigned oper
 {
     char words[64];
     for (size_t pair = 0; pair < REPORT_PAIRS; pair++) {
-        struct spread ratio =
-            results_ratio(report->results, report_pairs[pair].one, report_pairs[pair].other, size, operation);
+        struct spread ratio = results_ratio(report->results, report_pairs[pair].one, report_pairs[pair].other, size, operation);
         int digits = ratio.median < 0.1 ? 4 : 2;
-        snprintf(words, sizeof words, "%.*f (%.*f..%.*f)", digits, ratio.median, digits, ratio.lowest, digits,
-                 ratio.highest);
+        snprintf(words, sizeof words, "%.*f (%.*f..%.*f)", digits, ratio.median, digits, ratio.lowest, digits, ratio.highest);
         if (report_compares(report->results->plan, pair))
             printf(" %*s", COLUMN, words);
     }
@@ -153,8 +150,7 @@ static void print_export(const struct report *report)
     const struct results *results = report->results;
     if (results->exported > 0)
         printf("\nexport: %.1f us a file, of %" PRIu64 " files in %.3f s, by one process\n",
-               1e6 * results->export_seconds / (double)results->exported, results->exported,
-               results->export_seconds);
+               1e6 * results->export_seconds / (double)results->exported, results->exported, results->export_seconds);
 }
 
 /* What one mount cannot tell. */

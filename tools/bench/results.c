@@ -35,8 +35,8 @@ void results_finish(struct results *results)
     results->scratch = NULL;
 }
 
-void results_add(struct results *results, unsigned configuration, size_t size, unsigned operation,
-                 uint64_t done, double seconds, const struct histogram *latency)
+void results_add(struct results *results, unsigned configuration, size_t size, unsigned operation, uint64_t done,
+                 double seconds, const struct histogram *latency)
 {
     struct series *series = &results->series[configuration][size][operation];
     series->samples[series->count++] = (struct sample){
@@ -63,11 +63,9 @@ struct spread results_rates(struct results *results, unsigned configuration, siz
     return spread_of(results->scratch, series->count);
 }
 
-struct spread results_ratio(struct results *results, unsigned one, unsigned other, size_t size,
-                            unsigned operation)
+struct spread results_ratio(struct results *results, unsigned one, unsigned other, size_t size, unsigned operation)
 {
-    const struct series *a = &results->series[one][size][operation],
-                        *b = &results->series[other][size][operation];
+    const struct series *a = &results->series[one][size][operation], *b = &results->series[other][size][operation];
     size_t pairs = 0;
     for (uint64_t i = 0; i < a->count && i < b->count; i++)
         if (results_rate(&b->samples[i]) > 0)

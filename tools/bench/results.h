@@ -32,8 +32,8 @@ struct results {
 /* 0 or -ENOMEM. The structure is large: not for the stack. */
 int results_init(struct results *, const struct plan *);
 void results_finish(struct results *);
-void results_add(struct results *, unsigned configuration, size_t size, unsigned operation, uint64_t done,
-                 double seconds, const struct histogram *);
+void results_add(struct results *, unsigned configuration, size_t size, unsigned operation, uint64_t done, double seconds,
+                 const struct histogram *);
 
 /* Operations a second. */
 double results_rate(const struct sample *);

@@ -30,8 +30,7 @@ static enum talk_kind kind_of(unsigned configuration)
     return plan_is_shunt(configuration) ? TALK_SHIMMED : TALK_NATIVE;
 }
 
-static int ask(struct run *run, struct pass *pass, enum talk_what what, enum conductor_who who,
-               struct conducted *conducted)
+static int ask(struct run *run, struct pass *pass, enum talk_what what, enum conductor_who who, struct conducted *conducted)
 {
     pass->order.what = what;
     return conductor_ask(run->conductor, kind_of(pass->configuration), who, &pass->order, conducted);
@@ -54,8 +53,8 @@ static int work(struct run *run, struct pass *pass, unsigned operation)
         return -1;
     pass->order.renamed |= operation == PLAN_RENAME;
     if (pass->measured && plan_has(run->plan->operations, operation))
-        results_add(run->results, pass->configuration, pass->size, operation, conducted.done,
-                    conducted.seconds, &conducted.latency);
+        results_add(run->results, pass->configuration, pass->size, operation, conducted.done, conducted.seconds,
+                    &conducted.latency);
     return 0;
 }
 
@@ -76,11 +75,10 @@ static int remove_directories(struct run *run, struct pass *pass)
 
 static struct pass begin_pass(const struct run *run, unsigned configuration, size_t size, bool measured)
 {
-    return (struct pass){
-        configuration,
-        size,
-        measured,
-        {.configuration = configuration, .files = run->plan->files, .size = run->plan->sizes[size]}};
+    return (struct pass){configuration,
+                         size,
+                         measured,
+                         {.configuration = configuration, .files = run->plan->files, .size = run->plan->sizes[size]}};
 }
 
 /* Files are made and removed whether that is measured or not; always in new directories, since what file

@@ -42,8 +42,7 @@ static int refuse_root(const char *path)
     struct union_root root;
     int error = union_root_init(&root, path, LISTING_FIND_ROOT);
     if (error == 0) {
-        complain("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it",
-                 path);
+        complain("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it", path);
         union_root_finish(&root);
     } else if (error != -ENOTUNIQ) {
         complain_of(path, error);
@@ -55,8 +54,7 @@ int site_check(const char *directory, char to[PATH_MAX])
 {
     struct stat stat_of;
     if (!realpath(directory, to) || stat(to, &stat_of) < 0) {
-        complain("%s cannot be measured (%s): give a directory of the file system in question", directory,
-                 strerror(errno));
+        complain("%s cannot be measured (%s): give a directory of the file system in question", directory, strerror(errno));
         return -1;
     }
     if (!S_ISDIR(stat_of.st_mode)) {
@@ -64,8 +62,7 @@ int site_check(const char *directory, char to[PATH_MAX])
         return -1;
     }
     if (strchr(to, ':') || strlen(to) + sizeof SITE_NAME > SITE_TOP_MAX) {
-        complain("%s cannot hold a root, since its path is too long or has a colon: give another directory",
-                 to);
+        complain("%s cannot hold a root, since its path is too long or has a colon: give another directory", to);
         return -1;
     }
     return refuse_root(to);
@@ -102,8 +99,7 @@ int site_remove(struct site *site)
 {
     if (!site->top[0])
         return 0;
-    int error =
-        nftw(site->top, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
+    int error = nftw(site->top, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
     if (error < 0)
         complain("%s could not be removed (%s): remove it", site->top, strerror(-error));
     site->top[0] = '\0';

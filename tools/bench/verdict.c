@@ -54,8 +54,7 @@ void verdict_words(const struct verdict *verdict, char *to, size_t size)
     if (is_more(&verdict->gives) && verdict->with_export > 0)
         snprintf(export, sizeof export, " (%.1fx with the export counted in)", verdict->with_export);
     if (has_costs || has_gives)
-        snprintf(to, size, "%s: %s%s%s%s", verdict->operation, costs, has_costs && has_gives ? "; " : "",
-                 gives, export);
+        snprintf(to, size, "%s: %s%s%s%s", verdict->operation, costs, has_costs && has_gives ? "; " : "", gives, export);
     else
         snprintf(to, size, "%s", "");
 }

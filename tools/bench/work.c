@@ -207,8 +207,7 @@ static void say_what(const struct work *work)
         path = work->order->operation == PLAN_READDIR ? work->own : work->path;
     else if (work->order->what == TALK_MAKE_OWN || work->order->what == TALK_REMOVE_OWN)
         path = work->own;
-    snprintf(work->answer->words, sizeof work->answer->words, "%s of %.*s", name_order(work->order),
-             TALK_WORDS_MAX - 16, path);
+    snprintf(work->answer->words, sizeof work->answer->words, "%s of %.*s", name_order(work->order), TALK_WORDS_MAX - 16, path);
 }
 
 int work_do(const char *top, int socket, const struct talk_order *order, struct talk_answer *answer)

@@ -95,8 +95,7 @@ static void take_word(struct crew *crew, struct crew_member *member, const char 
     else if (!strcmp(word, KEEPER_FAILED))
         take_failure(crew, member, name);
     else if (!strcmp(word, KEEPER_DIED))
-        complain("a daemon of node %s has ended: what needs it fails there with EIO until `shunt start`",
-                 name);
+        complain("a daemon of node %s has ended: what needs it fails there with EIO until `shunt start`", name);
 }
 
 /* Launchers may put something before a line, and say things of their own. */
@@ -138,12 +137,11 @@ static void complain_lost(struct crew *crew, const struct crew_member *member)
 {
     for (size_t i = member->first; i < member->first + member->count; i++)
         if (!crew->serves[i])
-            complain("node %s was not reached: `%s` ended before a daemon served there",
-                     crew->nodes->names[i], member->words.at[0]);
+            complain("node %s was not reached: `%s` ended before a daemon served there", crew->nodes->names[i],
+                     member->words.at[0]);
     if (member->served == member->count)
-        complain("node %s%s has lost its keeper, `%s`: its daemon may have ended, too",
-                 crew->nodes->names[member->first], member->count > 1 ? " and others" : "",
-                 member->words.at[0]);
+        complain("node %s%s has lost its keeper, `%s`: its daemon may have ended, too", crew->nodes->names[member->first],
+                 member->count > 1 ? " and others" : "", member->words.at[0]);
     crew->told = true;
 }
 
@@ -201,8 +199,7 @@ static void complain_late(const struct crew *crew)
 {
     for (size_t i = 0; i < crew->nodes->count; i++)
         if (!crew->serves[i])
-            complain("node %s has no daemon after %d s, so nothing is run", crew->nodes->names[i],
-                     START_PATIENCE);
+            complain("node %s has no daemon after %d s, so nothing is run", crew->nodes->names[i], START_PATIENCE);
 }
 
 int crew_start(struct crew *crew, struct watch *watch)

@@ -40,8 +40,7 @@ struct crew {
 };
 
 /* Pure: adds the command that brings keepers to the nodes from `first` on, on other hosts. */
-void crew_compose(const struct crew_plan *, const struct nodes *, size_t first, size_t count,
-                  struct words *to);
+void crew_compose(const struct crew_plan *, const struct nodes *, size_t first, size_t count, struct words *to);
 
 /* The commands for all nodes: one for each of this host, one for each or for all of the others, as the means
  * allow. 0, or -1 after a complaint. */

@@ -31,10 +31,9 @@ static void add_words(struct words *to, const char *const *from)
 /* A step beside the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). */
 static void add_srun(const struct nodes *nodes, size_t first, size_t count, struct words *to)
 {
-    static const char *const options[] = {"srun",     "--overlap",    "--mem=0",
-                                          "--quiet",  "--input=all",  "--kill-on-bad-exit=0",
-                                          "--wait=0", "--export=ALL", "--ntasks-per-node=1",
-                                          NULL};
+    static const char *const options[] = {
+        "srun",         "--overlap",           "--mem=0", "--quiet", "--input=all", "--kill-on-bad-exit=0", "--wait=0",
+        "--export=ALL", "--ntasks-per-node=1", NULL};
     add_words(to, options);
     words_format(to, "--nodes=%zu", count);
     words_format(to, "--ntasks=%zu", count);
@@ -42,8 +41,7 @@ static void add_srun(const struct nodes *nodes, size_t first, size_t count, stru
 }
 
 /* Never with a keeper on this host: mpirun 4.1 does not end if --stdin all meets a process of its own. */
-static void add_openmpi(const struct crew_plan *plan, const struct nodes *nodes, size_t first, size_t count,
-                        struct words *to)
+static void add_openmpi(const struct crew_plan *plan, const struct nodes *nodes, size_t first, size_t count, struct words *to)
 {
     static const char *const options[] = {"--map-by", "ppr:1:node", "--stdin", "all", NULL};
     words_add(to, plan->line->words[0]);
@@ -76,8 +74,7 @@ static void add_ssh(const struct crew_plan *plan, const char *node, struct words
     free(quoted);
 }
 
-void crew_compose(const struct crew_plan *plan, const struct nodes *nodes, size_t first, size_t count,
-                  struct words *to)
+void crew_compose(const struct crew_plan *plan, const struct nodes *nodes, size_t first, size_t count, struct words *to)
 {
     switch (plan->means) {
     case CREW_SRUN:

@@ -28,8 +28,8 @@ static bool is_separator(char byte)
 
 static bool is_of_name(char byte)
 {
-    return is_digit(byte) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '-' ||
-           byte == '_' || byte == '.';
+    return is_digit(byte) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '_' ||
+           byte == '.';
 }
 
 static int append(struct builder *builder, const char *from, size_t length)
@@ -81,8 +81,7 @@ static int read_number(const char *from, const char *end, uint32_t *number)
 static int expand_rest(struct builder *, const char *at, const char *end);
 
 /* LOW or LOW-HIGH between `from` and `to`, each with what is behind the bracket. The width of LOW counts. */
-static int expand_range(struct builder *builder, const char *from, const char *to, const char *rest,
-                        const char *end)
+static int expand_range(struct builder *builder, const char *from, const char *to, const char *rest, const char *end)
 {
     const char *dash = memchr(from, '-', (size_t)(to - from)), *stop = dash ? dash : to;
     uint32_t low, high;

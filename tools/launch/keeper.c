@@ -116,10 +116,9 @@ static void stop(struct keeper *keeper)
     for (reap(keeper); keeper->count > 0 && clock_monotonic() < end; reap(keeper))
         watch_wait(&keeper->watch, NULL, 0, 1000);
     for (size_t i = 0; i < keeper->count; i++)
-        complain(
-            "shuntd (process %d) has not ended after %d s on %s: see its log, and if it hangs, `kill -KILL "
-            "%d`",
-            (int)keeper->daemons[i], PATIENCE, keeper->options.node, (int)keeper->daemons[i]);
+        complain("shuntd (process %d) has not ended after %d s on %s: see its log, and if it hangs, `kill -KILL "
+                 "%d`",
+                 (int)keeper->daemons[i], PATIENCE, keeper->options.node, (int)keeper->daemons[i]);
     tell(keeper, keeper->count == 0 ? KEEPER_STOPPED : KEEPER_STUCK);
 }
 

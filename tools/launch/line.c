@@ -97,8 +97,7 @@ static const char *value_of(const struct line *line, size_t at, const struct opt
 static bool is_named(const char *text, const char *name)
 {
     size_t length = strlen(name);
-    return !strncmp(text, name, length) &&
-           (text[length] == '\0' || text[length] == '=' || text[length] == ',');
+    return !strncmp(text, name, length) && (text[length] == '\0' || text[length] == '=' || text[length] == ',');
 }
 
 static void take_preload(struct line *line, const char *value, size_t length)
@@ -142,8 +141,7 @@ static int see(struct line *line, size_t at, const struct option *option)
 }
 
 /* The word behind an unknown option is its own if it is no program, and if there is another for that. */
-static bool takes_next(const struct line *line, size_t at, const struct option *option,
-                       bool (*is_program)(const char *))
+static bool takes_next(const struct line *line, size_t at, const struct option *option, bool (*is_program)(const char *))
 {
     return !option->kind && !option->value && at + 2 < line->count && line->words[at + 1][0] != '-' &&
            !is_program(line->words[at + 1]);
@@ -163,8 +161,7 @@ static int parse_part(struct line *line, size_t begin, bool (*is_program)(const 
     if (at < line->count && !strcmp(line->words[at], "--"))
         at++;
     *part = (struct line_part){.begin = begin, .program = at, .end = at};
-    while (part->end < line->count &&
-           !(line_launchers[line->kind].parts && !strcmp(line->words[part->end], ":")))
+    while (part->end < line->count && !(line_launchers[line->kind].parts && !strcmp(line->words[part->end], ":")))
         part->end++;
     return part->end > part->program ? 0 : -ENOEXEC;
 }
@@ -233,8 +230,7 @@ static void format_list(const char *list, char *to)
 
 #define EXPORT_MAX 32768
 
-static void add_export(const char *list, const struct line_variable *variables, size_t count,
-                       struct words *to)
+static void add_export(const char *list, const struct line_variable *variables, size_t count, struct words *to)
 {
     static char text[EXPORT_MAX];
     size_t length;
@@ -246,8 +242,8 @@ static void add_export(const char *list, const struct line_variable *variables, 
     for (size_t i = 0; i < count; i++) {
         bool is_preload = !strcmp(variables[i].name, PRELOAD);
         length = strlen(text);
-        int more = snprintf(text + length, sizeof text - length, "%s%s%s,", variables[i].name,
-                            is_preload ? "=" : "", is_preload ? variables[i].value : "");
+        int more = snprintf(text + length, sizeof text - length, "%s%s%s,", variables[i].name, is_preload ? "=" : "",
+                            is_preload ? variables[i].value : "");
         to->full |= more < 0 || (size_t)more >= sizeof text - length;
     }
     length = strlen(text);
@@ -289,8 +285,8 @@ static void add_options(const struct line *line, const struct line_part *part, s
     }
 }
 
-void line_compose(const struct line *line, const struct words *wrapper, const struct line_variable *variables,
-                  size_t count, struct words *to)
+void line_compose(const struct line *line, const struct words *wrapper, const struct line_variable *variables, size_t count,
+                  struct words *to)
 {
     for (size_t i = 0; i < line_launchers[line->kind].first; i++)
         words_add(to, line->words[i]);

@@ -354,9 +354,7 @@ static const struct line_option flux_options[] = {
 };
 
 const struct line_launcher line_launchers[] = {
-    [LINE_PLAIN] = {NULL, 0, false, false, false},
-    [LINE_OPENMPI] = {openmpi_options, 1, false, true, true},
-    [LINE_HYDRA] = {hydra_options, 1, false, true, false},
-    [LINE_SRUN] = {srun_options, 1, true, true, true},
+    [LINE_PLAIN] = {NULL, 0, false, false, false},         [LINE_OPENMPI] = {openmpi_options, 1, false, true, true},
+    [LINE_HYDRA] = {hydra_options, 1, false, true, false}, [LINE_SRUN] = {srun_options, 1, true, true, true},
     [LINE_FLUX] = {flux_options, 2, true, false, false},
 };

@@ -36,8 +36,8 @@ static int launch(const struct verb *, int argc, char **argv);
 
 const struct verb verbs[] = {
     {"shunt-launch", "[OPTION]... [--] LAUNCHER... PROGRAM...",
-     "Start a daemon on each node of the job, run it under shunt, stop them, and export.", choices,
-     VERB_COMMAND | VERB_ALONE, launch},
+     "Start a daemon on each node of the job, run it under shunt, stop them, and export.", choices, VERB_COMMAND | VERB_ALONE,
+     launch},
     {KEEPER, "", "Keep the daemons of one node.", keeper_choices, VERB_HIDDEN | VERB_ALONE, keeper},
     {PROOF_VERB, "-- COMMAND...", "Prove that the shim is in place, then run a command.", proof_choices,
      VERB_COMMAND | VERB_HIDDEN | VERB_ALONE, proof_run},
@@ -95,8 +95,8 @@ static int leave(const struct launch *launch)
 static void complain_kept(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->roots.count; i++)
-        complain("%s is left as it is: go on there with another session, or run `shunt export %s`",
-                 launch->roots.paths[i], launch->roots.paths[i]);
+        complain("%s is left as it is: go on there with another session, or run `shunt export %s`", launch->roots.paths[i],
+                 launch->roots.paths[i]);
 }
 
 static int end_session(struct launch *launch, const struct job_end *end, struct watch *watch)

@@ -120,8 +120,8 @@ static int ask_scontrol(struct nodes *nodes, const char *list)
     char *const words[] = {"scontrol", "show", "hostnames", (char *)list, NULL};
     char *text = malloc(TEXT_MAX);
     int status = text ? capture(words, text, TEXT_MAX) : -ENOMEM;
-    int answer = status == 0 ? take_list(nodes, "scontrol show hostnames", text)
-                             : complain_list("SLURM_JOB_NODELIST", list, -EBADMSG);
+    int answer =
+        status == 0 ? take_list(nodes, "scontrol show hostnames", text) : complain_list("SLURM_JOB_NODELIST", list, -EBADMSG);
     free(text);
     return answer;
 }

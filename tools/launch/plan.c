@@ -40,9 +40,7 @@ static enum line_kind ask_version(char *launcher)
     if (status == 127)
         complain("%s: command not found: check its spelling and PATH", launcher);
     else if (kind == LINE_UNTOLD)
-        complain(
-            "`%s --version` names neither Open MPI nor MPICH or one of its kin: use one of them, or srun",
-            launcher);
+        complain("`%s --version` names neither Open MPI nor MPICH or one of its kin: use one of them, or srun", launcher);
     return kind;
 }
 
@@ -51,10 +49,9 @@ static int complain_line(const struct line *line, int error)
     if (error == -ENOEXEC)
         complain("no program is found behind the options of %s: give the whole launch line", line->words[0]);
     else if (error == -EOPNOTSUPP)
-        complain(
-            "%s of %s takes programs from a file, where shunt cannot prove that it is in place: write them "
-            "in the launch line",
-            line->file, line->words[0]);
+        complain("%s of %s takes programs from a file, where shunt cannot prove that it is in place: write them "
+                 "in the launch line",
+                 line->file, line->words[0]);
     else
         complain("more than %d programs in one launch line: use fewer", LINE_PARTS_MAX);
     return -1;
@@ -69,8 +66,7 @@ int plan_line(struct launch *launch, char **words)
     if (error < 0)
         return complain_line(&launch->line, error);
     if (kind == LINE_SRUN && !launch->fakes && !launch->hosts && !getenv("SLURM_JOB_ID")) {
-        complain(
-            "srun would get nodes that are not known yet: run shunt-launch in a job of sbatch or salloc");
+        complain("srun would get nodes that are not known yet: run shunt-launch in a job of sbatch or salloc");
         return -1;
     }
     return 0;
@@ -219,8 +215,7 @@ static void print_command(const struct words *words, const char *mark)
 
 void plan_print(const struct launch *launch)
 {
-    printf("# %zu %s, from %s:", launch->nodes.count, launch->nodes.count == 1 ? "node" : "nodes",
-           launch->nodes.source);
+    printf("# %zu %s, from %s:", launch->nodes.count, launch->nodes.count == 1 ? "node" : "nodes", launch->nodes.source);
     for (size_t i = 0; i < launch->nodes.count; i++)
         printf(" %s", launch->nodes.names[i]);
     printf("\n");

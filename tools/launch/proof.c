@@ -62,8 +62,8 @@ static bool is_served(const char *root)
     snprintf(path, sizeof path, "%s/.shunt", root);
     if (lstat(path, &stat) < 0 && errno == ENOENT)
         return true;
-    complain("%s on %s cannot use %s: the daemon of node %s does not answer there", rank_words(),
-             nodes_here(), root, getenv("SHUNT_NODE"));
+    complain("%s on %s cannot use %s: the daemon of node %s does not answer there", rank_words(), nodes_here(), root,
+             getenv("SHUNT_NODE"));
     return false;
 }
 
@@ -72,11 +72,10 @@ static bool prove(void)
     struct roots roots;
     roots_init(&roots);
     if (!launch_shim_is_loaded()) {
-        complain(
-            "%s on %s would run without shunt, since " LAUNCH_PRELOAD_NAME
-            " is not loaded into it: check that the launcher passes LD_PRELOAD on (it is '%s'), and `ldd` "
-            "the library there",
-            rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
+        complain("%s on %s would run without shunt, since " LAUNCH_PRELOAD_NAME
+                 " is not loaded into it: check that the launcher passes LD_PRELOAD on (it is '%s'), and `ldd` "
+                 "the library there",
+                 rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
         return false;
     }
     bool served = roots_default(&roots) == 0;

@@ -217,8 +217,8 @@ static int operate(enum operation operation, unsigned history, unsigned a, unsig
     uint64_t called = now();
     struct outcome o = carry_out(operation, history, a, b);
     uint64_t returned = now();
-    fprintf(run.written, "%u %" PRIu64 " %" PRIu64 " %c %u %u %d %" PRIu64 " %u\n", history, called, returned,
-            operation, a, b, o.error, o.file, quiet ? o.links : 0);
+    fprintf(run.written, "%u %" PRIu64 " %" PRIu64 " %c %u %u %d %" PRIu64 " %u\n", history, called, returned, operation, a, b,
+            o.error, o.file, quiet ? o.links : 0);
     return o.error;
 }
 

@@ -143,8 +143,7 @@ static void set_limit(rlim_t limit)
 {
     struct rlimit now;
     getrlimit(RLIMIT_NOFILE, &now);
-    tell("setrlimit",
-         setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, limit < now.rlim_max ? limit : now.rlim_max}));
+    tell("setrlimit", setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, limit < now.rlim_max ? limit : now.rlim_max}));
 }
 
 /* The limit falls to what is open: neither a child nor the program itself gets another descriptor. */

@@ -26,15 +26,15 @@ static void count(const char *path)
         __atomic_add_fetch(&inside, 1, __ATOMIC_RELAXED);
 }
 
-#define OPEN(NAME)                                                                                           \
-    EXPORT int NAME(const char *path, int flags, ...)                                                        \
-    {                                                                                                        \
-        va_list more;                                                                                        \
-        va_start(more, flags);                                                                               \
-        mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0;                            \
-        va_end(more);                                                                                        \
-        count(path);                                                                                         \
-        return NEXT(NAME)(path, flags, mode);                                                                \
+#define OPEN(NAME)                                                                                                             \
+    EXPORT int NAME(const char *path, int flags, ...)                                                                          \
+    {                                                                                                                          \
+        va_list more;                                                                                                          \
+        va_start(more, flags);                                                                                                 \
+        mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0;                                              \
+        va_end(more);                                                                                                          \
+        count(path);                                                                                                           \
+        return NEXT(NAME)(path, flags, mode);                                                                                  \
     }
 
 OPEN(open)

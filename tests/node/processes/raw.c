@@ -52,12 +52,12 @@ static void show(const char *path)
 }
 
 #define CALL(NAME, ...) tell(#NAME, syscall(SYS_##NAME, __VA_ARGS__))
-#define CALL_FD(NAME, ...)                                                                                   \
-    ({                                                                                                       \
-        long fd_ = syscall(SYS_##NAME, __VA_ARGS__);                                                         \
-        tell(#NAME, fd_);                                                                                    \
-        if (fd_ >= 0)                                                                                        \
-            close((int)fd_);                                                                                 \
+#define CALL_FD(NAME, ...)                                                                                                     \
+    ({                                                                                                                         \
+        long fd_ = syscall(SYS_##NAME, __VA_ARGS__);                                                                           \
+        tell(#NAME, fd_);                                                                                                      \
+        if (fd_ >= 0)                                                                                                          \
+            close((int)fd_);                                                                                                   \
     })
 
 static void opens(void)
@@ -268,8 +268,7 @@ static void ring(const char *expected)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3 || chdir(argv[1]) != 0 ||
-        system("echo content >file; ln -s file link; cp /bin/sh program") != 0)
+    if (argc != 3 || chdir(argv[1]) != 0 || system("echo content >file; ln -s file link; cp /bin/sh program") != 0)
         return 2;
     umask(022);
     directory = open(".", O_RDONLY | O_DIRECTORY);

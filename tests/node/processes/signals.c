@@ -142,8 +142,7 @@ static void start_timer(void)
 
 static int run_out(unsigned round, unsigned signals)
 {
-    return (round >= ROUNDS && __atomic_load_n(&handled, __ATOMIC_RELAXED) >= signals) ||
-           round >= ROUNDS_MOST;
+    return (round >= ROUNDS && __atomic_load_n(&handled, __ATOMIC_RELAXED) >= signals) || round >= ROUNDS_MOST;
 }
 
 static void work_under_signals(unsigned me, unsigned signals)

@@ -69,10 +69,7 @@ int main(int argc, char **argv)
     int fd = open("kept", O_RDONLY);
     check(getcwd(before, sizeof before) != NULL, "getcwd");
     for (unsigned round = 0; round < CHILDREN; round++) {
-        run(round % 3 == 0   ? "./program"
-            : round % 3 == 1 ? "/bin/cat"
-                             : "absent",
-            as_is, round % 2 == 0 ? environ : nothing);
+        run(round % 3 == 0 ? "./program" : round % 3 == 1 ? "/bin/cat" : "absent", as_is, round % 2 == 0 ? environ : nothing);
         look_around(before, fd, round);
     }
     puts("done");

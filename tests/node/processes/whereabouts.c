@@ -268,8 +268,8 @@ int main(int argc, char **argv)
         return 2;
     beside_fd = open(beside, O_PATH | O_DIRECTORY);
     within_fd = open(within, O_RDONLY | O_DIRECTORY);
-    void (*const ways[])(void) = {by_path, by_descriptor, by_system_call, by_nothing,    by_nftw,
-                                  by_fts,  in_vfork_child, in_fork_child, with_handlers};
+    void (*const ways[])(void) = {by_path, by_descriptor,  by_system_call, by_nothing,   by_nftw,
+                                  by_fts,  in_vfork_child, in_fork_child,  with_handlers};
     for (int i = 0; i < SHORT_ROUNDS; i++)
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
             ways[way]();
