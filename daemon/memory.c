@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "home/spare.h"
+#include "home/oom_reserve.h"
 
 #define SMALL (512u << 10)
 

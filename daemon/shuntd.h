@@ -45,7 +45,7 @@ struct shuntd_options {
     bool foreground;
 };
 
-/* Which member of the session is home of which shard (serve/route.h, serve/homes.h). */
+/* Which member of the session is home of which shard (membership/route.h, membership/homes.h). */
 struct route {
     uint16_t home[RECORD_SHARDS];
     uint16_t from[RECORD_SHARDS]; /* of those that are here: from whom their content is still to come; 0: it is here */
@@ -66,7 +66,7 @@ struct shuntd_counts {
     uint64_t malformed;  /* messages dropped */
     uint64_t births;     /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
-    uint64_t foreseen;   /* births and removals whose names were asked for ahead of a process (serve/ahead.h) */
+    uint64_t foreseen;   /* births and removals whose names were asked for ahead of a process (prefetch/prefetch.h) */
     uint64_t removals, renames, loads, parked, deaths;
     uint64_t asked; /* questions about names that other nodes asked this home */
     uint64_t hops;  /* messages on the longest way of a collective that was begun here */
@@ -92,8 +92,8 @@ struct shuntd {
     struct home *home;
     struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
     struct serve_queue *queue;             /* answers that go out together */
-    struct ahead *ahead;                   /* who makes names that can be foreseen (serve/ahead.h) */
-    struct offers *offers;                 /* what they were offered of them (serve/offer.h) */
+    struct ahead *ahead;                   /* who makes names that can be foreseen (prefetch/prefetch.h) */
+    struct offers *offers;                 /* what they were offered of them (prefetch/grant.h) */
     struct peers *peers;
     pthread_t opening; /* the fabric, where `opens` */
     bool opens;
@@ -107,16 +107,16 @@ struct shuntd {
     struct link checks;                    /* collectives that wait until this daemon has done its part of a move */
     struct link casts, errands;            /* collectives, and questions to rulers, that are under way */
     struct link lists;                     /* listings that wait, since a home is gone */
-    struct link moving;                    /* directories that are being renamed, anywhere (serve/moving.h) */
+    struct link moving;                    /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
     uint64_t last_cast, last_errand;
     struct shuntd_counts counts;
     struct disk *pulse;  /* for beats, and looks at those of others: nothing else delays them */
-    bool beats;          /* one is under way (serve/beat.h) */
+    bool beats;          /* one is under way (membership/heartbeat.h) */
     uint64_t next_beat;  /* monotonic */
     int beat_failed;     /* how the last one did, 0: it did not */
     uint64_t joined;     /* clock_boot, before the beat that came with it; 0: it had a lease without an end since */
     bool cut_off;        /* the session has gone on without this daemon: it may decide nothing any more */
-    struct watch *watch; /* of others' beats (serve/watch.h) */
+    struct watch *watch; /* of others' beats (membership/failure_detector.h) */
     volatile int stop;   /* how often a signal asked for the end */
 };
 

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "listen/former.h"
+#include "listen/predecessor.h"
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"

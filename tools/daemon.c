@@ -20,7 +20,7 @@
 #include "progress.h"
 #include "request/request.h"
 #include "session/session.h"
-#include "verb.h"
+#include "command.h"
 
 #define STOP_PATIENCE 60 /* seconds */
 

@@ -9,7 +9,7 @@
 
 #include "roots.h"
 #include "union/layout.h"
-#include "verb.h"
+#include "command.h"
 
 struct daemon_options {
     char node[LAYOUT_NODE_MAX + 1]; /* filled by daemon_node */

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "verb.h"
+#include "command.h"
 
 struct export_options {
     bool dry_run;  /* only say what would be done */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verb.h"
+#include "command.h"
 #include "walk.h"
 
 /* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "verb.h"
+#include "command.h"
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 

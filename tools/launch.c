@@ -15,7 +15,7 @@
 
 #include "base/sys.h"
 #include "places.h"
-#include "verb.h"
+#include "command.h"
 
 #define LIBC "libc.so.6"
 

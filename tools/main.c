@@ -8,8 +8,8 @@
 #include "bench/plan.h"
 #include "bench/worker.h"
 #include "launch.h"
-#include "verb.h"
-#include "verbs.h"
+#include "command.h"
+#include "commands.h"
 
 static int verb_of_help(const struct verb *verb, int argc, char **argv);
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "mirrors.h"
 #include "session/session.h"
-#include "verb.h"
+#include "command.h"
 #include "walk.h"
 
 #define PATIENCE (2 * CLOCK_SECOND)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verb.h"
+#include "command.h"
 
 /* Relative to the executable's directory, the build directory first. SHUNT_DAEMON_FROM_BIN and
  * SHUNT_PRELOAD_FROM_BIN are the way from bindir to what is installed, so a tree that was moved as a whole

@@ -8,7 +8,7 @@
 
 #include "base/sys.h"
 #include "union/disk.h"
-#include "verb.h"
+#include "command.h"
 
 void roots_init(struct roots *roots)
 {

@@ -54,10 +54,10 @@ struct home_ruler {
     bool busy;                     /* a question about the directory as a whole is being worked on */
     bool closed;                   /* it is about to be removed */
     bool idle;                     /* a name that was held is free now: the removal is tried again */
-    bool recalls;                  /* ... that is: it is to be given back (serve/whole.h) */
+    bool recalls;                  /* ... that is: it is to be given back (coordinator/delegation.h) */
     bool spread;                   /* its names were handed to their homes: not only nodes[0] may have some */
     uint64_t whole;                /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
-    struct link waiting;           /* questions (serve/rule.h) that wait for the end of that */
+    struct link waiting;           /* questions (coordinator/coordinator.h) that wait for the end of that */
     struct link sealing;           /* ... that wait until no name is held */
     struct rule_question *loading; /* who is answered when it is loaded; NULL: nobody waits for that any more */
     uint16_t *nodes;               /* the members whose processes use it */
@@ -81,13 +81,13 @@ struct home_dir {
 
     /* For this node's processes. */
     struct record_dir record; /* as in the index, once they use it (RECORD_LOADED) */
-    uint64_t version;         /* of what its ruler decides of that (serve/rule.h) */
+    uint64_t version;         /* of what its ruler decides of that (coordinator/coordinator.h) */
     bool mirrored;            /* every daemon knows its mirror: births may go there */
     unsigned working;         /* jobs of the disk's for it */
     bool asks;                /* its ruler for something. Collectives, which that waits for, do not wait for this */
     unsigned flights;         /* of its names */
     struct link waiting;      /* parked until both end */
-    struct link casts;        /* parts of collectives (serve/cast.h) that wait for the jobs */
+    struct link casts;        /* parts of collectives (rpc/collective.h) that wait for the jobs */
     struct home_share share;
     uint32_t nodes; /* how many nodes use it, as the ruler told */
 
@@ -104,7 +104,7 @@ struct home_dir {
 
     /* As home of some of its names. */
     bool complete;             /* all of them are in the index */
-    uint64_t whole;            /* ... whatever their shards, by the gift of that number (serve/whole.h); 0: no */
+    uint64_t whole;            /* ... whatever their shards, by the gift of that number (coordinator/delegation.h); 0: no */
     bool wanted;               /* ... and is to be given back once no name is held */
     bool sealed;               /* it is about to be removed: questions wait */
     bool tells_idle;           /* the ruler is to hear when no name is held any more */
@@ -149,7 +149,7 @@ enum name_op {
 enum name_flag {
     NAME_ANYHOW = 1,
     NAME_TRY = 2,   /* does not wait for who holds it: MESSAGE_BUSY */
-    NAME_AHEAD = 4, /* no process has asked for it yet (serve/ahead.h): MESSAGE_BUSY whatever it would have to wait for */
+    NAME_AHEAD = 4, /* no process has asked for it yet (prefetch/prefetch.h): MESSAGE_BUSY whatever it would have to wait for */
     NAME_PEEK = 8   /* LOOKUP does not wait for who makes a new name: it is there, and PENDING */
 };
 
@@ -199,10 +199,10 @@ struct flight {
     uint16_t ask_flags;
     struct record_entry ask_entry;
     flight_next *then;
-    bool ahead;                /* no client has asked for it yet (serve/ahead.h): it has none, and no request */
+    bool ahead;                /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
     bool foreseen;             /* ... or had not when its home was asked */
     bool counted;              /* among the names of its leaf, though it is not made yet */
-    uint16_t offer;            /* 1 + the slot in its lane in which it is offered, or was taken; 0: it is not (serve/offer.h) */
+    uint16_t offer;            /* 1 + the slot in its lane in which it is offered, or was taken; 0: it is not (prefetch/grant.h) */
     uint64_t began;            /* clock_files, when its client took it there; 0: it was told that it may begin */
     bool held;                 /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */

@@ -22,7 +22,7 @@
  * Left out: all that concerns a directory as a whole (rule.c, whole.c), promotion and adoption, leaves, shards that move between
  * homes that live (move.c), several processes of a node at one name (a flight is its node's only one at a name).
  *
- * A name that is reserved before its process asks (serve/ahead.h), or offered to it (serve/offer.h), is here a birth that begins
+ * A name that is reserved before its process asks (prefetch/prefetch.h), or offered to it (prefetch/grant.h), is here a birth that begins
  * late, and with DEATHS one that is given back: which of the two, a single swap decides.
  *
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by
@@ -30,7 +30,7 @@
  * another's branch) nothing stops it: there its one real call is assumed to be made before its node's lease has ended.
  * With LATE it need not be, and names break.
  *
- * With OVERLAP a birth in the own branch is another one, which shunt does not have (serve/RELAY.md says why): its real
+ * With OVERLAP a birth in the own branch is another one, which shunt does not have (rpc/RPC.md says why): its real
  * create is made while its home is still asked, and undone by who is refused. */
 
 /* What the process of a node may do: a sum of these; and how often. */

@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fetch.h"
-#include "base/moment.h"
+#include "base/cache_line.h"
+#include "base/adaptive_spin.h"
 #include "base/sys.h"
 #include "listen/clients.h"
-#include "listen/sleepers.h"
+#include "listen/wakeups.h"
 #include "request/request.h"
-#include "request/road.h"
+#include "request/channel.h"
 
 #define BITS (ROAD_LANES / 64) /* words with a bit for each lane */
 

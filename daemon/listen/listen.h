@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Accepts the processes of this node: makes the road (lib/request/road.h), takes messages from it, puts
+/* Accepts the processes of this node: makes the road (lib/request/channel.h), takes messages from it, puts
  * answers on it, and notices the end of a process that used it. Bytes are copied out of the shared memory
  * before they are decoded. */
 
@@ -69,7 +69,7 @@ bool listen_answer(struct listen *, uint32_t lane, uint64_t client, uint32_t tag
 int listen_put_page(struct listen *, uint64_t client, const char *page, size_t size);
 void listen_take_back_page(struct listen *, uint64_t client, int bay);
 
-/* Offers (request/road.h). A slot of a lane is filled, with a name and an answer, of MESSAGE_RESERVE or MESSAGE_REMOVE, whose
+/* Offers (request/channel.h). A slot of a lane is filled, with a name and an answer, of MESSAGE_RESERVE or MESSAGE_REMOVE, whose
  * place is BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when it is done. False: the name is too long, or while there
  * are offers of another branch or mirror in the lane. */
 struct listen_offer {
@@ -92,7 +92,7 @@ void listen_end_offer(struct listen *, uint32_t lane, unsigned slot);
 /* A lane whose process has come by since that was asked last, while it has offers; -1: there is no more. */
 int listen_next_visited(struct listen *);
 
-/* Wakes those who sleep and were answered: so many at a time as there are cores (listen/sleepers.h), the others with
+/* Wakes those who sleep and were answered: so many at a time as there are cores (listen/wakeups.h), the others with
  * listen_rest, or now. */
 void listen_wake(struct listen *);
 void listen_wake_all(struct listen *);

@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "base/apart.h"
-#include "base/moment.h"
+#include "base/helper_process.h"
+#include "base/adaptive_spin.h"
 #include "base/sys.h"
 #include "index/table.h"
 

@@ -12,16 +12,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/apart.h"
+#include "base/helper_process.h"
 #include "base/clock.h"
-#include "base/fetch.h"
+#include "base/cache_line.h"
 #include "base/hook.h"
-#include "base/moment.h"
+#include "base/adaptive_spin.h"
 #include "base/owner.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "request/offer.h"
-#include "request/road.h"
+#include "request/grant.h"
+#include "request/channel.h"
 
 #define LANES_HELD 256 /* as many threads of one process can be under way at once */
 #define LANES_KEPT 8   /* of them for those who end what others may be waiting for */

@@ -48,7 +48,7 @@ struct session_member {
 };
 
 /* Does a member decide about names? A change of homes is published as COMING and GOING, and once every daemon has
- * done its part (daemon/serve/move.h) as HOME and GONE. */
+ * done its part (daemon/membership/migration.h) as HOME and GONE. */
 enum session_part {
     SESSION_GUEST = 0, /* no */
     SESSION_HOME,      /* yes */

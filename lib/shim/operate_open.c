@@ -9,8 +9,8 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
-#include "shim/birth.h"
-#include "shim/elsewhere.h"
+#include "shim/create.h"
+#include "shim/remote.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
 
@@ -99,7 +99,7 @@ static int make_file(struct target *t, int flags, mode_t mode)
 }
 
 /* First reserved, then made, also where the home is another node and the file comes into this node's own leaf:
- * daemon/serve/RELAY.md says what would break if both were done at once. */
+ * daemon/rpc/RPC.md says what would break if both were done at once. */
 static int open_new(struct target *t, int flags, mode_t mode)
 {
     struct statx stat;

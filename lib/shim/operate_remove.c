@@ -9,7 +9,7 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
-#include "shim/birth.h"
+#include "shim/create.h"
 #include "shim/hold.h"
 #include "shim/operations.h"
 #include "shim/root_of.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/apart.h"
+#include "base/helper_process.h"
 #include "base/sys.h"
 #include "shim/process.h"
 

@@ -11,10 +11,10 @@
 #include <sys/vfs.h>
 
 #include "base/sys.h"
-#include "shim/elsewhere.h"
-#include "shim/parents.h"
+#include "shim/remote.h"
+#include "shim/parent_cache.h"
 #include "shim/root_of.h"
-#include "shim/sieve.h"
+#include "shim/prefilter.h"
 #include "union/layout.h"
 
 #define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */

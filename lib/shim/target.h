@@ -6,8 +6,8 @@
  * known of it.
  *
  * The kernel resolves the parent (statx of `parent/.`): symbolic links, `..`, bind mounts and search
- * permission are its business, but for what is remembered for a moment (parents.h). Whether that directory lies under a
- * root is told by its identity (root_of.h). What comes first, for most paths alone, is a look at the text (sieve.h).
+ * permission are its business, but for what is remembered for a moment (parent_cache.h). Whether that directory lies under a
+ * root is told by its identity (root_of.h). What comes first, for most paths alone, is a look at the text (prefilter.h).
  *
  * target.c finds it; target_place.c: where it really is; target_ask.c: what the daemon is asked and told of it; target_again.c:
  * a call on it has failed. */
@@ -32,7 +32,7 @@ enum target_want {
     TARGET_ASKS = 8,   /* the operation asks the home of the name anyway: one elsewhere is not asked before */
     TARGET_LATER = 16, /* beside TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
                         * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
-                        * the kernel say where the words lead, or where the directory is (parents.h) */
+                        * the kernel say where the words lead, or where the directory is (parent_cache.h) */
     TARGET_LOOKS = 32, /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
                         * where it was when this node last asked: that is not looked at before */
     TARGET_PEEKS = 64, /* who makes it is not waited for: it is pending (target_peek) */
@@ -45,7 +45,7 @@ struct target {
     struct names_root *root;
     struct dirid dir;      /* the parent */
     uint64_t mount;        /* through which it was reached; 0: the kernel does not say */
-    uint64_t moment;       /* a word for when its parent was told from memory, or 0 (parents.h) */
+    uint64_t moment;       /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
     const char *real_path; /* where it really is, set by target_place */
     int real_at;           /* ... */
     int at;                /* the caller's words: where the name is in the trunk */
@@ -59,7 +59,7 @@ struct target {
     bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
     bool foreign : 1;               /* ... was not so, and by now its words lead to nothing of ours */
     bool by_leaf : 1;               /* it is reached from its leaf's descriptor */
-    int8_t leaf;                    /* which is in use (near.h), -1: none */
+    int8_t leaf;                    /* which is in use (fdcache.h), -1: none */
     uint8_t want;                   /* enum target_want */
     uint8_t parent;                 /* enum target_parent */
     uint8_t again;                  /* how often the daemon saw what this call did not find */
@@ -89,7 +89,7 @@ int target_place_at(struct target *, const char *place, size_t length);
  * the other in the trunk, which was reached by another mount. Reaches the trunk's by the root's path, too.
  * False: it is not that. */
 bool target_place_by_root(struct target *);
-/* The same place in a branch, named from nearby if that is quicker (near.h): after target_place or target_place_at, for
+/* The same place in a branch, named from nearby if that is quicker (fdcache.h): after target_place or target_place_at, for
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
 /* The same, or, where that is quicker, too, from its leaf, for calls on a file that is there, and such that make or remove one

@@ -12,7 +12,7 @@
 
 #include "base/sys.h"
 #include "base/text.h"
-#include "shim/elsewhere.h"
+#include "shim/remote.h"
 #include "shim/root_of.h"
 
 #define TRIES_MAX 1000

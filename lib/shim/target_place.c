@@ -12,8 +12,8 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "shim/glance.h"
-#include "shim/near.h"
+#include "shim/last_lookup.h"
+#include "shim/fdcache.h"
 #include "shim/root_of.h"
 #include "union/layout.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "shim/door.h"
+#include "shim/wrap.h"
 #include "shim/walk.h"
 #include "shim/walk_tree.h"
 

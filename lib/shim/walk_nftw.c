@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "shim/door.h"
-#include "shim/door_open.h"
+#include "shim/wrap.h"
+#include "shim/wrap_open.h"
 #include "shim/walk.h"
 
 /* A directory on the way down. */

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "shim/door.h"
+#include "shim/wrap.h"
 #include "shim/walk_tree.h"
 
 struct reading {

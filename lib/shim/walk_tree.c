@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "shim/door.h"
+#include "shim/wrap.h"
 #include "shim/walk_tree.h"
 
 FTSENT *entry_new(const FTS *tree, const char *name, size_t length)

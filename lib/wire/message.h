@@ -37,7 +37,7 @@ enum message_type {
     MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
     MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on, that others are home of */
     MESSAGE_ANSWER,   /* result, and what it says */
-    /* Between daemons (daemon/serve/RELAY.md); from a process they are malformed, but for LOOKED. */
+    /* Between daemons (daemon/rpc/RPC.md); from a process they are malformed, but for LOOKED. */
     MESSAGE_NAME,   /* a question about dir[0], name[0] to its home */
     MESSAGE_MARK,   /* dir[0] needs a marker */
     MESSAGE_SEAL,   /* ... is about to be removed, if it is empty */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_asker DIRECTORY PROCESSES RUN_DIR WAITING: a crew (crew.h) whose calls are questions to the daemon of that run
+/* bench_asker DIRECTORY PROCESSES RUN_DIR WAITING: a crew (workers.h) whose calls are questions to the daemon of that run
  * directory, about names that a process under shunt finds in the index by itself and so does not ask about. A call `waiting`
  * is so many questions in so many lanes, all of which lie there before the daemon looks at the first one. */
 
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/moment.h"
+#include "base/adaptive_spin.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "crew.h"
+#include "workers.h"
 #include "request/request.h"
-#include "request/road.h"
+#include "request/channel.h"
 
 #define DEADLINE (30 * CLOCK_SECOND)
 #define PAUSE (10 * MOMENT / 1000) /* us: it does not pay to look for who asks so seldom, and soon the daemon does not */

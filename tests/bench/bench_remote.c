@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_remote DIRECTORY PROCESSES MEMBER: a crew (crew.h) that makes files whose names have that member, 1 or 2, as their
+/* bench_remote DIRECTORY PROCESSES MEMBER: a crew (workers.h) that makes files whose names have that member, 1 or 2, as their
  * home in a session of these two: the crew's own name of a file, a point, and the first number with which that is so, from
  * one on that nobody foresees. MEMBER 0: the crew's own names, which come in a row; half of them are at home with each. It
  * knows how homes are found, and nothing else of shunt; natively it makes the same names. */
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "crew.h"
-#include "serve/route.h"
+#include "workers.h"
+#include "membership/route.h"
 
 static struct dirid directory_id;
 static uint16_t wanted;

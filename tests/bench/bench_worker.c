@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_worker DIRECTORY PROCESSES: a crew (crew.h) that makes calls on files. Knows nothing of shunt. */
+/* bench_worker DIRECTORY PROCESSES: a crew (workers.h) that makes calls on files. Knows nothing of shunt. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "crew.h"
+#include "workers.h"
 
 static int open_and_close(const char *path, int flags)
 {

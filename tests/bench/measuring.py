@@ -285,7 +285,7 @@ class Area:
 
 
 class Crew:
-    """Processes that make calls when they are told to (crew.h)."""
+    """Processes that make calls when they are told to (workers.h)."""
 
     def __init__(self, words, environment):
         self.process = subprocess.Popen(list(map(str, words)), env=environment, stdin=subprocess.PIPE,

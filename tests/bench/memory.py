@@ -37,7 +37,7 @@ def resident(pid):
 def lane_size(road):
     """KiB; what is in front of the lanes is shared out among them."""
     with open(road, "rb") as file:
-        _, _, lanes = struct.unpack("QII", file.read(16))  # lib/request/road.h
+        _, _, lanes = struct.unpack("QII", file.read(16))  # lib/request/channel.h
     return os.stat(road).st_size / lanes / 1024
 
 

@@ -296,7 +296,7 @@ class Daemon:
     def take_end(self, *_):
         pass
 
-    # Of all daemons: half of the others go to each of two, who do the same; answers come back (daemon/serve/cast.c).
+    # Of all daemons: half of the others go to each of two, who do the same; answers come back (daemon/rpc/collective.c).
 
     def take_collective(self, item, items, deliver):
         others = [number for number in range(len(self.net.daemons)) if number != self.number]

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "serve/route.h"
+#include "membership/route.h"
 
 int main(int argc, char *argv[])
 {

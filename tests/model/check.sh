@@ -54,7 +54,7 @@ check old-frames fail FAULT_OLD_FRAMES $loss NO_START OPERATIONS_1=1 OPERATIONS_
 check index-without-lease fail FAULT_INDEX_WITHOUT_LEASE LOSS ONE_NAME NO_START OPERATIONS_1=0 OPERATIONS_2=1 OPERATIONS_3=8
 # What the model assumes: that a real call outside of the own branch is made before the lease ends.
 check late fail LATE LOSS ONE_NAME START=1 OPERATIONS_1=0 OPERATIONS_2=3 TIMES_2=2 OPERATIONS_3=2
-# What shunt does not do: a real create while its home is still asked (daemon/serve/RELAY.md). With creates, removals and
+# What shunt does not do: a real create while its home is still asked (daemon/rpc/RPC.md). With creates, removals and
 # looks alone, and as long as nobody is lost, it would be right.
 check overlap pass OVERLAP OPERATIONS_1=3 OPERATIONS_2=3 OPERATIONS_3=8
 check overlap-rename fail OVERLAP START=1 START_OTHER=0 OPERATIONS_1=1 OPERATIONS_2=4 OPERATIONS_3=2

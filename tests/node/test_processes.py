@@ -324,7 +324,7 @@ print(kept == len(ways))
 
 @unsanitized
 def test_a_program_that_takes_the_descriptors_of_leaves_that_it_looked_into(pair):
-    """It looks at files so often that their leaf is kept open (lib/shim/near.h), closes or replaces the descriptor, and looks
+    """It looks at files so often that their leaf is kept open (lib/shim/fdcache.h), closes or replaces the descriptor, and looks
     at once again: not at the file of that name in the other directory."""
     machine = {"x86_64": (292, 3, 436), "aarch64": (24, 57, 436)}[platform.machine()]
     script = f"{PYTHON} -c '{LOOKS.format(calls=machine)}'"

@@ -7,7 +7,7 @@
 
 #include "base/sys.h"
 #include "served.h"
-#include "shim/birth.h"
+#include "shim/create.h"
 #include "shim/operations.h"
 #include "shim/process.h"
 #include "shim/target.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "base/moment.h"
+#include "base/adaptive_spin.h"
 #include "base/list.h"
 #include "base/sys.h"
 #include "base/text.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "bench/conductor.h"
-#include "bench/neighbours.h"
+#include "bench/background_load.h"
 #include "bench/plan.h"
 #include "bench/plot.h"
 #include "bench/report.h"

@@ -4,12 +4,12 @@
 /* Who is home of names, in a session of three members of which the first is this daemon; nobody else is there
  * to hear it. */
 
-#include "serve/homes.h"
+#include "membership/homes.h"
 
 #include <criterion/criterion.h>
 
-#include "serve/anew.h"
-#include "serving.h"
+#include "membership/recovery.h"
+#include "ops_fixture.h"
 
 static struct session_member members[3];
 

@@ -10,15 +10,15 @@
 #include <string.h>
 
 #include "launch/capture.h"
-#include "launch/crew.h"
+#include "launch/agents.h"
 #include "launch/hostlist.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
 #include "launch/watch.h"
-#include "launch/words.h"
+#include "launch/arguments.h"
 #include "place.h"
 #include "rank.h"
-#include "verb.h"
+#include "command.h"
 
 const struct verb verbs[] = {{0}};
 

@@ -13,7 +13,7 @@
 
 #include "heard.h"
 #include "place.h"
-#include "request/road.h"
+#include "request/channel.h"
 #include "served.h"
 #include "session/session.h"
 #include "union/marker.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "serve/route.h"
+#include "membership/route.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

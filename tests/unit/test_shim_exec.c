@@ -3,7 +3,7 @@
 
 /* What goes before a program is started: it is moved to where the kernel looks, and the shim goes along. */
 
-#include "shim/door_exec.h"
+#include "shim/wrap_exec.h"
 
 #include "shimmed.h"
 

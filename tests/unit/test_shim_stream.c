@@ -3,7 +3,7 @@
 
 /* Directory streams over the union. */
 
-#include "shim/stream.h"
+#include "shim/dir_stream.h"
 
 #include <sys/resource.h>
 

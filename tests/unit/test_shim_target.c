@@ -9,11 +9,11 @@
 #include <dirent.h>
 #include <pthread.h>
 
-#include "request/road.h"
+#include "request/channel.h"
 #include "shim/cwd.h"
 #include "shim/hold.h"
-#include "shim/near.h"
-#include "shim/parents.h"
+#include "shim/fdcache.h"
+#include "shim/parent_cache.h"
 #include "shimmed.h"
 
 TestSuite(target, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);

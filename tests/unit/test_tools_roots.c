@@ -17,7 +17,7 @@
 #include "roots.h"
 #include "stopping.h"
 #include "tree.h"
-#include "verb.h"
+#include "command.h"
 #include "walk.h"
 
 const struct verb verbs[] = {{0}};

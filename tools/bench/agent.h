@@ -6,7 +6,7 @@
  * it is the first there, and a worker for native runs and one under the shim), and ends it. When the
  * conductor's end of the socket closes, however that comes, it does so by itself. */
 
-#include "bench/meet.h"
+#include "bench/rendezvous.h"
 #include "bench/plan.h"
 
 /* `directory` is canonical. The exit status. */

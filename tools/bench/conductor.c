@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "bench/agent.h"
-#include "bench/neighbours.h"
+#include "bench/background_load.h"
 #include "progress.h"
 
 static int fail(struct conductor *conductor)

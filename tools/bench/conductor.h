@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "bench/meet.h"
+#include "bench/rendezvous.h"
 #include "bench/plan.h"
 #include "bench/site.h"
 #include "launch/watch.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "rank.h"
-#include "verb.h"
+#include "command.h"
 
 enum plan_operation {
     PLAN_CREATE = 0, /* open with O_CREAT and O_EXCL, write, close */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "launch/capture.h"
-#include "verb.h"
+#include "command.h"
 
 #define WIDTH 900
 #define HEIGHT 420 /* of the bars of one size */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "union/listing.h"
-#include "verb.h"
+#include "command.h"
 
 #define OPEN_DIRECTORIES 32
 

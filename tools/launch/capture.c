@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verb.h"
+#include "command.h"
 
 static void become(char *const words[], int out)
 {

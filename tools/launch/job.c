@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launch.h"
-#include "verb.h"
+#include "command.h"
 
 /* With a terminal the job stays in its foreground. Else it is a group of its own: what a batch system sends
  * to ours comes to it once, from us. */

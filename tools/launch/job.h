@@ -4,7 +4,7 @@
 
 /* The user's command: its one process, which may be a launcher of many. */
 
-#include "launch/crew.h"
+#include "launch/agents.h"
 
 struct job {
     char *const *words;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "launch/words.h"
+#include "launch/arguments.h"
 
 enum line_kind {
     LINE_PLAIN = 0, /* no launcher: a command that runs here */

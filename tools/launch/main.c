@@ -12,11 +12,11 @@
 #include "daemon.h"
 #include "export.h"
 #include "launch/job.h"
-#include "launch/keeper.h"
+#include "launch/agent.h"
 #include "launch/plan.h"
 #include "launch/proof.h"
 #include "orphans.h"
-#include "verb.h"
+#include "command.h"
 
 enum { FAKE_NODES = VERB_LONG + 1, HOSTS, DRY_RUN, VERSION };
 

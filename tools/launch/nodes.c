@@ -11,7 +11,7 @@
 
 #include "launch/capture.h"
 #include "launch/hostlist.h"
-#include "verb.h"
+#include "command.h"
 
 #define TEXT_MAX (4 << 20)
 

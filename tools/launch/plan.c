@@ -10,9 +10,9 @@
 
 #include "launch.h"
 #include "launch/capture.h"
-#include "launch/keeper.h"
+#include "launch/agent.h"
 #include "launch/proof.h"
-#include "verb.h"
+#include "command.h"
 
 /* The line. */
 

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launch/crew.h"
+#include "launch/agents.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
-#include "launch/words.h"
+#include "launch/arguments.h"
 #include "roots.h"
 
 struct launch {

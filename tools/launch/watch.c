@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "verb.h"
+#include "command.h"
 
 /* A signal that is ignored comes all the same once it is blocked. */
 static void add_unless_ignored(sigset_t *set, int number)

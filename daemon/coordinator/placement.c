@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Where a birth goes, and the making of leaves for it. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/hook.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "disk/disk.h"
+#include "rpc/collective.h"
+#include "prefetch/grant.h"
+#include "coordinator/coordinator.h"
+#include "ops/ops.h"
+#include "union/mirror.h"
+#include "union/placement.h"
+
+/* What the ruler does: a marker, and on its own node the leaf that is asked for with it, in one go. */
+
+struct mark_job {
+    struct disk_job job;
+    struct rule_question *question;
+    struct dirid id;
+    bool own;
+    uint32_t leaf;
+    struct marker marker;
+    int result;
+    uint32_t epoch; /* of the route, when all were told */
+};
+
+static int mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
+{
+    if (getrandom(&job->marker.id, sizeof job->marker.id, 0) != sizeof job->marker.id)
+        return -EIO;
+    job->marker.id &= (1ull << 48) - 1;
+    job->marker.id |= job->marker.id == 0;
+    job->marker.directory = job->id;
+    job->marker.root = shuntd->root.id;
+    marker_name(&job->marker);
+    return marker_write(trunk, &job->marker);
+}
+
+/* Permission to write a marker that the file system refuses for good is a reason to stay in the trunk; a full
+ * disk is not, it may have room again. */
+static int marker_refused(int code)
+{
+    return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST ? RECORD_WHY_MARKER : code;
+}
+
+static int make_mirror(const struct shuntd *shuntd, int trunk, const char *mirror, uint32_t leaf)
+{
+    int code = mirror_make(trunk, shuntd->branch_path, mirror, leaf);
+    return code == -EEXIST ? 0 : code;
+}
+
+static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
+{
+    struct mark_job *job = (struct mark_job *)base;
+    int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
+    job->result = trunk < 0 ? trunk : marker_refused(mark(shuntd, trunk, job));
+    if (job->result == 0 && job->own) {
+        job->result = make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
+        if (job->result != 0)
+            sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    }
+    if (trunk >= 0)
+        sys_close(trunk);
+}
+
+static int all_know(struct shuntd *, void *, const struct cast_end *);
+
+static int tell_record(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
+{
+    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
+    job->epoch = shuntd->route.epoch;
+    rule_put_record(&record, dir);
+    return cast_begin(shuntd, &record, NULL, all_know, job);
+}
+
+/* Every daemon knows the marker, but for one that took over names meanwhile from a home that did not know it yet. The
+ * question is answered like any that comes later. */
+static int all_know(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct mark_job *job = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    if (job->epoch != shuntd->route.epoch)
+        return tell_record(shuntd, dir, job);
+    struct message answer = {.tag = job->own}; /* the leaf is there, too */
+    struct dirid id = job->id;
+    rule_put_record(&answer, dir);
+    dir->ruler->busy = false;
+    int code = rule_answer(shuntd, job->question, &answer);
+    free(job);
+    return code == 0 ? rule_rest(shuntd, id) : code;
+}
+
+static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
+{
+    struct mark_job *job = (struct mark_job *)base;
+    struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    if (job->result != 0) {
+        struct message answer = {.result = job->result < 0 ? job->result : 0,
+                                 .dir[1].ino = job->result > 0 ? (uint64_t)job->result : 0};
+        struct dirid id = job->id;
+        dir->ruler->busy = false;
+        int code = rule_answer(shuntd, job->question, &answer);
+        free(job);
+        return code == 0 ? rule_rest(shuntd, id) : code;
+    }
+    dir->record.flags |= RECORD_MARKED;
+    dir->record.marker = job->marker.id;
+    memcpy(dir->record.mirror, job->marker.mirror, sizeof dir->record.mirror);
+    rule_decides(shuntd, dir);
+    return tell_record(shuntd, dir, job);
+}
+
+int rule_mark(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+{
+    struct message answer = {.result = 0};
+    if (dir->record.flags & RECORD_MARKED) {
+        rule_put_record(&answer, dir);
+        return rule_answer(shuntd, question, &answer);
+    }
+    if (dir->record.why == RECORD_WHY_WATCHED) { /* meanwhile; the watcher would see the marker come */
+        answer.dir[1].ino = RECORD_WHY_WATCHED;
+        return rule_answer(shuntd, question, &answer);
+    }
+    struct mark_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return -ENOMEM;
+    job->job = (struct disk_job){.carry_out = carry_out_mark, .finish = finish_mark};
+    job->question = question;
+    job->id = dir->id;
+    job->own = question->member == shuntd->me.number;
+    job->leaf = question->message.tag;
+    strcpy(job->marker.path, dir->path);
+    dir->ruler->busy = true;
+    disk_submit(shuntd->disk, &job->job);
+    return 0;
+}
+
+/* What every daemon is told: marker and mirror, and the place, if the ruler has heard of another. */
+int cast_record(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    char path[PATH_MAX];
+    if (dir == NULL)
+        return 0;
+    memcpy(path, message->text, message->text_length);
+    path[message->text_length] = '\0';
+    if (message->text_length > 0 && home_dir_set_path(dir, path) != 0)
+        return -ENOMEM;
+    if (!(message->flags & RECORD_MARKED))
+        home_leaves_forget(&dir->share);
+    rule_take_record(dir, message);
+    return home_dir_store(shuntd, dir);
+}
+
+/* What the daemon of the maker's node does. Its mirrors are made by itself alone, since a directory that its
+ * maker's node still holds costs every create in it four requests instead of one (measured on CephFS). */
+
+struct leaf_job {
+    struct disk_job job;
+    struct dirid id;
+    uint32_t leaf;
+    int result;
+    char mirror[RECORD_MIRROR_MAX];
+    char path[PATH_MAX];
+};
+
+static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    int trunk = disk_open_trunk(shuntd, leaf->path, leaf->id);
+    leaf->result = trunk < 0 ? trunk : make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
+    if (trunk >= 0)
+        sys_close(trunk);
+}
+
+static int made(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf)
+{
+    int code = home_leaf_open(&dir->share, leaf, shuntd->options.leaf_full);
+    return code == 0 ? home_dir_store(shuntd, dir) : code;
+}
+
+int serve_stay(struct shuntd *shuntd, struct home_dir *dir, enum record_why why)
+{
+    dir->record.why = why;
+    int code = offer_settle_dir(shuntd, dir);
+    return code == 0 ? home_dir_store(shuntd, dir) : code;
+}
+
+/* What could not be made: for good, and this node's births in the directory stay in the trunk; or this time, and
+ * those who wait go there. */
+static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
+{
+    if (result > 0) {
+        log_line("births in %s stay in the trunk: reason %d", dir->path, result);
+        return serve_stay(shuntd, dir, (enum record_why)result);
+    }
+    log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
+    if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: who waits is to tell its new place */
+        return serve_forget(shuntd, dir);
+    return home_stay_in_trunk(&dir->waiting);
+}
+
+static int end_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf, int result)
+{
+    int code = result == 0               ? made(shuntd, dir, leaf)
+               : result == -EAGAIN       ? 0
+               : home_dir_is_loaded(dir) ? not_made(shuntd, dir, result)
+                                         : 0;
+    if (code == 0)
+        code = home_dir_rest(shuntd->home, dir);
+    home_dir_release(shuntd->home, dir);
+    return code;
+}
+
+static int finish(struct disk_job *job, struct shuntd *shuntd)
+{
+    struct leaf_job *leaf = (struct leaf_job *)job;
+    struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
+    dir->working--;
+    int code = end_leaf(shuntd, dir, leaf->leaf, leaf->result);
+    free(leaf);
+    return code;
+}
+
+static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+{
+    struct leaf_job *leaf = calloc(1, sizeof *leaf);
+    if (leaf == NULL)
+        return -ENOMEM;
+    leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
+    leaf->id = dir->id;
+    leaf->leaf = number;
+    memcpy(leaf->mirror, dir->record.mirror, sizeof leaf->mirror);
+    strcpy(leaf->path, dir->path);
+    dir->working++;
+    disk_submit(shuntd->disk, &leaf->job);
+    return 0;
+}
+
+/* The ruler's answer to MARK. Who waits finds out by himself what it means to him, but for an error. */
+static int marked(struct shuntd *shuntd, const struct errand *errand, const struct message *answer)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
+    struct message asked;
+    int why = (int)answer->dir[1].ino;
+    message_decode(&asked, errand->bytes, errand->size);
+    dir->asks = false;
+    if (answer->result == 0 && why == 0)
+        rule_take_answer(dir, answer);
+    if (answer->result == 0 && why == 0 && answer->tag == 0)
+        return make_leaf(shuntd, dir, asked.tag);
+    int code = answer->result == MESSAGE_NOT_LOADED ? serve_forget(shuntd, dir) : 0;
+    return code == 0 ? end_leaf(shuntd, dir, asked.tag,
+                                answer->result == MESSAGE_NOT_LOADED ? -EAGAIN
+                                : why != 0                           ? why
+                                                                     : answer->result)
+                     : code;
+}
+
+static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+{
+    const struct message mark = {.type = MESSAGE_MARK, .tag = number, .dir[0] = dir->id};
+    int code;
+    if (dir->mirrored) {
+        code = make_leaf(shuntd, dir, number);
+    } else {
+        dir->asks = true;
+        HOOK("mark-asked");
+        code = rule_ask(shuntd, &mark, marked, NULL);
+    }
+    return code == 0 ? -EAGAIN : code;
+}
+
+bool serve_redirects(const struct shuntd *shuntd, const struct home_dir *dir)
+{
+    return dir->record.why == RECORD_WHY_NOT && placement_redirects(shuntd->options.placement, dir->nodes, dir->share.births);
+}
+
+int serve_choose_ahead(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
+                       struct record_entry *place, uint32_t *fresh)
+{
+    uint32_t leaf;
+    if (!serve_redirects(shuntd, dir))
+        return 0;
+    if (home_leaf_pick(&dir->share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, fresh) != 0)
+        return -EAGAIN;
+    place->branch = shuntd->branch;
+    place->leaf = leaf;
+    return 0;
+}
+
+int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
+                 struct record_entry *place)
+{
+    uint32_t fresh;
+    int code = serve_choose_ahead(shuntd, dir, name, length, maker, place, &fresh);
+    return code == -EAGAIN && !home_dir_is_busy(dir) ? ask_for_leaf(shuntd, dir, fresh) : code;
+}

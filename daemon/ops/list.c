@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* LIST: the names of a directory that are not in this index, a page at a time, gathered from their homes. In the order
+ * of their hashes, so that a name that is there throughout is told exactly once, whatever comes and goes meanwhile.
+ * Those that are in this index whoever asks puts between them himself (names/names.c). */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "request/request.h"
+#include "membership/recovery.h"
+#include "rpc/collective.h"
+#include "membership/roles.h"
+#include "ops/ops.h"
+#include "wire/page.h"
+
+#define ROOM_MAX (1u << 20) /* a buffer for names that is larger is not filled by one page anyway */
+
+struct filling {
+    const struct union_root *root;
+    uint16_t branch; /* the last one's number, and its word */
+    uint32_t word;
+    char page[PAGE_MAX];
+    size_t room, used;
+    uint64_t limit;
+};
+
+static uint32_t word_of(struct filling *filling, uint16_t branch)
+{
+    if (branch != 0 && branch != filling->branch)
+        filling->word = record_branch_word(filling->root->branches[branch - 1]);
+    filling->branch = branch != 0 ? branch : filling->branch;
+    return branch != 0 ? filling->word : 0;
+}
+
+/* 1: it is behind the limit, or does not fit any more. */
+static int put(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    struct filling *filling = context;
+    const struct page_name one = {
+        .hash = hash, .name = name, .length = length, .branch = word_of(filling, entry->branch), .entry = *entry};
+    if (hash > filling->limit)
+        return 1;
+    if (page_add(filling->page, filling->room, &filling->used, &one))
+        return 0;
+    filling->limit = hash - 1;
+    return 1;
+}
+
+/* What each home does. While names are on their way to it, it has to wait for them: also that of who asks, which adds
+ * none. */
+int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct filling filling;
+    if (shuntd->route.own == 0)
+        return 0;
+    if (dir == NULL || !dir->complete)
+        return MESSAGE_NOT_LOADED;
+    if (shuntd->route.missing > 0) {
+        cast_wait(cast, dir);
+        return CAST_LATER;
+    }
+    /* What may be made by now, or not: who holds such names says so of all at once, so that nobody has to look for each. Those
+     * that come meanwhile are looked for, or listings would wait for ever where many are at work. */
+    int code = cast_has_waited(cast) ? 0 : home_settle_ahead(shuntd->home, dir);
+    if (code == 1)
+        cast_wait(cast, dir);
+    if (code != 0)
+        return code == 1 ? CAST_LATER : code;
+    filling.root = &shuntd->root;
+    filling.branch = 0;
+    filling.used = 0;
+    filling.room = cast_room(cast);
+    filling.limit = message->dir[1].ino;
+    code = cast_is_mine(cast) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, put, &filling);
+    return code < 0 ? code : cast_page(cast, filling.page, filling.used, filling.limit);
+}
+
+/* What the node of who asks does. */
+
+struct asked {
+    struct link link;    /* on shuntd->lists while a home is gone */
+    struct message list; /* nothing that is pointed at */
+    uint64_t client;
+    uint32_t lane, tag;
+    uint32_t epoch;
+};
+
+static int gather(struct shuntd *, struct asked *);
+
+/* In a bay, or as much of it as fits without. */
+static int answer_with_page(struct shuntd *shuntd, const struct asked *asked, const struct cast_end *end)
+{
+    const struct page_part parts[2] = {{end->page, end->used, end->limit}, {NULL, 0, PAGE_ALL}};
+    struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
+    char page[REQUEST_TEXT_MAX];
+    size_t used = 0;
+    int bay = end->used > sizeof page ? listen_put_page(shuntd->listen, asked->client, end->page, end->used) : -1;
+    answer.child.ino = bay >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
+    if (bay >= 0) {
+        answer.flags = MESSAGE_BAY;
+        answer.child.birth = (uint64_t)bay;
+    }
+    answer.text = page;
+    answer.text_length = (uint16_t)used;
+    return serve_reply(shuntd, asked->client, asked->lane, asked->tag, &answer);
+}
+
+static int gathered(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct asked *asked = context;
+    if (anew_is_due(shuntd)) { /* list_again comes back to it */
+        list_append(&shuntd->lists, &asked->link);
+        return 0;
+    }
+    /* Who is lost may be one of those below, and this daemon have begun anew before it heard of that. Or names may have
+     * been nowhere while all were asked. */
+    if (end->lost || asked->epoch != shuntd->route.epoch)
+        return gather(shuntd, asked);
+    int code = answer_with_page(shuntd, asked, end);
+    free(asked);
+    return code;
+}
+
+/* How far that many bytes of names go in this index. */
+struct measuring {
+    size_t bytes;
+    uint64_t limit;
+};
+
+static int measure(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    struct measuring *measuring = context;
+    if (measuring->bytes < PAGE_NAME_FIXED + length) {
+        measuring->limit = hash;
+        return 1;
+    }
+    measuring->bytes -= PAGE_NAME_FIXED + length;
+    return 0;
+}
+
+/* Names are spread evenly over their homes: how far the page will go that many others fill together can be seen from
+ * the names that are here. So none of them looks further. */
+static int set_limit(struct shuntd *shuntd, struct message *list)
+{
+    uint16_t homes[SESSION_MEMBERS_MAX];
+    uint32_t own = shuntd->route.own, others = RECORD_SHARDS - own;
+    list->dir[1].ino = PAGE_ALL;
+    if (own == 0 || others == 0 || parts_now(&shuntd->session, homes) <= 2)
+        return 0;
+    struct measuring measuring = {.bytes = list->child.birth * own / others, .limit = PAGE_ALL};
+    int code = index_list(shuntd->index, list->dir[0], list->child.ino, measure, &measuring);
+    list->dir[1].ino = measuring.limit;
+    return code < 0 ? code : 0;
+}
+
+static int gather(struct shuntd *shuntd, struct asked *asked)
+{
+    asked->epoch = shuntd->route.epoch;
+    int code = set_limit(shuntd, &asked->list);
+    if (code != 0)
+        return code;
+    return cast_begin(shuntd, &asked->list, NULL, gathered, asked);
+}
+
+int list_again(struct shuntd *shuntd)
+{
+    struct link waiting;
+    int code = 0;
+    list_init(&waiting);
+    list_move(&waiting, &shuntd->lists);
+    for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;)
+        code = gather(shuntd, LINK_OF(link, struct asked, link));
+    return code;
+}
+
+void list_free(struct shuntd *shuntd)
+{
+    for (struct link *link; (link = list_take(&shuntd->lists)) != NULL;)
+        free(LINK_OF(link, struct asked, link));
+}
+
+/* What the others' share is of what who asks has room for. */
+static uint64_t room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
+{
+    uint64_t room = request->message.child.birth < ROOM_MAX ? request->message.child.birth : ROOM_MAX;
+    room = room * (RECORD_SHARDS - shuntd->route.own) / RECORD_SHARDS;
+    return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
+}
+
+int serve_list(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int how;
+    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    if (dir == NULL)
+        return how;
+    struct asked *asked = malloc(sizeof *asked);
+    if (asked == NULL)
+        return -ENOMEM;
+    *asked = (struct asked){.list = {.type = MESSAGE_LIST,
+                                     .dir[0] = dir->id,
+                                     .child = {request->message.child.ino, room_for_others(shuntd, request)}},
+                            .client = request->client,
+                            .lane = request->lane,
+                            .tag = request->message.tag};
+    int code = gather(shuntd, asked);
+    return code == 0 ? SERVE_SILENT : code;
+}

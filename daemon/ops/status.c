@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* PING, STOP, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
+ * not hear, and `stays REASON PATH` for directories that stay in the trunk although the placement says
+ * otherwise, as many as fit. STATUS and STOP of all daemons are collectives. */
+
+#include <endian.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "peer/peers.h"
+#include "rpc/collective.h"
+#include "prefetch/grant.h"
+#include "ops/ops.h"
+#include "wire/page.h"
+
+#define STATUS_MAX 2000
+#define SILENT_AFTER (3 * CLOCK_SECOND) /* a frame is sent again after 2 */
+
+static const char *const reasons[RECORD_WHY_COUNT] = {
+    [RECORD_WHY_OWNER] = "owner",     [RECORD_WHY_MODE] = "mode",     [RECORD_WHY_ATTRIBUTES] = "attributes",
+    [RECORD_WHY_FLAGS] = "flags",     [RECORD_WHY_DEVICE] = "device", [RECORD_WHY_MARKER] = "marker",
+    [RECORD_WHY_WATCHED] = "watched",
+};
+
+/* In the order in which daemons tell each other. */
+enum counter {
+    DAEMONS, /* 1: this one */
+    REQUESTS,
+    BATCHES,
+    MALFORMED,
+    BIRTHS,
+    REDIRECTED,
+    FORESEEN,
+    REMOVALS,
+    RENAMES,
+    LOADS,
+    PARKED,
+    DEATHS,
+    DIRECTORIES,
+    FLIGHTS,
+    INDEX_BYTES,
+    INDEX_KEYS,
+    ASKED,
+    HOPS, /* of all the highest counts */
+    FRAMES_SENT,
+    FRAMES_RECEIVED,
+    FRAMES_AGAIN,
+    FRAMES_DROPPED,
+    COUNTERS
+};
+
+/* tools/shunt.1 says what each is. */
+static const char *const names[COUNTERS] = {
+    [DAEMONS] = "daemons",
+    [REQUESTS] = "requests",
+    [BATCHES] = "batches",
+    [MALFORMED] = "malformed",
+    [BIRTHS] = "births",
+    [REDIRECTED] = "redirected",
+    [FORESEEN] = "foreseen",
+    [REMOVALS] = "removals",
+    [RENAMES] = "renames",
+    [LOADS] = "loads",
+    [PARKED] = "parked",
+    [DEATHS] = "deaths",
+    [DIRECTORIES] = "directories",
+    [FLIGHTS] = "flights",
+    [INDEX_BYTES] = "index-bytes",
+    [INDEX_KEYS] = "index-keys",
+    [ASKED] = "asked",
+    [HOPS] = "hops",
+    [FRAMES_SENT] = "frames-sent",
+    [FRAMES_RECEIVED] = "frames-received",
+    [FRAMES_AGAIN] = "frames-again",
+    [FRAMES_DROPPED] = "frames-dropped",
+};
+
+/* What processes did with what they were offered counts as soon as they did it. */
+static int count(struct shuntd *shuntd, uint64_t to[COUNTERS])
+{
+    int code = offer_see_all(shuntd);
+    if (code != 0)
+        return code;
+    const struct shuntd_counts *counts = &shuntd->counts;
+    const struct peers_counts *frames = peers_counts(shuntd->peers);
+    struct index_size size = {0};
+    index_measure(shuntd->index, &size);
+    const uint64_t values[COUNTERS] = {
+        [DAEMONS] = 1,
+        [REQUESTS] = counts->requests,
+        [BATCHES] = counts->batches,
+        [MALFORMED] = counts->malformed,
+        [BIRTHS] = counts->births,
+        [REDIRECTED] = counts->redirected,
+        [FORESEEN] = counts->foreseen,
+        [REMOVALS] = counts->removals,
+        [RENAMES] = counts->renames,
+        [LOADS] = counts->loads,
+        [PARKED] = counts->parked,
+        [DEATHS] = counts->deaths,
+        [DIRECTORIES] = home_dir_count(shuntd->home),
+        [FLIGHTS] = flight_count(shuntd->home),
+        [INDEX_BYTES] = size.bytes_used,
+        [INDEX_KEYS] = size.entries,
+        [ASKED] = counts->asked,
+        [HOPS] = counts->hops,
+        [FRAMES_SENT] = frames->frames_sent,
+        [FRAMES_RECEIVED] = frames->frames_received,
+        [FRAMES_AGAIN] = frames->sent_again,
+        [FRAMES_DROPPED] = frames->dropped,
+    };
+    memcpy(to, values, sizeof values);
+    return 0;
+}
+
+static void add_counters(struct text *t, const uint64_t values[COUNTERS], enum counter first)
+{
+    for (unsigned i = first; i < COUNTERS; i++) {
+        text_add(t, names[i]);
+        text_add(t, " ");
+        text_number(t, values[i], 10);
+        text_add(t, "\n");
+    }
+}
+
+static void add_if_stays(struct home_dir *dir, void *context)
+{
+    struct text *t = context, before = *t;
+    if (dir->record.why == RECORD_WHY_NOT || dir->record.why >= RECORD_WHY_COUNT || t->full)
+        return;
+    text_add(t, "stays ");
+    text_add(t, reasons[dir->record.why]);
+    text_add(t, " ");
+    text_add(t, dir->path);
+    text_add(t, "\n");
+    if (t->full)
+        before.at[before.length] = '\0', *t = before, t->full = true;
+}
+
+/* Those that do not acknowledge what they are sent. */
+static void add_silent(const struct shuntd *shuntd, struct text *t)
+{
+    for (size_t i = 0; i < shuntd->session.count; i++) {
+        const struct session_member *member = &shuntd->session.members[i];
+        if (!peers_is_silent(shuntd->peers, member->number, SILENT_AFTER))
+            continue;
+        text_add(t, "silent ");
+        text_add(t, member->node);
+        text_add(t, "\n");
+    }
+}
+
+/* Of all daemons. */
+
+/* A page: a little-endian number for each counter. One of another length is of another version, and not counted. */
+static bool read_page(uint64_t to[COUNTERS], const char *page, size_t size)
+{
+    if (size != COUNTERS * sizeof *to)
+        return false;
+    memcpy(to, page, size);
+    for (unsigned i = 0; i < COUNTERS; i++)
+        to[i] = le64toh(to[i]);
+    return true;
+}
+
+static size_t write_page(char *to, const uint64_t values[COUNTERS])
+{
+    for (unsigned i = 0; i < COUNTERS; i++) {
+        const uint64_t value = htole64(values[i]);
+        memcpy(to + i * sizeof value, &value, sizeof value);
+    }
+    return COUNTERS * sizeof *values;
+}
+
+size_t status_add(char *to, size_t used, const char *from, size_t size)
+{
+    uint64_t sum[COUNTERS] = {0}, more[COUNTERS];
+    if (!read_page(more, from, size))
+        return used;
+    read_page(sum, to, used);
+    for (unsigned i = 0; i < COUNTERS; i++)
+        sum[i] = i != HOPS ? sum[i] + more[i] : sum[i] > more[i] ? sum[i] : more[i];
+    return write_page(to, sum);
+}
+
+int cast_status(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    uint64_t values[COUNTERS];
+    char page[sizeof values];
+    int code = count(shuntd, values);
+    return code == 0 ? cast_page(cast, page, write_page(page, values), PAGE_ALL) : code;
+}
+
+/* SIGTERM once more would end it at once; this does not. */
+int cast_stop(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+{
+    if (shuntd->stop == 0)
+        shuntd->stop = 1;
+    /* Else, should this daemon crash now, another one would serve. Who is not its parent any more is another process. */
+    if (shuntd->supervisor != 0 && getppid() == shuntd->supervisor)
+        kill(shuntd->supervisor, SHUNTD_NO_MORE);
+    return 0;
+}
+
+/* Whose question all are asked. */
+struct asker {
+    uint64_t client;
+    uint32_t lane, tag;
+};
+
+static int all_have_answered(struct shuntd *shuntd, void *context, const struct cast_end *end)
+{
+    struct asker asker = *(struct asker *)context;
+    struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
+    uint64_t values[COUNTERS];
+    char text[STATUS_MAX];
+    struct text t;
+    free(context);
+    text_init(&t, text, sizeof text);
+    if (read_page(values, end->page, end->used))
+        add_counters(&t, values, DAEMONS);
+    answer.text = text;
+    answer.text_length = (uint16_t)t.length;
+    return serve_reply(shuntd, asker.client, asker.lane, asker.tag, &answer);
+}
+
+static int ask_all(struct shuntd *shuntd, const struct listen_request *request)
+{
+    const struct message message = {.type = request->message.type};
+    struct asker *asker = malloc(sizeof *asker);
+    if (asker == NULL)
+        return -ENOMEM;
+    *asker = (struct asker){request->client, request->lane, request->message.tag};
+    int code = cast_begin(shuntd, &message, NULL, all_have_answered, asker);
+    return code == 0 ? SERVE_SILENT : code;
+}
+
+int serve_stop(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    return ask_all(shuntd, request);
+}
+
+int serve_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    uint64_t values[COUNTERS];
+    char text[STATUS_MAX];
+    struct text t;
+    if (request->message.flags & MESSAGE_ALL)
+        return ask_all(shuntd, request);
+    text_init(&t, text, sizeof text);
+    int code = count(shuntd, values);
+    if (code != 0)
+        return code;
+    add_counters(&t, values, REQUESTS);
+    add_silent(shuntd, &t);
+    home_dirs_each(shuntd->home, add_if_stays, &t);
+    answer->text = text;
+    answer->text_length = (uint16_t)t.length;
+    code = serve_answer(shuntd, request, answer);
+    return code == 0 ? SERVE_SILENT : code;
+}
+
+int serve_ping(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    int code = offer_see_all(shuntd);
+    return code == 0 ? SERVE_ANSWER : code;
+}

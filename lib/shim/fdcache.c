@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/fdcache.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/owner.h"
+#include "base/sys.h"
+#include "index/record.h"
+#include "shim/process.h"
+#include "union/layout.h"
+
+#define SHELF 32 /* of a root and a kind; who works in more at once has the longer way to some */
+#define OFTEN 16 /* so much more is a leaf opened than a look by its path costs */
+#define LOOKS 64
+#define UNTRIED 0
+#define NEVER (-1)
+#define CHANGES 0x80000000u
+
+/* A directory that is kept open. */
+struct kept {
+    int fd;
+    uint64_t ino;
+};
+
+/* Its descriptor stays what it is while somebody uses it. Who finds it unused may have it say CHANGES, and
+ * puts another one there. After a fork in the middle of that, or of a use, it stays so in the child: one
+ * fewer. */
+struct shelved {
+    uint32_t users;
+    uint32_t changes; /* near_changes, and */
+    uint64_t seen;    /* the coarse clock's time, when it was looked at last */
+    struct kept kept;
+    size_t length;
+    char by[NEAR_PLACE_MAX + 1]; /* a leaf's place, or the identity of a directory of the trunk */
+};
+
+struct shelf {
+    uint64_t keys[SHELF]; /* of what each is known by; 0: none. The search begins at the key's place */
+    struct shelved all[SHELF];
+    uint32_t next; /* to be replaced */
+};
+
+static struct near {
+    struct kept branches;
+    struct shelf leaves, trunk;
+} nears[NAMES_ROOTS];
+
+/* The memory of a vfork child is its parent's, its descriptors are not. */
+static bool may_keep(void)
+{
+    return sys_getpid() == owner_pid();
+}
+
+uint32_t near_changes;
+
+/* How often this process has looked into which leaf that is not kept. */
+static uint32_t looks[LOOKS];
+
+static struct near *near_of(const struct names_root *root)
+{
+    return &nears[root - process.roots];
+}
+
+/* That it is the directory which was opened, and no other file of that number. */
+static bool is_it(const struct names_root *root, const struct kept *kept)
+{
+    struct statx stat;
+    return sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 && stat.stx_ino == kept->ino &&
+           names_device(&stat) == root->device;
+}
+
+static int open_directory(int at, const char *path)
+{
+    return sys_openat(at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+/* Puts `fd`, which is closed, where it is out of the program's way. False: it cannot be. */
+static bool keep(int fd, struct kept *to)
+{
+    struct statx stat = {0};
+    if (fd < 0)
+        return false;
+    int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat);
+    *to = (struct kept){code == 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, NEAR_LOWEST) : NEVER, stat.stx_ino};
+    sys_close(fd);
+    return to->fd >= 0;
+}
+
+/* In two steps, since a path would take more room than a signal's stack has. */
+static bool open_branches(const struct names_root *root, struct kept *to)
+{
+    int top = open_directory(AT_FDCWD, root->path);
+    int fd = top >= 0 ? open_directory(top, LAYOUT_BRANCHES) : NEVER;
+    if (top >= 0)
+        sys_close(top);
+    return keep(fd, to);
+}
+
+/* Of two threads that try, the second has opened it in vain. */
+static void try(const struct names_root *root, struct kept *branches)
+{
+    struct kept opened = {0};
+    int untried = UNTRIED;
+    if (!may_keep())
+        return;
+    bool is_open = open_branches(root, &opened);
+    if (is_open)
+        __atomic_store_n(&branches->ino, opened.ino, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&branches->fd, &untried, is_open ? opened.fd : NEVER, false, __ATOMIC_RELEASE,
+                                     __ATOMIC_RELAXED) &&
+        is_open)
+        sys_close(opened.fd);
+}
+
+bool near_branches(const struct names_root *root, int *directory)
+{
+    struct kept *branches = &near_of(root)->branches;
+    if (__atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE) == UNTRIED)
+        try(root, branches);
+    int fd = *directory = __atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE);
+    if (fd > 0 && is_it(root, branches))
+        return true;
+    if (fd > 0 && may_keep())
+        __atomic_compare_exchange_n(&branches->fd, &fd, UNTRIED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* Those that are replaced by others. */
+
+static void stop_using(struct shelved *one)
+{
+    __atomic_sub_fetch(&one->users, 1, __ATOMIC_RELEASE);
+}
+
+/* Has it that key? Then it is used. */
+static bool use_key(struct shelf *shelf, unsigned number, uint64_t key)
+{
+    struct shelved *one = &shelf->all[number];
+    if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) != key)
+        return false;
+    uint32_t users = __atomic_add_fetch(&one->users, 1, __ATOMIC_ACQUIRE);
+    if (!(users & CHANGES) && shelf->keys[number] == key)
+        return true;
+    stop_using(one);
+    return false;
+}
+
+/* Is it known by that? */
+static bool use(struct shelf *shelf, unsigned number, uint64_t key, const void *by, size_t length)
+{
+    struct shelved *one = &shelf->all[number];
+    if (!use_key(shelf, number, key))
+        return false;
+    if (one->length == length && memcmp(one->by, by, length) == 0)
+        return true;
+    stop_using(one);
+    return false;
+}
+
+static bool begin_change(struct shelved *one)
+{
+    uint32_t unused = 0;
+    return __atomic_compare_exchange_n(&one->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void end_change(struct shelved *one)
+{
+    __atomic_sub_fetch(&one->users, CHANGES, __ATOMIC_RELEASE);
+}
+
+/* What the program has put there is left alone, be it the same directory, which it has opened to read. */
+static void drop(const struct names_root *root, struct shelf *shelf, unsigned number)
+{
+    const struct kept *kept = &shelf->all[number].kept;
+    if (shelf->keys[number] != 0 && is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH)) {
+        sys_close(kept->fd);
+        near_changed((unsigned)kept->fd);
+    }
+    __atomic_store_n(&shelf->keys[number], 0, __ATOMIC_RELAXED);
+}
+
+/* -1, or which it is, in use. */
+static int find(struct shelf *shelf, uint64_t key, const void *by, size_t length)
+{
+    for (unsigned i = 0; i < SHELF; i++)
+        if (use(shelf, (unsigned)(key + i) % SHELF, key, by, length))
+            return (int)((unsigned)(key + i) % SHELF);
+    return -1;
+}
+
+static void give(struct shelf *shelf, int number)
+{
+    stop_using(&shelf->all[number]);
+}
+
+/* The same, and nobody shall find it any more. */
+static void give_up(const struct names_root *root, struct shelf *shelf, int number)
+{
+    struct shelved *one = &shelf->all[number];
+    stop_using(one);
+    if (may_keep() && begin_change(one)) {
+        drop(root, shelf, (unsigned)number);
+        end_change(one);
+    }
+}
+
+/* The first that is free, else each in its turn. */
+static unsigned place_for(struct shelf *shelf, uint64_t key)
+{
+    for (unsigned i = 0; i < SHELF; i++) {
+        const unsigned number = (unsigned)(key + i) % SHELF;
+        if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) == 0 &&
+            __atomic_load_n(&shelf->all[number].users, __ATOMIC_RELAXED) == 0)
+            return number;
+    }
+    return __atomic_fetch_add(&shelf->next, 1, __ATOMIC_RELAXED) % SHELF;
+}
+
+/* Takes over `kept`, which is closed if there is no room: -1, or which it is, in use. */
+static int put(const struct names_root *root, struct shelf *shelf, const struct kept *kept, uint64_t key, const void *by,
+               size_t length)
+{
+    const unsigned number = place_for(shelf, key);
+    struct shelved *one = &shelf->all[number];
+    if (!begin_change(one)) {
+        sys_close(kept->fd);
+        return -1;
+    }
+    drop(root, shelf, number);
+    one->kept = *kept;
+    one->seen = 0;
+    one->length = length;
+    memcpy(one->by, by, length);
+    __atomic_add_fetch(&one->users, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&shelf->keys[number], key, __ATOMIC_RELAXED);
+    end_change(one);
+    return (int)number;
+}
+
+/* Leaves. */
+
+static bool open_leaf(const struct names_root *root, const char *place, size_t length, struct kept *to)
+{
+    char path[NEAR_PLACE_MAX + 1];
+    int branches;
+    memcpy(path, place, length);
+    path[length] = '\0';
+    return near_branches(root, &branches) && keep(open_directory(branches, path), to);
+}
+
+bool near_leaf_is_kept(const struct names_root *root, int leaf)
+{
+    return is_it(root, &near_of(root)->leaves.all[leaf].kept);
+}
+
+/* Has that been seen since the clock went on, and since the program changed such descriptors? */
+static bool seems_kept(const struct names_root *root, int leaf)
+{
+    struct shelved *one = &near_of(root)->leaves.all[leaf];
+    const uint64_t now = clock_of(CLOCK_MONOTONIC_COARSE);
+    const uint32_t changes = __atomic_load_n(&near_changes, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&one->seen, __ATOMIC_RELAXED) == now && __atomic_load_n(&one->changes, __ATOMIC_RELAXED) == changes)
+        return true;
+    if (!near_leaf_is_kept(root, leaf))
+        return false;
+    __atomic_store_n(&one->changes, changes, __ATOMIC_RELAXED);
+    __atomic_store_n(&one->seen, now, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* One word for the leaf's key and how often; of two leaves with one word the last. */
+static bool is_often(uint64_t key)
+{
+    uint32_t *place = &looks[key % LOOKS], before = __atomic_load_n(place, __ATOMIC_RELAXED);
+    const uint32_t leaf = (uint32_t)(key >> 32) & ~(OFTEN - 1u);
+    const uint32_t times = (before ^ leaf) < OFTEN ? (before ^ leaf) + 1 : 1;
+    __atomic_store_n(place, leaf | (times % OFTEN), __ATOMIC_RELAXED);
+    return times == OFTEN;
+}
+
+static int take(const struct names_root *root, uint64_t key, const char *place, size_t length)
+{
+    struct kept opened;
+    return may_keep() && open_leaf(root, place, length, &opened)
+               ? put(root, &near_of(root)->leaves, &opened, key, place, length)
+               : -1;
+}
+
+/* What is in use, if it is what it was; else it is given up. */
+static bool hand_out(const struct names_root *root, int leaf, bool to_look, int *directory)
+{
+    *directory = near_of(root)->leaves.all[leaf].kept.fd;
+    const bool is_kept = to_look ? seems_kept(root, leaf) : near_leaf_is_kept(root, leaf);
+    if (!is_kept)
+        near_give_up(root, leaf);
+    return is_kept;
+}
+
+int near_leaf(const struct names_root *root, const char *place, size_t length, bool to_look, int *directory)
+{
+    if (length > NEAR_PLACE_MAX)
+        return -1;
+    const uint64_t key = record_hash(place, length);
+    int number = find(&near_of(root)->leaves, key, place, length);
+    if (number < 0 && (names_is_far(root) || is_often(key)))
+        number = take(root, key, place, length);
+    return number >= 0 && hand_out(root, number, to_look, directory) ? number : -1;
+}
+
+uint64_t near_leaf_key(const struct names_root *root, int leaf)
+{
+    return near_of(root)->leaves.keys[leaf];
+}
+
+bool near_leaf_again(const struct names_root *root, int leaf, uint64_t key, int *directory)
+{
+    return use_key(&near_of(root)->leaves, (unsigned)leaf, key) && hand_out(root, leaf, true, directory);
+}
+
+void near_give(const struct names_root *root, int leaf)
+{
+    give(&near_of(root)->leaves, leaf);
+}
+
+void near_give_up(const struct names_root *root, int leaf)
+{
+    give_up(root, &near_of(root)->leaves, leaf);
+}
+
+/* Directories of the trunk. */
+
+static uint64_t key_of(struct dirid dir)
+{
+    return record_sum(&dir, sizeof dir, 0) | 1;
+}
+
+void near_keep_trunk(const struct names_root *root, struct dirid dir, int fd)
+{
+    struct shelf *trunk = &near_of(root)->trunk;
+    struct kept kept;
+    int number = find(trunk, key_of(dir), &dir, sizeof dir);
+    if (number >= 0 || !may_keep())
+        sys_close(fd);
+    else if (keep(fd, &kept))
+        number = put(root, trunk, &kept, key_of(dir), &dir, sizeof dir);
+    if (number >= 0)
+        give(trunk, number);
+}
+
+bool near_trunk_place(const struct names_root *root, struct dirid dir, char to[PATH_MAX])
+{
+    struct shelf *trunk = &near_of(root)->trunk;
+    int number = find(trunk, key_of(dir), &dir, sizeof dir);
+    if (number < 0)
+        return false;
+    const struct kept *kept = &trunk->all[number].kept;
+    bool is_kept = is_it(root, kept) && names_read_place(kept->fd, to) == 0;
+    if (is_kept)
+        give(trunk, number);
+    else
+        give_up(root, trunk, number);
+    return is_kept;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/prefilter.h"
+
+#include <fcntl.h>
+
+#include "base/sys.h"
+#include "shim/cwd.h"
+
+/* What the text says with respect to all roots. A root that was given through a symbolic link is known by
+ * both texts. */
+static enum path_verdict text_verdict(const char *base, const char *path)
+{
+    enum path_verdict verdict = PATH_FOREIGN;
+    for (unsigned i = 0; i < process.count && verdict == PATH_FOREIGN; i++) {
+        const struct names_root *root = &process.roots[i];
+        verdict = path_verdict(root->path, base, path);
+        if (verdict == PATH_FOREIGN && root->given[0] != '\0')
+            verdict = path_verdict(root->given, base, path);
+    }
+    return verdict;
+}
+
+static bool is_plainly_beneath(const char *path)
+{
+    for (unsigned i = 0; i < process.count; i++)
+        if (path_is_plainly_beneath(process.roots[i].path, path))
+            return true;
+    return false;
+}
+
+/* Beside all roots: from there a relative path comes to one by `..` alone. */
+static bool is_apart(const char *base)
+{
+    for (unsigned i = 0; i < process.head_count; i++)
+        if (!path_is_apart(process.heads[i], base))
+            return false;
+    return true;
+}
+
+static bool stays_apart(int at, const char *path)
+{
+    return at == AT_FDCWD && path[0] != '/' && cwd_is_apart() && !path_goes_up(path);
+}
+
+uint64_t sieve_seen_from(int at, const char *path)
+{
+    return stays_apart(at, path) ? cwd_word() : 0;
+}
+
+/* A path seen from a descriptor says nothing by its text: the kernel must be asked. */
+enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
+{
+    if (path[0] == '/' && is_plainly_beneath(path))
+        return PATH_BENEATH;
+    if (path[0] == '/')
+        return sieve_is_plainly_foreign(path) ? PATH_FOREIGN : text_verdict(NULL, path);
+    if (at != AT_FDCWD)
+        return PATH_BENEATH;
+    if (stays_apart(at, path))
+        return PATH_FOREIGN;
+    if (cwd_is_within() && path[0] != '.' && !path_goes_up(path))
+        return PATH_BENEATH;
+    if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
+        return PATH_BENEATH;
+    char *base = (*scratch)->text[0];
+    const uint64_t now = cwd_now();
+    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
+        return PATH_FOREIGN;
+    if (!is_apart(base)) {
+        if (text_verdict(NULL, base) != PATH_FOREIGN)
+            cwd_set_within(now);
+        return text_verdict(base, path);
+    }
+    cwd_set_apart(now);
+    return path_goes_up(path) ? text_verdict(base, path) : PATH_FOREIGN;
+}

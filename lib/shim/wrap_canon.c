@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* realpath and its kin: a file in a branch has the path it has in the trunk. The kernel and libc resolve the
+ * parent. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/wrap.h"
+#include "shim/visible_path.h"
+
+/* The parent's canonical text with the name behind it. 0 or -errno. */
+static int canonical(struct target *t, char *to)
+{
+    struct text text;
+    struct statx stat;
+    int code = (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    if (code != 0)
+        return code;
+    char *parent = t->scratch->text[0];
+    memcpy(parent, t->path, t->parent_length);
+    strcpy(parent + t->parent_length, ".");
+    if (REAL(realpath)(parent, to) == NULL)
+        return -errno;
+    text = (struct text){.at = to, .size = PATH_MAX, .length = strlen(to)};
+    if (text.length > 1)
+        text_add(&text, "/");
+    text_bytes(&text, t->name, t->length);
+    return text_ok(&text) ? 0 : -ENAMETOOLONG;
+}
+
+static char *give(const char *from, char *to)
+{
+    return to != NULL ? strcpy(to, from) : strdup(from);
+}
+
+/* libc resolves text of any length, so long as what it means is short: repeated slashes are taken out. */
+static const char *shortened(const char *path, char *to)
+{
+    size_t length = 0;
+    if (path == NULL || strnlen(path, PATH_MAX) < PATH_MAX)
+        return path;
+    for (; *path != '\0' && length + 1 < PATH_MAX; path++)
+        if (path[0] != '/' || path[1] != '/')
+            to[length++] = *path;
+    to[length] = '\0';
+    return to;
+}
+
+/* 1: ours, *answer is set (NULL with errno); 0: libc's business. */
+static int resolve(const char *path, char *to, char **answer, unsigned want)
+{
+    struct target t;
+    char buffer[PATH_MAX], words[PATH_MAX];
+    int how = target_find(&t, AT_FDCWD, shortened(path, words), TARGET_FOLLOW | want);
+    if (how == TARGET_COLD || how == TARGET_ROOT)
+        return 0;
+    *answer = NULL;
+    if (how < 0)
+        return door_answer(how), 1;
+    if (!target_is_away(&t)) {
+        target_done(&t);
+        return 0;
+    }
+    int code = canonical(&t, buffer);
+    target_done(&t);
+    *answer = code == 0 ? give(buffer, to) : (door_answer(code), NULL);
+    return 1;
+}
+
+/* libc goes through links of /proc by their text, which names the real place. */
+static char *shown(char *resolved, char *to)
+{
+    char path[PATH_MAX];
+    int saved = errno;
+    if (resolved == NULL || strlen(resolved) >= PATH_MAX)
+        return resolved;
+    strcpy(path, resolved);
+    if (!shown_path(path))
+        return resolved;
+    if (to == NULL)
+        free(resolved);
+    errno = saved;
+    return give(path, to);
+}
+
+/* A link of /proc whose text names something that libc did not find: the text may mean a name of ours. 1 and
+ * 0 as resolve. */
+static int resolve_text(const char *path, char *to, char **answer)
+{
+    char words[PATH_MAX];
+    if (!shown_is_of_proc(AT_FDCWD, path))
+        return 0;
+    ssize_t length = readlink(path, words, sizeof words - 1);
+    words[length > 0 ? length : 0] = '\0';
+    return words[0] == '/' ? resolve(words, to, answer, TARGET_ALIAS) : 0;
+}
+
+DOOR char *realpath(const char *restrict path, char *restrict to)
+{
+    char *answer;
+    DOOR_LAUNDER(path);
+    if (!process_has_roots())
+        return REAL(realpath)(path, to);
+    if (resolve(path, to, &answer, 0))
+        return answer;
+    answer = REAL(realpath)(path, to);
+    if (answer == NULL && errno == ENOENT && path != NULL && !resolve_text(path, to, &answer))
+        resolve(path, to, &answer, TARGET_ALIAS);
+    return shown(answer, to);
+}
+
+char *__realpath_chk(const char *path, char *to, size_t room);
+DOOR char *__realpath_chk(const char *path, char *to, size_t room)
+{
+    if (!process_has_roots() || room < PATH_MAX)
+        return REAL(__realpath_chk)(path, to, room);
+    return realpath(path, to);
+}
+
+DOOR char *canonicalize_file_name(const char *path)
+{
+    return realpath(path, NULL);
+}

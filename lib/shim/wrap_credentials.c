@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* A process of root's that is about to become somebody else: what it needs of the daemon is mapped before,
+ * since it may not open it afterwards. Its children inherit it; a program that one of them executes does not,
+ * and is refused as any other user's.
+ *
+ * And whoever one was before, of whatever groups, with whatever capabilities, he was let through other directories. */
+
+#include <grp.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "shim/wrap_credentials.h"
+#include "shim/wrap.h"
+#include "shim/parent_cache.h"
+
+void credentials_prepare(void)
+{
+    if (!process_has_roots() || SYS0(SYS_geteuid) != 0)
+        return;
+    for (unsigned i = 0; i < process.count; i++)
+        names_is_attached(&process.roots[i]);
+}
+
+#define BECOME(CALL)                                                                                                           \
+    ({                                                                                                                         \
+        credentials_prepare();                                                                                                 \
+        int result_ = (CALL);                                                                                                  \
+        parents_forget();                                                                                                      \
+        result_;                                                                                                               \
+    })
+
+DOOR int setuid(uid_t user)
+{
+    return BECOME(REAL(setuid)(user));
+}
+
+DOOR int seteuid(uid_t user)
+{
+    return BECOME(REAL(seteuid)(user));
+}
+
+DOOR int setreuid(uid_t own, uid_t effective)
+{
+    return BECOME(REAL(setreuid)(own, effective));
+}
+
+DOOR int setresuid(uid_t own, uid_t effective, uid_t saved)
+{
+    return BECOME(REAL(setresuid)(own, effective, saved));
+}
+
+DOOR int setfsuid(uid_t user)
+{
+    return BECOME(REAL(setfsuid)(user));
+}
+
+DOOR int setgid(gid_t group)
+{
+    return BECOME(REAL(setgid)(group));
+}
+
+DOOR int setegid(gid_t group)
+{
+    return BECOME(REAL(setegid)(group));
+}
+
+DOOR int setregid(gid_t own, gid_t effective)
+{
+    return BECOME(REAL(setregid)(own, effective));
+}
+
+DOOR int setresgid(gid_t own, gid_t effective, gid_t saved)
+{
+    return BECOME(REAL(setresgid)(own, effective, saved));
+}
+
+DOOR int setfsgid(gid_t group)
+{
+    return BECOME(REAL(setfsgid)(group));
+}
+
+DOOR int setgroups(size_t count, const gid_t *list)
+{
+    return BECOME(REAL(setgroups)(count, list));
+}
+
+DOOR int initgroups(const char *user, gid_t group)
+{
+    return BECOME(REAL(initgroups)(user, group));
+}
+
+int capset(cap_user_header_t, const cap_user_data_t); /* glibc has it, and no header for it */
+
+DOOR int capset(cap_user_header_t header, const cap_user_data_t data)
+{
+    return BECOME(REAL(capset)(header, data));
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by
+ * themselves, so a file that is executed or loaded is moved to the trunk first: then every path means
+ * natively what it means here. The shim goes along: an environment without it gets it back, on the stack
+ * (this may be a vfork child). */
+
+#include <alloca.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/wrap.h"
+#include "shim/wrap_exec.h"
+#include "shim/program.h"
+
+static void promote_one(int at, const char *path)
+{
+    struct target t;
+    if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_HOT)
+        operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
+}
+
+void exec_promote(int at, const char *path, int directory)
+{
+    char lines[2][PROGRAM_LINE_MAX + 1];
+    int saved = errno;
+    if (!process_has_roots())
+        return;
+    promote_one(at, path);
+    for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {
+        at = directory;
+        path = lines[i % 2];
+        promote_one(at, path);
+    }
+    errno = saved;
+}
+
+/* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
+ * the shim's library goes behind it (a sanitizer's must come first). */
+#define LIBRARY "libshunt_preload.so"
+static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
+
+static const char *value_of(unsigned which)
+{
+    switch (which) {
+    case 0:
+        return process.preload;
+    case 1:
+        return process.config.roots;
+    case 2:
+        return process.config.node;
+    default:
+        return process.config.run_base;
+    }
+}
+
+/* Where NAME=value stands, or the end of the vector. */
+static size_t find(char *const environment[], const char *name)
+{
+    size_t length = strlen(name), at = 0;
+    while (environment != NULL && environment[at] != NULL &&
+           !(strncmp(environment[at], name, length) == 0 && environment[at][length] == '='))
+        at++;
+    return at;
+}
+
+static bool has(char *const environment[], size_t at)
+{
+    return environment != NULL && environment[at] != NULL;
+}
+
+/* What execvp tries for a name, one after the other; `*at` is where it goes on in PATH. An empty PATH is the
+ * working directory, none is execvp's default. False: that was all. */
+static bool next_candidate(const char **at, const char *file, char to[PATH_MAX])
+{
+    while (*at != NULL) {
+        const char *start = *at, *end = strchrnul(start, ':');
+        struct text text;
+        text_init(&text, to, PATH_MAX);
+        text_bytes(&text, start, (size_t)(end - start));
+        text_add(&text, end > start ? "/" : "");
+        text_add(&text, file);
+        *at = *end == ':' ? end + 1 : NULL;
+        if (text_ok(&text))
+            return true;
+    }
+    return false;
+}
+
+static const char *search_path(void)
+{
+    size_t at = find(environ, "PATH");
+    return has(environ, at) ? environ[at] + strlen("PATH=") : "/bin:/usr/bin";
+}
+
+/* Each directory's candidate that is in a branch is moved; those after the first that is found as well, which
+ * does no harm. */
+void exec_promote_along_path(const char *file, int directory)
+{
+    char candidate[PATH_MAX];
+    if (!process_has_roots())
+        return;
+    if (strchr(file, '/') != NULL)
+        exec_promote(directory, file, directory);
+    else
+        for (const char *at = search_path(); next_candidate(&at, file, candidate);)
+            exec_promote(directory, candidate, directory);
+}
+
+static void warn_along_path(const char *file, int directory, char *const arguments[])
+{
+    char candidate[PATH_MAX];
+    struct statx stat;
+    if (!process_has_roots())
+        return;
+    if (strchr(file, '/') != NULL) {
+        program_warn(directory, file, directory, arguments);
+        return;
+    }
+    for (const char *at = search_path(); next_candidate(&at, file, candidate);)
+        if (sys_statx(directory, candidate, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) &&
+            SYS3(SYS_faccessat, directory, candidate, X_OK) == 0) {
+            program_warn(directory, candidate, directory, arguments);
+            return;
+        }
+}
+
+void exec_prepare(int at, const char *path, int directory, char *const arguments[])
+{
+    if (!process_has_roots() || !process_can_read(path))
+        return;
+    exec_promote(at, path, directory);
+    program_warn(at, path, directory, arguments);
+}
+
+void exec_prepare_along_path(const char *file, int directory, char *const arguments[])
+{
+    exec_promote_along_path(file, directory);
+    warn_along_path(file, directory, arguments);
+}
+
+/* The shim's own entry in the LD_PRELOAD this program was started with. */
+static const char *own_library(size_t *length)
+{
+    const char *start = process.preload, *library = strstr(process.preload, LIBRARY);
+    if (library == NULL)
+        return NULL;
+    for (const char *at = start; at < library; at++)
+        if (*at == ':' || *at == ' ')
+            start = at + 1;
+    *length = strcspn(start, ": ");
+    return start;
+}
+
+/* Must this child be given something? Whoever took everything out of the environment did not mean the shim,
+ * which he does not know. */
+static bool lacks(char *const environment[], unsigned which)
+{
+    size_t at = find(environment, carried[which]), length;
+    if (value_of(which) == NULL)
+        return false;
+    if (!has(environment, at))
+        return true;
+    return which == 0 && strstr(environment[at], LIBRARY) == NULL && own_library(&length) != NULL;
+}
+
+size_t exec_count(char *const environment[])
+{
+    size_t count = 0;
+    while (environment != NULL && environment[count] != NULL)
+        count++;
+    return count;
+}
+
+size_t exec_room(char *const environment[])
+{
+    size_t room = 0;
+    for (unsigned i = 0; i < EXEC_CARRIED; i++) {
+        size_t at = find(environment, carried[i]);
+        if (lacks(environment, i))
+            room += strlen(carried[i]) + strlen(value_of(i)) + 3 + (has(environment, at) ? strlen(environment[at]) : 0);
+    }
+    return room;
+}
+
+static char *write_entry(char *to, unsigned which, const char *theirs)
+{
+    size_t length;
+    if (theirs == NULL)
+        return stpcpy(stpcpy(stpcpy(to, carried[which]), "="), value_of(which)) + 1;
+    const char *library = own_library(&length);
+    to = stpcpy(stpcpy(to, theirs), ":");
+    memcpy(to, library, length);
+    to[length] = '\0';
+    return to + length + 1;
+}
+
+char *const *exec_carry(char *const environment[], char **to, char *texts)
+{
+    size_t count = exec_count(environment);
+    if (count > 0)
+        memcpy(to, environment, count * sizeof *to);
+    for (unsigned i = 0; i < EXEC_CARRIED; i++) {
+        size_t at = find(environment, carried[i]);
+        if (!lacks(environment, i))
+            continue;
+        char *entry = texts;
+        texts = write_entry(texts, i, has(environment, at) ? environment[at] : NULL);
+        to[has(environment, at) ? at : count++] = entry;
+    }
+    to[count] = NULL;
+    return to;
+}
+
+int exec_error(int at, const char *path, int error)
+{
+    struct target t;
+    if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots())
+        return error;
+    int how = target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
+    if (how == TARGET_HOT)
+        target_done(&t);
+    return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
+}
+
+DOOR int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    DOOR_LAUNDER(path);
+    exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
+    REAL(execve)(path, arguments, EXEC_CARRY(environment));
+    errno = exec_error(AT_FDCWD, path, errno);
+    return -1;
+}
+
+DOOR int execv(const char *path, char *const arguments[])
+{
+    return execve(path, arguments, environ);
+}
+
+DOOR int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    exec_prepare_along_path(file, AT_FDCWD, arguments);
+    REAL(execvpe)(file, arguments, EXEC_CARRY(environment));
+    errno = exec_error(AT_FDCWD, file, errno);
+    return -1;
+}
+
+DOOR int execvp(const char *file, char *const arguments[])
+{
+    return execvpe(file, arguments, environ);
+}
+
+DOOR int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    program_warn(fd, "", AT_FDCWD, arguments);
+    return REAL(fexecve)(fd, arguments, EXEC_CARRY(environment));
+}
+
+DOOR int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+{
+    DOOR_LAUNDER(path);
+    exec_prepare(at, path, AT_FDCWD, arguments);
+    REAL(execveat)(at, path, arguments, EXEC_CARRY(environment), flags);
+    errno = exec_error(at, path, errno);
+    return -1;
+}
+
+/* The arguments of a variadic exec as a vector on the stack. */
+static size_t count_arguments(va_list from)
+{
+    size_t count = 1;
+    while (va_arg(from, char *) != NULL)
+        count++;
+    return count;
+}
+
+#define VECTOR(FIRST)                                                                                                          \
+    va_list more;                                                                                                              \
+    DOOR_LAUNDER(FIRST);                                                                                                       \
+    va_start(more, FIRST);                                                                                                     \
+    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                                  \
+    va_end(more);                                                                                                              \
+    char **vector = alloca((count + 1) * sizeof *vector);                                                                      \
+    va_start(more, FIRST);                                                                                                     \
+    vector[0] = (char *)FIRST;                                                                                                 \
+    for (size_t i = 1; i <= count; i++)                                                                                        \
+    vector[i] = va_arg(more, char *)
+
+DOOR int execl(const char *path, const char *first, ...)
+{
+    VECTOR(first);
+    va_end(more);
+    return execve(path, vector, environ);
+}
+
+DOOR int execle(const char *path, const char *first, ...)
+{
+    VECTOR(first);
+    char *const *environment = va_arg(more, char *const *);
+    va_end(more);
+    return execve(path, vector, environment);
+}
+
+DOOR int execlp(const char *file, const char *first, ...)
+{
+    VECTOR(first);
+    va_end(more);
+    return execvpe(file, vector, environ);
+}
+
+/* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose
+ * call it was (for RUNPATH and namespaces). */
+static void before_dlopen(const char *path)
+{
+    if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
+        exec_promote(AT_FDCWD, path, AT_FDCWD);
+}
+
+DOOR void *dlopen(const char *path, int flags)
+{
+    before_dlopen(path);
+    return REAL(dlopen)(path, flags);
+}
+
+DOOR void *dlmopen(Lmid_t space, const char *path, int flags)
+{
+    before_dlopen(path);
+    return REAL(dlmopen)(space, path, flags);
+}

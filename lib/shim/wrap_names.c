@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What makes, removes, moves and reads names. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "shim/wrap.h"
+#include "shim/visible_path.h"
+
+#define MAKES (TARGET_MAKES | TARGET_ASKS) /* or removes, by asking the home of the name */
+
+/* remove is unlink, and rmdir if that said EISDIR; the last two follow no link at the end. */
+DOOR int unlink(const char *path)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(unlink)(path), operate_unlink(&t));
+}
+
+/* `.` and `..` the kernel refuses to remove before it asks what they are. */
+static bool ends_in_dots(const char *path)
+{
+    struct path_parts parts;
+    if (!process_can_read(path) || strnlen(path, PATH_MAX) == PATH_MAX)
+        return false;
+    path_split(&parts, path);
+    return parts.last == PATH_DOTS;
+}
+
+/* A root is like a mount point: it can be emptied, not removed or renamed. */
+static int remove_directory(int at, const char *path, int (*original)(int, const char *))
+{
+    struct target t;
+    int how = target_find(&t, at, path, TARGET_MAKES);
+    if (how == TARGET_HOT)
+        return (int)door_answer(operate_rmdir(&t));
+    if (how == TARGET_ROOT && !ends_in_dots(path))
+        how = -EBUSY;
+    return how < 0 ? (int)door_answer(how) : original(at, path);
+}
+
+static int original_rmdir(int at, const char *path)
+{
+    return REAL(rmdir)(path);
+}
+
+static int original_unlinkat(int at, const char *path)
+{
+    return REAL(unlinkat)(at, path, AT_REMOVEDIR);
+}
+
+DOOR int rmdir(const char *path)
+{
+    DOOR_LAUNDER(path);
+    return remove_directory(AT_FDCWD, path, original_rmdir);
+}
+
+DOOR int unlinkat(int at, const char *path, int flags)
+{
+    DOOR_LAUNDER(path);
+    if (flags == AT_REMOVEDIR)
+        return remove_directory(at, path, original_unlinkat);
+    if (flags != 0) {
+        process_has_roots();
+        return REAL(unlinkat)(at, path, flags);
+    }
+    return (int)DOOR_PATH(at, path, MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
+}
+
+DOOR int remove(const char *path)
+{
+    DOOR_LAUNDER(path);
+    struct target t;
+    int saved = errno;
+    int how = target_find(&t, AT_FDCWD, path, MAKES);
+    if (how != TARGET_HOT && how != TARGET_ROOT)
+        return how < 0 ? (int)door_answer(how) : REAL(remove)(path);
+    if (how == TARGET_HOT)
+        target_done(&t);
+    if (unlink(path) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    errno = saved;
+    return rmdir(path);
+}
+
+/* Finds one side, the second beside the first; -errno, or enum target_how. */
+static int find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want)
+{
+    *side = (struct side){.at = at, .path = path};
+    int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want);
+    side->hot = how == TARGET_HOT;
+    return how;
+}
+
+static void drop(struct side *side)
+{
+    if (side->hot)
+        target_done(&side->target);
+}
+
+/* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or
+ * -errno. */
+static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to, int to_at,
+                      const char *to_path)
+{
+    int one = find_side(from, NULL, from_at, from_path, want);
+    int two = find_side(to, from, to_at, to_path, TARGET_MAKES);
+    if (one >= 0 && two >= 0)
+        return from->hot || to->hot ? TARGET_HOT : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT : TARGET_COLD;
+    drop(from);
+    drop(to);
+    return one < 0 ? one : two;
+}
+
+/* The parent of the first path is looked for before that of the second. */
+static int first_error(int from_at, const char *from, int error)
+{
+    struct side side;
+    int code = find_side(&side, NULL, from_at, from, TARGET_MAKES);
+    drop(&side);
+    if (code < 0 || code == TARGET_HOT)
+        return code < 0 ? code : error;
+    code = !process_can_read(from) ? -EFAULT : from[0] == '\0' ? -ENOENT : target_outside(from_at, from);
+    return code == 0 || code == -EBUSY || code == -ENAMETOOLONG ? error : code;
+}
+
+static int rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
+{
+    struct side one, two;
+    const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
+    *how = TARGET_COLD;
+    if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
+        return 0; /* the kernel says so */
+    *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
+    if (*how == TARGET_HOT && (flags & RENAME_WHITEOUT)) { /* a device in a leaf, where only regular files are */
+        drop(&one);
+        drop(&two);
+        return (int)door_answer(-EINVAL); /* as on a file system that has none */
+    }
+    if (*how == TARGET_HOT)
+        return (int)door_answer(operate_rename(&one, &two, flags));
+    if (*how == TARGET_ROOT && (ends_in_dots(from) || ends_in_dots(to)))
+        *how = TARGET_COLD; /* the kernel says EBUSY itself */
+    if (*how == TARGET_ROOT)
+        return (int)door_answer(-EBUSY);
+    if (*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT)
+        return (int)door_answer(first_error(from_at, from, *how));
+    return *how < 0 ? (int)door_answer(*how) : 0;
+}
+
+static int outside(int code, const char *from, const char *to)
+{
+    int saved = errno;
+    if (code == 0 && process.count > 0)
+        directory_renamed(from, to);
+    errno = saved;
+    return code;
+}
+
+DOOR int rename(const char *from, const char *to)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
+    return how == TARGET_COLD ? outside(REAL(rename)(from, to), from, to) : code;
+}
+
+DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = rename_words(from_at, from, to_at, to, 0, &how);
+    return how == TARGET_COLD ? outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
+}
+
+DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = rename_words(from_at, from, to_at, to, flags, &how);
+    return how == TARGET_COLD ? outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
+}
+
+static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
+{
+    struct stat stat;
+    *how = TARGET_COLD;
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return 0; /* the kernel says so */
+    struct side one, two;
+    *how = find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at,
+                      to);
+    if (*how == TARGET_HOT)
+        return (int)door_answer(operate_link(&one, &two, flags));
+    if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
+        fstatat(from_at, from, &stat, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        return -1; /* the first path's error goes first */
+    if (*how == TARGET_ROOT)
+        *how = TARGET_COLD; /* a directory: the kernel says EPERM, or EEXIST */
+    return *how < 0 ? (int)door_answer(*how) : 0;
+}
+
+DOOR int link(const char *from, const char *to)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
+    return how == TARGET_COLD ? REAL(link)(from, to) : code;
+}
+
+DOOR int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+{
+    int how;
+    DOOR_LAUNDER(from);
+    DOOR_LAUNDER(to);
+    int code = link_words(from_at, from, to_at, to, flags, &how);
+    return how == TARGET_COLD ? REAL(linkat)(from_at, from, to_at, to, flags) : code;
+}
+
+DOOR int symlink(const char *text, const char *path)
+{
+    DOOR_LAUNDER(text);
+    DOOR_LAUNDER(path);
+    if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
+        return REAL(symlink)(text, path); /* the kernel looks at the text first */
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(&t, S_IFLNK, 0, text));
+}
+
+DOOR int symlinkat(const char *text, int at, const char *path)
+{
+    DOOR_LAUNDER(text);
+    DOOR_LAUNDER(path);
+    if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
+        return REAL(symlinkat)(text, at, path);
+    return (int)DOOR_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
+}
+
+static long read_there(struct target *to, char *buffer, size_t size)
+{
+    long code = TARGET_CALL(to, sys_readlinkat(to->real_at, to->real_path, buffer, size));
+    target_done(to);
+    return code;
+}
+
+DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
+{
+    DOOR_LAUNDER(path);
+    ssize_t length = DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), read_there(&t, buffer, size));
+    return shown_link(AT_FDCWD, path, buffer, size, length);
+}
+
+DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
+{
+    DOOR_LAUNDER(path);
+    ssize_t length = DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), read_there(&t, buffer, size));
+    return shown_link(at, path, buffer, size, length);
+}
+
+/* The real ones abort if the buffer is smaller than said. */
+ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room);
+DOOR ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
+{
+    process_has_roots();
+    return size > room ? REAL(__readlink_chk)(path, buffer, size, room) : readlink(path, buffer, size);
+}
+
+ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room);
+DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
+{
+    process_has_roots();
+    return size > room ? REAL(__readlinkat_chk)(at, path, buffer, size, room) : readlinkat(at, path, buffer, size);
+}
+
+DOOR int mkdir(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode), operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+}
+
+DOOR int mkdirat(int at, const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode), operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+}
+
+DOOR int mkfifo(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode), operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+}
+
+DOOR int mkfifoat(int at, const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode), operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+}
+
+/* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
+static bool is_made_by_mknod(mode_t mode)
+{
+    const mode_t type = mode & S_IFMT;
+    return type == 0 || type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK;
+}
+
+#define MKNOD(MODE) (is_made_by_mknod(MODE) ? MAKES : 0)
+
+static long make_node(struct target *t, mode_t mode, dev_t device)
+{
+    if (is_made_by_mknod(mode))
+        return operate_make(t, mode & S_IFMT ? mode : mode | S_IFREG, device, NULL);
+    long code = SYS4(SYS_mknodat, t->at, t->path, mode, device);
+    target_done(t);
+    return code;
+}
+
+DOOR int mknod(const char *path, mode_t mode, dev_t device)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device), make_node(&t, mode, device));
+}
+
+DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device), make_node(&t, mode, device));
+}
+
+int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
+DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
+{
+    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(__xmknod)(version, path, mode, device),
+                          make_node(&t, mode, *device));
+}
+
+int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
+DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
+{
+    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(__xmknodat)(version, at, path, mode, device),
+                          make_node(&t, mode, *device));
+}

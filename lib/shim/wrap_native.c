@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What is the kernel's own under shunt, too, so that its own answer is right: an open directory and the
+ * working directory are directories of the trunk, and of the few descriptors in the application that are shunt's (fdcache.h)
+ * none is to be stepped around. These doors are there to be complete: whoever looks at the calls of a program here sees all
+ * that change descriptors and the working directory.
+ *
+ * They hand on and look at nothing else, but count what may have closed such a descriptor: close and dup2 are called before
+ * any constructor has run, in vfork children and in signal handlers. */
+
+#include <unistd.h>
+
+#include <limits.h>
+
+#include "shim/fdcache.h"
+#include "shim/real.h"
+
+#define DOOR_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                                             \
+    RESULT NAME DECLARED;                                                                                                      \
+    __attribute__((visibility("default"))) RESULT NAME DECLARED                                                                \
+    {                                                                                                                          \
+        return REAL(NAME) GIVEN;                                                                                               \
+    }
+
+#define DOOR_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                                            \
+    int NAME DECLARED;                                                                                                         \
+    __attribute__((visibility("default"))) int NAME DECLARED                                                                   \
+    {                                                                                                                          \
+        int answer = REAL(NAME) GIVEN;                                                                                         \
+        near_changed((unsigned)(HIGHEST));                                                                                     \
+        return answer;                                                                                                         \
+    }
+
+DOOR_CLOSES(close, (int fd), (fd), fd)
+DOOR_CLOSES(__close, (int fd), (fd), fd)
+DOOR_CLOSES(dup2, (int fd, int to), (fd, to), to)
+DOOR_CLOSES(__dup2, (int fd, int to), (fd, to), to)
+DOOR_CLOSES(dup3, (int fd, int to, int flags), (fd, to, flags), to)
+DOOR_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags), last)
+
+__attribute__((visibility("default"))) void closefrom(int first)
+{
+    REAL(closefrom)(first);
+    near_changed(UINT_MAX);
+}
+
+DOOR_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))
+DOOR_NATIVE(char *, __getcwd_chk, (char *to, size_t size, size_t room), (to, size, room))
+DOOR_NATIVE(char *, getwd, (char *to), (to))
+DOOR_NATIVE(char *, __getwd_chk, (char *to, size_t room), (to, room))
+DOOR_NATIVE(char *, get_current_dir_name, (void), ())

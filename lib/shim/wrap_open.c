@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include <fcntl.h>
+#include <stdarg.h>
+
+#include "shim/wrap.h"
+#include "shim/wrap_open.h"
+
+unsigned door_open_want(int flags)
+{
+    /* O_PATH makes little of other flags, and a directory is made by none. */
+    bool creates = (flags & O_CREAT) && !(flags & (O_PATH | O_DIRECTORY));
+    unsigned want = creates ? TARGET_MAKES | TARGET_ASKS | TARGET_LATER : TARGET_LOOKS;
+    if (!(flags & O_NOFOLLOW) && !(creates && (flags & O_EXCL)))
+        want |= TARGET_FOLLOW;
+    return want;
+}
+
+/* The mode is there only if the flags say so; reading it otherwise would read rubbish, which is harmless, but
+ * sanitizers are right to complain. */
+#define MODE_OF(FLAGS)                                                                                                         \
+    ({                                                                                                                         \
+        mode_t mode_ = 0;                                                                                                      \
+        if (((FLAGS)&O_CREAT) || ((FLAGS)&O_TMPFILE) == O_TMPFILE) {                                                           \
+            va_list more_;                                                                                                     \
+            va_start(more_, flags);                                                                                            \
+            mode_ = va_arg(more_, mode_t);                                                                                     \
+            va_end(more_);                                                                                                     \
+        }                                                                                                                      \
+        mode_;                                                                                                                 \
+    })
+
+#define OPEN(REAL)                                                                                                             \
+    mode_t mode = MODE_OF(flags);                                                                                              \
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(path, flags, mode), operate_open(&t, flags, mode))
+#define OPENAT(REAL)                                                                                                           \
+    mode_t mode = MODE_OF(flags);                                                                                              \
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(at, path, flags, mode), operate_open(&t, flags, mode))
+
+int door_openat(int at, const char *path, int flags, mode_t mode)
+{
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(openat)(at, path, flags, mode), operate_open(&t, flags, mode));
+}
+
+DOOR int open(const char *path, int flags, ...)
+{
+    DOOR_LAUNDER(path);
+    OPEN(REAL(open));
+}
+
+DOOR int open64(const char *path, int flags, ...)
+{
+    DOOR_LAUNDER(path);
+    OPEN(REAL(open64));
+}
+
+int __open(const char *path, int flags, ...);
+DOOR int __open(const char *path, int flags, ...)
+{
+    OPEN(REAL(__open));
+}
+
+int __open64(const char *path, int flags, ...);
+DOOR int __open64(const char *path, int flags, ...)
+{
+    OPEN(REAL(__open64));
+}
+
+DOOR int openat(int at, const char *path, int flags, ...)
+{
+    DOOR_LAUNDER(path);
+    OPENAT(REAL(openat));
+}
+
+DOOR int openat64(int at, const char *path, int flags, ...)
+{
+    DOOR_LAUNDER(path);
+    OPENAT(REAL(openat64));
+}
+
+/* The fortified spellings have no mode, and abort if one were needed: the real ones do that. */
+static int needs_mode(int flags)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+int __open_2(const char *path, int flags);
+DOOR int __open_2(const char *path, int flags)
+{
+    if (needs_mode(flags))
+        return REAL(__open_2)(path, flags);
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(__open_2)(path, flags), operate_open(&t, flags, 0));
+}
+
+int __open64_2(const char *path, int flags);
+DOOR int __open64_2(const char *path, int flags)
+{
+    if (needs_mode(flags))
+        return REAL(__open64_2)(path, flags);
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(__open64_2)(path, flags), operate_open(&t, flags, 0));
+}
+
+int __openat_2(int at, const char *path, int flags);
+DOOR int __openat_2(int at, const char *path, int flags)
+{
+    if (needs_mode(flags))
+        return REAL(__openat_2)(at, path, flags);
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(&t, flags, 0));
+}
+
+int __openat64_2(int at, const char *path, int flags);
+DOOR int __openat64_2(int at, const char *path, int flags)
+{
+    if (needs_mode(flags))
+        return REAL(__openat64_2)(at, path, flags);
+    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(&t, flags, 0));
+}
+
+#define CREAT (O_CREAT | O_WRONLY | O_TRUNC)
+
+DOOR int creat(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), REAL(creat)(path, mode), operate_open(&t, CREAT, mode));
+}
+
+DOOR int creat64(const char *path, mode_t mode)
+{
+    DOOR_LAUNDER(path);
+    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), REAL(creat64)(path, mode), operate_open(&t, CREAT, mode));
+}

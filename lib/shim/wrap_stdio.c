@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "shim/wrap.h"
+#include "shim/wrap_open.h"
+
+/* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
+ * say. */
+static int flags_of(const char *mode)
+{
+    int flags;
+    switch (*mode) {
+    case 'r':
+        flags = 0;
+        break;
+    case 'w':
+        flags = O_CREAT | O_TRUNC;
+        break;
+    case 'a':
+        flags = O_CREAT | O_APPEND;
+        break;
+    default:
+        return -1;
+    }
+    bool both = false;
+    for (const char *at = mode + 1; *at != '\0' && *at != ','; at++) {
+        both |= *at == '+';
+        flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
+    }
+    return flags | (both ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY);
+}
+
+/* The stream is made on the open descriptor: fdopen takes the same modes and opens nothing. */
+static FILE *stream_on(int fd, const char *mode)
+{
+    if (fd < 0) {
+        errno = -fd;
+        return NULL;
+    }
+    if (*mode == 'a' && strchr(mode, '+') == NULL) /* as fopen does */
+        sys_lseek(fd, 0, SEEK_END);
+    FILE *stream = fdopen(fd, mode);
+    if (stream == NULL)
+        sys_close(fd);
+    return stream;
+}
+
+typedef FILE *fopen_function(const char *, const char *);
+
+static FILE *open_stream(fopen_function *original, const char *path, const char *mode)
+{
+    struct target t;
+    int flags = mode != NULL && process_has_roots() ? flags_of(mode) : -1;
+    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, door_open_want(flags)) : TARGET_COLD;
+    if (how == TARGET_HOT)
+        return stream_on(operate_open(&t, flags, 0666), mode);
+    if (how < 0)
+        return door_answer(how), NULL;
+    FILE *stream = original(path, mode);
+    if (stream == NULL && errno == ENOENT && flags != -1 && !(flags & O_CREAT) &&
+        target_find_alias(&t, AT_FDCWD, path, door_open_want(flags)) == TARGET_HOT)
+        return stream_on(operate_open(&t, flags, 0666), mode);
+    return stream;
+}
+
+DOOR FILE *fopen(const char *path, const char *mode)
+{
+    return open_stream(REAL(fopen), path, mode);
+}
+
+DOOR FILE *fopen64(const char *path, const char *mode)
+{
+    return open_stream(REAL(fopen64), path, mode);
+}
+
+FILE *_IO_fopen(const char *path, const char *mode);
+DOOR FILE *_IO_fopen(const char *path, const char *mode)
+{
+    return open_stream(REAL(_IO_fopen), path, mode);
+}
+
+/* The same mode without x: the file has been made already. */
+static void without_x(const char *mode, char *to, size_t size)
+{
+    size_t length = 0;
+    for (; *mode != '\0' && length + 1 < size; mode++)
+        if (*mode != 'x')
+            to[length++] = *mode;
+    to[length] = '\0';
+}
+
+/* freopen keeps its FILE, so it must open by itself: the file is made (or emptied) first, and then reopened
+ * through the descriptor that the making left, which is the same file whatever happens to its name meanwhile.
+ */
+static FILE *reopen_ours(struct target *t, int flags, const char *mode, FILE *stream, size_t which)
+{
+    char there[40], plain[64];
+    struct text text;
+    int fd = operate_open(t, (flags & ~O_APPEND) | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        fclose(stream); /* as freopen does when it fails */
+        errno = -fd;
+        return NULL;
+    }
+    text_init(&text, there, sizeof there);
+    text_add(&text, "/proc/self/fd/");
+    text_number(&text, (uint64_t)fd, 10);
+    without_x(mode, plain, sizeof plain);
+    FILE *again = which == 64 ? REAL(freopen64)(there, plain, stream) : REAL(freopen)(there, plain, stream);
+    int saved = errno;
+    sys_close(fd);
+    errno = saved;
+    return again;
+}
+
+static FILE *reopen(const char *path, const char *mode, FILE *stream, size_t which)
+{
+    struct target t;
+    int flags = path != NULL && mode != NULL && process_has_roots() ? flags_of(mode) : -1;
+    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, door_open_want(flags)) : TARGET_COLD;
+    if (how == TARGET_HOT)
+        return reopen_ours(&t, flags, mode, stream, which);
+    if (how < 0) {
+        fclose(stream);
+        return door_answer(how), NULL;
+    }
+    return which == 64 ? REAL(freopen64)(path, mode, stream) : REAL(freopen)(path, mode, stream);
+}
+
+DOOR FILE *freopen(const char *path, const char *mode, FILE *stream)
+{
+    return reopen(path, mode, stream, 0);
+}
+
+DOOR FILE *freopen64(const char *path, const char *mode, FILE *stream)
+{
+    return reopen(path, mode, stream, 64);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Extended attributes that are looked at (those that are changed: wrap_meta.c). Programs ask for them behind a file's
+ * status, ls -l for two of each file: so first the file that was looked at last is tried (last_lookup.h). */
+
+#include <fcntl.h>
+#include <sys/xattr.h>
+
+#include "base/sys.h"
+#include "shim/wrap.h"
+#include "shim/last_lookup.h"
+
+/* What is asked of a path seen from a descriptor. */
+struct question {
+    int flags; /* AT_SYMLINK_NOFOLLOW */
+    bool lists;
+    const char *name; /* if not */
+    void *to;
+    size_t size;
+};
+
+/* Does the kernel (6.13) have these calls? Asked once; of the descriptor, which is none, it says so first. */
+static int in_kernel; /* 1: yes, -1: no */
+static bool is_in_kernel(void)
+{
+    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&in_kernel, sys_getxattrat(-1, "x", 0, "user.x", NULL, 0) == -EBADF ? 1 : -1, __ATOMIC_RELAXED);
+    return __atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 1;
+}
+
+/* A program may have itself refused the calls that it does not know. */
+static bool is_refused(long answer)
+{
+    return answer == -ENOSYS || answer == -EPERM;
+}
+
+static long ask_from(int at, const char *path, const struct question *asked)
+{
+    if (asked->lists)
+        return SYS5(SYS_LISTXATTRAT, at, path, asked->flags, asked->to, asked->size);
+    return sys_getxattrat(at, path, asked->flags, asked->name, asked->to, asked->size);
+}
+
+static long ask_by_path(const char *path, const struct question *asked)
+{
+    if (asked->lists)
+        return SYS3(asked->flags == 0 ? SYS_listxattr : SYS_llistxattr, path, asked->to, asked->size);
+    return SYS4(asked->flags == 0 ? SYS_getxattr : SYS_lgetxattr, path, asked->name, asked->to, asked->size);
+}
+
+static long ask(struct target *to, const struct question *asked)
+{
+    long answer = -ENOSYS;
+    if (is_in_kernel())
+        answer = TARGET_LOOK(to, to->real_at == AT_FDCWD ? ask_by_path(to->real_path, asked)
+                                                         : ask_from(to->real_at, to->real_path, asked));
+    if (is_refused(answer))
+        answer = TARGET_CALL(to, ask_by_path(to->real_path, asked));
+    target_done(to);
+    return answer;
+}
+
+static bool ask_at_a_glance(const char *path, const struct question *asked, long *answer)
+{
+    struct glance glance;
+    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) != 1 || !glance_at(&glance, path)) /* ask finds that out */
+        return false;
+    *answer = ask_from(glance.at, glance.name, asked);
+    return glance_holds(&glance, *answer) && !is_refused(*answer);
+}
+
+#define DOOR_ASK(PATH, ASKED, REAL)                                                                                            \
+    ({                                                                                                                         \
+        long asked_;                                                                                                           \
+        ask_at_a_glance(PATH, ASKED, &asked_) ? door_answer(asked_)                                                            \
+                                              : DOOR_PATH(AT_FDCWD, PATH, door_follow((ASKED)->flags), REAL, ask(&t, ASKED));  \
+    })
+
+DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+    const struct question asked = {0, false, name, value, size};
+    DOOR_LAUNDER(path);
+    return DOOR_ASK(path, &asked, REAL(getxattr)(path, name, value, size));
+}
+
+DOOR ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+    const struct question asked = {AT_SYMLINK_NOFOLLOW, false, name, value, size};
+    DOOR_LAUNDER(path);
+    return DOOR_ASK(path, &asked, REAL(lgetxattr)(path, name, value, size));
+}
+
+DOOR ssize_t listxattr(const char *path, char *list, size_t size)
+{
+    const struct question asked = {0, true, NULL, list, size};
+    DOOR_LAUNDER(path);
+    return DOOR_ASK(path, &asked, REAL(listxattr)(path, list, size));
+}
+
+DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
+{
+    const struct question asked = {AT_SYMLINK_NOFOLLOW, true, NULL, list, size};
+    DOOR_LAUNDER(path);
+    return DOOR_ASK(path, &asked, REAL(llistxattr)(path, list, size));
+}

@@ -1,0 +1,778 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Both ends of the road: lib/request in this process, daemon/listen in a child that serves in place of a
+ * daemon. */
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "listen/predecessor.h"
+#include "listen/listen.h"
+#include "place.h"
+#include "request/request.h"
+#include "request/channel.h"
+
+#define SOON (20 * CLOCK_SECOND) /* what must happen happens long before */
+
+static const struct dirid dir = {4, 5};
+
+/* The serving child. LOOKUP is answered with its own name, but for "slow", which is answered when "release"
+ * is looked up; LIST is answered with a page of as many letters as it says, and before that, if it says so, somebody
+ * who is not there; CONFIRM is counted; STATUS says what was counted; SETTLE ends it. */
+struct server {
+    struct listen *listen;
+    uint64_t malformed, told, deaths, told_at_death;
+    struct listen_request slow;
+    bool has_slow, ended;
+};
+
+static bool answer_to(struct server *server, const struct listen_request *request, uint64_t client,
+                      const struct message *answer)
+{
+    uint8_t bytes[REQUEST_ANSWER_MAX];
+    size_t size = message_encode(bytes, sizeof bytes, answer);
+    return listen_answer(server->listen, request->lane, client, answer->tag, bytes, size);
+}
+
+static void answer_with(struct server *server, const struct listen_request *request, const struct message *answer)
+{
+    answer_to(server, request, request->client, answer);
+}
+
+static void answer_name(struct server *server, const struct listen_request *request)
+{
+    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .result = MESSAGE_EXISTS};
+    answer.name[0] = request->message.name[0];
+    answer.name_length[0] = request->message.name_length[0];
+    answer_with(server, request, &answer);
+}
+
+static void answer_counts(struct server *server, const struct listen_request *request)
+{
+    char text[200];
+    int gave_up =
+        server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.client, server->slow.message.tag);
+    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .text = text};
+    answer.text_length = (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
+                                            server->deaths, server->told_at_death, server->has_slow, gave_up);
+    answer_with(server, request, &answer);
+}
+
+static void serve_lookup(struct server *server, const struct listen_request *request)
+{
+    const struct message *message = &request->message;
+    if (message->name_length[0] == 4 && memcmp(message->name[0], "slow", 4) == 0) {
+        server->slow = *request;
+        server->has_slow = true;
+        return;
+    }
+    if (message->name_length[0] == 7 && memcmp(message->name[0], "release", 7) == 0 && server->has_slow) {
+        server->has_slow = false;
+        cr_assert_eq(message_decode(&server->slow.message, server->slow.bytes, message_size(&server->slow.message)), 0);
+        answer_name(server, &server->slow);
+    }
+    answer_name(server, request);
+}
+
+static void answer_page(struct server *server, const struct listen_request *request)
+{
+    static char page[PAGE_MAX];
+    uint64_t client = request->client;
+    memset(page, 'p', sizeof page);
+    for (int nobody = request->message.child.birth != 0; nobody >= 0; nobody--) {
+        int bay = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.child.ino);
+        struct message answer = {.type = MESSAGE_ANSWER,
+                                 .flags = bay >= 0 ? MESSAGE_BAY : 0,
+                                 .tag = request->message.tag,
+                                 .result = bay < 0 ? bay : 0,
+                                 .child.birth = bay >= 0 ? (uint64_t)bay : 0};
+        bool taken = answer_to(server, request, client + (uint64_t)nobody, &answer);
+        cr_assert_eq(taken, nobody == 0);
+        if (!taken && bay >= 0)
+            listen_take_back_page(server->listen, client + (uint64_t)nobody, bay);
+    }
+}
+
+static void serve_one(struct server *server, const struct listen_request *request)
+{
+    switch (request->message.type) {
+    case MESSAGE_LOOKUP:
+        serve_lookup(server, request);
+        break;
+    case MESSAGE_CONFIRM:
+        server->told++;
+        break;
+    case MESSAGE_STATUS:
+        answer_counts(server, request);
+        break;
+    case MESSAGE_WATCH:
+        listen_heed(server->listen, true);
+        answer_name(server, request);
+        break;
+    case MESSAGE_LIST:
+        answer_page(server, request);
+        break;
+    case MESSAGE_LOAD:
+        answer_with(server, request,
+                    &(struct message){.type = MESSAGE_ANSWER,
+                                      .tag = request->message.tag,
+                                      .text = request->message.text,
+                                      .text_length = request->message.text_length});
+        break;
+    default:
+        server->ended = true;
+    }
+}
+
+static void serve_deaths(struct server *server)
+{
+    for (pid_t client; (client = listen_next_death(server->listen)) != 0;) {
+        server->deaths++;
+        server->told_at_death = server->told;
+        listen_forget(server->listen, client);
+    }
+}
+
+static void serve(int ready)
+{
+    static struct server server;
+    struct listen_request request;
+    if (listen_create(&server.listen, place, 77, (struct dirid){2, 3}, 0) != 0 || write(ready, "", 1) != 1)
+        _exit(1);
+    while (!server.ended) {
+        uint32_t rings = listen_rings(server.listen);
+        while (!server.ended && listen_next(server.listen, &request, &server.malformed))
+            serve_one(&server, &request);
+        serve_deaths(&server);
+        if (!server.ended)
+            listen_wait(server.listen, rings, 0);
+    }
+    listen_destroy(server.listen);
+    _exit(0);
+}
+
+static pid_t server;
+static struct request_road *road;
+
+static void start_server(void)
+{
+    int ready[2];
+    char byte;
+    cr_assert_eq(pipe(ready), 0);
+    server = fork();
+    if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        serve(ready[1]);
+    }
+    close(ready[1]);
+    cr_assert_eq(read(ready[0], &byte, 1), 1, "the server did not start");
+    close(ready[0]);
+}
+
+static void road_init(void)
+{
+    place_init();
+    start_server();
+    cr_assert_eq(request_attach(&road, place), 0);
+}
+
+/* Once only: the number of a process that was waited for may be another's. */
+static void kill_server(void)
+{
+    if (server <= 0)
+        return;
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    server = 0;
+}
+
+static void road_finish(void)
+{
+    kill_server();
+    place_finish();
+}
+
+TestSuite(road, .init = road_init, .fini = road_finish, .timeout = 120);
+
+static struct message named(uint16_t type, const char *name)
+{
+    return (struct message){.type = type, .dir = {dir}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+}
+
+/* Asks for a name: 0 if its answer came, else -errno or what the answer says. */
+static int look_up(const char *name, uint64_t deadline)
+{
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, name);
+    int code = request_ask(road, &message, &answer, deadline);
+    if (code != 0)
+        return code;
+    const struct message *got = &answer.message;
+    if (got->result != MESSAGE_EXISTS)
+        return got->result;
+    return got->name_length[0] == strlen(name) && memcmp(got->name[0], name, strlen(name)) == 0 ? 0 : -EILSEQ;
+}
+
+static int tell(const char *name)
+{
+    struct message message = named(MESSAGE_CONFIRM, name);
+    return request_tell(road, &message);
+}
+
+struct counts {
+    uint64_t told, malformed, deaths, told_at_death;
+    int has_slow, gave_up;
+};
+
+static struct counts counts(void)
+{
+    struct request_answer answer;
+    struct counts is;
+    char text[256];
+    cr_assert_eq(request_ask(road, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
+    snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
+    cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death, &is.has_slow,
+                        &is.gave_up),
+                 6);
+    return is;
+}
+
+/* The shared memory itself. */
+static struct road *shared(void)
+{
+    int fd = open(place_path("road"), O_RDWR);
+    struct road *memory = mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert(fd >= 0 && memory != MAP_FAILED);
+    close(fd);
+    return memory;
+}
+
+static unsigned lanes_of(const struct road *memory, pid_t pid)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < ROAD_LANES; i++)
+        count += __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    return count;
+}
+
+Test(road, attached)
+{
+    cr_assert_eq(request_session(road), 77);
+    cr_assert(dirid_equal(request_root(road), (struct dirid){2, 3}));
+    cr_assert(request_is_alive(road));
+    cr_assert_eq(request_has_redirected(road), 0);
+    uint64_t places = request_places(road);
+    request_raise_places(road);
+    cr_assert_neq(request_places(road), places);
+    request_abandon(road);
+}
+
+Test(road, ask_and_answer)
+{
+    char name[16];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "name.%d", i);
+        cr_assert_eq(look_up(name, SOON), 0, "%s", name);
+    }
+    cr_assert_eq(lanes_of(shared(), getpid()), 1, "one thread needs one lane");
+}
+
+Test(road, a_text_goes_along)
+{
+    char longest[2000];
+    struct request_answer answer;
+    memset(longest, 'q', sizeof longest);
+    const struct message load = {.type = MESSAGE_LOAD, .dir = {dir}, .text = longest, .text_length = 2000};
+    cr_assert_eq(tell("a"), 0, "a message without text lies before it");
+    cr_assert_eq(request_ask(road, &load, &answer, SOON), 0);
+    cr_assert_eq(answer.message.text_length, 2000);
+    cr_assert_eq(memcmp(answer.message.text, longest, 2000), 0);
+    cr_assert_eq(look_up("b", SOON), 0, "and one after it");
+    cr_assert_eq(counts().told, 1);
+}
+
+/* Long answers. */
+
+static unsigned bays_of(const struct road *memory, pid_t pid)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < ROAD_BAYS; i++)
+        count += __atomic_load_n(&memory->bays[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    return count;
+}
+
+static int list(struct request_answer *answer, size_t size, bool nobody)
+{
+    const struct message message = {.type = MESSAGE_LIST, .dir = {dir}, .child = {size, nobody}};
+    int code = request_ask(road, &message, answer, SOON);
+    return code != 0 ? code : answer->message.result;
+}
+
+Test(road, a_long_answer_lies_in_a_bay_until_it_was_read)
+{
+    struct request_answer answers[ROAD_BAYS + 1];
+    struct road *memory = shared();
+    for (unsigned i = 0; i < ROAD_BAYS; i++) {
+        cr_assert_eq(list(&answers[i], PAGE_MAX - i, false), 0);
+        cr_assert_eq(bays_of(memory, getpid()), i + 1);
+    }
+    cr_assert_eq(list(&answers[ROAD_BAYS], PAGE_MAX, false), -ENOBUFS);
+    for (unsigned i = 0; i < ROAD_BAYS; i++) {
+        const struct message *got = &answers[i].message;
+        cr_assert_eq(got->text_length, PAGE_MAX - i);
+        cr_assert(got->text[0] == 'p' && got->text[PAGE_MAX - i - 1] == 'p');
+        request_read(&answers[i]);
+    }
+    cr_assert_eq(bays_of(memory, getpid()), 0);
+    for (unsigned i = 0; i <= ROAD_BAYS; i++) {
+        cr_assert_eq(list(&answers[0], 1, false), 0);
+        request_read(&answers[0]);
+        request_read(&answers[0]);
+    }
+}
+
+Test(road, a_long_answer_that_nobody_takes_leaves_no_bay)
+{
+    struct request_answer answer;
+    struct road *memory = shared();
+    for (unsigned i = 0; i <= ROAD_BAYS; i++) {
+        cr_assert_eq(list(&answer, 5, true), 0);
+        request_read(&answer);
+    }
+    cr_assert_eq(bays_of(memory, 0), ROAD_BAYS);
+}
+
+Test(road, bays_come_back_from_a_dead_client)
+{
+    int status;
+    pid_t client = fork();
+    if (client == 0) {
+        struct request_answer answer;
+        _exit(request_inherit(road) != 0 || list(&answer, 5, false) != 0 || bays_of(shared(), getpid()) != 1);
+    }
+    cr_assert_eq(waitpid(client, &status, 0), client);
+    cr_assert_eq(status, 0);
+    while (counts().deaths < 1)
+        usleep(1000);
+    cr_assert_eq(bays_of(shared(), 0), ROAD_BAYS);
+}
+
+Test(road, tell_does_not_wake)
+{
+    struct road *memory = shared();
+    cr_assert_eq(look_up("a", SOON), 0);
+    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < ROAD_SLOTS; i++)
+        cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell);
+    cr_assert_eq(counts().told, ROAD_SLOTS, "what was told is read before the next answer");
+}
+
+Test(road, tell_wakes_a_daemon_that_heeds)
+{
+    struct message heed = {.type = MESSAGE_WATCH, .dir = {dir}};
+    struct road *memory = shared();
+    int result;
+    cr_assert_eq(request_result(road, &heed, &result, SOON), 0);
+    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) != ROAD_FOR_ALL)
+        usleep(1000);
+    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
+    cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell + 1);
+}
+
+Test(road, a_full_ring_is_emptied)
+{
+    for (int i = 0; i < 2000; i++)
+        cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(counts().told, 2000);
+}
+
+/* Threads. */
+
+static void *look_often(void *context)
+{
+    char name[32];
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "%p.%d", context, i);
+        if (i % 5 == 0 && tell(name) != 0)
+            return (void *)1;
+        if (look_up(name, SOON) != 0)
+            return (void *)2;
+    }
+    return NULL;
+}
+
+Test(road, many_threads)
+{
+    pthread_t threads[64];
+    for (size_t i = 0; i < 64; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, look_often, (void *)(i + 1)), 0);
+    for (int i = 0; i < 64; i++) {
+        void *wrong;
+        cr_assert_eq(pthread_join(threads[i], &wrong), 0);
+        cr_assert_null(wrong, "thread %d", i);
+    }
+    cr_assert_eq(counts().told, 64 * 40);
+    cr_assert_leq(lanes_of(shared(), getpid()), 65);
+}
+
+/* The end of the daemon. */
+
+struct waiting {
+    pthread_t thread;
+    int code;
+    uint64_t ended;
+};
+
+static void *wait_for_slow(void *context)
+{
+    struct waiting *waiting = context;
+    waiting->code = look_up("slow", 100 * CLOCK_SECOND);
+    waiting->ended = clock_monotonic();
+    return NULL;
+}
+
+static void begin_waiting(struct waiting *waiting)
+{
+    cr_assert_eq(pthread_create(&waiting->thread, NULL, wait_for_slow, waiting), 0);
+    while (!counts().has_slow)
+        usleep(1000);
+}
+
+static void check_gone(struct waiting *waiting, uint64_t since)
+{
+    struct request_road *again;
+    pthread_join(waiting->thread, NULL);
+    cr_assert_eq(waiting->code, -EHOSTDOWN);
+    cr_assert_lt(waiting->ended - since, 5 * CLOCK_SECOND, "noticed at once");
+    cr_assert_not(request_is_alive(road));
+    cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
+    cr_assert_eq(tell("a"), -EHOSTDOWN);
+    cr_assert_lt(request_attach(&again, place), 0);
+}
+
+Test(road, a_killed_daemon_is_noticed)
+{
+    struct waiting waiting;
+    struct request_road *again;
+    begin_waiting(&waiting);
+    uint64_t since = clock_monotonic();
+    kill_server();
+    check_gone(&waiting, since);
+    cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
+}
+
+Test(road, a_stopped_daemon_is_noticed)
+{
+    struct waiting waiting;
+    struct request_road *again;
+    begin_waiting(&waiting);
+    uint64_t since = clock_monotonic();
+    cr_assert_eq(request_tell(road, &(struct message){.type = MESSAGE_SETTLE}), 0);
+    cr_assert_lt(look_up("a", SOON), 0, "wakes it");
+    cr_assert_eq(waitpid(server, NULL, 0), server);
+    server = 0;
+    check_gone(&waiting, since);
+    cr_assert_eq(request_attach(&again, place), -ENOENT);
+    start_server();
+    cr_assert_eq(request_attach(&again, place), 0, "and a new one is found");
+}
+
+/* A ring that nobody empties any more. */
+Test(road, telling_a_killed_daemon)
+{
+    int code = 0;
+    kill(server, SIGSTOP);
+    for (int i = 0; i < ROAD_SLOTS; i++)
+        cr_assert_eq(tell("a"), 0);
+    kill_server();
+    for (int i = 0; i < 2 && code == 0; i++)
+        code = tell("a");
+    cr_assert_eq(code, -EHOSTDOWN);
+}
+
+/* Requests that are given up, or make no sense. */
+
+Test(road, a_request_given_up)
+{
+    cr_assert_eq(look_up("slow", 20 * CLOCK_MILLISECOND), -ETIMEDOUT);
+    struct counts is = counts();
+    cr_assert(is.has_slow && is.gave_up, "the daemon can see it");
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(look_up("a", SOON), 0, "the next has a lane of its own");
+    cr_assert_eq(look_up("release", SOON), 0);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(look_up("b", SOON), 0, "the late answer is nobody's");
+}
+
+Test(road, malformed_messages_are_answered)
+{
+    cr_assert_eq(look_up("a/b", SOON), -EBADMSG);
+    cr_assert_eq(look_up("..", SOON), -EBADMSG);
+    cr_assert_eq(look_up("", SOON), -EBADMSG);
+    cr_assert_eq(look_up("a", SOON), 0);
+    cr_assert_eq(tell("c/d"), 0, "nobody waits for this one");
+    struct counts is = counts();
+    cr_assert_eq(is.malformed, 4);
+    cr_assert_eq(is.told, 0);
+}
+
+Test(road, what_does_not_fit_is_not_sent)
+{
+    char name[RECORD_NAME_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    cr_assert_eq(look_up(name, SOON), -EINVAL);
+    cr_assert_eq(tell(name), -EINVAL);
+    name[RECORD_NAME_MAX] = '\0';
+    cr_assert_eq(look_up(name, SOON), 0);
+    cr_assert_eq(counts().malformed, 0);
+}
+
+/* Sizes that another process scribbled. */
+Test(road, hostile_slots)
+{
+    static const uint32_t sizes[] = {0, 1, MESSAGE_FIXED - 1, MESSAGE_SHORT + 1, UINT32_MAX};
+    struct road *memory = shared();
+    struct road_lane *lane = &memory->lane[ROAD_LANES - 1];
+    lane->owner = (uint32_t)getpid();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        lane->slots[i % ROAD_SLOTS].size = sizes[i];
+        memset(lane->slots[i % ROAD_SLOTS].bytes, 0xff, MESSAGE_SHORT);
+    }
+    lane->text_length = UINT16_MAX;
+    __atomic_store_n(&lane->written, (uint32_t)(sizeof sizes / sizeof *sizes), __ATOMIC_RELEASE);
+    __atomic_fetch_or(&memory->asked[(ROAD_LANES - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
+    cr_assert_eq(look_up("a", SOON), 0);
+    while (counts().malformed < sizeof sizes / sizeof *sizes)
+        usleep(1000);
+    cr_assert_eq(lane->reply, 0, "there was no tag to answer");
+}
+
+/* As many threads wait as may, for a name that one of them holds, say, who then tells how it went. */
+
+#define WAITERS 300
+
+static unsigned waiters_ended;
+
+static void *wait_long(void *unused)
+{
+    look_up("slow", 5 * CLOCK_SECOND);
+    __atomic_add_fetch(&waiters_ended, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+Test(road, a_notice_finds_a_lane_when_all_wait)
+{
+    struct road *memory = shared();
+    pthread_t threads[WAITERS];
+    for (int i = 0; i < WAITERS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, wait_long, NULL), 0);
+    for (unsigned before = 0, now = 0; now < 200 || now != before; now = lanes_of(memory, getpid())) {
+        before = now;
+        usleep(200000);
+    }
+    cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&waiters_ended, __ATOMIC_SEQ_CST), 0, "it waited for one that waits");
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* The end of a client. */
+
+static void be_a_client(void)
+{
+    if (request_inherit(road) != 0 || look_up("a", SOON) != 0)
+        _exit(1);
+    for (int i = 0; i < 5; i++)
+        tell("a");
+    _exit(0);
+}
+
+Test(road, lanes_come_back_from_a_dead_client)
+{
+    struct road *memory = shared();
+    for (uint64_t i = 1; i <= 20; i++) {
+        int status;
+        pid_t client = fork();
+        if (client == 0)
+            be_a_client();
+        cr_assert_eq(waitpid(client, &status, 0), client);
+        cr_assert_eq(status, 0);
+        while (counts().deaths < i)
+            usleep(1000);
+        cr_assert_eq(lanes_of(memory, client), 0);
+        cr_assert_eq(counts().told_at_death, 5 * i, "its last words were heard first");
+    }
+    cr_assert_eq(lanes_of(memory, getpid()), 1);
+}
+
+static void wait_and_be_killed(void)
+{
+    if (request_inherit(road) == 0)
+        look_up("slow", 100 * CLOCK_SECOND);
+    _exit(1);
+}
+
+static const struct road_lane *lane_of(const struct road *memory, pid_t pid)
+{
+    unsigned i = 0;
+    while (i + 1 < ROAD_LANES && __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) != (uint32_t)pid)
+        i++;
+    return &memory->lane[i];
+}
+
+Test(road, a_client_killed_while_it_waits)
+{
+    pid_t client = fork();
+    if (client == 0)
+        wait_and_be_killed();
+    while (!counts().has_slow)
+        usleep(1000);
+    const struct road_lane *lane = lane_of(shared(), client);
+    while (!(__atomic_load_n(&lane->reply, __ATOMIC_ACQUIRE) & ROAD_SLEEPS))
+        usleep(1000);
+    kill(client, SIGKILL);
+    waitpid(client, NULL, 0);
+    while (counts().deaths < 1)
+        usleep(1000);
+    cr_assert_eq(lanes_of(shared(), client), 0);
+    cr_assert_eq(lane->reply & (ROAD_SLEEPS | ROAD_GAVE_UP), 0, "its next owner begins anew");
+    cr_assert_eq(look_up("release", SOON), 0, "its answer goes nowhere");
+    cr_assert_eq(look_up("a", SOON), 0);
+}
+
+/* A road of another make. */
+
+static int attach_with(size_t at, uint8_t byte)
+{
+    struct request_road *again;
+    uint8_t *memory = (uint8_t *)shared();
+    uint8_t before = memory[at];
+    memory[at] = byte;
+    int code = request_attach(&again, place);
+    memory[at] = before;
+    return code;
+}
+
+Test(road, another_version)
+{
+    struct request_road *again;
+    cr_assert_eq(attach_with(offsetof(struct road, magic), 0), -EPROTO);
+    cr_assert_eq(attach_with(offsetof(struct road, version), ROAD_VERSION + 1), -EPROTO);
+    cr_assert_eq(attach_with(offsetof(struct road, lanes) + 1, 0), -EPROTO);
+    cr_assert_eq(request_attach(&again, place), 0);
+    cr_assert_eq(request_attach(&again, place_path("missing")), -ENOENT);
+    place_directory("short");
+    place_file("short/road", "not a road");
+    cr_assert_eq(request_attach(&again, place_path("short")), -EPERM, "a directory that others may enter");
+    cr_assert_eq(chmod(place_path("short"), 0700), 0);
+    cr_assert_eq(request_attach(&again, place_path("short")), -EPROTO);
+}
+
+/* A daemon that crashed. */
+
+Test(road, what_is_held_when_the_daemon_crashes_is_seen_by_the_next)
+{
+    struct request_hold hold = {0};
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, "a");
+    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), 0);
+    cr_assert_eq(former_holder(place), 0, "it lives, and knows itself");
+    kill_server();
+    cr_assert_eq(former_holder(place), getpid());
+    cr_assert_eq(former_holder_of_any(place), getpid());
+    request_let_go(&hold);
+    request_let_go(&hold);
+    cr_assert_eq(former_holder(place), 0);
+    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), -EHOSTDOWN);
+    cr_assert_eq(former_holder(place), 0, "what is not answered is not held");
+}
+
+static void count(void *context)
+{
+    ++*(int *)context;
+}
+
+Test(road, who_waits_for_leave_does_something_meanwhile)
+{
+    int times = 0;
+    struct request_hold hold = {.meanwhile = count, .context = &times};
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, "a");
+    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), 0);
+    cr_assert_eq(times, 1);
+    request_let_go(&hold);
+    message = named(MESSAGE_LOOKUP, "slow");
+    cr_assert_eq(request_hold(road, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
+    cr_assert_eq(times, 2, "before the answer");
+}
+
+Test(road, a_question_that_is_given_up_holds_nothing)
+{
+    struct request_hold hold = {0};
+    struct request_answer answer;
+    struct message message = named(MESSAGE_LOOKUP, "slow");
+    cr_assert_eq(request_hold(road, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
+    kill_server();
+    cr_assert_eq(former_holder(place), 0);
+}
+
+Test(road, what_a_process_held_that_is_gone_is_not_waited_for)
+{
+    pid_t client = fork();
+    if (client == 0) {
+        struct request_hold hold = {0};
+        struct request_answer answer;
+        struct message message = named(MESSAGE_LOOKUP, "a");
+        _exit(request_inherit(road) != 0 || request_hold(road, &message, &answer, SOON, &hold) != 0);
+    }
+    int status;
+    cr_assert_eq(waitpid(client, &status, 0), client);
+    cr_assert_eq(status, 0);
+    kill_server();
+    cr_assert_eq(former_holder(place), 0);
+}
+
+Test(road, a_daemon_that_crashed_is_started_again_by_who_lives)
+{
+    struct request_road *again;
+    struct road *memory = shared();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    memory->supervisor = getpid();
+    cr_assert_eq(request_supervisor(place), getpid());
+    kill_server();
+    cr_assert_eq(request_attach(&again, place), -EINPROGRESS);
+    siginfo_t end;
+    cr_assert_eq(waitid(P_PID, (id_t)child, &end, WEXITED | WNOWAIT), 0);
+    memory->supervisor = child; /* which has ended, though nobody has asked how */
+    cr_assert_eq(request_supervisor(place), 0);
+    cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
+    memory->supervisor = getpid();
+    former_abandon(place);
+    cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
+    waitpid(child, NULL, 0);
+    munmap(memory, ROAD_SIZE);
+}
+
+Test(road, a_daemon_that_ended_on_purpose_is_not_waited_for)
+{
+    struct request_road *again;
+    struct road *memory = shared();
+    memory->supervisor = getpid();
+    request_tell(road, &(struct message){.type = MESSAGE_SETTLE});
+    cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
+    cr_assert_neq(request_attach(&again, place), -EINPROGRESS);
+    munmap(memory, ROAD_SIZE);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What a daemon offers a process, which takes it without a question: both sides of the road in this process. */
+
+#include "prefetch/grant.h"
+
+#include <dirent.h>
+
+#include "ops_fixture.h"
+
+static pid_t me;
+static struct request_road *road;
+
+/* This process takes a lane of the road, as with its first request. */
+static void take_lane(void)
+{
+    struct listen_request request;
+    uint64_t malformed = 0;
+    cr_assert_eq(chmod(place_path("run"), 0700), 0);
+    cr_assert_eq(request_attach(&road, place_path("run")), 0);
+    cr_assert_eq(request_tell(road, &(struct message){.type = MESSAGE_SETTLE}), 0);
+    cr_assert_eq(listen_next(shuntd.listen, &request, &malformed), 1);
+    cr_assert_eq(request.lane, serving_lane(me));
+    cr_assert_eq(listen_next(shuntd.listen, &request, &malformed), 0);
+}
+
+static void offer_init(void)
+{
+    serving_init();
+    me = getpid();
+    load("out");
+    load("in");
+    take_lane();
+}
+
+static void offer_finish(void)
+{
+    request_abandon(road);
+    serving_finish();
+}
+
+TestSuite(offer, .init = offer_init, .fini = offer_finish, .timeout = 60);
+
+static const char *numbered(unsigned number)
+{
+    static char names[4][16];
+    static unsigned next;
+    char *name = names[next++ % 4];
+    snprintf(name, sizeof names[0], "f%u", number);
+    return name;
+}
+
+/* Those that are asked for, so that four more are offered. */
+static void make_four(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        born_by(me, "out", numbered(i));
+}
+
+static bool is_offered(const char *name)
+{
+    const struct message message = reserve("out", name, DT_REG);
+    return request_is_offered(road, &message);
+}
+
+static bool is_removal_offered(const char *name)
+{
+    const struct message message = named(MESSAGE_REMOVE, "out", name);
+    return request_is_offered(road, &message);
+}
+
+static struct request_answer answer;
+
+/* As the library does it: no daemon is at work meanwhile. */
+static void take(const struct message *message, struct request_hold *hold)
+{
+    cr_assert(request_is_offered(road, message));
+    cr_assert_eq(request_hold(road, message, &answer, CLOCK_SECOND, hold), 0);
+    cr_assert_eq(answer.message.result, 0);
+    cr_assert_not(request_is_offered(road, message), "once");
+}
+
+static void take_birth(const char *name, struct request_hold *hold)
+{
+    const struct message message = reserve("out", name, DT_REG);
+    take(&message, hold);
+}
+
+static void done(struct request_hold *hold, uint16_t type, const char *name, uint64_t ino)
+{
+    const struct message message = with_entry(named(type, "out", name), DT_REG, ino);
+    cr_assert(request_end(hold, &message));
+    request_let_go(hold);
+}
+
+/* Takes it and makes the file, which the daemon has not seen yet: its inode number. */
+static uint64_t born_unasked(const char *name)
+{
+    struct request_hold hold = {0};
+    take_birth(name, &hold);
+    uint64_t ino = make_at(place_of(&answer.message, 0, "out", name));
+    done(&hold, MESSAGE_CONFIRM, name, ino);
+    return ino;
+}
+
+static void see(void)
+{
+    cr_assert_eq(offer_see_all(&shuntd), 0);
+    serving_end();
+    serving_settle();
+}
+
+/* Making. */
+
+Test(offer, names_in_a_row_are_offered)
+{
+    make_four();
+    for (unsigned i = 4; i < 8; i++) {
+        cr_assert(is_offered(numbered(i)), "f%u", i);
+        assert_entry("out", numbered(i), RECORD_PENDING, 1000, 0);
+    }
+    cr_assert_not(is_offered("f8"), "as many as came before");
+    cr_assert_not(is_offered("f3"));
+}
+
+Test(offer, what_was_taken_and_done_is_there)
+{
+    make_four();
+    const uint64_t births = shuntd.counts.births, requests = last_tag;
+    uint64_t inos[16];
+    for (unsigned i = 4; i < 8; i++)
+        inos[i] = born_unasked(numbered(i));
+    assert_entry("out", "f4", RECORD_PENDING, 1000, 0);
+    see();
+    for (unsigned i = 4; i < 8; i++)
+        assert_entry("out", numbered(i), RECORD_LIVE, 1000, inos[i]);
+    cr_assert_eq(shuntd.counts.births, births + 4);
+    cr_assert_eq(last_tag, requests, "nobody asked");
+    cr_assert(is_offered("f8") && is_offered("f11"), "the next ones");
+    cr_assert_eq(leaf_holds("out", 0), 8 + home_of("out")->flights, "what is asked for counts");
+}
+
+Test(offer, a_status_counts_what_was_taken)
+{
+    make_four();
+    struct request_hold hold = {0};
+    born_unasked("f4");
+    take_birth("f5", &hold);
+    const struct message *status = ask(YOU, (struct message){.type = MESSAGE_STATUS});
+    cr_assert_neq(memmem(status->text, status->text_length, "births 6\n", 9), NULL);
+    cr_assert_neq(memmem(status->text, status->text_length, "foreseen 2\n", 11), NULL);
+}
+
+Test(offer, offers_go_on_and_on)
+{
+    make_four();
+    for (unsigned i = 4; i < 500; i++) {
+        born_unasked(numbered(i));
+        if (i % 3 == 0)
+            see();
+    }
+    see();
+    for (unsigned i = 0; i < 500; i++)
+        cr_assert_not(is_unknown("out", numbered(i)));
+    cr_assert_eq(leaf_holds("out", 0), 500 + home_of("out")->flights);
+}
+
+Test(offer, what_is_only_offered_is_absent)
+{
+    make_four();
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_ABSENT);
+    cr_assert_not(is_offered("f4"), "it was taken back, or might be there by now");
+    cr_assert(is_offered("f5"));
+    born_by(me, "out", "f4");
+    cr_assert(is_offered("f5"));
+}
+
+Test(offer, who_asks_for_what_was_taken_waits_for_its_end)
+{
+    struct request_hold hold = {0};
+    make_four();
+    take_birth("f4", &hold);
+    const uint32_t looks = post(YOU, named(MESSAGE_LOOKUP, "out", "f4")), makes = post(YOU, reserve("out", "f4", DT_REG));
+    cr_assert(waits(looks) && waits(makes));
+    uint64_t ino = make_at(place_of(&answer.message, 0, "out", "f4"));
+    done(&hold, MESSAGE_CONFIRM, "f4", ino);
+    see();
+    cr_assert_eq(result_of(looks), MESSAGE_EXISTS);
+    cr_assert_eq(result_of(makes), MESSAGE_EXISTS);
+    cr_assert_eq(answer_to(makes)->entry[0].ino, ino);
+}
+
+Test(offer, who_asks_for_what_was_done_has_it_seen_first)
+{
+    make_four();
+    uint64_t ino = born_unasked("f4");
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_EXISTS);
+    assert_entry("out", "f4", RECORD_LIVE, 1000, ino);
+    born_unasked("f5");
+    cr_assert_eq(result(YOU, named(MESSAGE_REMOVE, "out", "f5")), 0);
+    tell(YOU, named(MESSAGE_GONE, "out", "f5"));
+    cr_assert(is_unknown("out", "f5"));
+}
+
+Test(offer, who_makes_it_first_has_it)
+{
+    make_four();
+    const struct message *given = ask(YOU, reserve("out", "f4", DT_REG));
+    cr_assert_eq(given->result, 0);
+    cr_assert_not(is_offered("f4"));
+    confirm(YOU, "out", "f4", make_at(place_of(given, 0, "out", "f4")));
+    cr_assert_eq(result(me, reserve("out", "f4", DT_REG)), MESSAGE_EXISTS);
+    cr_assert_eq(result(YOU, reserve("out", "f5", DT_DIR)), 0, "whatever it is");
+}
+
+Test(offer, what_was_taken_in_vain_is_withdrawn)
+{
+    struct request_hold hold = {0};
+    make_four();
+    take_birth("f4", &hold);
+    const uint32_t makes = post(YOU, reserve("out", "f4", DT_REG));
+    tell(me, named(MESSAGE_WITHDRAW, "out", "f4"));
+    request_let_go(&hold);
+    cr_assert_eq(result_of(makes), 0);
+    take_birth("f5", &hold);
+    const struct message late = with_entry(named(MESSAGE_CONFIRM, "out", "f5"), DT_LNK, 7);
+    cr_assert_not(request_end(&hold, &late), "what is no file takes a message");
+    tell(me, late);
+    request_let_go(&hold);
+    assert_entry("out", "f5", RECORD_LIVE, 1000, 7);
+    cr_assert_not(request_end(&hold, &late), "it is over");
+}
+
+Test(offer, an_offer_is_for_one_use)
+{
+    struct request_hold hold = {0}, other = {0};
+    const struct message message = reserve("out", "f4", DT_REG);
+    make_four();
+    take(&message, &hold);
+    cr_assert_not(request_is_offered(road, &message));
+    tell(me, named(MESSAGE_WITHDRAW, "out", "f4"));
+    for (unsigned i = 5; i < 5 + 2 * ROAD_OFFERS; i++) { /* another is in its slot by now */
+        see();
+        if (!is_offered(numbered(i)))
+            born_by(me, "out", numbered(i));
+        else
+            born_unasked(numbered(i));
+    }
+    take_birth(numbered(5 + 2 * ROAD_OFFERS), &other);
+    other.word = hold.word;
+    const struct message end = with_entry(named(MESSAGE_CONFIRM, "out", "f4"), DT_REG, 7);
+    cr_assert_not(request_end(&other, &end), "of that slot, but of another time");
+}
+
+Test(offer, what_is_a_sequence_no_more_is_taken_back)
+{
+    make_four();
+    cr_assert(is_offered("f4"));
+    born_by(me, "out", "other");
+    cr_assert_not(is_offered("f4"));
+    cr_assert_eq(result(me, reserve("out", "f4", DT_REG)), 0, "it is still asked for ahead");
+}
+
+Test(offer, long_names_are_not_offered)
+{
+    char name[ROAD_OFFER_NAME + 8];
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof name, "%0*d", ROAD_OFFER_NAME + 1, i);
+        born_by(me, "out", name);
+    }
+    snprintf(name, sizeof name, "%0*d", ROAD_OFFER_NAME + 1, 6);
+    cr_assert_not(is_offered(name));
+    born_by(me, "out", name);
+}
+
+Test(offer, a_leaf_takes_no_more_for_that)
+{
+    shuntd.options.leaf_full = 6;
+    make_four();
+    cr_assert(is_offered("f4") && is_offered("f5"));
+    cr_assert_not(is_offered("f6"), "that leaf is full");
+    cr_assert_eq(leaf_holds("out", 0), 6);
+    serving_settle();
+    born_unasked("f4");
+    born_unasked("f5");
+    born_by(me, "out", "f6");
+    cr_assert_eq(leaf_holds("out", 0), 6);
+    assert_entry("out", "f6", RECORD_LIVE, 1001, ino_at(place_path("r/.shunt/b/n1.1/%s/1/f6", home_of("out")->record.mirror)));
+}
+
+/* Removing. */
+
+static void remove_by(pid_t client, const char *name)
+{
+    const struct message *given = ask(client, named(MESSAGE_REMOVE, "out", name));
+    cr_assert_eq(given->result, 0);
+    cr_assert_eq(unlink(place_of(given, 0, "out", name)), 0);
+    tell(client, named(MESSAGE_GONE, "out", name));
+}
+
+Test(offer, removals_in_a_row_are_offered)
+{
+    struct request_hold hold = {0};
+    for (unsigned i = 0; i < 10; i++)
+        born_by(YOU, "out", numbered(i));
+    for (unsigned i = 0; i < 4; i++)
+        remove_by(me, numbered(i));
+    cr_assert(is_removal_offered("f4") && is_removal_offered("f7"));
+    assert_entry("out", "f4", RECORD_DYING, 1000, ino_at(place_path("r/.shunt/b/n1.1/%s/0/f4", home_of("out")->record.mirror)));
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_EXISTS, "nobody has removed it");
+    cr_assert_not(is_removal_offered("f4"));
+    const struct message message = named(MESSAGE_REMOVE, "out", "f5");
+    take(&message, &hold);
+    const uint32_t looks = post(YOU, named(MESSAGE_LOOKUP, "out", "f5"));
+    cr_assert(waits(looks));
+    cr_assert_eq(unlink(place_of(&answer.message, 0, "out", "f5")), 0);
+    done(&hold, MESSAGE_GONE, "f5", 0);
+    see();
+    cr_assert_eq(result_of(looks), MESSAGE_ABSENT);
+    cr_assert(is_unknown("out", "f5"));
+}
+
+/* Times. */
+
+static uint64_t changed(void)
+{
+    struct record_dir record;
+    cr_assert_eq(record_of(id_of("out"), &record), 0);
+    return record.changed;
+}
+
+Test(offer, a_directory_changes_when_its_offers_are_taken)
+{
+    make_four();
+    const uint64_t before = changed();
+    while (clock_files() == before)
+        usleep(1000);
+    cr_assert(request_has_offers(road));
+    const uint64_t from = clock_files();
+    born_unasked("f4");
+    const uint64_t to = clock_files();
+    cr_assert_eq(changed(), before, "whoever wants to know asks");
+    while (clock_files() == to)
+        usleep(1000);
+    cr_assert_eq(result(YOU, (struct message){.type = MESSAGE_PING}), 0);
+    cr_assert(from <= changed() && changed() <= to);
+}
+
+Test(offer, times_that_are_set_win_over_offers_that_were_taken_before)
+{
+    make_four();
+    born_unasked("f4");
+    const uint32_t settle = post(YOU, about(MESSAGE_SETTLE, "out"));
+    serving_settle();
+    cr_assert_eq(result_of(settle), 0);
+    see();
+    cr_assert_eq(changed(), 0, "no change since");
+}
+
+/* Ends. */
+
+Test(offer, a_client_ends_with_offers)
+{
+    struct request_hold hold = {0}, made = {0};
+    make_four();
+    uint64_t done_ino = born_unasked("f4");
+    take_birth("f5", &made);
+    uint64_t ino = make_at(place_of(&answer.message, 0, "out", "f5"));
+    take_birth("f6", &hold);
+    client_ends(me);
+    assert_entry("out", "f4", RECORD_LIVE, 1000, done_ino);
+    assert_entry("out", "f5", RECORD_LIVE, 1000, ino);
+    cr_assert(is_unknown("out", "f6") && is_unknown("out", "f7"));
+    cr_assert_not(is_offered("f7"));
+    cr_assert_eq(home_of("out")->flights, 0);
+    cr_assert_eq(leaf_holds("out", 0), 6);
+    cr_assert_not(request_has_offers(road));
+}
+
+static void tick(void)
+{
+    shuntd.now = clock_monotonic();
+    cr_assert_eq(ahead_tick(&shuntd), 0);
+    serving_end();
+}
+
+Test(offer, what_nobody_takes_is_given_back)
+{
+    make_four();
+    uint64_t ino = born_unasked("f4");
+    tick();
+    assert_entry("out", "f4", RECORD_LIVE, 1000, ino);
+    cr_assert(is_offered("f5"), "its process came by");
+    tick();
+    tick();
+    cr_assert_not(is_offered("f5"));
+    cr_assert(is_unknown("out", "f5"));
+    cr_assert_eq(home_of("out")->flights, 0);
+    cr_assert_eq(leaf_holds("out", 0), 5);
+    cr_assert_not(request_has_offers(road));
+}
+
+Test(offer, what_was_taken_is_not_given_back)
+{
+    struct request_hold hold = {0};
+    make_four();
+    take_birth("f5", &hold);
+    for (int i = 0; i < 4; i++)
+        tick();
+    assert_entry("out", "f5", RECORD_PENDING, 1000, 0);
+    uint64_t ino = make_at(place_of(&answer.message, 0, "out", "f5"));
+    done(&hold, MESSAGE_CONFIRM, "f5", ino);
+    see();
+    assert_entry("out", "f5", RECORD_LIVE, 1000, ino);
+}
+
+Test(offer, all_that_is_held_is_known_when_homes_begin_anew)
+{
+    struct request_hold hold = {0};
+    make_four();
+    uint64_t ino = born_unasked("f4");
+    take_birth("f5", &hold);
+    cr_assert_eq(ahead_forget(&shuntd), 0);
+    serving_end();
+    assert_entry("out", "f4", RECORD_LIVE, 1000, ino);
+    cr_assert_eq(home_of("out")->flights, 1, "what was taken");
+    cr_assert_not(is_offered("f6"));
+    tell(me, named(MESSAGE_WITHDRAW, "out", "f5"));
+    cr_assert_eq(home_of("out")->flights, 0);
+}
+
+Test(offer, a_watched_directory_offers_nothing)
+{
+    make_four();
+    born_unasked("f4");
+    cr_assert_eq(result(YOU, about(MESSAGE_WATCH, "out")), 0);
+    cr_assert_not(is_offered("f5"));
+    const struct message *given = ask(me, reserve("out", "f5", DT_REG));
+    cr_assert(given->result == 0 && given->name_length[0] == 0, "in the trunk");
+}
+
+Test(offer, a_directory_with_nothing_but_offers_is_removed)
+{
+    make_four();
+    for (unsigned i = 0; i < 4; i++)
+        remove_by(YOU, numbered(i));
+    struct message close = named(MESSAGE_CLOSE, ".", "out");
+    close.child = id_of("out");
+    load(".");
+    const uint32_t closes = post(YOU, close);
+    serving_settle();
+    cr_assert_eq(result_of(closes), 0);
+    cr_assert_not(is_offered("f4"));
+}
+
+Test(offer, a_directory_with_a_file_that_was_made_by_an_offer_is_not_empty)
+{
+    make_four();
+    for (unsigned i = 0; i < 4; i++)
+        remove_by(YOU, numbered(i));
+    born_unasked("f4");
+    struct message close = named(MESSAGE_CLOSE, ".", "out");
+    close.child = id_of("out");
+    load(".");
+    const uint32_t closes = post(YOU, close);
+    serving_settle();
+    cr_assert_eq(result_of(closes), MESSAGE_NOT_EMPTY);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What the tools do with a root, whole verbs of them: no daemon, no shim. */
+
+#include <getopt.h>
+
+#include "export.h"
+#include "fsck.h"
+#include "heard.h"
+#include "tree.h"
+#include "commands.h"
+
+const struct verb verbs[] = {{0}};
+
+#define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = tree_finish, .timeout = 60)
+
+ROOT_SUITE(export);
+ROOT_SUITE(fsck);
+ROOT_SUITE(verbs);
+
+/* Export. */
+
+static int export_it(const char *path, struct export_options options)
+{
+    hear();
+    int status = export_root(place_path("%s", path), &options);
+    hear_end();
+    return status;
+}
+
+static void assert_holds(const char *path, const char *expected)
+{
+    char text[64] = "";
+    FILE *file = fopen(place_path("%s", path), "r");
+    cr_assert(file, "%s: %m", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    cr_assert_str_eq(text, expected, "%s", path);
+}
+
+static void assert_plain(void)
+{
+    assert_holds("r/out/t", "trunk");
+    assert_holds("r/out/x", "one");
+    assert_holds("r/out/y", "two");
+    cr_assert_not(place_has("r/.shunt"));
+    cr_assert_not(place_has("r/out/.shunt-dir"));
+}
+
+Test(export, makes_a_plain_directory)
+{
+    struct stat before_export = place_stat("r/.shunt/b/n1.1/" OUT "/0/x"), out = place_stat("r/out");
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_OK);
+    cr_assert_str_empty(heard_error.words);
+    cr_assert_eq(strncmp(heard_out.words, "exported 2 files in 1 directory: ", 33), 0, "%s", heard_out.words);
+    assert_plain();
+    cr_assert_eq(place_stat("r/out/x").st_ino, before_export.st_ino, "it is the same file");
+    cr_assert_eq(place_stat("r/out").st_mtim.tv_nsec, out.st_mtim.tv_nsec);
+    cr_assert_eq(place_stat("r/out").st_mtim.tv_sec, out.st_mtim.tv_sec);
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_OK);
+    cr_assert(strstr(heard_out.words, "is a plain directory already"), "%s", heard_out.words);
+    cr_assert_not(place_has("r/.shunt"));
+}
+
+Test(export, only_says_what_it_would_do)
+{
+    cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_OK);
+    cr_assert_str_eq(heard_out.words, "would export 2 files into out\nwould export 2 files in 1 directory\n");
+    cr_assert(place_has("r/out/.shunt-dir") && place_has("r/.shunt/b/n1.1/" OUT "/0/x") && !place_has("r/out/x"));
+    cr_assert_eq(place_count("r/.shunt/session"), 0);
+    cr_assert_eq(export_it("r", (struct export_options){.dry_run = true, .json = true}), STATUS_OK);
+    cr_assert(strstr(heard_out.words,
+                     "\"dry_run\": true,\n  \"files\": 2,\n  \"copied\": 0,\n  \"directories\": 1,\n  \"conflicts\": 0,"),
+              "%s", heard_out.words);
+}
+
+Test(export, settles_nothing_that_it_only_looks_at)
+{
+    place_file("r/out/x", "of the trunk, and more");
+    cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_OK);
+    cr_assert(strstr(heard_out.words, "would export 2 files in 1 directory, 1 that lost a conflict"), "%s", heard_out.words);
+    cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"), "not renamed");
+}
+
+Test(export, replaces_nothing)
+{
+    place_file("r/out/x", "of the trunk, and more");
+    cr_assert_eq(export_it("r", (struct export_options){.quiet = true}), STATUS_OK);
+    cr_assert_str_empty(heard_out.words);
+    cr_assert_eq(place_count("r/out"), 5);
+    assert_holds("r/out/x", "of the trunk, and more");
+    assert_holds("r/out/x.shunt-conflict-n1", "one");
+    cr_assert_not(place_has("r/.shunt"));
+}
+
+Test(export, loses_no_orphan)
+{
+    tree_orphan();
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
+    cr_assert(strstr(heard_error.words, GONE " holds 2 files of a directory that is gone: "), "%s", heard_error.words);
+    cr_assert_eq(heard_lines(heard_error.words), 1, "and does not complain of .shunt");
+    cr_assert(place_has("r/out/x") && place_has("r/.shunt/b/n1.1/" GONE "/5/b"));
+    cr_assert_not(tree_is_held("r"), "it is let go of again");
+}
+
+Test(export, of_a_mirror_that_is_empty)
+{
+    place_directory("r/.shunt/b/n1.1/" GONE "/0");
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_OK);
+    assert_plain();
+}
+
+Test(export, removes_nothing_that_is_not_shunts)
+{
+    place_file("r/.shunt/mine", "");
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
+    cr_assert(strstr(heard_error.words, "holds something that is not shunt's"), "%s", heard_error.words);
+    cr_assert(place_has("r/.shunt/mine") && place_has("r/out/x"));
+    cr_assert_eq(unlink(place_path("r/.shunt/mine")), 0);
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_OK, "it can be run on again");
+    assert_plain();
+}
+
+Test(export, goes_past_what_it_does_not_understand)
+{
+    place_directory("r/bad");
+    place_file("r/bad/.shunt-dir", "broken");
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
+    cr_assert(strstr(heard_error.words, "bad: holds a .shunt-dir that is no marker"), "%s", heard_error.words);
+    assert_holds("r/out/x", "one");
+    cr_assert(place_has("r/.shunt"));
+}
+
+Test(export, only_a_whole_root_that_nobody_uses)
+{
+    struct session_member mine = tree_member(getpid());
+    cr_assert_eq(export_it("r/out", (struct export_options){0}), STATUS_FAILED);
+    cr_assert(strstr(heard_error.words, "is a part of the root"), "%s", heard_error.words);
+    cr_assert_eq(export_it("nothing", (struct export_options){0}), STATUS_FAILED);
+    uint64_t id = tree_claim(&mine);
+    cr_assert_eq(export_it("r", (struct export_options){0}), STATUS_FAILED);
+    cr_assert_eq(export_it("r", (struct export_options){.dry_run = true}), STATUS_FAILED);
+    cr_assert_not(place_has("r/out/x"));
+    cr_assert_eq(session_leave(place_path("r"), id, mine.number), 0);
+}
+
+/* fsck. */
+
+Test(fsck, restores_under_names_that_are_free)
+{
+    static const char *const branches[] = {"n1.1", "n2.1", "n2.2"};
+    for (int i = 0; i < 3; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "r/.shunt/b/%s/" GONE "/0", branches[i]);
+        place_directory(path);
+        strcat(path, "/f");
+        place_file(path, branches[i]);
+        cr_assert_eq(chmod(place_path("r/.shunt/b/%s/" GONE, branches[i]), 0750), 0);
+    }
+    tree_find_mirrors();
+    for (int i = 0; i < 3; i++) {
+        const struct mirror_found *orphan = tree_mirror(branches[i], GONE);
+        cr_assert_eq(fsck_restore(&tree, orphan), 0);
+        cr_assert_lt(mirrors_open(&tree, orphan), 0, "the mirror is gone");
+    }
+    cr_assert_eq(place_count("r/shunt-restored/" GONE), 3);
+    assert_holds("r/shunt-restored/" GONE "/f", "n1.1");
+    assert_holds("r/shunt-restored/" GONE "/f.shunt-conflict-n2", "n2.1");
+    assert_holds("r/shunt-restored/" GONE "/f.shunt-conflict-n2.2", "n2.2");
+    cr_assert_eq(place_stat("r/shunt-restored/" GONE).st_mode & 07777, 0750);
+    tree_close();
+}
+
+Test(fsck, deletes)
+{
+    tree_orphan();
+    tree_find_mirrors();
+    cr_assert_eq(fsck_delete(&tree, tree_mirror("n1.1", GONE)), 0);
+    cr_assert_not(place_has("r/.shunt/b/n1.1/" GONE));
+    cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"));
+    cr_assert_lt(fsck_delete(&tree, tree_mirror("n1.1", GONE)), 0, "twice");
+    tree_close();
+}
+
+/* Verbs as a whole. */
+
+static const struct verb the_fsck = {"fsck", "", "", verb_fsck_choices, 0, verb_fsck};
+static const struct verb the_find = {"find", "", "", verb_find_choices, VERB_SINGLE_DASH, verb_find_files};
+static const struct verb the_where = {"where", "", "", NULL, 0, verb_where};
+static const struct verb the_ls = {"ls", "", "", verb_ls_choices, 0, verb_ls};
+static const struct verb the_stat = {"stat", "", "", verb_stat_choices, 0, verb_stat};
+
+/* In the root's directory. */
+static int run(const struct verb *verb, const char *line)
+{
+    char copy[1024], *rest = strcpy(copy, line), *list[32];
+    int count = 0;
+    list[count++] = (char *)verb->name;
+    for (char *word; (word = strsep(&rest, " "));)
+        if (*word)
+            list[count++] = word;
+    list[count] = NULL;
+    optind = 0;
+    cr_assert_eq(chdir(place_path("r")), 0);
+    hear();
+    int status = verb->run(verb, count, list);
+    hear_end();
+    return status;
+}
+
+static void assert_found(const char *line, const char *expected)
+{
+    cr_assert_eq(run(&the_find, line), STATUS_OK, "%s: %s", line, heard_error.words);
+    cr_assert_str_eq(heard_out.words, expected, "%s: %s", line, heard_out.words);
+}
+
+Test(verbs, find)
+{
+    place_directory("r/.shunt/b/n1.10/" OUT "/0");
+    place_file("r/.shunt/b/n1.10/" OUT "/0/x10", "");
+    cr_assert_eq(symlink("x", place_path("r/out/link")), 0);
+    assert_found("", ".\n./out\n./out/link\n./out/t\n./out/x\n./out/x10\n./out/y\n./out/sub\n");
+    assert_found("out -type f", "out/t\nout/x\nout/x10\nout/y\n");
+    assert_found("out/ -type d", "out/\nout/sub\n");
+    assert_found("-type l", "./out/link\n");
+    assert_found("-name x*", "./out/x\n./out/x10\n");
+    assert_found("-name .*", ".\n");
+    assert_found("-branch n1", "./out/x\n./out/x10\n");
+    assert_found("-branch n1.1", "./out/x\n");
+    assert_found("-branch n", "");
+    assert_found("out -trunk -type f", "out/t\n");
+    assert_found("out/x out/t -branch n1.1", "out/x\n");
+    cr_assert_eq(run(&the_find, "out/sub out/t -print0"), STATUS_OK);
+    cr_assert_eq(heard_out.length, 14);
+    cr_assert_eq(memcmp(heard_out.words, "out/sub\0out/t\0", 14), 0);
+}
+
+Test(verbs, find_complains)
+{
+    cr_assert_eq(run(&the_find, "-type x"), STATUS_USAGE);
+    cr_assert_eq(run(&the_find, "-type ff"), STATUS_USAGE);
+    cr_assert_eq(run(&the_find, "-branch n1 -trunk"), STATUS_USAGE);
+    cr_assert_str_empty(heard_out.words);
+    cr_assert_eq(run(&the_find, "nothing out/sub"), STATUS_FAILED);
+    cr_assert_str_eq(heard_out.words, "out/sub\n", "the others are found all the same");
+    cr_assert_eq(strncmp(heard_error.words, "shunt: nothing: ", 16), 0, "%s", heard_error.words);
+}
+
+/* What is known of the last path is used for the next. */
+Test(verbs, where_in_several_roots)
+{
+    char expected[4 * PATH_MAX], line[4 * PATH_MAX];
+    place_directory("s/.shunt");
+    place_directory("s/d");
+    place_file("s/d/x", "");
+    cr_assert_eq(symlink("x", place_path("r/out/link")), 0);
+    snprintf(line, sizeof line, "out/x ../s/d/x out/y ../s/d out/link .");
+    snprintf(expected, sizeof expected, "%s\n%s\n%s\n%s\n%s\n%s\n", place_path("r/.shunt/b/n1.1/" OUT "/0/x"),
+             place_path("s/d/x"), place_path("r/.shunt/b/n2.1/" OUT "/3/y"), place_path("s/d"), place_path("r/out/link"),
+             place_path("r"));
+    cr_assert_eq(run(&the_where, line), STATUS_OK, "%s", heard_error.words);
+    cr_assert_str_eq(heard_out.words, expected);
+    cr_assert_eq(run(&the_where, "out/z out/t"), STATUS_FAILED);
+    cr_assert_eq(heard_lines(heard_out.words), 1);
+    cr_assert_eq(run(&the_where, ""), STATUS_USAGE);
+    cr_assert_eq(symlink("sub", place_path("r/out/to-sub")), 0);
+    cr_assert_eq(run(&the_where, "out/to-sub out/to-sub/"), STATUS_OK);
+    snprintf(expected, sizeof expected, "%s\n%s\n", place_path("r/out/to-sub"), place_path("r/out/sub"));
+    cr_assert_str_eq(heard_out.words, expected, "a slash means what it leads to");
+}
+
+Test(verbs, ls_shows_the_union)
+{
+    place_file("r/out/.hidden", "");
+    cr_assert_eq(run(&the_ls, "-1 out"), STATUS_OK);
+    cr_assert_str_eq(heard_out.words, "sub\nt\nx\ny\n");
+    cr_assert_eq(run(&the_ls, "-1 -a out"), STATUS_OK);
+    cr_assert(strstr(heard_out.words, ".hidden\n") && !strstr(heard_out.words, ".shunt"), "%s", heard_out.words);
+    cr_assert_eq(run(&the_ls, "-1 out/nothing out/x"), STATUS_FAILED);
+    cr_assert_str_eq(heard_out.words, "out/x\n");
+}
+
+Test(verbs, stat_says_where)
+{
+    char expected[2 * PATH_MAX];
+    cr_assert_eq(symlink("nowhere\n", place_path("r/out/link")), 0);
+    cr_assert_eq(run(&the_stat, "--json out/y"), STATUS_OK);
+    snprintf(expected, sizeof expected, "\"branch\": \"n2.1\",\n    \"leaf\": 3,\n    \"where\": \"%s\"\n",
+             place_path("r/.shunt/b/n2.1/" OUT "/3/y"));
+    cr_assert(strstr(heard_out.words, expected), "%s", heard_out.words);
+    cr_assert(strstr(heard_out.words, "\"type\": \"file\",\n    \"mode\": \"0644\""), "%s", heard_out.words);
+    cr_assert_eq(run(&the_stat, "--json out/link"), STATUS_OK);
+    cr_assert(strstr(heard_out.words, "\"target\": \"nowhere\\u000a\""), "%s", heard_out.words);
+    cr_assert(strstr(heard_out.words, "\"branch\": null"), "%s", heard_out.words);
+}
+
+Test(verbs, fsck_weighs_what_it_finds)
+{
+    cr_assert_eq(run(&the_fsck, "."), 0);
+    cr_assert(strstr(heard_out.words, "/r: clean (3 directories)\n"), "%s", heard_out.words);
+    tree_orphan();
+    cr_assert_eq(run(&the_fsck, "."), 2, "a person must say what becomes of them");
+    cr_assert(place_has("r/.shunt/b/n1.1/" GONE "/0/a"), "looking changes nothing");
+    cr_assert_eq(run(&the_fsck, "--restore ."), 1);
+    cr_assert(place_has("r/shunt-restored/" GONE "/a") && !place_has("r/.shunt/b/n1.1/" GONE));
+    cr_assert_eq(run(&the_fsck, "."), 0);
+    place_directory("r/.shunt/b/n1.1/mine");
+    cr_assert_eq(run(&the_fsck, "--repair ."), 2);
+    cr_assert(place_has("r/.shunt/b/n1.1/mine"));
+    cr_assert_not(tree_is_held("r"));
+}
+
+Test(verbs, fsck_deletes_only_what_is_surely_an_orphan)
+{
+    tree_orphan();
+    place_directory("r/bad");
+    place_file("r/bad/.shunt-dir", "broken");
+    cr_assert_eq(run(&the_fsck, "--delete ."), 2);
+    cr_assert(place_has("r/.shunt/b/n1.1/" GONE "/0/a"), "it may be that of the broken marker");
+    cr_assert_eq(unlink(place_path("r/bad/.shunt-dir")), 0);
+    cr_assert_eq(run(&the_fsck, "--delete ."), 1);
+    cr_assert_not(place_has("r/.shunt/b/n1.1/" GONE));
+    cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"));
+}
+
+Test(verbs, fsck_of_what_is_no_root)
+{
+    place_directory("plain");
+    cr_assert_eq(run(&the_fsck, "--repair ../plain"), 2);
+    cr_assert(strstr(heard_error.words, "is no root"), "%s", heard_error.words);
+    cr_assert_not(place_has("plain/.shunt"), "a plain directory stays one");
+    cr_assert_eq(run(&the_fsck, "--restore --delete ."), STATUS_USAGE);
+    cr_assert_eq(run(&the_fsck, ""), STATUS_USAGE);
+}

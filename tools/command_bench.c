@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/agent.h"
+#include "bench/conductor.h"
+#include "bench/plot.h"
+#include "bench/report.h"
+#include "bench/run.h"
+#include "daemon.h"
+#include "launch.h"
+#include "command.h"
+#include "commands.h"
+
+static void print_report(const struct report *report)
+{
+    switch (report->results->plan->format) {
+    case PLAN_JSON:
+        report_json(report);
+        break;
+    case PLAN_CSV:
+        report_csv(report);
+        break;
+    default:
+        report_text(report);
+    }
+}
+
+/* Of an agent that was killed the daemon still serves, if it is on this host. */
+static void stop_left_daemons(const struct site *site)
+{
+    char root[PATH_MAX + sizeof SITE_ROOT];
+    snprintf(root, sizeof root, "%s/" SITE_ROOT, site->top);
+    if (site->top[0])
+        daemon_stop(root, NULL);
+}
+
+/* What was begun is ended and removed, however it went. */
+static int conduct(const struct plan *plan, const char *directory, struct results *results)
+{
+    struct conductor conductor;
+    struct site site = {0};
+    int error = conductor_init(&conductor, plan, directory);
+    if (error == 0)
+        error = site_make(&site, directory);
+    if (error == 0)
+        error = run_all(&conductor, &site, results);
+    if (conductor_end(&conductor) < 0)
+        stop_left_daemons(&site);
+    if (site_remove(&site) < 0)
+        error = -1;
+    if (error == 0) {
+        print_report(&(struct report){results, &conductor, &site});
+        error = plot_all(results);
+    }
+    int signal = conductor.signal;
+    conductor_finish(&conductor);
+    if (signal > 0)
+        return 128 + signal;
+    return error < 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+static int begin(const struct plan *plan, const char *directory)
+{
+    static struct results results;
+    if (plan->rank.count > 1 && plan->rank.number > 0)
+        return agent_join(plan, directory);
+    if (plot_check(plan) < 0)
+        return STATUS_FAILED;
+    if (results_init(&results, plan) < 0) {
+        complain("no memory for so many repetitions: ask for fewer");
+        return STATUS_FAILED;
+    }
+    int status = conduct(plan, directory, &results);
+    results_finish(&results);
+    return status;
+}
+
+/* The benchmark runs in a session of its own, where neither a terminal's signals nor the launcher that kills
+ * its processes reach it: it cleans up when a signal is passed on to it, or when this process is gone. */
+
+static void run_apart(const struct plan *plan, const char *directory, struct watch *watch, pid_t parent)
+{
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    watch_finish(watch);
+    if (getppid() != parent)
+        _exit(128 + SIGTERM);
+    int status = begin(plan, directory);
+    if (fflush(stdout) < 0 && status == STATUS_OK) {
+        complain("standard output cannot be written: %s", strerror(errno));
+        status = STATUS_FAILED;
+    }
+    _exit(status);
+}
+
+/* A file system that hangs holds up the cleaning, too: who asks a second time need not wait for that. */
+static int wait_for(pid_t child, struct watch *watch)
+{
+    int status = 0, before = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        int signal = watch_wait(watch, NULL, 0, -1);
+        if (signal > 0 && before > 0) {
+            complain("process %d goes on cleaning up", (int)child);
+            return 128 + signal;
+        }
+        if (signal > 0)
+            kill(child, before = signal);
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int guard(const struct plan *plan, const char *directory)
+{
+    struct watch watch;
+    pid_t own = getpid();
+    if (watch_init(&watch) < 0)
+        return STATUS_FAILED;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        run_apart(plan, directory, &watch, own);
+    if (child < 0)
+        complain("no process can be made (%s): end some and run this again", strerror(errno));
+    int status = child < 0 ? STATUS_FAILED : wait_for(child, &watch);
+    watch_finish(&watch);
+    return status;
+}
+
+int verb_bench(const struct verb *verb, int argc, char **argv)
+{
+    char directory[PATH_MAX];
+    struct plan plan;
+    int end = plan_read(&plan, verb, argc, argv);
+    if (end != VERB_END)
+        return verb_status(end);
+    if (launch_shim_is_loaded()) {
+        complain("this runs under shunt already, where nothing can be measured natively: run it by itself, "
+                 "also in an "
+                 "MPI launch, and it starts shunt where it needs it");
+        return STATUS_USAGE;
+    }
+    return site_check(plan.directory, directory) < 0 ? STATUS_FAILED : guard(&plan, directory);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <getopt.h>
+
+#include "export.h"
+#include "command.h"
+#include "commands.h"
+
+enum { EXPORT_DRY_RUN = VERB_LONG + 1, EXPORT_COPY, EXPORT_JSON, EXPORT_PROGRESS };
+
+const struct choice verb_export_choices[] = {
+    {EXPORT_DRY_RUN, "dry-run", NULL, "change nothing, say what would be done"},
+    {EXPORT_COPY, "copy", NULL, "copy files that cannot be renamed into place, compare, remove the original"},
+    {EXPORT_JSON, "json", NULL, "the result as an object"},
+    {EXPORT_PROGRESS, "progress", NULL, "show progress although standard error is no terminal"},
+    {0},
+};
+
+int verb_export(const struct verb *verb, int argc, char **argv)
+{
+    struct export_options options = {0};
+    int option;
+    while ((option = verb_option(verb, argc, argv)) >= 0)
+        if (option == EXPORT_DRY_RUN)
+            options.dry_run = true;
+        else if (option == EXPORT_COPY)
+            options.copy = true;
+        else if (option == EXPORT_JSON)
+            options.json = true;
+        else
+            options.progress = true;
+    if (option != VERB_END)
+        return verb_status(option);
+    if (!verb_one_word(verb, argc, "root"))
+        return STATUS_USAGE;
+    return export_root(argv[optind], &options);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "fsck.h"
+#include "hold.h"
+#include "command.h"
+#include "commands.h"
+
+enum { FSCK_REPAIR_OPTION = VERB_LONG + 1, FSCK_RESTORE_OPTION, FSCK_DELETE_OPTION, FSCK_JSON_OPTION };
+
+const struct choice verb_fsck_choices[] = {
+    {FSCK_REPAIR_OPTION, "repair", NULL, "settle conflicts and markers, remove what is empty or unfinished"},
+    {FSCK_RESTORE_OPTION, "restore", NULL, "move the files of orphans to ROOT/shunt-restored/MIRROR/"},
+    {FSCK_DELETE_OPTION, "delete", NULL, "delete orphans and their files, for good"},
+    {FSCK_JSON_OPTION, "json", NULL, "the result as an object"},
+    {0},
+};
+
+enum { FSCK_CLEAN = 0, FSCK_FAULTS = 1, FSCK_BAD = 2 };
+
+static const char *const words[] = {"note", "repairable", "trouble"};
+
+static void tell_json(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind, const char *path,
+                      const char *detail)
+{
+    struct json *json = &fsck->writer;
+    json_open(json, NULL, '{');
+    json_text(json, "kind", kind);
+    json_text(json, "path", path);
+    json_text(json, "weight", words[weight]);
+    json_bool(json, "repaired", repaired);
+    json_text(json, "detail", detail);
+    json_close(json, '}');
+}
+
+void fsck_tell(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind, const char *path,
+               const char *format, ...)
+{
+    char detail[2 * PATH_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    fsck->notes += weight == FSCK_NOTE;
+    fsck->repairable += weight == FSCK_REPAIRABLE && !repaired;
+    fsck->repaired += weight == FSCK_REPAIRABLE && repaired;
+    fsck->troubles += weight == FSCK_TROUBLE;
+    if (fsck->json)
+        tell_json(fsck, weight, repaired, kind, path, detail);
+    else
+        printf("%s: %s: %s%s\n", path, kind, detail, repaired ? " (repaired)" : "");
+}
+
+static void summarize(struct fsck *fsck)
+{
+    if (fsck->json) {
+        json_close(&fsck->writer, ']');
+        json_unsigned(&fsck->writer, "directories", fsck->directories);
+        json_unsigned(&fsck->writer, "repaired", fsck->repaired);
+        json_unsigned(&fsck->writer, "repairable", fsck->repairable);
+        json_unsigned(&fsck->writer, "troubles", fsck->troubles);
+        json_close(&fsck->writer, '}');
+    } else if (fsck->repaired + fsck->repairable + fsck->troubles == 0) {
+        printf("%s: clean (%zu director%s)\n", fsck->root.path, fsck->directories, fsck->directories == 1 ? "y" : "ies");
+    } else {
+        printf("%s: %zu repaired, %zu repairable, %zu to look at\n", fsck->root.path, fsck->repaired, fsck->repairable,
+               fsck->troubles);
+    }
+}
+
+static int check(struct fsck *fsck)
+{
+    if (fsck->json) {
+        json_open(&fsck->writer, NULL, '{');
+        json_text(&fsck->writer, "root", fsck->root.path);
+        json_open(&fsck->writer, "findings", '[');
+    }
+    fsck_trunk(fsck);
+    fsck_mirrors(fsck);
+    summarize(fsck);
+    mirror_names_finish(&fsck->known);
+    if (fsck->troubles > 0)
+        return FSCK_BAD;
+    return fsck->repaired + fsck->repairable > 0 ? FSCK_FAULTS : FSCK_CLEAN;
+}
+
+static int check_held(struct fsck *fsck)
+{
+    struct hold hold;
+    if (!fsck->repair && !fsck->restore && !fsck->discard) {
+        fsck->served = session_is_served(fsck->root.path);
+        return check(fsck);
+    }
+    if (hold_take(&hold, fsck->root.path, "fsck") < 0)
+        return FSCK_BAD;
+    int status = check(fsck);
+    hold_release(&hold);
+    return status;
+}
+
+/* Holding a root makes a directory in `.shunt`, which a plain directory must not get. */
+static bool is_root(const struct union_root *root)
+{
+    struct statx stat;
+    char path[PATH_MAX + sizeof LAYOUT_OWN];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, root->path);
+    text_add(&t, "/" LAYOUT_OWN);
+    return text_ok(&t) && sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+}
+
+static int check_root(struct fsck *fsck, const char *path)
+{
+    int error = union_root_init(&fsck->root, path, 0);
+    if (error < 0) {
+        complain_of(path, error);
+        return FSCK_BAD;
+    }
+    int status = FSCK_BAD;
+    if (is_root(&fsck->root))
+        status = check_held(fsck);
+    else
+        complain("%s is no root: there is no .shunt in it, so there is nothing to check", fsck->root.path);
+    union_root_finish(&fsck->root);
+    return status;
+}
+
+static int take_options(struct fsck *fsck, const struct verb *verb, int argc, char **argv)
+{
+    int option;
+    while ((option = verb_option(verb, argc, argv)) >= 0)
+        switch (option) {
+        case FSCK_REPAIR_OPTION:
+            fsck->repair = true;
+            break;
+        case FSCK_RESTORE_OPTION:
+            fsck->restore = true;
+            break;
+        case FSCK_DELETE_OPTION:
+            fsck->discard = true;
+            break;
+        default:
+            fsck->json = true;
+        }
+    return option;
+}
+
+int verb_fsck(const struct verb *verb, int argc, char **argv)
+{
+    struct fsck fsck = {0};
+    int end = take_options(&fsck, verb, argc, argv);
+    if (end != VERB_END)
+        return verb_status(end);
+    if (fsck.restore && fsck.discard)
+        return complain_usage(verb, "--restore and --delete exclude each other");
+    if (!verb_one_word(verb, argc, "root"))
+        return STATUS_USAGE;
+    return check_root(&fsck, argv[optind]);
+}

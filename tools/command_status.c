@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#include "counters.h"
+#include "json.h"
+#include "roots.h"
+#include "session/session.h"
+#include "union/listing.h"
+#include "command.h"
+#include "commands.h"
+
+const struct choice verb_status_choices[] = {
+    {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
+    {'n', "node", "NAME", "of the daemon that goes by that name (default: one of this host)"},
+    {'a', "all", NULL, "also what all daemons of the session have counted together"},
+    {VERB_LONG + 1, "json", NULL, "an array of objects, one for each root"},
+    {0},
+};
+
+struct asking {
+    bool all, json;
+    const char *node; /* NULL: any of this host */
+};
+
+struct standing {
+    const char *root;
+    int error;   /* of reading the session; 0: there is one */
+    bool nobody; /* in it goes by the name that was asked for */
+    int lives;   /* of `member`, as session_lives */
+    size_t branches;
+    bool counted; /* counters hold what the daemon said */
+    struct session session;
+    const struct session_member *member; /* the one that answers: of this host, if there is one */
+    struct counters counters;
+    const struct asking *asking;
+    int all_error; /* of asking all; 0: `all` holds the answer */
+    struct counters all;
+};
+
+/* Why not all could be asked. */
+static const char *reason(const struct standing *standing)
+{
+    if (!standing->counted)
+        return "no daemon of it runs on this host";
+    return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "its daemon cannot be asked";
+}
+
+static void ask(struct standing *standing, const struct session_member *member)
+{
+    if (session_lives(member) != 1 || counters_ask(&standing->counters, member->run_dir, false) != 0)
+        return;
+    standing->counted = true;
+    standing->member = member;
+}
+
+static void ask_all(struct standing *standing)
+{
+    if (standing->counted)
+        standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
+    if (standing->all_error != 0)
+        complain("%s: %s: what all have counted cannot be told", standing->root, reason(standing));
+}
+
+/* It is told of the node that was asked for; else of one that lives and answers, of one that lives, or of the first. */
+static void look_at_session(struct standing *standing)
+{
+    const struct session *session = &standing->session;
+    const char *node = standing->asking->node;
+    const struct session_member *named = node ? session_find_node(session, node) : NULL;
+    standing->nobody = node && !named;
+    if (standing->nobody)
+        complain("%s: no daemon of its session goes by the name '%s'", standing->root, node);
+    standing->member = named ? named : session_living(session);
+    if (!standing->member)
+        standing->member = session->members;
+    standing->lives = session_lives(standing->member);
+    if (named)
+        ask(standing, named);
+    for (size_t i = 0; i < session->count && !node && !standing->counted; i++)
+        ask(standing, &session->members[i]);
+    if (standing->asking->all)
+        ask_all(standing);
+}
+
+static void look(struct standing *standing, const char *root, const struct asking *asking)
+{
+    struct union_root opened;
+    *standing = (struct standing){.root = root, .asking = asking, .all_error = -ENODATA};
+    standing->error = session_read(root, &standing->session);
+    if (standing->error == -ENOTDIR)
+        standing->error = -ENOENT;
+    if (standing->error == 0)
+        look_at_session(standing);
+    if (union_root_init(&opened, root, 0) < 0)
+        return;
+    standing->branches = opened.branch_count;
+    union_root_finish(&opened);
+}
+
+static const char *life(int lives)
+{
+    return lives == 1 ? "alive" : lives == 0 ? "dead" : "elsewhere";
+}
+
+static const char *state(const struct standing *standing)
+{
+    if (standing->error == -ENOENT)
+        return "none";
+    if (standing->error < 0)
+        return "unreadable";
+    return life(standing->lives);
+}
+
+static void print_members_json(struct json *json, const struct session *session)
+{
+    json_open(json, "members", '[');
+    for (size_t i = 0; i < session->count; i++) {
+        const struct session_member *member = &session->members[i];
+        json_open(json, NULL, '{');
+        json_unsigned(json, "number", member->number);
+        json_text(json, "node", member->node);
+        json_text(json, "branch", member->branch);
+        json_text(json, "host", member->host);
+        json_number(json, "pid", member->pid);
+        json_text(json, "state", life(session_lives(member)));
+        json_text(json, "home", session_part_word(member->home));
+        json_unsigned(json, "since_ns", member->since);
+        json_text(json, "run_dir", member->run_dir);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void print_session_json(struct json *json, const struct standing *standing)
+{
+    const struct session *session = &standing->session;
+    const struct session_member *member = standing->member;
+    json_text(json, "host", member->host);
+    json_text(json, "node", member->node);
+    json_text(json, "branch", member->branch);
+    json_number(json, "pid", member->pid);
+    json_text(json, "user", session->user);
+    json_unsigned(json, "uid", session->uid);
+    json_unsigned(json, "since_ns", session->since);
+    json_text(json, "run_dir", member->run_dir);
+    json_unsigned(json, "epoch", session->epoch);
+    print_members_json(json, session);
+}
+
+static void print_json(struct json *json, const struct standing *standing)
+{
+    json_open(json, NULL, '{');
+    json_text(json, "root", standing->root);
+    json_text(json, "state", state(standing));
+    json_unsigned(json, "branches", standing->branches);
+    if (standing->error == 0)
+        print_session_json(json, standing);
+    if (standing->counted) {
+        counters_json(&standing->counters, json, "counters");
+        counters_json_lists(&standing->counters, json);
+    }
+    if (standing->all_error == 0)
+        counters_json(&standing->all, json, "all");
+    json_close(json, '}');
+}
+
+static void print_members(const struct session *session)
+{
+    printf("  epoch    %llu, %zu member%s\n", (unsigned long long)session->epoch, session->count,
+           session->count == 1 ? "" : "s");
+    for (size_t i = 0; i < session->count; i++) {
+        const struct session_member *member = &session->members[i];
+        printf("  member   %u: node %s on host %s, process %d, branch %s, %s, home: %s\n", member->number, member->node,
+               member->host, (int)member->pid, member->branch, life(session_lives(member)), session_part_word(member->home));
+    }
+}
+
+static void print_words(const struct standing *standing)
+{
+    char words[512];
+    if (standing->error < 0) {
+        printf("%s: %s (%zu branches)\n", standing->root,
+               standing->error == -ENOENT ? "no session" : "the session cannot be read", standing->branches);
+        return;
+    }
+    session_describe(&standing->session, standing->member, words, sizeof words);
+    printf("%s: %s\n", standing->root, words);
+    printf("  state    %s\n", standing->lives == 1   ? "alive"
+                              : standing->lives == 0 ? "dead: `shunt start` takes over"
+                                                     : "on another host: ask there");
+    printf("  branch   %s (of %zu)\n", standing->member->branch, standing->branches);
+    printf("  run dir  %s\n", standing->member->run_dir);
+    print_members(&standing->session);
+    if (standing->counted)
+        counters_print(&standing->counters);
+    if (standing->all_error == 0) {
+        printf("  all together:\n");
+        counters_print(&standing->all);
+    }
+}
+
+static int print_all(const struct roots *roots, const struct asking *asking)
+{
+    struct json json = {0};
+    static struct standing standing;
+    int status = STATUS_OK;
+    if (asking->json)
+        json_open(&json, NULL, '[');
+    for (size_t i = 0; i < roots->count; i++) {
+        look(&standing, roots->paths[i], asking);
+        if (asking->json)
+            print_json(&json, &standing);
+        else
+            print_words(&standing);
+        if (standing.error < 0 || standing.nobody || standing.lives == 0 || (asking->all && standing.all_error != 0))
+            status = STATUS_FAILED;
+        session_finish(&standing.session);
+    }
+    if (asking->json)
+        json_close(&json, ']');
+    return status;
+}
+
+int verb_status_of(const struct verb *verb, int argc, char **argv)
+{
+    struct roots roots;
+    struct asking asking = {.node = NULL};
+    int end, wrong = 0;
+    roots_init(&roots);
+    while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
+        if (end == 'r')
+            wrong = roots_add(&roots, optarg);
+        else if (end == 'n')
+            asking.node = optarg;
+        else if (end == 'a')
+            asking.all = true;
+        else
+            asking.json = true;
+    int status = wrong ? STATUS_USAGE : verb_status(end);
+    if (!wrong && end == VERB_END && optind < argc)
+        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (!wrong && end == VERB_END)
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, &asking);
+    roots_finish(&roots);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/place.h"
+#include "describe.h"
+#include "command.h"
+#include "commands.h"
+
+const struct choice verb_tree_choices[] = {
+    {'a', "all", NULL, "also names that begin with a dot"},
+    {VERB_LONG + 1, "json", NULL, "an object with entries in it, and so on down"},
+    {0},
+};
+
+#define TREE_DEEP (PATH_MAX / 2) /* directories within directories */
+
+struct tree {
+    const struct union_root *root;
+    int root_fd;
+    bool all, as_json;
+    struct json json;
+    bool last[TREE_DEEP];  /* at each depth: is this the last entry of its directory? */
+    char target[PATH_MAX]; /* of the link being printed: not on so deep a stack */
+    size_t directories, files, redirected;
+    int status;
+};
+
+static void print_prefix(const struct tree *tree, size_t depth)
+{
+    for (size_t i = 1; i < depth; i++)
+        fputs(tree->last[i] ? "    " : "|   ", stdout);
+    fputs(tree->last[depth] ? "`-- " : "|-- ", stdout);
+}
+
+static void print_name(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
+{
+    const char *branch = describe_branch(tree->root, name);
+    print_prefix(tree, depth);
+    describe_print(name->name);
+    if (describe_target(folder, name, tree->target)) {
+        fputs(" -> ", stdout);
+        describe_print(tree->target);
+    }
+    if (branch)
+        printf("  [%s]", branch);
+    putchar('\n');
+}
+
+static const char *type_word(uint8_t type)
+{
+    static const char *const words[] = {[DT_REG] = "file",    [DT_DIR] = "directory", [DT_LNK] = "link", [DT_FIFO] = "fifo",
+                                        [DT_SOCK] = "socket", [DT_CHR] = "character", [DT_BLK] = "block"};
+    const char *word = type < sizeof words / sizeof *words ? words[type] : NULL;
+    return word ? word : "unknown";
+}
+
+static void json_name(struct tree *tree, const struct folder *folder, const struct union_name *name)
+{
+    json_open(&tree->json, NULL, '{');
+    json_text(&tree->json, "name", name->name);
+    json_text(&tree->json, "type", type_word(name->type));
+    json_text(&tree->json, "branch", describe_branch(tree->root, name));
+    if (describe_target(folder, name, tree->target))
+        json_text(&tree->json, "target", tree->target);
+}
+
+static size_t count_shown(const struct tree *tree, const struct listing *listing)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++)
+        count += tree->all || listing->names[i].name[0] != '.';
+    return count;
+}
+
+static void print_folder(struct tree *tree, const struct folder *folder, size_t depth);
+
+/* Too large for so deep a stack. */
+struct below {
+    struct folder folder;
+    char path[PATH_MAX];
+};
+
+static int open_below(const struct tree *tree, const struct folder *above, const char *name, struct below *below)
+{
+    int error = folder_path(above, name, below->path, sizeof below->path);
+    if (error == 0)
+        error = folder_open(&below->folder, tree->root_fd, below->path);
+    return error < 0 ? error : folder_list(&below->folder, tree->root, 0);
+}
+
+static void print_below(struct tree *tree, const struct folder *above, const char *name, size_t depth)
+{
+    struct below *below = malloc(sizeof *below);
+    int error = below ? 0 : -ENOMEM;
+    if (below)
+        below->folder.fd = -1;
+    if (error == 0)
+        error = depth < TREE_DEEP ? open_below(tree, above, name, below) : -ENAMETOOLONG;
+    if (error == 0) {
+        print_folder(tree, &below->folder, depth);
+    } else {
+        complain_of(name, error);
+        tree->status = STATUS_FAILED;
+    }
+    if (below)
+        folder_close(&below->folder);
+    free(below);
+}
+
+static void print_entry(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
+{
+    if (tree->as_json)
+        json_name(tree, folder, name);
+    else
+        print_name(tree, folder, name, depth);
+    tree->redirected += name->branch > 0;
+    tree->directories += name->type == DT_DIR;
+    tree->files += name->type != DT_DIR;
+    if (name->type == DT_DIR)
+        print_below(tree, folder, name->name, depth + 1);
+    if (tree->as_json)
+        json_close(&tree->json, '}');
+}
+
+static void print_folder(struct tree *tree, const struct folder *folder, size_t depth)
+{
+    size_t left = count_shown(tree, &folder->listing);
+    if (tree->as_json)
+        json_open(&tree->json, "entries", '[');
+    for (size_t i = 0; i < folder->listing.count; i++) {
+        const struct union_name *name = &folder->listing.names[i];
+        if (name->name[0] == '.' && !tree->all)
+            continue;
+        tree->last[depth] = --left == 0;
+        print_entry(tree, folder, name, depth);
+    }
+    if (tree->as_json)
+        json_close(&tree->json, ']');
+}
+
+static void print_all(struct tree *tree, const struct folder *folder, const char *path)
+{
+    if (!tree->as_json) {
+        puts(path);
+        print_folder(tree, folder, 1);
+        printf("\n%zu director%s, %zu file%s, %zu of them redirected\n", tree->directories,
+               tree->directories == 1 ? "y" : "ies", tree->files, tree->files == 1 ? "" : "s", tree->redirected);
+        return;
+    }
+    json_open(&tree->json, NULL, '{');
+    json_text(&tree->json, "name", path);
+    json_text(&tree->json, "type", "directory");
+    print_folder(tree, folder, 1);
+    json_close(&tree->json, '}');
+}
+
+static int tree_of(struct tree *tree, const char *path)
+{
+    struct place place;
+    place_init(&place);
+    int error = place_find(&place, path, PLACE_FOLLOW | PLACE_ENTER);
+    if (error == 0)
+        error = place.found ? -ENOTDIR : folder_list(&place.folder, &place.root, 0);
+    if (error == 0) {
+        tree->root = &place.root;
+        tree->root_fd = sys_openat(AT_FDCWD, place.root.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        error = tree->root_fd < 0 ? tree->root_fd : 0;
+    }
+    if (error == 0) {
+        print_all(tree, &place.folder, path);
+        sys_close(tree->root_fd);
+    } else {
+        complain_of(path, error);
+    }
+    place_finish(&place);
+    return error < 0 ? STATUS_FAILED : tree->status;
+}
+
+int verb_tree(const struct verb *verb, int argc, char **argv)
+{
+    static struct tree tree;
+    int option;
+    while ((option = verb_option(verb, argc, argv)) >= 0)
+        if (option == 'a')
+            tree.all = true;
+        else
+            tree.as_json = true;
+    if (option != VERB_END)
+        return verb_status(option);
+    if (argc - optind > 1)
+        return complain_usage(verb, "give at most one path");
+    return tree_of(&tree, optind < argc ? argv[optind] : ".");
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* One for each node: starts the daemons of its roots, stops them in order when its standard input ends, and
+ * lives in between. The launch is on the other end of that pipe, so when it ends, however it ends, the
+ * daemons do too.
+ *
+ * It tells how it goes on standard output, a line each: KEEPER_WORD, the node's name, and one of the words
+ * below. Its own exit status is 0, since launchers kill the others when one fails. */
+
+#include "command.h"
+
+#define KEEPER "--keep-node"
+#define KEEPER_WORD "shunt-node"
+#define KEEPER_SERVES "serves"
+#define KEEPER_FAILED "failed" /* the reason is on standard error; nothing of this node serves */
+#define KEEPER_DIED "died"     /* a daemon ended that nobody had told to */
+#define KEEPER_STOPPED "stopped"
+#define KEEPER_STUCK "stuck" /* a daemon did not end */
+
+extern const struct choice keeper_choices[];
+int keeper(const struct verb *, int argc, char **argv);

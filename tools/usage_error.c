@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *complain_as = "shunt";
+
+static void say(const char *format, va_list arguments, const char *end)
+{
+    fflush(stdout);
+    flockfile(stderr);
+    fprintf(stderr, "%s: ", complain_as);
+    vfprintf(stderr, format, arguments);
+    fputs(end, stderr);
+    funlockfile(stderr);
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments, "\n");
+    va_end(arguments);
+}
+
+int complain_usage(const struct verb *verb, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments, "");
+    va_end(arguments);
+    fprintf(stderr, ": see `%s%s --help`\n", verb->flags & VERB_ALONE ? "" : "shunt ", verb->name);
+    return STATUS_USAGE;
+}
+
+static const struct {
+    int error;
+    const char *sentence;
+} sentences[] = {
+    {ENOENT, "no such file or directory in the union"},
+    {ENOTUNIQ, "lies in no root of shunt: there is no .shunt in a directory above it, so `ls` shows all there is"},
+    {EINVAL, "is shunt's own, not a part of the union: look at it without shunt"},
+    {EBADMSG, "holds a .shunt-dir that is no marker, so its mirrors are not known: see `shunt fsck`"},
+    {EACCES, "permission denied: ask its owner, or run as the user who owns it"},
+    {EPERM, "not permitted: run as the user who owns it"},
+    {EROFS, "the file system is read-only: mount it for writing first"},
+    {ENOSPC, "no space is left on the file system: make room and run this again"},
+    {EDQUOT, "the quota is used up: make room and run this again"},
+    {ENAMETOOLONG, "the path is too long: change to a directory further down and give a shorter one"},
+    {EMULTIHOP, "is a root of its own, in another one: name it by itself, and give only one of them to `shunt start`"},
+    {EXDEV, "lies on another file system than the branch: move it by hand"},
+};
+
+void complain_of(const char *path, int error)
+{
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (sentences[i].error == -error) {
+            complain("%s: %s", path, sentences[i].sentence);
+            return;
+        }
+    complain("%s: %s", path, strerror(-error));
+}
