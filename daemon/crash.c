@@ -13,7 +13,7 @@
 
 static char alternate_stack[64 * 1024]; /* a stack that overflowed is no place to report from */
 
-static void say(const char *words, uint64_t number, unsigned base)
+static void crash_say(const char *words, uint64_t number, unsigned base)
 {
     char line[512];
     struct text t;
@@ -25,7 +25,7 @@ static void say(const char *words, uint64_t number, unsigned base)
         return;
 }
 
-static void frame(unw_cursor_t *cursor)
+static void crash_frame(unw_cursor_t *cursor)
 {
     char line[400];
     struct text t;
@@ -39,19 +39,19 @@ static void frame(unw_cursor_t *cursor)
     text_add(&t, "+0x");
     text_number(&t, offset, 16);
     text_add(&t, " at 0x");
-    say(line, address, 16);
+    crash_say(line, address, 16);
 }
 
-static void report(int signal, siginfo_t *info, void *context)
+static void crash_report(int signal, siginfo_t *info, void *context)
 {
     unw_cursor_t cursor;
     unw_context_t here;
-    say("shuntd crashed: signal ", (uint64_t)signal, 10);
-    say("  address 0x", (uint64_t)(uintptr_t)info->si_addr, 16);
+    crash_say("shuntd crashed: signal ", (uint64_t)signal, 10);
+    crash_say("  address 0x", (uint64_t)(uintptr_t)info->si_addr, 16);
     unw_getcontext(&here);
     unw_init_local(&cursor, &here);
     for (int i = 0; i < 64 && unw_step(&cursor) > 0; i++)
-        frame(&cursor);
+        crash_frame(&cursor);
     raise(signal); /* SA_RESETHAND: the default now */
 }
 
@@ -59,7 +59,7 @@ void crash_report_init(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     stack_t stack = {.ss_sp = alternate_stack, .ss_size = sizeof alternate_stack};
-    struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = crash_report, .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER};
     sigaltstack(&stack, NULL);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);

@@ -34,7 +34,7 @@
 #define BATCH_MAX 1024          /* requests in one batch */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
 
-static int finish_jobs(struct shuntd *shuntd, struct disk *disk)
+static int main_finish_jobs(struct shuntd *shuntd, struct disk *disk)
 {
     int code = 0;
     for (struct disk_job *job; code == 0 && (job = disk_next_done(disk)) != NULL;)
@@ -42,40 +42,40 @@ static int finish_jobs(struct shuntd *shuntd, struct disk *disk)
     return code;
 }
 
-static int serve_jobs(struct shuntd *shuntd)
+static int main_serve_jobs(struct shuntd *shuntd)
 {
-    int code = finish_jobs(shuntd, shuntd->pulse);
-    return code == 0 ? finish_jobs(shuntd, shuntd->disk) : code;
+    int code = main_finish_jobs(shuntd, shuntd->heartbeat_disk);
+    return code == 0 ? main_finish_jobs(shuntd, shuntd->disk) : code;
 }
 
 /* A request whose process has ended meanwhile is dropped. */
-static int serve_requests_again(struct shuntd *shuntd)
+static int main_serve_requests_again(struct shuntd *shuntd)
 {
     struct listen_request request;
     int code = 0;
-    for (struct home_parked *parked; code == 0 && (parked = home_next_woken(shuntd->home)) != NULL;) {
-        if (listen_is_there(shuntd->listen, parked->lane, parked->client)) {
-            home_unpark(parked, &request);
-            code = serve(shuntd, &request);
+    for (struct blocked_request *blocked; code == 0 && (blocked = home_next_retry(shuntd->home)) != NULL;) {
+        if (listen_is_there(shuntd->listen, blocked->qp, blocked->client)) {
+            home_restore_request(blocked, &request);
+            code = ops_serve(shuntd, &request);
         }
-        free(parked);
+        free(blocked);
     }
     return code;
 }
 
 /* One may wake another: until nothing is left to go on with. */
-static int serve_woken(struct shuntd *shuntd)
+static int main_serve_woken(struct shuntd *shuntd)
 {
     int code = 0;
-    while (code == 0 && home_has_woken(shuntd->home)) {
-        code = serve_requests_again(shuntd);
+    while (code == 0 && home_has_ready(shuntd->home)) {
+        code = main_serve_requests_again(shuntd);
         if (code == 0)
-            code = relay_questions(shuntd);
+            code = rpc_resume(shuntd);
     }
     return code;
 }
 
-static int serve_messages(struct shuntd *shuntd)
+static int main_serve_messages(struct shuntd *shuntd)
 {
     struct listen_request request;
     int code = 0;
@@ -83,19 +83,19 @@ static int serve_messages(struct shuntd *shuntd)
         if (!listen_next(shuntd->listen, &request, &shuntd->counts.malformed))
             break;
         shuntd->counts.requests++;
-        code = serve(shuntd, &request);
+        code = ops_serve(shuntd, &request);
         if (code == 0)
-            code = serve_woken(shuntd);
+            code = main_serve_woken(shuntd);
     }
     return code;
 }
 
-static int serve_deaths(struct shuntd *shuntd)
+static int main_serve_deaths(struct shuntd *shuntd)
 {
     int code = 0;
     for (pid_t client; code == 0 && (client = listen_next_death(shuntd->listen)) != 0;) {
-        shuntd->counts.deaths++;
-        code = serve_settle_client(shuntd, (uint64_t)client);
+        shuntd->counts.client_exits++;
+        code = completion_settle_client(shuntd, (uint64_t)client);
         listen_forget(shuntd->listen, client);
     }
     return code;
@@ -103,25 +103,26 @@ static int serve_deaths(struct shuntd *shuntd)
 
 /* What was asked for ahead, and by nobody since. Requests whose senders stopped waiting: what they began is settled by what
  * is on disk. And those that wait for a member that is silent. Looked for with each tick, not with each batch. */
-static int serve_overdue(struct shuntd *shuntd)
+static int main_serve_overdue(struct shuntd *shuntd)
 {
     static uint64_t next;
     if (shuntd->now < next)
-        return shuntd->stop != 0 ? ahead_tick(shuntd) : 0;
+        return shuntd->stop != 0 ? prefetch_tick(shuntd) : 0;
     next = shuntd->now + TICK;
     listen_look(shuntd->listen);
-    int code = ahead_tick(shuntd);
+    int code = prefetch_tick(shuntd);
     if (code == 0)
-        code = serve_settle_client(shuntd, 0);
-    return code == 0 ? rule_give_up(shuntd) : code;
+        code = completion_settle_client(shuntd, 0);
+    return code == 0 ? coordinator_give_up(shuntd) : code;
 }
 
 /* What is done, what is asked, what is over; then the answers go out. */
-static int serve_batch(struct shuntd *shuntd)
+static int main_serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {serve_jobs, relay_tell_address, relay_items,   serve_woken, serve_messages,
-                                                    offer_step, serve_deaths,       serve_overdue, times_step,  homes_step,
-                                                    beat_step,  watch_step,         serve_woken};
+    static int (*const steps[])(struct shuntd *) = {
+        main_serve_jobs, rpc_publish_address,   rpc_receive_all,    main_serve_woken, main_serve_messages,
+        grant_step,      main_serve_deaths,     main_serve_overdue, dir_times_step,   homes_step,
+        heartbeat_step,  failure_detector_step, main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -132,31 +133,31 @@ static int serve_batch(struct shuntd *shuntd)
         return code;
     shuntd->counts.batches++;
     homes_publish(shuntd);
-    serve_flush(shuntd);
+    reply_flush(shuntd);
     peers_flush(shuntd->peers);
     return 0;
 }
 
 /* Until when it may sleep if nothing happens: monotonic, UINT64_MAX: for ever. */
-static uint64_t sleep_end(struct shuntd *shuntd)
+static uint64_t main_sleep_end(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || relay_waits(shuntd) || !listen_follows_all(shuntd->listen) || beat_is_to_end(shuntd);
-    uint64_t limit = waits ? TICK : beat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
-    uint64_t times = times_due(shuntd);
+    bool waits = shuntd->stop != 0 || rpc_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
+    uint64_t limit = waits ? TICK : heartbeat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
+    uint64_t times = dir_times_due(shuntd);
     return times < end ? times : end;
 }
 
-/* Who is parked waits for a notice, and so may a removal, and who ends. Who waits at another daemon has this one told
- * (NEWS_AWAITED); else what a notice says travels in the frame of the next question. */
-static bool is_awaited(struct shuntd *shuntd)
+/* Who is blocked waits for a notice, and so may a removal, and who ends. Who waits at another daemon has this one told
+ * (NOTIFY_AWAITED); else what a notice says travels in the frame of the next question. */
+static bool main_is_awaited(struct shuntd *shuntd)
 {
-    return home_has_waiting(shuntd->home) || !list_empty(&shuntd->errands) || shuntd->stop != 0;
+    return home_has_waiting(shuntd->home) || !list_empty(&shuntd->coordinator_calls) || shuntd->stop != 0;
 }
 
 /* A home of names ends when others have taken them over; a second signal ends it at once. */
-static bool goes_on(struct shuntd *shuntd)
+static bool main_goes_on(struct shuntd *shuntd)
 {
-    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->pulse) ||
+    return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->heartbeat_disk) ||
            (shuntd->stop == 1 && !homes_may_leave(shuntd));
 }
 
@@ -170,31 +171,31 @@ static struct {
     int code;       /* 0, or the fatal -errno of a batch */
 } turn = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_main_to_wake(struct shuntd *shuntd)
+static bool main_is_main_to_wake(struct shuntd *shuntd)
 {
     return turn.code != 0 || shuntd->stop != 0 || homes_are_due(shuntd) || listen_has_more(shuntd->listen) ||
-           is_awaited(shuntd) != turn.awaited || sleep_end(shuntd) < turn.until;
+           main_is_awaited(shuntd) != turn.awaited || main_sleep_end(shuntd) < turn.until;
 }
 
 /* The fabric's thread. */
-static bool serve_frames(struct shuntd *shuntd)
+static bool main_serve_frames(struct shuntd *shuntd)
 {
     if (pthread_mutex_trylock(&turn.lock) != 0)
         return false;
     bool served = turn.until != 0 && turn.code == 0 && shuntd->stop == 0;
     if (served) {
-        turn.code = serve_batch(shuntd);
+        turn.code = main_serve_batch(shuntd);
         listen_wake_all(shuntd->listen);
-        served = !is_main_to_wake(shuntd);
+        served = !main_is_main_to_wake(shuntd);
     }
     pthread_mutex_unlock(&turn.lock);
     return served;
 }
 
 /* Main's, which has the turn before and behind it. */
-static void sleep_on(struct shuntd *shuntd, uint32_t rings)
+static void main_sleep_on(struct shuntd *shuntd, uint32_t rings)
 {
-    const uint64_t until = sleep_end(shuntd), now = clock_monotonic();
+    const uint64_t until = main_sleep_end(shuntd), now = clock_monotonic();
     turn.until = until;
     pthread_mutex_unlock(&turn.lock);
     listen_sleep(shuntd->listen, rings, until == UINT64_MAX ? 0 : until > now ? until - now : 1);
@@ -202,30 +203,30 @@ static void sleep_on(struct shuntd *shuntd, uint32_t rings)
     turn.until = 0;
 }
 
-static int run(struct shuntd *shuntd)
+static int main_run(struct shuntd *shuntd)
 {
     pthread_mutex_lock(&turn.lock);
-    __atomic_store_n(&shuntd->serve_frames, serve_frames, __ATOMIC_RELEASE);
-    while (turn.code == 0 && goes_on(shuntd)) {
+    __atomic_store_n(&shuntd->serve_frames, main_serve_frames, __ATOMIC_RELEASE);
+    while (turn.code == 0 && main_goes_on(shuntd)) {
         uint32_t rings = listen_rings(shuntd->listen);
-        turn.code = serve_batch(shuntd);
-        turn.awaited = is_awaited(shuntd);
+        turn.code = main_serve_batch(shuntd);
+        turn.awaited = main_is_awaited(shuntd);
         listen_heed(shuntd->listen, turn.awaited);
-        if (turn.code != 0 || !goes_on(shuntd) || homes_are_due(shuntd))
+        if (turn.code != 0 || !main_goes_on(shuntd) || homes_are_due(shuntd))
             continue;
         if (listen_rest(shuntd->listen, rings))
-            sleep_on(shuntd, rings);
+            main_sleep_on(shuntd, rings);
         listen_rise(shuntd->listen);
     }
-    /* What was taken of offers is seen, for the times of directories, and nothing more of them is taken. */
-    const int code = turn.code == 0 ? ahead_tick(shuntd) : turn.code;
+    /* What was taken of grants is seen, for the times of directories, and nothing more of them is taken. */
+    const int code = turn.code == 0 ? prefetch_tick(shuntd) : turn.code;
     if (code == 0)
-        relay_leave(shuntd);
-    times_write_all(shuntd);
+        rpc_leave_session(shuntd);
+    dir_times_write_all(shuntd);
     return code;
 }
 
-static void tell_end(const struct shuntd *shuntd, int code)
+static void main_tell_end(const struct shuntd *shuntd, int code)
 {
     if (code == 0)
         log_line("stopped");
@@ -257,8 +258,8 @@ int main(int argc, char *argv[])
     start_ready(ready, serves);
     if (serves) {
         log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
-        code = run(&shuntd);
-        tell_end(&shuntd, code);
+        code = main_run(&shuntd);
+        main_tell_end(&shuntd, code);
     }
     if ((serves || (again && shuntd.stop == 0)) && code != 0 && shuntd.supervisor != 0)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */

@@ -21,17 +21,17 @@ void *__wrap_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size)
 {
     void *memory = __real_malloc(size);
-    return memory != NULL || size > SMALL || !spare_give() ? memory : __real_malloc(size);
+    return memory != NULL || size > SMALL || !oom_reserve_release() ? memory : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
     void *memory = __real_calloc(count, size);
-    return memory != NULL || count > SMALL / size || !spare_give() ? memory : __real_calloc(count, size);
+    return memory != NULL || count > SMALL / size || !oom_reserve_release() ? memory : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
     void *memory = __real_realloc(old, size);
-    return memory != NULL || size > SMALL || !spare_give() ? memory : __real_realloc(old, size);
+    return memory != NULL || size > SMALL || !oom_reserve_release() ? memory : __real_realloc(old, size);
 }

@@ -25,10 +25,10 @@ struct disk;
 struct peers;
 struct home;
 struct listen;
-struct serve_queue;
-struct ahead;
-struct offers;
-struct watch;
+struct answer_queue;
+struct prefetch;
+struct grants;
+struct failure_detector;
 
 #define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
 
@@ -48,13 +48,13 @@ struct shuntd_options {
 /* Which member of the session is home of which shard (membership/route.h, membership/homes.h). */
 struct route {
     uint16_t home[RECORD_SHARDS];
-    uint16_t from[RECORD_SHARDS]; /* of those that are here: from whom their content is still to come; 0: it is here */
-    uint16_t to[RECORD_SHARDS];   /* of those that were here: to whom it is still to go; 0: nothing is */
-    uint32_t own, missing;        /* how many are here; and are awaited, or members untold */
-    uint32_t epoch;               /* of the session's, in which homes changed last */
-    uint32_t anew;                /* ... and in which all began anew */
-    bool untold[UINT16_MAX + 1];  /* members that have not said yet what their processes hold since then */
-    uint32_t untold_count;
+    uint16_t from[RECORD_SHARDS];    /* of those that are here: from whom their content is still to come; 0: it is here */
+    uint16_t to[RECORD_SHARDS];      /* of those that were here: to whom it is still to go; 0: nothing is */
+    uint32_t own, missing;           /* how many are here; and are awaited, or members untold */
+    uint32_t epoch;                  /* of the session's, in which homes changed last */
+    uint32_t recovery_epoch;         /* ... and in which all began again */
+    bool unreported[UINT16_MAX + 1]; /* members that have not said yet what their processes hold since then */
+    uint32_t unreported_count;
     bool hands_over; /* something is still to go */
     bool settled;    /* all homes are members, and are to stay: until the session is another */
     bool dirty;      /* processes of this node do not know yet */
@@ -64,12 +64,12 @@ struct shuntd_counts {
     uint64_t requests;   /* messages taken from clients */
     uint64_t batches;    /* of requests, answered together */
     uint64_t malformed;  /* messages dropped */
-    uint64_t births;     /* names reserved */
+    uint64_t creates;    /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
-    uint64_t foreseen;   /* births and removals whose names were asked for ahead of a process (prefetch/prefetch.h) */
-    uint64_t removals, renames, loads, parked, deaths;
-    uint64_t asked; /* questions about names that other nodes asked this home */
-    uint64_t hops;  /* messages on the longest way of a collective that was begun here */
+    uint64_t prefetched; /* creates and removals whose names were asked for ahead of a process (prefetch/prefetch.h) */
+    uint64_t unlinks, renames, loads, blocked, client_exits;
+    uint64_t remote_requests; /* questions about names that other nodes asked this home */
+    uint64_t max_hops;        /* messages on the longest way of a collective that was begun here */
 };
 
 struct shuntd {
@@ -77,10 +77,10 @@ struct shuntd {
     struct union_root root;
     struct session session;   /* as of the last epoch that this daemon made or read */
     struct session_member me; /* ... in it; number 0: not yet */
-    uint64_t keyed;           /* the session whose key it has, 0: none */
+    uint64_t key_session;     /* the session whose key it has, 0: none */
     uint8_t key[SESSION_KEY_SIZE];
-    uint32_t next_seen;   /* session.next when branches were looked for last */
-    struct session taken; /* the session of other hosts that is taken over in this very epoch; no members: none is */
+    uint32_t next_seen;        /* session.next when branches were looked for last */
+    struct session superseded; /* the session of other hosts that is taken over in this very epoch; no members: none is */
     char run_dir[SESSION_RUN_MAX];
     pid_t supervisor;                /* 0: nobody starts another daemon if this one crashes */
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
@@ -90,34 +90,34 @@ struct shuntd {
     struct listen *listen;
     struct disk *disk;
     struct home *home;
-    struct times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
-    struct serve_queue *queue;             /* answers that go out together */
-    struct ahead *ahead;                   /* who makes names that can be foreseen (prefetch/prefetch.h) */
-    struct offers *offers;                 /* what they were offered of them (prefetch/grant.h) */
+    struct dir_times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
+    struct answer_queue *answers;              /* answers that go out together */
+    struct prefetch *prefetch;                 /* who makes names that can be predicted (prefetch/prefetch.h) */
+    struct grants *grants;                     /* what they were granted of them (prefetch/grant.h) */
     struct peers *peers;
-    pthread_t opening; /* the fabric, where `opens` */
-    bool opens;
+    pthread_t fabric_thread; /* the fabric, where `opens` */
+    bool fabric_opens;
     struct route route;
-    uint64_t now;                          /* monotonic, when this batch began: for what is due */
-    bool (*serve_frames)(struct shuntd *); /* frames came, says another thread: true, main need not know; NULL: not yet */
-    bool welcome;                          /* a home knows that this daemon has joined */
-    bool checking, moved;                  /* a move of shards: all are asked whether they are done; they are */
-    uint32_t checked;                      /* ... in which epoch */
-    struct link kept;                      /* items about shards that are on their way here */
-    struct link checks;                    /* collectives that wait until this daemon has done its part of a move */
-    struct link casts, errands;            /* collectives, and questions to rulers, that are under way */
-    struct link lists;                     /* listings that wait, since a home is gone */
-    struct link moving;                    /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
-    uint64_t last_cast, last_errand;
+    uint64_t now;                               /* monotonic, when this batch began: for what is due */
+    bool (*serve_frames)(struct shuntd *);      /* frames came, says another thread: true, main need not know; NULL: not yet */
+    bool is_welcome;                            /* a home knows that this daemon has joined */
+    bool checking, moved;                       /* a move of shards: all are asked whether they are done; they are */
+    uint32_t checked;                           /* ... in which epoch */
+    struct link deferred_items;                 /* items about shards that are on their way here */
+    struct link checks;                         /* collectives that wait until this daemon has done its part of a move */
+    struct link collectives, coordinator_calls; /* collectives, and questions to coordinators, that are under way */
+    struct link blocked_lists;                  /* listings that wait, since a home is gone */
+    struct link rename_fences;                  /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
+    uint64_t last_collective, last_coordinator_call;
     struct shuntd_counts counts;
-    struct disk *pulse;  /* for beats, and looks at those of others: nothing else delays them */
-    bool beats;          /* one is under way (membership/heartbeat.h) */
-    uint64_t next_beat;  /* monotonic */
-    int beat_failed;     /* how the last one did, 0: it did not */
-    uint64_t joined;     /* clock_boot, before the beat that came with it; 0: it had a lease without an end since */
-    bool cut_off;        /* the session has gone on without this daemon: it may decide nothing any more */
-    struct watch *watch; /* of others' beats (membership/failure_detector.h) */
-    volatile int stop;   /* how often a signal asked for the end */
+    struct disk *heartbeat_disk; /* for beats, and looks at those of others: nothing else delays them */
+    bool heartbeat_under_way;    /* one is under way (membership/heartbeat.h) */
+    uint64_t next_heartbeat;     /* monotonic */
+    int heartbeat_failed;        /* how the last one did, 0: it did not */
+    uint64_t joined;             /* clock_boot, before the beat that came with it; 0: it had a lease without an end since */
+    bool cut_off;                /* the session has gone on without this daemon: it may decide nothing any more */
+    struct failure_detector *failure_detector; /* of others' beats (membership/failure_detector.h) */
+    volatile int stop;                         /* how often a signal asked for the end */
 };
 
 /* The branch of a member's node, 0: not known. */
@@ -128,10 +128,10 @@ static inline uint16_t shuntd_branch(const struct shuntd *shuntd, uint16_t membe
 /* What must be before anything is served. */
 static inline void shuntd_init(struct shuntd *shuntd)
 {
-    list_init(&shuntd->kept);
+    list_init(&shuntd->deferred_items);
     list_init(&shuntd->checks);
-    list_init(&shuntd->casts);
-    list_init(&shuntd->errands);
-    list_init(&shuntd->lists);
-    list_init(&shuntd->moving);
+    list_init(&shuntd->collectives);
+    list_init(&shuntd->coordinator_calls);
+    list_init(&shuntd->blocked_lists);
+    list_init(&shuntd->rename_fences);
 }

@@ -49,7 +49,7 @@
 static struct shuntd *running; /* for the signal handler */
 
 /* Every failure to start is one sentence on standard error. */
-__attribute__((format(printf, 2, 3))) static int fail(int code, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int start_fail(int code, const char *format, ...)
 {
     va_list more;
     va_start(more, format);
@@ -73,30 +73,31 @@ static const char help[] = "usage: shuntd --root DIR [--node NAME] [--placement 
                            "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
                            "run`.\n";
 
-static int option(struct shuntd_options *options, int which, const char *value)
+static int start_option(struct shuntd_options *options, int which, const char *value)
 {
     uint64_t number;
     switch (which) {
     case 'r':
         if (options->root[0] != '\0')
-            return fail(-EINVAL, "a shuntd serves one root: start another one for %s", value);
+            return start_fail(-EINVAL, "a shuntd serves one root: start another one for %s", value);
         if (strlen(value) >= sizeof options->root)
-            return fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes", sizeof options->root);
+            return start_fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes",
+                              sizeof options->root);
         strcpy(options->root, value);
         return 0;
     case 'n':
         if (!layout_node_is_valid(value, strlen(value)))
-            return fail(-EINVAL, "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d", value,
-                        LAYOUT_NODE_MAX);
+            return start_fail(-EINVAL, "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d", value,
+                              LAYOUT_NODE_MAX);
         strcpy(options->node, value);
         return 0;
     case 'p':
         if (config_placement_parse(value, &options->placement) != 0)
-            return fail(-EINVAL, "'%s' is no placement: use auto or branch", value);
+            return start_fail(-EINVAL, "'%s' is no placement: use auto or branch", value);
         return 0;
     case 'l':
         if (config_number_parse(value, UINT32_MAX, &number) != 0)
-            return fail(-EINVAL, "'%s' is no number of names for a leaf: use one from 1 to %u", value, UINT32_MAX);
+            return start_fail(-EINVAL, "'%s' is no number of names for a leaf: use one from 1 to %u", value, UINT32_MAX);
         options->leaf_full = (uint32_t)number;
         return 0;
     case 'a':
@@ -115,11 +116,11 @@ static int option(struct shuntd_options *options, int which, const char *value)
         puts("shuntd " SHUNT_VERSION);
         return 1;
     default:
-        return fail(-EINVAL, "see shuntd --help");
+        return start_fail(-EINVAL, "see shuntd --help");
     }
 }
 
-static void default_node(char node[LAYOUT_NODE_MAX + 1])
+static void start_default_node(char node[LAYOUT_NODE_MAX + 1])
 {
     char host[LAYOUT_NODE_MAX + 1] = "";
     gethostname(host, sizeof host - 1);
@@ -127,33 +128,33 @@ static void default_node(char node[LAYOUT_NODE_MAX + 1])
     strcpy(node, layout_node_is_valid(host, strlen(host)) ? host : "node");
 }
 
-static int from_environment(struct shuntd_options *options)
+static int start_from_environment(struct shuntd_options *options)
 {
     struct config config;
     config_read(&config, environ);
     if (config.bad != NULL)
-        return fail(-EINVAL, "the value of %s makes no sense: correct it or unset it", config.bad);
+        return start_fail(-EINVAL, "the value of %s makes no sense: correct it or unset it", config.bad);
     options->run_base = config.run_base;
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
     options->stale = config.stale;
     options->deadline = config.deadline;
     options->fabric = config.fabric;
-    default_node(options->node);
-    return config.node != NULL ? option(options, 'n', config.node) : 0;
+    start_default_node(options->node);
+    return config.node != NULL ? start_option(options, 'n', config.node) : 0;
 }
 
 int start_options(struct shuntd_options *options, int argc, char *argv[])
 {
-    int code = from_environment(options);
+    int code = start_from_environment(options);
     for (int which; code == 0 && (which = getopt_long(argc, argv, "", long_options, NULL)) != -1;)
-        code = option(options, which, optarg);
+        code = start_option(options, which, optarg);
     if (code == 0 && (options->root[0] == '\0' || optind < argc))
-        code = fail(-EINVAL, "say which directory to serve: shuntd --root DIR");
+        code = start_fail(-EINVAL, "say which directory to serve: shuntd --root DIR");
     return code;
 }
 
-static int wait_for_child(int ready, pid_t child)
+static int start_wait_for_child(int ready, pid_t child)
 {
     char word = 0;
     if (read(ready, &word, 1) == 1 && word == 'y')
@@ -167,13 +168,13 @@ int start_background(void)
     int ends[2];
     close_range(STDERR_FILENO + 1, ~0u, 0); /* a lock, or a pipe, that a script holds would last as long as the daemon */
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return fail(-1, "no pipe could be made: %s", strerror(errno));
+        return start_fail(-1, "no pipe could be made: %s", strerror(errno));
     pid_t child = fork();
     if (child < 0)
-        return fail(-1, "no process could be started: %s", strerror(errno));
+        return start_fail(-1, "no process could be started: %s", strerror(errno));
     if (child > 0) {
         close(ends[1]);
-        _exit(wait_for_child(ends[0], child));
+        _exit(start_wait_for_child(ends[0], child));
     }
     close(ends[0]);
     setsid();
@@ -211,7 +212,7 @@ void start_ready(int ready, bool serves)
 }
 
 /* A batch system tells all processes, and the supervisor passes on what it was told: that is one request. */
-static void on_signal(int signal, siginfo_t *info, void *context)
+static void start_on_signal(int signal, siginfo_t *info, void *context)
 {
     static volatile int told[2];
     bool passed_on = running->supervisor != 0 && info->si_pid == running->supervisor;
@@ -221,9 +222,9 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         listen_ring(running->listen);
 }
 
-static void take_signals(struct shuntd *shuntd)
+static void start_take_signals(struct shuntd *shuntd)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = start_on_signal, .sa_flags = SA_SIGINFO};
     running = shuntd;
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -233,121 +234,121 @@ static void take_signals(struct shuntd *shuntd)
     sigaction(SIGXFSZ, &action, NULL); /* EFBIG, of the index or the log, will do */
 }
 
-static int open_root(struct shuntd *shuntd)
+static int start_open_root(struct shuntd *shuntd)
 {
     const char *path = shuntd->options.root;
     int code = union_root_init(&shuntd->root, path, 0);
     if (code == -ENOENT)
-        return fail(code, "%s does not exist: make the directory first", path);
+        return start_fail(code, "%s does not exist: make the directory first", path);
     if (code == -ENOTDIR)
-        return fail(code, "%s is not a directory: give the directory to be shared", path);
+        return start_fail(code, "%s is not a directory: give the directory to be shared", path);
     if (code != 0)
-        return fail(code, "%s cannot be opened: %s", path, strerror(-code));
+        return start_fail(code, "%s cannot be opened: %s", path, strerror(-code));
     return 0;
 }
 
-static int refuse_root(const struct shuntd *shuntd, int code)
+static int start_refuse_root(const struct shuntd *shuntd, int code)
 {
     const char *path = shuntd->root.path;
     switch (code) {
     case -EMEDIUMTYPE:
-        return fail(code, "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve", path);
+        return start_fail(code, "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve", path);
     case -EOPNOTSUPP:
-        return fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
+        return start_fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
     case -ELOOP:
-        return fail(code, "%s lies inside another root: give that one instead", path);
+        return start_fail(code, "%s lies inside another root: give that one instead", path);
     case -EBUSY:
-        return fail(code, "%s is above everything, other roots too: give the directory that is to be shared", path);
+        return start_fail(code, "%s is above everything, other roots too: give the directory that is to be shared", path);
     case -EROFS:
-        return fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read", path);
+        return start_fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read", path);
     default:
-        return fail(code, "%s cannot be made a root: %s", path, strerror(-code));
+        return start_fail(code, "%s cannot be made a root: %s", path, strerror(-code));
     }
 }
 
-static int prepare_root(struct shuntd *shuntd)
+static int start_prepare_root(struct shuntd *shuntd)
 {
     bool restamped;
     int code = session_prepare_root(shuntd->root.path, &restamped);
     if (code != 0)
-        return refuse_root(shuntd, code);
+        return start_refuse_root(shuntd, code);
     if (restamped)
         log_line("%s is a copy of another root: it has a stamp of its own now", shuntd->root.path);
     return 0;
 }
 
-static int refuse_session(const struct shuntd *shuntd, const struct session *session)
+static int start_refuse_session(const struct shuntd *shuntd, const struct session *session)
 {
     char words[1024];
     const char *root = shuntd->root.path;
     const struct session_member *member = session_living(session);
     session_describe(session, member, words, sizeof words);
     if (member != NULL && session_lives(member) == -EREMOTE)
-        return fail(-EBUSY,
-                    "%s (end it with `shunt stop --root %s` there; `shunt start --takeover` waits whether it "
-                    "still beats)",
-                    words, root);
-    return fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words, root);
+        return start_fail(-EBUSY,
+                          "%s (end it with `shunt stop --root %s` there; `shunt start --takeover` waits whether it "
+                          "still beats)",
+                          words, root);
+    return start_fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words, root);
 }
 
-static int refuse_takeover(const struct shuntd *shuntd, const struct session *session, const struct session_member *who,
-                           int code)
+static int start_refuse_takeover(const struct shuntd *shuntd, const struct session *session, const struct session_member *who,
+                                 int code)
 {
     const char *root = shuntd->root.path;
     switch (code) {
     case TAKEOVER_HERE:
-        return refuse_session(shuntd, session);
+        return start_refuse_session(shuntd, session);
     case TAKEOVER_ALONE:
-        return fail(-EBUSY,
-                    "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
-                    "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
-                    who->node, who->host, root, root);
+        return start_fail(-EBUSY,
+                          "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
+                          "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
+                          who->node, who->host, root, root);
     case TAKEOVER_BEATS:
-        return fail(-EBUSY, "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there", who->node,
-                    who->host, root, root);
+        return start_fail(-EBUSY, "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there",
+                          who->node, who->host, root, root);
     case TAKEOVER_CHANGED:
-        return fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`", root, root);
+        return start_fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`", root, root);
     default:
-        return fail(-EBUSY, "the session of %s cannot be watched: %s", root, strerror(-code));
+        return start_fail(-EBUSY, "the session of %s cannot be watched: %s", root, strerror(-code));
     }
 }
 
 /* Its members have no lease any more if none has beaten for one. */
-static int take_over(struct shuntd *shuntd, struct session *session)
+static int start_take_over(struct shuntd *shuntd, struct session *session)
 {
     const struct session_member *who;
     uint64_t patience = shuntd->options.stale > session->lease ? shuntd->options.stale : session->lease;
     int code = takeover_watch(shuntd->root.path, session, patience, &shuntd->stop, &who);
     if (code != TAKEOVER_FREE)
-        return refuse_takeover(shuntd, session, who, code);
-    shuntd->taken = *session;
+        return start_refuse_takeover(shuntd, session, who, code);
+    shuntd->superseded = *session;
     *session = (struct session){0};
     return 0;
 }
 
 /* One who beat between the last look at him and the moment when he was superseded has a lease from then on, at most. What
  * his processes still want to make in his branch is not to be, then. */
-static int outlast_taken(struct shuntd *shuntd)
+static int start_outlast_taken(struct shuntd *shuntd)
 {
     const struct timespec pause = clock_split(CLOCK_SECOND / 10);
     const struct session_member *home = session_home(&shuntd->session);
-    const struct session *taken = &shuntd->taken;
+    const struct session *taken = &shuntd->superseded;
     uint64_t until = clock_boot() + taken->lease;
     int code = 0;
     if (home == NULL || home->number != shuntd->me.number) /* somebody else was first */
-        session_finish(&shuntd->taken);
+        session_finish(&shuntd->superseded);
     while (taken->count > 0 && clock_boot() < until && shuntd->stop == 0)
         nanosleep(&pause, NULL);
     for (size_t i = 0; i < taken->count && shuntd->stop == 0 && code == 0; i++)
         if ((code = session_fence(shuntd->root.path, taken->members[i].branch)) != 0)
-            fail(code, "the branch %s, of a node that is gone, cannot be renamed: %s", taken->members[i].branch,
-                 strerror(-code));
-    session_finish(&shuntd->taken);
-    return code != 0 || shuntd->stop == 0 ? code : fail(-EINTR, "ended before it served");
+            start_fail(code, "the branch %s, of a node that is gone, cannot be renamed: %s", taken->members[i].branch,
+                       strerror(-code));
+    session_finish(&shuntd->superseded);
+    return code != 0 || shuntd->stop == 0 ? code : start_fail(-EINTR, "ended before it served");
 }
 
 /* A daemon of the same user joins, under a name that nobody goes by. */
-static bool can_join(const struct shuntd *shuntd, const struct session *session)
+static bool start_can_join(const struct shuntd *shuntd, const struct session *session)
 {
     const struct session_member *same = session_find_node(session, shuntd->options.node);
     return session->uid == geteuid() && strcmp(shuntd->options.fabric, "none") != 0 &&
@@ -356,19 +357,19 @@ static bool can_join(const struct shuntd *shuntd, const struct session *session)
 
 /* Before anything is written under the root: a start that is refused leaves no trace. What else may be wrong
  * with a session, the claim finds out. */
-static int check_session(struct shuntd *shuntd)
+static int start_check_session(struct shuntd *shuntd)
 {
     struct session session;
     int code = session_read(shuntd->root.path, &session);
     if (code == 0 && session_living(&session) != NULL)
-        code = shuntd->options.takeover     ? take_over(shuntd, &session)
-               : can_join(shuntd, &session) ? 0
-                                            : refuse_session(shuntd, &session);
+        code = shuntd->options.takeover           ? start_take_over(shuntd, &session)
+               : start_can_join(shuntd, &session) ? 0
+                                                  : start_refuse_session(shuntd, &session);
     session_finish(&session);
     return code == -EBUSY ? code : 0;
 }
 
-static void ring_for_peers(void *context)
+static void start_ring_for_peers(void *context)
 {
     struct shuntd *shuntd = context;
     struct listen *listen = __atomic_load_n(&shuntd->listen, __ATOMIC_ACQUIRE);
@@ -377,17 +378,17 @@ static void ring_for_peers(void *context)
         listen_ring(listen);
 }
 
-/* Where this daemon is reached is told once it can be joined (relay_tell_address), also if it tried to join before. */
-static int found(struct shuntd *shuntd)
+/* Where this daemon is reached is told once it can be joined (rpc_publish_address), also if it tried to join before. */
+static int start_found(struct shuntd *shuntd)
 {
     struct passwd *user = getpwuid(geteuid());
     shuntd->me.address_size = 0;
     shuntd->joined = 0;
-    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me, shuntd->taken.epoch,
+    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me, shuntd->superseded.epoch,
                          shuntd->options.stale, &shuntd->session);
 }
 
-static int try_to_join(struct shuntd *shuntd)
+static int start_try_to_join(struct shuntd *shuntd)
 {
     shuntd->joined = clock_boot();
     return session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
@@ -395,67 +396,69 @@ static int try_to_join(struct shuntd *shuntd)
 
 /* If this node was taken for lost, whoever fences its old branch drops its old member; that takes no longer than a lease,
  * unless he is lost himself. */
-static int join_when_dropped(struct shuntd *shuntd)
+static int start_join_when_dropped(struct shuntd *shuntd)
 {
     const struct timespec pause = clock_split(SESSION_BEAT / 20);
     uint64_t until = clock_monotonic() + 4 * shuntd->options.stale + SESSION_STALE;
-    int code = try_to_join(shuntd);
+    int code = start_try_to_join(shuntd);
     if (code == -EINPROGRESS)
         log_line("node %s was taken for lost: it joins again once its old branch is fenced", shuntd->me.node);
     while (code == -EINPROGRESS && shuntd->stop == 0 && clock_monotonic() < until) {
         nanosleep(&pause, NULL);
-        code = try_to_join(shuntd);
+        code = start_try_to_join(shuntd);
     }
     return code;
 }
 
 /* Others must know where to reach a daemon from the moment on that it is a member. */
-static int join(struct shuntd *shuntd)
+static int start_join(struct shuntd *shuntd)
 {
     size_t size = sizeof shuntd->me.address;
-    int code = peers_is_open(shuntd->peers) ? 0 : peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
+    int code =
+        peers_is_open(shuntd->peers) ? 0 : peers_open(shuntd->peers, shuntd->options.fabric, start_ring_for_peers, shuntd);
     if (code == 0)
         code = peers_address(shuntd->peers, shuntd->me.address, &size);
     if (code != 0)
-        return fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric, strerror(-code));
+        return start_fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric, strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
     shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
-    return join_when_dropped(shuntd);
+    return start_join_when_dropped(shuntd);
 }
 
 /* Many daemons may start at once: one of them founds the session, and it may end meanwhile. */
-static int found_or_join(struct shuntd *shuntd)
+static int start_found_or_join(struct shuntd *shuntd)
 {
-    int code = found(shuntd);
-    for (int i = 0; i < 10 && code == -EBUSY && can_join(shuntd, &shuntd->session); i++) {
+    int code = start_found(shuntd);
+    for (int i = 0; i < 10 && code == -EBUSY && start_can_join(shuntd, &shuntd->session); i++) {
         session_finish(&shuntd->session);
-        code = join(shuntd);
+        code = start_join(shuntd);
         if (code == -ENOENT) {
             session_finish(&shuntd->session);
-            code = found(shuntd);
+            code = start_found(shuntd);
         }
     }
     return code;
 }
 
-static int claim_session(struct shuntd *shuntd)
+static int start_claim_session(struct shuntd *shuntd)
 {
-    int code = found_or_join(shuntd);
+    int code = start_found_or_join(shuntd);
     if (code == 0)
         return 0;
     shuntd->me.number = 0;
     if (code == -EBUSY || code == -EACCES)
-        return refuse_session(shuntd, &shuntd->session);
+        return start_refuse_session(shuntd, &shuntd->session);
     if (code == -EINPROGRESS)
-        return fail(code, "node %s was taken for lost, and nobody fences its old branch: start it again, or stop the session",
-                    shuntd->options.node);
+        return start_fail(code,
+                          "node %s was taken for lost, and nobody fences its old branch: start it again, or stop the session",
+                          shuntd->options.node);
     if (code == -EXDEV)
-        return fail(code, "%s is another file system here than where its session is: mount that one", shuntd->root.path);
-    return fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
+        return start_fail(code, "%s is another file system here than where its session is: mount that one", shuntd->root.path);
+    return start_fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
 }
 
 /* The home of the names may be just about to open its end. */
-static int find_home(struct shuntd *shuntd)
+static int start_find_home(struct shuntd *shuntd)
 {
     const struct timespec pause = clock_split(20 * CLOCK_MILLISECOND);
     const struct session_member *home;
@@ -463,97 +466,98 @@ static int find_home(struct shuntd *shuntd)
     int code = 0;
     while (code == 0 && (home = session_home(&shuntd->session)) != NULL && home->address_size == 0) {
         if (clock_monotonic() > until)
-            return fail(-EHOSTUNREACH,
-                        "the session of %s is for %s on %s alone: end it there, or start it with SHUNT_FABRIC=tcp",
-                        shuntd->root.path, home->node, home->host);
+            return start_fail(-EHOSTUNREACH,
+                              "the session of %s is for %s on %s alone: end it there, or start it with SHUNT_FABRIC=tcp",
+                              shuntd->root.path, home->node, home->host);
         nanosleep(&pause, NULL);
         session_finish(&shuntd->session);
         code = session_read(shuntd->root.path, &shuntd->session);
     }
-    return code == 0 ? 0 : fail(code, "the session of %s cannot be read: %s", shuntd->root.path, strerror(-code));
+    return code == 0 ? 0 : start_fail(code, "the session of %s cannot be read: %s", shuntd->root.path, strerror(-code));
 }
 
-static int adopt(struct shuntd *shuntd)
+static int start_adopt(struct shuntd *shuntd)
 {
-    int code = relay_adopt(shuntd);
-    return code == 0 ? 0 : fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
+    int code = rpc_adopt_session(shuntd);
+    return code == 0 ? 0 : start_fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
 }
 
-static void *open_fabric(void *context)
+static void *start_open_fabric(void *context)
 {
     struct shuntd *shuntd = context;
-    int code = peers_open(shuntd->peers, shuntd->options.fabric, ring_for_peers, shuntd);
+    int code = peers_open(shuntd->peers, shuntd->options.fabric, start_ring_for_peers, shuntd);
     if (code != 0)
         log_line("the fabric '%s' cannot be opened: %s; no other node can join", shuntd->options.fabric, strerror(-code));
     return NULL;
 }
 
-/* It takes a while, and nobody needs it yet: see relay_tell_address. */
-static int open_fabric_meanwhile(struct shuntd *shuntd)
+/* It takes a while, and nobody needs it yet: see rpc_publish_address. */
+static int start_open_fabric_meanwhile(struct shuntd *shuntd)
 {
     homes_found(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
-    int code = pthread_create(&shuntd->opening, NULL, open_fabric, shuntd);
-    shuntd->opens = code == 0;
+    int code = pthread_create(&shuntd->fabric_thread, NULL, start_open_fabric, shuntd);
+    shuntd->fabric_opens = code == 0;
     return -code;
 }
 
-static int enter_session(struct shuntd *shuntd)
+static int start_enter_session(struct shuntd *shuntd)
 {
     const struct session_member *home = session_home(&shuntd->session);
     if (home != NULL && home->number == shuntd->me.number)
-        return open_fabric_meanwhile(shuntd);
-    int code = find_home(shuntd);
+        return start_open_fabric_meanwhile(shuntd);
+    int code = start_find_home(shuntd);
     if (code == 0)
-        code = adopt(shuntd);
+        code = start_adopt(shuntd);
     if (code == 0)
-        code = relay_join(shuntd, HOME_ANSWERS);
+        code = rpc_join_session(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
     if (code == -ETIMEDOUT && home != NULL)
-        fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host, shuntd->root.path);
+        start_fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host, shuntd->root.path);
     return code;
 }
 
-static int describe_self(struct shuntd *shuntd)
+static int start_describe_self(struct shuntd *shuntd)
 {
     int code = peers_create(&shuntd->peers);
     shuntd->branch_of = calloc(UINT16_MAX + 1, sizeof *shuntd->branch_of);
     if (code != 0 || shuntd->branch_of == NULL)
-        return fail(-ENOMEM, "no memory");
+        return start_fail(-ENOMEM, "no memory");
     session_self(&shuntd->me, shuntd->options.node);
     strcpy(shuntd->me.run_dir, shuntd->run_dir);
     return 0;
 }
 
-static int claim_branch(struct shuntd *shuntd)
+static int start_claim_branch(struct shuntd *shuntd)
 {
     int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->me.branch);
     if (code != 0)
-        return fail(code, "no branch could be made under %s: %s", shuntd->root.path, strerror(-code));
+        return start_fail(code, "no branch could be made under %s: %s", shuntd->root.path, strerror(-code));
     int number = union_root_add(&shuntd->root, shuntd->me.branch);
     if (number < 0)
-        return fail(number, "no memory");
+        return start_fail(number, "no memory");
     shuntd->branch = (uint16_t)number;
     snprintf(shuntd->branch_path, sizeof shuntd->branch_path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
              shuntd->me.branch);
     return 0;
 }
 
-static int make_run_dir(struct shuntd *shuntd)
+static int start_make_run_dir(struct shuntd *shuntd)
 {
     char parent[PATH_MAX];
     struct stat stat;
     strcpy(parent, shuntd->run_dir);
     *strrchr(parent, '/') = '\0';
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
-        return fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir, strerror(errno));
+        return start_fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir,
+                          strerror(errno));
     if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
-        return fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR", parent);
+        return start_fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR", parent);
     return 0;
 }
 
-static int await(struct shuntd *shuntd, pid_t (*holder)(const char *), const char *where)
+static int start_await(struct shuntd *shuntd, pid_t (*holder)(const char *), const char *where)
 {
     const struct timespec pause = clock_split(5 * CLOCK_MILLISECOND);
     uint64_t began = clock_monotonic();
@@ -568,18 +572,18 @@ static int await(struct shuntd *shuntd, pid_t (*holder)(const char *), const cha
         }
         nanosleep(&pause, NULL);
     }
-    return shuntd->stop == 0 ? 0 : fail(-EINTR, "ended before it served");
+    return shuntd->stop == 0 ? 0 : start_fail(-EINTR, "ended before it served");
 }
 
 /* A daemon that served here before may have crashed, and processes be at what it let them begin. Until they are done,
  * nothing is looked at, nor is its place in the session taken, since others would look then. */
-static int await_former(struct shuntd *shuntd)
+static int start_await_former(struct shuntd *shuntd)
 {
-    return await(shuntd, former_holder, shuntd->run_dir);
+    return start_await(shuntd, predecessor_holder, shuntd->run_dir);
 }
 
-/* Who founds a session anew, since nobody lives of the one before, waits for the processes of its other nodes, too. */
-static int await_others(struct shuntd *shuntd)
+/* Who founds a session again, since nobody lives of the one before, waits for the processes of its other nodes, too. */
+static int start_await_others(struct shuntd *shuntd)
 {
     char beginning[SESSION_RUN_MAX];
     struct text t;
@@ -588,11 +592,11 @@ static int await_others(struct shuntd *shuntd)
         return 0;
     text_init(&t, beginning, sizeof beginning);
     session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, "");
-    return text_ok(&t) ? await(shuntd, former_holder_of_any, beginning) : -ENAMETOOLONG;
+    return text_ok(&t) ? start_await(shuntd, predecessor_holder_of_any, beginning) : -ENAMETOOLONG;
 }
 
 /* The map takes no memory, but address space, of which half is for the rest. */
-static size_t index_size(void)
+static size_t start_index_size(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur / 2 > INDEX_SIZE)
@@ -601,74 +605,74 @@ static size_t index_size(void)
     return size > INDEX_LEAST ? size / INDEX_LEAST * INDEX_LEAST : INDEX_LEAST;
 }
 
-static int open_index(struct shuntd *shuntd)
+static int start_open_index(struct shuntd *shuntd)
 {
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
     int code = union_root_look(&shuntd->root); /* others may have come and gone since it was opened */
     if (code == 0)
-        code = index_create(&shuntd->index, shuntd->run_dir, index_size(), &stamp);
+        code = index_create(&shuntd->index, shuntd->run_dir, start_index_size(), &stamp);
     for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
         code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
     if (code != 0)
-        return fail(code, "the index in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
+        return start_fail(code, "the index in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
 }
 
-static void ring(struct shuntd *shuntd)
+static void start_ring(struct shuntd *shuntd)
 {
     listen_ring(shuntd->listen);
 }
 
 /* The kernel keeps no names of a file system in user space, unless that one promises that they hold for a time. */
-static bool is_far(const struct shuntd *shuntd)
+static bool start_is_far(const struct shuntd *shuntd)
 {
     struct statfs filesystem;
     return BROKEN("near") || (statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC);
 }
 
-static int open_rooms(struct shuntd *shuntd)
+static int start_open_rooms(struct shuntd *shuntd)
 {
     int code = home_create(&shuntd->home);
     if (code == 0)
-        code = queue_create(&shuntd->queue);
+        code = answer_queue_create(&shuntd->answers);
     if (code == 0)
-        code = ahead_create(&shuntd->ahead);
+        code = prefetch_create(&shuntd->prefetch);
     if (code == 0)
-        code = offer_create(&shuntd->offers);
+        code = grant_create(&shuntd->grants);
     if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
     if (code == 0)
         listen_set_branch(shuntd->listen, shuntd->branch);
-    if (code == 0 && is_far(shuntd))
-        listen_set_far(shuntd->listen);
+    if (code == 0 && start_is_far(shuntd))
+        listen_set_slow_lookup(shuntd->listen);
     if (code == 0)
-        code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, ring);
+        code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, start_ring);
     if (code == 0)
-        code = disk_create(&shuntd->pulse, shuntd, PULSE_THREADS, ring);
+        code = disk_create(&shuntd->heartbeat_disk, shuntd, PULSE_THREADS, start_ring);
     if (code == 0)
-        code = watch_create(shuntd);
+        code = failure_detector_create(shuntd);
     if (code != 0)
-        return fail(code, "the road in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
+        return start_fail(code, "the road in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
 }
 
-static void choose_leaf_full(struct shuntd *shuntd)
+static void start_choose_leaf_full(struct shuntd *shuntd)
 {
     struct statfs filesystem;
     if (shuntd->options.leaf_full == 0 && statfs(shuntd->root.path, &filesystem) == 0)
         shuntd->options.leaf_full = placement_leaf_full((uint64_t)filesystem.f_type);
 }
 
-static int name_run_dir(struct shuntd *shuntd)
+static int start_name_run_dir(struct shuntd *shuntd)
 {
     struct text t;
     text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
     session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
-    return text_ok(&t) ? 0 : fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
+    return text_ok(&t) ? 0 : start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
 }
 
-/* What was meant for the programs of a job. A pidfd is taken for every process that uses the road. */
-static void raise_limits(void)
+/* What was meant for the programs of a job. A pidfd is taken for every process that uses the channel. */
+static void start_raise_limits(void)
 {
     static const int limits[] = {RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE};
     struct rlimit limit;
@@ -682,21 +686,22 @@ static void raise_limits(void)
 
 int start(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {open_root,    check_session, prepare_root, name_run_dir,  make_run_dir,
-                                                    await_former, describe_self, claim_branch, claim_session, outlast_taken,
-                                                    await_others, open_index,    open_rooms,   enter_session};
+    static int (*const steps[])(struct shuntd *) = {
+        start_open_root,    start_check_session, start_prepare_root, start_name_run_dir,  start_make_run_dir,
+        start_await_former, start_describe_self, start_claim_branch, start_claim_session, start_outlast_taken,
+        start_await_others, start_open_index,    start_open_rooms,   start_enter_session};
     shuntd_init(shuntd);
     umask(022);
-    raise_limits();
-    take_signals(shuntd);
+    start_raise_limits();
+    start_take_signals(shuntd);
     int code = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
-    choose_leaf_full(shuntd);
+    start_choose_leaf_full(shuntd);
     return code;
 }
 
-static void remove_run_dir(const struct shuntd *shuntd, bool with_log)
+static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
     static const char *const files[] = {"index", "road", "road.new", "log"};
     char path[PATH_MAX + 16];
@@ -710,25 +715,25 @@ static void remove_run_dir(const struct shuntd *shuntd, bool with_log)
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
-    if (shuntd->opens)
-        pthread_join(shuntd->opening, NULL);
+    if (shuntd->fabric_opens)
+        pthread_join(shuntd->fabric_thread, NULL);
     peers_destroy(shuntd->peers);
     disk_destroy(shuntd->disk);
-    disk_destroy(shuntd->pulse);
-    watch_free(shuntd);
+    disk_destroy(shuntd->heartbeat_disk);
+    failure_detector_free(shuntd);
     listen_destroy(shuntd->listen);
-    cast_free(shuntd);
-    moving_free(shuntd);
-    rule_free(shuntd);
+    collective_free(shuntd);
+    rename_fence_free(shuntd);
+    coordinator_free(shuntd);
     list_free(shuntd);
-    move_free(shuntd);
+    migration_free(shuntd);
     home_destroy(shuntd->home);
-    queue_destroy(shuntd->queue);
-    ahead_destroy(shuntd->ahead);
-    offer_destroy(shuntd->offers);
+    answer_queue_destroy(shuntd->answers);
+    prefetch_destroy(shuntd->prefetch);
+    grant_destroy(shuntd->grants);
     index_destroy(shuntd->index);
     if (served)
-        remove_run_dir(shuntd, !failed);
+        start_remove_run_dir(shuntd, !failed);
     else
         rmdir(shuntd->run_dir);                  /* if it is empty: nobody else's */
     if (shuntd->branch != 0 && !shuntd->cut_off) /* else it is to be fenced */

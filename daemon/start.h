@@ -19,7 +19,7 @@ void start_ready(int ready, bool serves);
 /* From here on standard error is the log in the run directory, and the terminal is left alone. */
 void start_detach(const char *run_dir);
 
-/* Root, session, branch, run directory, index, road, disk, home. On failure a sentence was printed and
+/* Root, session, branch, run directory, index, channel, disk, home. On failure a sentence was printed and
  * start_undo is to be called. */
 int start(struct shuntd *);
 /* The only clean-up list: takes a half-started daemon. The log stays if it failed while it served: it says why. */

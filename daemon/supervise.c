@@ -26,7 +26,7 @@
 static volatile pid_t daemon_pid;
 static volatile sig_atomic_t ending;
 
-static void pass_on(int number)
+static void supervise_pass_on(int number)
 {
     ending = 1;
     if (daemon_pid > 0)
@@ -34,18 +34,18 @@ static void pass_on(int number)
 }
 
 /* The daemon was told to end by others than its supervisor, and says so. */
-static void note_end(int number)
+static void supervise_note_end(int number)
 {
     ending = 1;
 }
 
-static void handle(void (*handler)(int))
+static void supervise_handle(void (*handler)(int))
 {
     const bool none = handler == SIG_DFL;
     struct sigaction action = {.sa_handler = handler};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    action.sa_handler = none ? SIG_DFL : note_end;
+    action.sa_handler = none ? SIG_DFL : supervise_note_end;
     sigaction(SHUNTD_NO_MORE, &action, NULL);
     action.sa_handler = none ? SIG_DFL : SIG_IGN;
     sigaction(SIGHUP, &action, NULL);
@@ -53,7 +53,7 @@ static void handle(void (*handler)(int))
 
 /* 0: in the daemon, with *to to write to; its process id: in the supervisor, with *from to read from; -1. What is sent
  * meanwhile waits. */
-static pid_t start_daemon(int *to, int *from)
+static pid_t supervise_start_daemon(int *to, int *from)
 {
     int ends[2];
     sigset_t all, before;
@@ -63,7 +63,7 @@ static pid_t start_daemon(int *to, int *from)
     sigprocmask(SIG_BLOCK, &all, &before);
     pid_t pid = fork();
     if (pid == 0)
-        handle(SIG_DFL);
+        supervise_handle(SIG_DFL);
     daemon_pid = pid;
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(pid == 0 ? ends[0] : ends[1]);
@@ -73,7 +73,7 @@ static pid_t start_daemon(int *to, int *from)
 }
 
 /* What it says: a word and, if it serves, its run directory. False: it does not serve. */
-static bool hear(int from, char run_dir[PATH_MAX])
+static bool supervise_hear(int from, char run_dir[PATH_MAX])
 {
     char word = 0;
     size_t length = 0;
@@ -91,7 +91,7 @@ static bool hear(int from, char run_dir[PATH_MAX])
 }
 
 /* True: it ended as it was told to. One that could not start has said why. */
-static bool wait_for_end(pid_t pid, bool served)
+static bool supervise_wait_for_end(pid_t pid, bool served)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -107,7 +107,7 @@ static bool wait_for_end(pid_t pid, bool served)
 }
 
 /* How many daemons in a row have lived briefly now; false: it is enough. */
-static bool may_go_on(unsigned *brief, uint64_t lived)
+static bool supervise_may_go_on(unsigned *brief, uint64_t lived)
 {
     *brief = lived < BRIEFLY ? *brief + 1 : 0;
     if (*brief >= PATIENCE)
@@ -118,7 +118,7 @@ static bool may_go_on(unsigned *brief, uint64_t lived)
 }
 
 /* In the supervisor, once the first daemon serves. */
-static void go_to_background(int ready, const char *run_dir)
+static void supervise_go_to_background(int ready, const char *run_dir)
 {
     char word = 'y';
     start_detach(run_dir);
@@ -132,10 +132,10 @@ int supervise(int ready, bool *again)
     char run_dir[PATH_MAX] = "", heard[PATH_MAX];
     unsigned brief = 0;
     int to, from;
-    handle(pass_on);
+    supervise_handle(supervise_pass_on);
     for (;;) {
         uint64_t began = clock_monotonic();
-        pid_t pid = start_daemon(&to, &from);
+        pid_t pid = supervise_start_daemon(&to, &from);
         if (pid == 0) {
             *again = run_dir[0] != '\0';
             if (!*again)
@@ -144,14 +144,14 @@ int supervise(int ready, bool *again)
         }
         if (pid < 0)
             log_line("no process can be started: %s", strerror(errno));
-        bool serves = pid > 0 && hear(from, heard), first = run_dir[0] == '\0';
+        bool serves = pid > 0 && supervise_hear(from, heard), first = run_dir[0] == '\0';
         if (serves && first) {
             strcpy(run_dir, heard);
-            go_to_background(ready, run_dir);
+            supervise_go_to_background(ready, run_dir);
         }
-        if ((pid > 0 && wait_for_end(pid, serves)) || (first && !serves))
+        if ((pid > 0 && supervise_wait_for_end(pid, serves)) || (first && !serves))
             _exit(first && !serves);
-        if (!may_go_on(&brief, clock_monotonic() - began))
+        if (!supervise_may_go_on(&brief, clock_monotonic() - began))
             break;
         log_line("shuntd is started again");
     }
@@ -159,6 +159,6 @@ int supervise(int ready, bool *again)
         log_line("shuntd crashed %u times in a row, each time within a second: it is not started again; mend what is "
                  "said above, then `shunt start`",
                  PATIENCE);
-    former_abandon(run_dir);
+    predecessor_abandon(run_dir);
     _exit(1);
 }

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Forks. Returns in the daemon, each one anew, with the descriptor that start_ready is to write to. The supervisor itself
+/* Forks. Returns in the daemon, each one again, with the descriptor that start_ready is to write to. The supervisor itself
  * does not return: it ends when the daemon ended on purpose, when the first one could not start, or when several in a row
  * lived too briefly. `ready` is told how the first one did.
  * *again: it is not the first. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct watch {
+struct failure_detector {
     const char *root;
     const struct session *session;
     struct session_pulse *pulses; /* as the members */
@@ -13,7 +13,7 @@ struct watch {
     const struct session_member *who;
 };
 
-static int check_epoch(const struct watch *watch)
+static int takeover_check_epoch(const struct failure_detector *watch)
 {
     struct session now;
     int code = session_read(watch->root, &now);
@@ -24,7 +24,7 @@ static int check_epoch(const struct watch *watch)
 }
 
 /* -EAGAIN: it is not silent for long enough yet. */
-static int look_at(struct watch *watch, size_t index)
+static int takeover_look_at(struct failure_detector *watch, size_t index)
 {
     const struct session_member *member = &watch->session->members[index];
     struct session_pulse *pulse = &watch->pulses[index], before = *pulse;
@@ -42,22 +42,22 @@ static int look_at(struct watch *watch, size_t index)
     return pulse->still >= watch->patience ? 0 : -EAGAIN;
 }
 
-static int look_at_all(struct watch *watch)
+static int takeover_look_at_all(struct failure_detector *watch)
 {
-    int code = check_epoch(watch);
+    int code = takeover_check_epoch(watch);
     bool waits = false;
     for (size_t i = 0; i < watch->session->count && (code == 0 || code == -EAGAIN); i++) {
-        code = look_at(watch, i);
+        code = takeover_look_at(watch, i);
         waits |= code == -EAGAIN;
     }
     return code == 0 && waits ? -EAGAIN : code;
 }
 
-static int watch_all(struct watch *watch, volatile int *stop)
+static int takeover_watch_all(struct failure_detector *watch, volatile int *stop)
 {
     const struct timespec pause = clock_split(SESSION_BEAT / 8);
     int code;
-    while ((code = look_at_all(watch)) == -EAGAIN) {
+    while ((code = takeover_look_at_all(watch)) == -EAGAIN) {
         nanosleep(&pause, NULL);
         if (*stop)
             return -EINTR;
@@ -68,7 +68,7 @@ static int watch_all(struct watch *watch, volatile int *stop)
 int takeover_watch(const char *root, const struct session *session, uint64_t patience, volatile int *stop,
                    const struct session_member **who)
 {
-    struct watch watch = {.root = root, .session = session, .patience = patience};
+    struct failure_detector watch = {.root = root, .session = session, .patience = patience};
     /* Alone in its session, it has no reason to beat. */
     *who = session->members;
     if (session->count == 1)
@@ -76,7 +76,7 @@ int takeover_watch(const char *root, const struct session *session, uint64_t pat
     watch.pulses = calloc(session->count, sizeof *watch.pulses);
     if (watch.pulses == NULL)
         return -ENOMEM;
-    int code = watch_all(&watch, stop);
+    int code = takeover_watch_all(&watch, stop);
     free(watch.pulses);
     *who = watch.who;
     return code;

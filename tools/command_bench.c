@@ -19,7 +19,7 @@
 #include "command.h"
 #include "commands.h"
 
-static void print_report(const struct report *report)
+static void command_bench_print_report(const struct report *report)
 {
     switch (report->results->plan->format) {
     case PLAN_JSON:
@@ -34,7 +34,7 @@ static void print_report(const struct report *report)
 }
 
 /* Of an agent that was killed the daemon still serves, if it is on this host. */
-static void stop_left_daemons(const struct site *site)
+static void command_bench_stop_left_daemons(const struct site *site)
 {
     char root[PATH_MAX + sizeof SITE_ROOT];
     snprintf(root, sizeof root, "%s/" SITE_ROOT, site->top);
@@ -43,7 +43,7 @@ static void stop_left_daemons(const struct site *site)
 }
 
 /* What was begun is ended and removed, however it went. */
-static int conduct(const struct plan *plan, const char *directory, struct results *results)
+static int command_bench_conduct(const struct plan *plan, const char *directory, struct results *results)
 {
     struct conductor conductor;
     struct site site = {0};
@@ -53,11 +53,11 @@ static int conduct(const struct plan *plan, const char *directory, struct result
     if (error == 0)
         error = run_all(&conductor, &site, results);
     if (conductor_end(&conductor) < 0)
-        stop_left_daemons(&site);
+        command_bench_stop_left_daemons(&site);
     if (site_remove(&site) < 0)
         error = -1;
     if (error == 0) {
-        print_report(&(struct report){results, &conductor, &site});
+        command_bench_print_report(&(struct report){results, &conductor, &site});
         error = plot_all(results);
     }
     int signal = conductor.signal;
@@ -67,7 +67,7 @@ static int conduct(const struct plan *plan, const char *directory, struct result
     return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-static int begin(const struct plan *plan, const char *directory)
+static int command_bench_begin(const struct plan *plan, const char *directory)
 {
     static struct results results;
     if (plan->rank.count > 1 && plan->rank.number > 0)
@@ -75,10 +75,10 @@ static int begin(const struct plan *plan, const char *directory)
     if (plot_check(plan) < 0)
         return STATUS_FAILED;
     if (results_init(&results, plan) < 0) {
-        complain("no memory for so many repetitions: ask for fewer");
+        usage_error("no memory for so many repetitions: ask for fewer");
         return STATUS_FAILED;
     }
-    int status = conduct(plan, directory, &results);
+    int status = command_bench_conduct(plan, directory, &results);
     results_finish(&results);
     return status;
 }
@@ -86,29 +86,30 @@ static int begin(const struct plan *plan, const char *directory)
 /* The benchmark runs in a session of its own, where neither a terminal's signals nor the launcher that kills
  * its processes reach it: it cleans up when a signal is passed on to it, or when this process is gone. */
 
-static void run_apart(const struct plan *plan, const char *directory, struct watch *watch, pid_t parent)
+static void command_bench_run_apart(const struct plan *plan, const char *directory, struct failure_detector *watch,
+                                    pid_t parent)
 {
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    watch_finish(watch);
+    failure_detector_finish(watch);
     if (getppid() != parent)
         _exit(128 + SIGTERM);
-    int status = begin(plan, directory);
+    int status = command_bench_begin(plan, directory);
     if (fflush(stdout) < 0 && status == STATUS_OK) {
-        complain("standard output cannot be written: %s", strerror(errno));
+        usage_error("standard output cannot be written: %s", strerror(errno));
         status = STATUS_FAILED;
     }
     _exit(status);
 }
 
 /* A file system that hangs holds up the cleaning, too: who asks a second time need not wait for that. */
-static int wait_for(pid_t child, struct watch *watch)
+static int command_bench_wait_for(pid_t child, struct failure_detector *watch)
 {
     int status = 0, before = 0;
     while (waitpid(child, &status, WNOHANG) == 0) {
-        int signal = watch_wait(watch, NULL, 0, -1);
+        int signal = failure_detector_wait(watch, NULL, 0, -1);
         if (signal > 0 && before > 0) {
-            complain("process %d goes on cleaning up", (int)child);
+            usage_error("process %d goes on cleaning up", (int)child);
             return 128 + signal;
         }
         if (signal > 0)
@@ -117,35 +118,35 @@ static int wait_for(pid_t child, struct watch *watch)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static int guard(const struct plan *plan, const char *directory)
+static int command_bench_guard(const struct plan *plan, const char *directory)
 {
-    struct watch watch;
+    struct failure_detector watch;
     pid_t own = getpid();
-    if (watch_init(&watch) < 0)
+    if (failure_detector_init(&watch) < 0)
         return STATUS_FAILED;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        run_apart(plan, directory, &watch, own);
+        command_bench_run_apart(plan, directory, &watch, own);
     if (child < 0)
-        complain("no process can be made (%s): end some and run this again", strerror(errno));
-    int status = child < 0 ? STATUS_FAILED : wait_for(child, &watch);
-    watch_finish(&watch);
+        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
+    int status = child < 0 ? STATUS_FAILED : command_bench_wait_for(child, &watch);
+    failure_detector_finish(&watch);
     return status;
 }
 
-int verb_bench(const struct verb *verb, int argc, char **argv)
+int command_bench(const struct command *command, int argc, char **argv)
 {
     char directory[PATH_MAX];
     struct plan plan;
-    int end = plan_read(&plan, verb, argc, argv);
-    if (end != VERB_END)
-        return verb_status(end);
+    int end = plan_read(&plan, command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
     if (launch_shim_is_loaded()) {
-        complain("this runs under shunt already, where nothing can be measured natively: run it by itself, "
-                 "also in an "
-                 "MPI launch, and it starts shunt where it needs it");
+        usage_error("this runs under shunt already, where nothing can be measured natively: run it by itself, "
+                    "also in an "
+                    "MPI launch, and it starts shunt where it needs it");
         return STATUS_USAGE;
     }
-    return site_check(plan.directory, directory) < 0 ? STATUS_FAILED : guard(&plan, directory);
+    return site_check(plan.directory, directory) < 0 ? STATUS_FAILED : command_bench_guard(&plan, directory);
 }

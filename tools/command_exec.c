@@ -7,30 +7,30 @@
 #include "command.h"
 #include "commands.h"
 
-const struct choice verb_exec_choices[] = {
+const struct choice command_exec_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "what this node is called, as for start"},
     {0},
 };
 
-int verb_exec(const struct verb *verb, int argc, char **argv)
+int command_exec(const struct command *command, int argc, char **argv)
 {
     struct roots roots;
     struct daemon_options options = {0};
     const char *node = NULL;
     int end, wrong = 0;
     roots_init(&roots);
-    while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
+    while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
         if (end == 'r')
             wrong = roots_add(&roots, optarg);
         else
             node = optarg;
-    int status = wrong ? STATUS_USAGE : verb_status(end);
-    if (!wrong && end == VERB_END && optind == argc)
-        status = complain_usage(verb, "give a command");
-    else if (!wrong && end == VERB_END && (roots_default(&roots) < 0 || daemon_node(&options, node) < 0))
+    int status = wrong ? STATUS_USAGE : command_status(end);
+    if (!wrong && end == COMMAND_END && optind == argc)
+        status = usage_error_usage(command, "give a command");
+    else if (!wrong && end == COMMAND_END && (roots_default(&roots) < 0 || daemon_node(&options, node) < 0))
         status = STATUS_USAGE;
-    else if (!wrong && end == VERB_END)
+    else if (!wrong && end == COMMAND_END)
         status = launch_exec(&roots, options.node, argv + optind);
     roots_finish(&roots);
     return status;

@@ -6,9 +6,9 @@
 #include "command.h"
 #include "commands.h"
 
-enum { EXPORT_DRY_RUN = VERB_LONG + 1, EXPORT_COPY, EXPORT_JSON, EXPORT_PROGRESS };
+enum { EXPORT_DRY_RUN = COMMAND_LONG + 1, EXPORT_COPY, EXPORT_JSON, EXPORT_PROGRESS };
 
-const struct choice verb_export_choices[] = {
+const struct choice command_export_choices[] = {
     {EXPORT_DRY_RUN, "dry-run", NULL, "change nothing, say what would be done"},
     {EXPORT_COPY, "copy", NULL, "copy files that cannot be renamed into place, compare, remove the original"},
     {EXPORT_JSON, "json", NULL, "the result as an object"},
@@ -16,11 +16,11 @@ const struct choice verb_export_choices[] = {
     {0},
 };
 
-int verb_export(const struct verb *verb, int argc, char **argv)
+int command_export(const struct command *command, int argc, char **argv)
 {
     struct export_options options = {0};
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         if (option == EXPORT_DRY_RUN)
             options.dry_run = true;
         else if (option == EXPORT_COPY)
@@ -29,9 +29,9 @@ int verb_export(const struct verb *verb, int argc, char **argv)
             options.json = true;
         else
             options.progress = true;
-    if (option != VERB_END)
-        return verb_status(option);
-    if (!verb_one_word(verb, argc, "root"))
+    if (option != COMMAND_END)
+        return command_status(option);
+    if (!command_one_word(command, argc, "root"))
         return STATUS_USAGE;
     return export_root(argv[optind], &options);
 }

@@ -13,9 +13,9 @@
 #include "commands.h"
 #include "walk.h"
 
-enum { FIND_NAME = VERB_LONG + 1, FIND_TYPE, FIND_BRANCH, FIND_TRUNK, FIND_PRINT0 };
+enum { FIND_NAME = COMMAND_LONG + 1, FIND_TYPE, FIND_BRANCH, FIND_TRUNK, FIND_PRINT0 };
 
-const struct choice verb_find_choices[] = {
+const struct choice command_find_choices[] = {
     {FIND_NAME, "name", "GLOB", "only names that this pattern matches"},
     {FIND_TYPE, "type", "f|d|l|p|s", "only files, directories, links, FIFOs or sockets"},
     {FIND_BRANCH, "branch", "NAME", "only what lies in this branch, or in any of this node"},
@@ -31,27 +31,27 @@ struct wanted {
     char end;
 };
 
-static bool branch_matches(const char *branch, const char *wanted)
+static bool command_find_branch_matches(const char *branch, const char *wanted)
 {
     uint32_t incarnation;
     size_t node = layout_branch_node(branch, strlen(branch), &incarnation);
     return !strcmp(branch, wanted) || (strlen(wanted) == node && !strncmp(branch, wanted, node));
 }
 
-static bool matches(const struct wanted *wanted, const struct union_root *root, const char *name, uint8_t type,
-                    const struct union_name *entry)
+static bool command_find_matches(const struct wanted *wanted, const struct union_root *root, const char *name, uint8_t type,
+                                 const struct union_name *entry)
 {
     const char *branch = describe_branch(root, entry);
     if (wanted->type != 0 && type != wanted->type)
         return false;
     if (branch ? wanted->trunk : wanted->branch != NULL)
         return false;
-    if (wanted->branch && !branch_matches(branch, wanted->branch))
+    if (wanted->branch && !command_find_branch_matches(branch, wanted->branch))
         return false;
     return !wanted->name || fnmatch(wanted->name, name, 0) == 0;
 }
 
-static void print(const struct wanted *wanted, const char *path)
+static void command_find_print(const struct wanted *wanted, const char *path)
 {
     if (wanted->end == '\0')
         fputs(path, stdout);
@@ -60,61 +60,61 @@ static void print(const struct wanted *wanted, const char *path)
     putchar(wanted->end);
 }
 
-static void print_folder(const struct wanted *wanted, const struct walk *walk, const char *shown)
+static void command_find_print_folder(const struct wanted *wanted, const struct walk *walk, const char *shown)
 {
     char path[2 * PATH_MAX];
     const struct listing *listing = &walk->folder.listing;
     for (size_t i = 0; i < listing->count; i++) {
         const struct union_name *name = &listing->names[i];
-        if (name->type != DT_DIR && matches(wanted, walk->root, name->name, name->type, name) &&
-            shown_join(shown, name->name, path, sizeof path) == 0)
-            print(wanted, path);
+        if (name->type != DT_DIR && command_find_matches(wanted, walk->root, name->name, name->type, name) &&
+            visible_path_join(shown, name->name, path, sizeof path) == 0)
+            command_find_print(wanted, path);
     }
 }
 
-static const char *last_of(const char *path)
+static const char *command_find_last_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static int find_below(const struct wanted *wanted, const struct place *place, const char *spelling)
+static int command_find_below(const struct wanted *wanted, const struct place *place, const char *spelling)
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
     int status = STATUS_OK, more = walk_init(&walk, &place->root, place->folder.path, 0);
     if (more < 0)
-        complain_of(spelling, more);
+        usage_error_of(spelling, more);
     for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0) {
-        int error = shown_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
-        if (error == 0 && matches(wanted, walk.root, last_of(shown), DT_DIR, NULL))
-            print(wanted, shown);
+        int error = visible_path_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
+        if (error == 0 && command_find_matches(wanted, walk.root, command_find_last_of(shown), DT_DIR, NULL))
+            command_find_print(wanted, shown);
         if (more < 0 || error < 0) {
-            complain_of(shown, more < 0 ? more : error);
+            usage_error_of(shown, more < 0 ? more : error);
             status = STATUS_FAILED;
         } else {
-            print_folder(wanted, &walk, shown);
+            command_find_print_folder(wanted, &walk, shown);
         }
     }
     walk_finish(&walk);
     return more < 0 ? STATUS_FAILED : status;
 }
 
-static int find_one(const struct wanted *wanted, struct place *place, const char *path)
+static int command_find_one(const struct wanted *wanted, struct place *place, const char *path)
 {
     int error = place_find(place, path, PLACE_ENTER);
     if (error < 0) {
-        complain_of(path, error);
+        usage_error_of(path, error);
         return STATUS_FAILED;
     }
     if (!place->found)
-        return find_below(wanted, place, path);
-    if (matches(wanted, &place->root, place->found->name, place->found->type, place->found))
-        print(wanted, path);
+        return command_find_below(wanted, place, path);
+    if (command_find_matches(wanted, &place->root, place->found->name, place->found->type, place->found))
+        command_find_print(wanted, path);
     return STATUS_OK;
 }
 
-static int take_type(const struct verb *verb, struct wanted *wanted)
+static int command_find_take_type(const struct command *command, struct wanted *wanted)
 {
     static const struct {
         char letter;
@@ -125,20 +125,20 @@ static int take_type(const struct verb *verb, struct wanted *wanted)
             wanted->type = types[i].type;
             return 0;
         }
-    complain_usage(verb, "-type takes one of f, d, l, p and s, not '%s'", optarg);
-    return VERB_WRONG;
+    usage_error_usage(command, "-type takes one of f, d, l, p and s, not '%s'", optarg);
+    return COMMAND_WRONG;
 }
 
-static int take_options(struct wanted *wanted, const struct verb *verb, int argc, char **argv)
+static int command_find_take_options(struct wanted *wanted, const struct command *command, int argc, char **argv)
 {
     int option, wrong = 0;
-    while (wrong == 0 && (option = verb_option(verb, argc, argv)) >= 0)
+    while (wrong == 0 && (option = command_option(command, argc, argv)) >= 0)
         switch (option) {
         case FIND_NAME:
             wanted->name = optarg;
             break;
         case FIND_TYPE:
-            wrong = take_type(verb, wanted);
+            wrong = command_find_take_type(command, wanted);
             break;
         case FIND_BRANCH:
             wanted->branch = optarg;
@@ -152,20 +152,20 @@ static int take_options(struct wanted *wanted, const struct verb *verb, int argc
     return wrong ? wrong : option;
 }
 
-int verb_find_files(const struct verb *verb, int argc, char **argv)
+int command_find_files(const struct command *command, int argc, char **argv)
 {
     struct wanted wanted = {.end = '\n'};
-    int end = take_options(&wanted, verb, argc, argv);
-    if (end != VERB_END)
-        return verb_status(end);
+    int end = command_find_take_options(&wanted, command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
     if (wanted.branch && wanted.trunk)
-        return complain_usage(verb, "-branch and -trunk exclude each other");
+        return usage_error_usage(command, "-branch and -trunk exclude each other");
     static char *here[] = {".", NULL};
     struct place place;
     int status = STATUS_OK;
     place_init(&place);
     for (char **path = optind < argc ? argv + optind : here; *path; path++)
-        status |= find_one(&wanted, &place, *path);
+        status |= command_find_one(&wanted, &place, *path);
     place_finish(&place);
     return status;
 }

@@ -12,9 +12,9 @@
 #include "command.h"
 #include "commands.h"
 
-enum { FSCK_REPAIR_OPTION = VERB_LONG + 1, FSCK_RESTORE_OPTION, FSCK_DELETE_OPTION, FSCK_JSON_OPTION };
+enum { FSCK_REPAIR_OPTION = COMMAND_LONG + 1, FSCK_RESTORE_OPTION, FSCK_DELETE_OPTION, FSCK_JSON_OPTION };
 
-const struct choice verb_fsck_choices[] = {
+const struct choice command_fsck_choices[] = {
     {FSCK_REPAIR_OPTION, "repair", NULL, "settle conflicts and markers, remove what is empty or unfinished"},
     {FSCK_RESTORE_OPTION, "restore", NULL, "move the files of orphans to ROOT/shunt-restored/MIRROR/"},
     {FSCK_DELETE_OPTION, "delete", NULL, "delete orphans and their files, for good"},
@@ -26,8 +26,8 @@ enum { FSCK_CLEAN = 0, FSCK_FAULTS = 1, FSCK_BAD = 2 };
 
 static const char *const words[] = {"note", "repairable", "trouble"};
 
-static void tell_json(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind, const char *path,
-                      const char *detail)
+static void command_fsck_tell_json(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind,
+                                   const char *path, const char *detail)
 {
     struct json *json = &fsck->writer;
     json_open(json, NULL, '{');
@@ -52,12 +52,12 @@ void fsck_tell(struct fsck *fsck, enum fsck_weight weight, bool repaired, const 
     fsck->repaired += weight == FSCK_REPAIRABLE && repaired;
     fsck->troubles += weight == FSCK_TROUBLE;
     if (fsck->json)
-        tell_json(fsck, weight, repaired, kind, path, detail);
+        command_fsck_tell_json(fsck, weight, repaired, kind, path, detail);
     else
         printf("%s: %s: %s%s\n", path, kind, detail, repaired ? " (repaired)" : "");
 }
 
-static void summarize(struct fsck *fsck)
+static void command_fsck_summarize(struct fsck *fsck)
 {
     if (fsck->json) {
         json_close(&fsck->writer, ']');
@@ -74,7 +74,7 @@ static void summarize(struct fsck *fsck)
     }
 }
 
-static int check(struct fsck *fsck)
+static int command_fsck_check(struct fsck *fsck)
 {
     if (fsck->json) {
         json_open(&fsck->writer, NULL, '{');
@@ -83,29 +83,29 @@ static int check(struct fsck *fsck)
     }
     fsck_trunk(fsck);
     fsck_mirrors(fsck);
-    summarize(fsck);
+    command_fsck_summarize(fsck);
     mirror_names_finish(&fsck->known);
     if (fsck->troubles > 0)
         return FSCK_BAD;
     return fsck->repaired + fsck->repairable > 0 ? FSCK_FAULTS : FSCK_CLEAN;
 }
 
-static int check_held(struct fsck *fsck)
+static int command_fsck_check_held(struct fsck *fsck)
 {
     struct hold hold;
     if (!fsck->repair && !fsck->restore && !fsck->discard) {
         fsck->served = session_is_served(fsck->root.path);
-        return check(fsck);
+        return command_fsck_check(fsck);
     }
     if (hold_take(&hold, fsck->root.path, "fsck") < 0)
         return FSCK_BAD;
-    int status = check(fsck);
+    int status = command_fsck_check(fsck);
     hold_release(&hold);
     return status;
 }
 
 /* Holding a root makes a directory in `.shunt`, which a plain directory must not get. */
-static bool is_root(const struct union_root *root)
+static bool command_fsck_is_root(const struct union_root *root)
 {
     struct statx stat;
     char path[PATH_MAX + sizeof LAYOUT_OWN];
@@ -116,26 +116,26 @@ static bool is_root(const struct union_root *root)
     return text_ok(&t) && sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
 }
 
-static int check_root(struct fsck *fsck, const char *path)
+static int command_fsck_check_root(struct fsck *fsck, const char *path)
 {
     int error = union_root_init(&fsck->root, path, 0);
     if (error < 0) {
-        complain_of(path, error);
+        usage_error_of(path, error);
         return FSCK_BAD;
     }
     int status = FSCK_BAD;
-    if (is_root(&fsck->root))
-        status = check_held(fsck);
+    if (command_fsck_is_root(&fsck->root))
+        status = command_fsck_check_held(fsck);
     else
-        complain("%s is no root: there is no .shunt in it, so there is nothing to check", fsck->root.path);
+        usage_error("%s is no root: there is no .shunt in it, so there is nothing to check", fsck->root.path);
     union_root_finish(&fsck->root);
     return status;
 }
 
-static int take_options(struct fsck *fsck, const struct verb *verb, int argc, char **argv)
+static int command_fsck_take_options(struct fsck *fsck, const struct command *command, int argc, char **argv)
 {
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         switch (option) {
         case FSCK_REPAIR_OPTION:
             fsck->repair = true;
@@ -152,15 +152,15 @@ static int take_options(struct fsck *fsck, const struct verb *verb, int argc, ch
     return option;
 }
 
-int verb_fsck(const struct verb *verb, int argc, char **argv)
+int command_fsck(const struct command *command, int argc, char **argv)
 {
     struct fsck fsck = {0};
-    int end = take_options(&fsck, verb, argc, argv);
-    if (end != VERB_END)
-        return verb_status(end);
+    int end = command_fsck_take_options(&fsck, command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
     if (fsck.restore && fsck.discard)
-        return complain_usage(verb, "--restore and --delete exclude each other");
-    if (!verb_one_word(verb, argc, "root"))
+        return usage_error_usage(command, "--restore and --delete exclude each other");
+    if (!command_one_word(command, argc, "root"))
         return STATUS_USAGE;
-    return check_root(&fsck, argv[optind]);
+    return command_fsck_check_root(&fsck, argv[optind]);
 }

@@ -17,13 +17,13 @@
 #include "commands.h"
 #include "walk.h"
 
-const struct choice verb_ls_choices[] = {
+const struct choice command_ls_choices[] = {
     {'l', "long", NULL, "mode, links, owner, group, size, time and where links point"},
     {'a', "all", NULL, "also names that begin with a dot"},
     {'R', "recursive", NULL, "also what is in the directories below"},
     {'1', NULL, NULL, "one name a line, also on a terminal"},
     {'d', "directory", NULL, "directories themselves, not what is in them"},
-    {VERB_LONG + 1, "json", NULL, "an array of objects, one for each name"},
+    {COMMAND_LONG + 1, "json", NULL, "an array of objects, one for each name"},
     {0},
 };
 
@@ -46,51 +46,52 @@ struct widths {
     int links, user, group, size;
 };
 
-static void fail(struct ls *ls, const char *path, int error)
+static void command_ls_fail(struct ls *ls, const char *path, int error)
 {
-    complain_of(path, error);
+    usage_error_of(path, error);
     ls->status = STATUS_FAILED;
 }
 
-static int digits(uint64_t number)
+static int command_ls_digits(uint64_t number)
 {
     return snprintf(NULL, 0, "%llu", (unsigned long long)number);
 }
 
-static void widen(int *width, int to)
+static void command_ls_widen(int *width, int to)
 {
     if (to > *width)
         *width = to;
 }
 
-static bool is_device(const struct statx *stat)
+static bool command_ls_is_device(const struct statx *stat)
 {
     return S_ISCHR(stat->stx_mode) || S_ISBLK(stat->stx_mode);
 }
 
-static struct widths measure(const struct line *lines, size_t count)
+static struct widths command_ls_measure(const struct line *lines, size_t count)
 {
     struct widths widths = {0};
     for (size_t i = 0; i < count; i++) {
         const struct statx *stat = &lines[i].stat;
-        widen(&widths.links, digits(stat->stx_nlink));
-        widen(&widths.user, (int)strlen(describe_user(stat->stx_uid)));
-        widen(&widths.group, (int)strlen(describe_group(stat->stx_gid)));
-        widen(&widths.size,
-              is_device(stat) ? digits(stat->stx_rdev_major) + 2 + digits(stat->stx_rdev_minor) : digits(stat->stx_size));
+        command_ls_widen(&widths.links, command_ls_digits(stat->stx_nlink));
+        command_ls_widen(&widths.user, (int)strlen(describe_user(stat->stx_uid)));
+        command_ls_widen(&widths.group, (int)strlen(describe_group(stat->stx_gid)));
+        command_ls_widen(&widths.size, command_ls_is_device(stat) ? command_ls_digits(stat->stx_rdev_major) + 2 +
+                                                                        command_ls_digits(stat->stx_rdev_minor)
+                                                                  : command_ls_digits(stat->stx_size));
     }
     return widths;
 }
 
-static void print_size(const struct statx *stat, int width)
+static void command_ls_print_size(const struct statx *stat, int width)
 {
-    if (is_device(stat))
-        printf(" %*u, %u", width - 2 - digits(stat->stx_rdev_minor), stat->stx_rdev_major, stat->stx_rdev_minor);
+    if (command_ls_is_device(stat))
+        printf(" %*u, %u", width - 2 - command_ls_digits(stat->stx_rdev_minor), stat->stx_rdev_major, stat->stx_rdev_minor);
     else
         printf(" %*llu", width, (unsigned long long)stat->stx_size);
 }
 
-static void print_line(const struct folder *folder, const struct line *line, const struct widths *widths)
+static void command_ls_print_line(const struct folder *folder, const struct line *line, const struct widths *widths)
 {
     char mode[DESCRIBE_MODE], when[DESCRIBE_TIME], target[PATH_MAX];
     const struct statx *stat = &line->stat;
@@ -98,7 +99,7 @@ static void print_line(const struct folder *folder, const struct line *line, con
     describe_time_short(&stat->stx_mtime, when);
     printf("%s %*u %-*s %-*s", mode, widths->links, stat->stx_nlink, widths->user, describe_user(stat->stx_uid), widths->group,
            describe_group(stat->stx_gid));
-    print_size(stat, widths->size);
+    command_ls_print_size(stat, widths->size);
     printf(" %s ", when);
     describe_print(line->text);
     if (describe_target(folder, line->name, target)) {
@@ -109,7 +110,7 @@ static void print_line(const struct folder *folder, const struct line *line, con
 }
 
 /* Down, then across, in as many columns as fit. */
-static void print_columns(const struct line *lines, size_t count, unsigned screen)
+static void command_ls_print_columns(const struct line *lines, size_t count, unsigned screen)
 {
     unsigned widest = 0;
     for (size_t i = 0; i < count; i++)
@@ -127,12 +128,12 @@ static void print_columns(const struct line *lines, size_t count, unsigned scree
     }
 }
 
-static void print_names(const struct ls *ls, const struct line *lines, size_t count)
+static void command_ls_print_names(const struct ls *ls, const struct line *lines, size_t count)
 {
     struct winsize window = {.ws_col = 80};
     if (!ls->single && isatty(STDOUT_FILENO)) {
         ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
-        print_columns(lines, count, window.ws_col ? window.ws_col : 80);
+        command_ls_print_columns(lines, count, window.ws_col ? window.ws_col : 80);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -141,20 +142,20 @@ static void print_names(const struct ls *ls, const struct line *lines, size_t co
     }
 }
 
-static void print_lines(const struct ls *ls, const struct folder *folder, const struct line *lines, size_t count)
+static void command_ls_print_lines(const struct ls *ls, const struct folder *folder, const struct line *lines, size_t count)
 {
     if (!ls->in_long) {
-        print_names(ls, lines, count);
+        command_ls_print_names(ls, lines, count);
         return;
     }
-    struct widths widths = measure(lines, count);
+    struct widths widths = command_ls_measure(lines, count);
     for (size_t i = 0; i < count; i++)
-        print_line(folder, &lines[i], &widths);
+        command_ls_print_line(folder, &lines[i], &widths);
 }
 
 /* The names of a listing that are to be shown. A file that ends between listing and stat is left out. */
-static size_t collect(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown,
-                      struct line *lines)
+static size_t command_ls_collect(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown,
+                                 struct line *lines)
 {
     const struct listing *listing = &folder->listing;
     char path[2 * PATH_MAX];
@@ -165,14 +166,14 @@ static size_t collect(struct ls *ls, const struct place *place, const struct fol
         if (line->text[0] == '.' && !ls->all)
             continue;
         int error = ls->in_long ? folder_stat(folder, &place->root, line->name, &line->stat) : 0;
-        if (error < 0 && error != -ENOENT && shown_join(shown, line->text, path, sizeof path) == 0)
-            fail(ls, path, error);
+        if (error < 0 && error != -ENOENT && visible_path_join(shown, line->text, path, sizeof path) == 0)
+            command_ls_fail(ls, path, error);
         count += error == 0;
     }
     return count;
 }
 
-static void print_total(const struct line *lines, size_t count)
+static void command_ls_print_total(const struct line *lines, size_t count)
 {
     uint64_t blocks = 0;
     for (size_t i = 0; i < count; i++)
@@ -181,7 +182,7 @@ static void print_total(const struct line *lines, size_t count)
 }
 
 /* -a of ls shows the directory itself and the one above, too. */
-static size_t add_dots(const struct ls *ls, const struct folder *folder, struct line *lines)
+static size_t command_ls_add_dots(const struct ls *ls, const struct folder *folder, struct line *lines)
 {
     static const char *const dots[] = {".", ".."};
     if (!ls->all)
@@ -193,136 +194,136 @@ static size_t add_dots(const struct ls *ls, const struct folder *folder, struct 
     return 2;
 }
 
-static void json_names(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
+static void command_ls_json_names(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
     char path[2 * PATH_MAX];
     for (size_t i = 0; i < folder->listing.count; i++) {
         const struct union_name *name = &folder->listing.names[i];
         if (name->name[0] == '.' && !ls->all)
             continue;
-        int error = shown_join(shown, name->name, path, sizeof path);
+        int error = visible_path_join(shown, name->name, path, sizeof path);
         if (error == 0)
             error = describe_json(&ls->writer, folder, &place->root, name, path);
         if (error < 0 && error != -ENOENT)
-            fail(ls, path, error);
+            command_ls_fail(ls, path, error);
     }
 }
 
-static void print_folder(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
+static void command_ls_print_folder(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
     if (ls->json) {
-        json_names(ls, place, folder, shown);
+        command_ls_json_names(ls, place, folder, shown);
         return;
     }
     struct line *lines = calloc(folder->listing.count + 2, sizeof *lines);
     if (!lines) {
-        fail(ls, shown, -ENOMEM);
+        command_ls_fail(ls, shown, -ENOMEM);
         return;
     }
     if (ls->headed)
         printf("%s%s:\n", ls->printed ? "\n" : "", shown);
-    size_t count = add_dots(ls, folder, lines);
-    count += collect(ls, place, folder, shown, lines + count);
+    size_t count = command_ls_add_dots(ls, folder, lines);
+    count += command_ls_collect(ls, place, folder, shown, lines + count);
     if (ls->in_long)
-        print_total(lines, count);
-    print_lines(ls, folder, lines, count);
+        command_ls_print_total(lines, count);
+    command_ls_print_lines(ls, folder, lines, count);
     ls->printed = true;
     free(lines);
 }
 
-static bool is_hidden_below(const char *path, const char *from)
+static bool command_ls_is_hidden_below(const char *path, const char *from)
 {
     size_t skip = strcmp(from, ".") ? strlen(from) : 0;
     return path[skip] == '.' ? path[skip + 1] != '\0' : strstr(path + skip, "/.") != NULL;
 }
 
-static void print_tree(struct ls *ls, const struct place *place, const char *spelling)
+static void command_ls_print_tree(struct ls *ls, const struct place *place, const char *spelling)
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
     int more = walk_init(&walk, &place->root, place->folder.path, 0);
     for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0) {
-        if (!ls->all && is_hidden_below(walk.folder.path, place->folder.path))
+        if (!ls->all && command_ls_is_hidden_below(walk.folder.path, place->folder.path))
             continue;
-        int error = shown_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
+        int error = visible_path_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
         if (more < 0 || error < 0)
-            fail(ls, shown, more < 0 ? more : error);
+            command_ls_fail(ls, shown, more < 0 ? more : error);
         else
-            print_folder(ls, place, &walk.folder, shown);
+            command_ls_print_folder(ls, place, &walk.folder, shown);
     }
     if (more < 0)
-        fail(ls, spelling, more);
+        command_ls_fail(ls, spelling, more);
     walk_finish(&walk);
 }
 
-static bool shows_content(const struct ls *ls, const struct place *place)
+static bool command_ls_shows_content(const struct ls *ls, const struct place *place)
 {
     return !ls->directory && (!place->found || place->found->type == DT_DIR);
 }
 
-static unsigned link_flags(const struct ls *ls)
+static unsigned command_ls_link_flags(const struct ls *ls)
 {
     return ls->in_long || ls->directory ? 0 : PLACE_FOLLOW;
 }
 
 /* A dangling link is shown as what it is. */
-static int find(struct ls *ls, struct place *place, const char *path)
+static int command_ls_find(struct ls *ls, struct place *place, const char *path)
 {
-    int error = place_find(place, path, link_flags(ls));
-    return error == -ENOENT && link_flags(ls) ? place_find(place, path, 0) : error;
+    int error = place_find(place, path, command_ls_link_flags(ls));
+    return error == -ENOENT && command_ls_link_flags(ls) ? place_find(place, path, 0) : error;
 }
 
-static void print_itself(struct ls *ls, struct place *place, const char *path)
+static void command_ls_print_itself(struct ls *ls, struct place *place, const char *path)
 {
     struct line line = {.name = place->found, .text = path};
     int error = ls->json ? describe_json(&ls->writer, &place->folder, &place->root, place->found, path)
                          : folder_stat(&place->folder, &place->root, place->found, &line.stat);
     if (error < 0)
-        fail(ls, path, error);
+        command_ls_fail(ls, path, error);
     else if (!ls->json)
-        print_lines(ls, &place->folder, &line, 1);
+        command_ls_print_lines(ls, &place->folder, &line, 1);
     ls->printed = true;
 }
 
-static void print_content(struct ls *ls, struct place *place, const char *path)
+static void command_ls_print_content(struct ls *ls, struct place *place, const char *path)
 {
-    int error = place_find(place, path, PLACE_ENTER | link_flags(ls));
+    int error = place_find(place, path, PLACE_ENTER | command_ls_link_flags(ls));
     if (error == 0 && !ls->recursive)
         error = folder_list(&place->folder, &place->root, 0);
     if (error < 0)
-        fail(ls, path, error);
+        command_ls_fail(ls, path, error);
     else if (ls->recursive)
-        print_tree(ls, place, path);
+        command_ls_print_tree(ls, place, path);
     else
-        print_folder(ls, place, &place->folder, path);
+        command_ls_print_folder(ls, place, &place->folder, path);
 }
 
 /* Files first, then directories, as ls does; names that are not there are told with the files. */
-static void print_all(struct ls *ls, struct place *place, char **paths, size_t count)
+static void command_ls_print_all(struct ls *ls, struct place *place, char **paths, size_t count)
 {
     bool *content = calloc(count, sizeof *content);
     if (!content) {
-        fail(ls, paths[0], -ENOMEM);
+        command_ls_fail(ls, paths[0], -ENOMEM);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        int error = find(ls, place, paths[i]);
-        content[i] = error == 0 && shows_content(ls, place);
+        int error = command_ls_find(ls, place, paths[i]);
+        content[i] = error == 0 && command_ls_shows_content(ls, place);
         if (error < 0)
-            fail(ls, paths[i], error);
+            command_ls_fail(ls, paths[i], error);
         else if (!content[i])
-            print_itself(ls, place, paths[i]);
+            command_ls_print_itself(ls, place, paths[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (content[i])
-            print_content(ls, place, paths[i]);
+            command_ls_print_content(ls, place, paths[i]);
     free(content);
 }
 
-static int take_options(struct ls *ls, const struct verb *verb, int argc, char **argv)
+static int command_ls_take_options(struct ls *ls, const struct command *command, int argc, char **argv)
 {
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         switch (option) {
         case 'l':
             ls->in_long = true;
@@ -345,12 +346,12 @@ static int take_options(struct ls *ls, const struct verb *verb, int argc, char *
     return option;
 }
 
-int verb_ls(const struct verb *verb, int argc, char **argv)
+int command_ls(const struct command *command, int argc, char **argv)
 {
     struct ls ls = {0};
-    int end = take_options(&ls, verb, argc, argv);
-    if (end != VERB_END)
-        return verb_status(end);
+    int end = command_ls_take_options(&ls, command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
     static char *here[] = {"."};
     char **paths = optind < argc ? argv + optind : here;
     size_t count = optind < argc ? (size_t)(argc - optind) : 1;
@@ -359,7 +360,7 @@ int verb_ls(const struct verb *verb, int argc, char **argv)
     place_init(&place);
     if (ls.json)
         json_open(&ls.writer, NULL, '[');
-    print_all(&ls, &place, paths, count);
+    command_ls_print_all(&ls, &place, paths, count);
     if (ls.json)
         json_close(&ls.writer, ']');
     place_finish(&place);

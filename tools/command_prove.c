@@ -6,18 +6,18 @@
 #include "command.h"
 #include "commands.h"
 
-int verb_prove(const struct verb *verb, int argc, char **argv)
+int command_prove(const struct command *command, int argc, char **argv)
 {
-    int end = verb_option(verb, argc, argv);
-    if (end != VERB_END)
-        return verb_status(end);
+    int end = command_option(command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
     if (optind == argc)
-        return complain_usage(verb, "give a command");
+        return usage_error_usage(command, "give a command");
     if (!launch_shim_is_loaded()) {
-        complain("the dynamic loader did not load %s, so nothing would go through shunt: check that this "
-                 "machine can load "
-                 "it (`ldd` it) and that nothing forbids LD_PRELOAD",
-                 LAUNCH_PRELOAD_NAME);
+        usage_error("the dynamic loader did not load %s, so nothing would go through shunt: check that this "
+                    "machine can load "
+                    "it (`ldd` it) and that nothing forbids LD_PRELOAD",
+                    LAUNCH_PRELOAD_NAME);
         return LAUNCH_NO_SHIM;
     }
     return launch_command(argv + optind);

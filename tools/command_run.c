@@ -15,7 +15,7 @@
 #include "command.h"
 #include "commands.h"
 
-const struct choice verb_run_choices[] = {
+const struct choice command_run_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "what this node is called (default: the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
@@ -39,18 +39,18 @@ static const struct {
 } signals[] = {{SIGINT, false}, {SIGQUIT, false}, {SIGTERM, true}, {SIGHUP, true}};
 #define SIGNALS (sizeof signals / sizeof *signals)
 
-static volatile sig_atomic_t command;
+static volatile sig_atomic_t running_child;
 
-static void forward(int number)
+static void command_run_forward(int number)
 {
-    if (command > 0)
-        kill((pid_t)command, number);
+    if (running_child > 0)
+        kill((pid_t)running_child, number);
 }
 
-static void take_signals(struct sigaction before[SIGNALS])
+static void command_run_take_signals(struct sigaction before[SIGNALS])
 {
     for (size_t i = 0; i < SIGNALS; i++) {
-        struct sigaction action = {.sa_handler = signals[i].forward ? forward : SIG_IGN, .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_handler = signals[i].forward ? command_run_forward : SIG_IGN, .sa_flags = SA_RESTART};
         sigemptyset(&action.sa_mask);
         sigaction(signals[i].number, &action, &before[i]);
         if (before[i].sa_handler == SIG_IGN)
@@ -58,13 +58,13 @@ static void take_signals(struct sigaction before[SIGNALS])
     }
 }
 
-static void give_signals_back(const struct sigaction before[SIGNALS])
+static void command_run_give_signals_back(const struct sigaction before[SIGNALS])
 {
     for (size_t i = 0; i < SIGNALS; i++)
         sigaction(signals[i].number, &before[i], NULL);
 }
 
-static int wait_for(pid_t child)
+static int command_run_wait_for(pid_t child)
 {
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
@@ -74,31 +74,31 @@ static int wait_for(pid_t child)
 }
 
 /* Nothing is passed on before there is a command, and nothing is lost: until then the signals wait. */
-static int run_command(const struct run *run, char **words)
+static int command_run_command(const struct run *run, char **words)
 {
     struct sigaction before[SIGNALS];
     sigset_t all, mask;
     fflush(NULL);
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &mask);
-    take_signals(before);
+    command_run_take_signals(before);
     pid_t child = fork();
     if (child == 0) {
-        give_signals_back(before);
+        command_run_give_signals_back(before);
         sigprocmask(SIG_SETMASK, &mask, NULL);
         _exit(launch_exec(&run->roots, run->options.node, words));
     }
     if (child < 0)
-        complain("no process can be made (%s): end some and run this again", strerror(errno));
-    command = child;
+        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
+    running_child = child;
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    int status = child < 0 ? STATUS_FAILED : wait_for(child);
-    command = 0;
-    give_signals_back(before);
+    int status = child < 0 ? STATUS_FAILED : command_run_wait_for(child);
+    running_child = 0;
+    command_run_give_signals_back(before);
     return status;
 }
 
-static int end_session(const struct run *run)
+static int command_run_end_session(const struct run *run)
 {
     int status = STATUS_OK;
     if (daemon_stop_all(&run->roots, run->roots.count, run->options.node) < 0)
@@ -110,37 +110,37 @@ static int end_session(const struct run *run)
     return status;
 }
 
-static int run_all(struct run *run, char **words)
+static int command_run_all(struct run *run, char **words)
 {
     run->options.alone = true;
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
     if (daemon_start(&run->roots, &run->options) < 0)
         return STATUS_FAILED;
-    int status = run_command(run, words);
-    int end = end_session(run);
+    int status = command_run_command(run, words);
+    int end = command_run_end_session(run);
     return status ? status : end;
 }
 
-static int take_options(struct run *run, const struct verb *verb, int argc, char **argv)
+static int command_run_take_options(struct run *run, const struct command *command, int argc, char **argv)
 {
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         switch (option) {
         case 'r':
             if (roots_add(&run->roots, optarg) < 0)
-                return VERB_WRONG;
+                return COMMAND_WRONG;
             break;
         case 'n':
             run->node = optarg;
             break;
         case 'p':
-            if (daemon_take_placement(verb, optarg, &run->options.placement) < 0)
-                return VERB_WRONG;
+            if (daemon_take_placement(command, optarg, &run->options.placement) < 0)
+                return COMMAND_WRONG;
             break;
         case 'f':
-            if (daemon_take_leaf_full(verb, optarg, &run->options.leaf_full) < 0)
-                return VERB_WRONG;
+            if (daemon_take_leaf_full(command, optarg, &run->options.leaf_full) < 0)
+                return COMMAND_WRONG;
             break;
         default:
             run->keep = true;
@@ -148,16 +148,16 @@ static int take_options(struct run *run, const struct verb *verb, int argc, char
     return option;
 }
 
-int verb_run(const struct verb *verb, int argc, char **argv)
+int command_run(const struct command *command, int argc, char **argv)
 {
     struct run run = {0};
     roots_init(&run.roots);
-    int end = take_options(&run, verb, argc, argv);
-    int status = verb_status(end);
-    if (end == VERB_END && optind == argc)
-        status = complain_usage(verb, "give a command");
-    else if (end == VERB_END)
-        status = roots_default(&run.roots) < 0 ? STATUS_USAGE : run_all(&run, argv + optind);
+    int end = command_run_take_options(&run, command, argc, argv);
+    int status = command_status(end);
+    if (end == COMMAND_END && optind == argc)
+        status = usage_error_usage(command, "give a command");
+    else if (end == COMMAND_END)
+        status = roots_default(&run.roots) < 0 ? STATUS_USAGE : command_run_all(&run, argv + optind);
     roots_finish(&run.roots);
     return status;
 }

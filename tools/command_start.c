@@ -6,9 +6,9 @@
 #include "command.h"
 #include "commands.h"
 
-enum { START_TAKEOVER_OPTION = VERB_LONG + 1 };
+enum { START_TAKEOVER_OPTION = COMMAND_LONG + 1 };
 
-const struct choice verb_start_choices[] = {
+const struct choice command_start_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "what this node is called (default: the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
@@ -17,52 +17,52 @@ const struct choice verb_start_choices[] = {
     {0},
 };
 
-static int start(const struct roots *roots, struct daemon_options *options, const char *node)
+static int command_start_start(const struct roots *roots, struct daemon_options *options, const char *node)
 {
     if (daemon_node(options, node) < 0)
         return STATUS_USAGE;
     return daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
-static int take_options(const struct verb *verb, int argc, char **argv, struct roots *roots, struct daemon_options *options,
-                        const char **node)
+static int command_start_take_options(const struct command *command, int argc, char **argv, struct roots *roots,
+                                      struct daemon_options *options, const char **node)
 {
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         switch (option) {
         case 'r':
             if (roots_add(roots, optarg) < 0)
-                return VERB_WRONG;
+                return COMMAND_WRONG;
             break;
         case 'n':
             *node = optarg;
             break;
         case 'p':
-            if (daemon_take_placement(verb, optarg, &options->placement) < 0)
-                return VERB_WRONG;
+            if (daemon_take_placement(command, optarg, &options->placement) < 0)
+                return COMMAND_WRONG;
             break;
         case START_TAKEOVER_OPTION:
             options->takeover = true;
             break;
         default:
-            if (daemon_take_leaf_full(verb, optarg, &options->leaf_full) < 0)
-                return VERB_WRONG;
+            if (daemon_take_leaf_full(command, optarg, &options->leaf_full) < 0)
+                return COMMAND_WRONG;
         }
     return option;
 }
 
-int verb_start(const struct verb *verb, int argc, char **argv)
+int command_start(const struct command *command, int argc, char **argv)
 {
     struct roots roots;
     struct daemon_options options = {0};
     const char *node = NULL;
     roots_init(&roots);
-    int end = take_options(verb, argc, argv, &roots, &options, &node);
-    int status = verb_status(end);
-    if (end == VERB_END && optind < argc)
-        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
-    else if (end == VERB_END)
-        status = roots_default(&roots) < 0 ? STATUS_USAGE : start(&roots, &options, node);
+    int end = command_start_take_options(command, argc, argv, &roots, &options, &node);
+    int status = command_status(end);
+    if (end == COMMAND_END && optind < argc)
+        status = usage_error_usage(command, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (end == COMMAND_END)
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : command_start_start(&roots, &options, node);
     roots_finish(&roots);
     return status;
 }

@@ -8,12 +8,12 @@
 #include "command.h"
 #include "commands.h"
 
-const struct choice verb_stat_choices[] = {
-    {VERB_LONG + 1, "json", NULL, "an array of objects, one for each path"},
+const struct choice command_stat_choices[] = {
+    {COMMAND_LONG + 1, "json", NULL, "an array of objects, one for each path"},
     {0},
 };
 
-static void print_attributes(const struct statx *stat)
+static void command_stat_print_attributes(const struct statx *stat)
 {
     char mode[DESCRIBE_MODE];
     describe_mode(stat->stx_mode, mode);
@@ -25,23 +25,23 @@ static void print_attributes(const struct statx *stat)
            describe_user(stat->stx_uid), stat->stx_gid, describe_group(stat->stx_gid));
 }
 
-static void print_time(const char *what, const struct statx_timestamp *when)
+static void command_stat_print_time(const char *what, const struct statx_timestamp *when)
 {
     char text[DESCRIBE_TIME];
     describe_time_long(when, text);
     printf("%s: %s\n", what, text);
 }
 
-static void print_times(const struct statx *stat)
+static void command_stat_print_times(const struct statx *stat)
 {
-    print_time("Access", &stat->stx_atime);
-    print_time("Modify", &stat->stx_mtime);
-    print_time("Change", &stat->stx_ctime);
+    command_stat_print_time("Access", &stat->stx_atime);
+    command_stat_print_time("Modify", &stat->stx_mtime);
+    command_stat_print_time("Change", &stat->stx_ctime);
     if (stat->stx_mask & STATX_BTIME)
-        print_time(" Birth", &stat->stx_btime);
+        command_stat_print_time(" Birth", &stat->stx_btime);
 }
 
-static int print_one(const struct place *place, const char *path)
+static int command_stat_print_one(const struct place *place, const char *path)
 {
     struct statx stat;
     char where[PATH_MAX], target[PATH_MAX];
@@ -53,8 +53,8 @@ static int print_one(const struct place *place, const char *path)
     const char *link = describe_target(&place->folder, place->found, target);
     const char *branch = describe_branch(&place->root, place->found);
     printf("  File: %s%s%s\n", path, link ? " -> " : "", link ? link : "");
-    print_attributes(&stat);
-    print_times(&stat);
+    command_stat_print_attributes(&stat);
+    command_stat_print_times(&stat);
     printf(" Where: %s\n", where);
     if (branch)
         printf("Branch: %s  Leaf: %u\n", branch, place->found->leaf);
@@ -63,7 +63,7 @@ static int print_one(const struct place *place, const char *path)
     return 0;
 }
 
-static int stat_all(struct json *json, char **paths)
+static int command_stat_all(struct json *json, char **paths)
 {
     struct place place;
     int status = STATUS_OK;
@@ -71,31 +71,32 @@ static int stat_all(struct json *json, char **paths)
     for (; *paths; paths++) {
         int error = place_find(&place, *paths, 0);
         if (error == 0)
-            error = json ? describe_json(json, &place.folder, &place.root, place.found, *paths) : print_one(&place, *paths);
+            error = json ? describe_json(json, &place.folder, &place.root, place.found, *paths)
+                         : command_stat_print_one(&place, *paths);
         if (error == 0)
             continue;
-        complain_of(*paths, error);
+        usage_error_of(*paths, error);
         status = STATUS_FAILED;
     }
     place_finish(&place);
     return status;
 }
 
-int verb_stat(const struct verb *verb, int argc, char **argv)
+int command_stat(const struct command *command, int argc, char **argv)
 {
     bool as_json = false;
     int end;
-    while ((end = verb_option(verb, argc, argv)) >= 0)
+    while ((end = command_option(command, argc, argv)) >= 0)
         as_json = true;
-    if (end != VERB_END)
-        return verb_status(end);
+    if (end != COMMAND_END)
+        return command_status(end);
     if (optind == argc)
-        return complain_usage(verb, "give at least one path");
+        return usage_error_usage(command, "give at least one path");
     struct json json = {0};
     if (!as_json)
-        return stat_all(NULL, argv + optind);
+        return command_stat_all(NULL, argv + optind);
     json_open(&json, NULL, '[');
-    int status = stat_all(&json, argv + optind);
+    int status = command_stat_all(&json, argv + optind);
     json_close(&json, ']');
     return status;
 }

@@ -12,11 +12,11 @@
 #include "command.h"
 #include "commands.h"
 
-const struct choice verb_status_choices[] = {
+const struct choice command_status_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "of the daemon that goes by that name (default: one of this host)"},
     {'a', "all", NULL, "also what all daemons of the session have counted together"},
-    {VERB_LONG + 1, "json", NULL, "an array of objects, one for each root"},
+    {COMMAND_LONG + 1, "json", NULL, "an array of objects, one for each root"},
     {0},
 };
 
@@ -41,14 +41,14 @@ struct standing {
 };
 
 /* Why not all could be asked. */
-static const char *reason(const struct standing *standing)
+static const char *command_status_reason(const struct standing *standing)
 {
     if (!standing->counted)
         return "no daemon of it runs on this host";
     return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "its daemon cannot be asked";
 }
 
-static void ask(struct standing *standing, const struct session_member *member)
+static void command_status_ask(struct standing *standing, const struct session_member *member)
 {
     if (session_lives(member) != 1 || counters_ask(&standing->counters, member->run_dir, false) != 0)
         return;
@@ -56,36 +56,36 @@ static void ask(struct standing *standing, const struct session_member *member)
     standing->member = member;
 }
 
-static void ask_all(struct standing *standing)
+static void command_status_ask_all(struct standing *standing)
 {
     if (standing->counted)
         standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
     if (standing->all_error != 0)
-        complain("%s: %s: what all have counted cannot be told", standing->root, reason(standing));
+        usage_error("%s: %s: what all have counted cannot be told", standing->root, command_status_reason(standing));
 }
 
 /* It is told of the node that was asked for; else of one that lives and answers, of one that lives, or of the first. */
-static void look_at_session(struct standing *standing)
+static void command_status_look_at_session(struct standing *standing)
 {
     const struct session *session = &standing->session;
     const char *node = standing->asking->node;
     const struct session_member *named = node ? session_find_node(session, node) : NULL;
     standing->nobody = node && !named;
     if (standing->nobody)
-        complain("%s: no daemon of its session goes by the name '%s'", standing->root, node);
+        usage_error("%s: no daemon of its session goes by the name '%s'", standing->root, node);
     standing->member = named ? named : session_living(session);
     if (!standing->member)
         standing->member = session->members;
     standing->lives = session_lives(standing->member);
     if (named)
-        ask(standing, named);
+        command_status_ask(standing, named);
     for (size_t i = 0; i < session->count && !node && !standing->counted; i++)
-        ask(standing, &session->members[i]);
+        command_status_ask(standing, &session->members[i]);
     if (standing->asking->all)
-        ask_all(standing);
+        command_status_ask_all(standing);
 }
 
-static void look(struct standing *standing, const char *root, const struct asking *asking)
+static void command_status_look(struct standing *standing, const char *root, const struct asking *asking)
 {
     struct union_root opened;
     *standing = (struct standing){.root = root, .asking = asking, .all_error = -ENODATA};
@@ -93,28 +93,28 @@ static void look(struct standing *standing, const char *root, const struct askin
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
     if (standing->error == 0)
-        look_at_session(standing);
+        command_status_look_at_session(standing);
     if (union_root_init(&opened, root, 0) < 0)
         return;
     standing->branches = opened.branch_count;
     union_root_finish(&opened);
 }
 
-static const char *life(int lives)
+static const char *command_status_life(int lives)
 {
     return lives == 1 ? "alive" : lives == 0 ? "dead" : "elsewhere";
 }
 
-static const char *state(const struct standing *standing)
+static const char *command_status_state(const struct standing *standing)
 {
     if (standing->error == -ENOENT)
         return "none";
     if (standing->error < 0)
         return "unreadable";
-    return life(standing->lives);
+    return command_status_life(standing->lives);
 }
 
-static void print_members_json(struct json *json, const struct session *session)
+static void command_status_print_members_json(struct json *json, const struct session *session)
 {
     json_open(json, "members", '[');
     for (size_t i = 0; i < session->count; i++) {
@@ -125,7 +125,7 @@ static void print_members_json(struct json *json, const struct session *session)
         json_text(json, "branch", member->branch);
         json_text(json, "host", member->host);
         json_number(json, "pid", member->pid);
-        json_text(json, "state", life(session_lives(member)));
+        json_text(json, "state", command_status_life(session_lives(member)));
         json_text(json, "home", session_part_word(member->home));
         json_unsigned(json, "since_ns", member->since);
         json_text(json, "run_dir", member->run_dir);
@@ -134,7 +134,7 @@ static void print_members_json(struct json *json, const struct session *session)
     json_close(json, ']');
 }
 
-static void print_session_json(struct json *json, const struct standing *standing)
+static void command_status_print_session_json(struct json *json, const struct standing *standing)
 {
     const struct session *session = &standing->session;
     const struct session_member *member = standing->member;
@@ -147,17 +147,17 @@ static void print_session_json(struct json *json, const struct standing *standin
     json_unsigned(json, "since_ns", session->since);
     json_text(json, "run_dir", member->run_dir);
     json_unsigned(json, "epoch", session->epoch);
-    print_members_json(json, session);
+    command_status_print_members_json(json, session);
 }
 
-static void print_json(struct json *json, const struct standing *standing)
+static void command_status_print_json(struct json *json, const struct standing *standing)
 {
     json_open(json, NULL, '{');
     json_text(json, "root", standing->root);
-    json_text(json, "state", state(standing));
+    json_text(json, "state", command_status_state(standing));
     json_unsigned(json, "branches", standing->branches);
     if (standing->error == 0)
-        print_session_json(json, standing);
+        command_status_print_session_json(json, standing);
     if (standing->counted) {
         counters_json(&standing->counters, json, "counters");
         counters_json_lists(&standing->counters, json);
@@ -167,18 +167,19 @@ static void print_json(struct json *json, const struct standing *standing)
     json_close(json, '}');
 }
 
-static void print_members(const struct session *session)
+static void command_status_print_members(const struct session *session)
 {
     printf("  epoch    %llu, %zu member%s\n", (unsigned long long)session->epoch, session->count,
            session->count == 1 ? "" : "s");
     for (size_t i = 0; i < session->count; i++) {
         const struct session_member *member = &session->members[i];
         printf("  member   %u: node %s on host %s, process %d, branch %s, %s, home: %s\n", member->number, member->node,
-               member->host, (int)member->pid, member->branch, life(session_lives(member)), session_part_word(member->home));
+               member->host, (int)member->pid, member->branch, command_status_life(session_lives(member)),
+               session_part_word(member->home));
     }
 }
 
-static void print_words(const struct standing *standing)
+static void command_status_print_words(const struct standing *standing)
 {
     char words[512];
     if (standing->error < 0) {
@@ -193,7 +194,7 @@ static void print_words(const struct standing *standing)
                                                      : "on another host: ask there");
     printf("  branch   %s (of %zu)\n", standing->member->branch, standing->branches);
     printf("  run dir  %s\n", standing->member->run_dir);
-    print_members(&standing->session);
+    command_status_print_members(&standing->session);
     if (standing->counted)
         counters_print(&standing->counters);
     if (standing->all_error == 0) {
@@ -202,7 +203,7 @@ static void print_words(const struct standing *standing)
     }
 }
 
-static int print_all(const struct roots *roots, const struct asking *asking)
+static int command_status_print_all(const struct roots *roots, const struct asking *asking)
 {
     struct json json = {0};
     static struct standing standing;
@@ -210,11 +211,11 @@ static int print_all(const struct roots *roots, const struct asking *asking)
     if (asking->json)
         json_open(&json, NULL, '[');
     for (size_t i = 0; i < roots->count; i++) {
-        look(&standing, roots->paths[i], asking);
+        command_status_look(&standing, roots->paths[i], asking);
         if (asking->json)
-            print_json(&json, &standing);
+            command_status_print_json(&json, &standing);
         else
-            print_words(&standing);
+            command_status_print_words(&standing);
         if (standing.error < 0 || standing.nobody || standing.lives == 0 || (asking->all && standing.all_error != 0))
             status = STATUS_FAILED;
         session_finish(&standing.session);
@@ -224,13 +225,13 @@ static int print_all(const struct roots *roots, const struct asking *asking)
     return status;
 }
 
-int verb_status_of(const struct verb *verb, int argc, char **argv)
+int command_status_of(const struct command *command, int argc, char **argv)
 {
     struct roots roots;
     struct asking asking = {.node = NULL};
     int end, wrong = 0;
     roots_init(&roots);
-    while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
+    while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
         if (end == 'r')
             wrong = roots_add(&roots, optarg);
         else if (end == 'n')
@@ -239,11 +240,11 @@ int verb_status_of(const struct verb *verb, int argc, char **argv)
             asking.all = true;
         else
             asking.json = true;
-    int status = wrong ? STATUS_USAGE : verb_status(end);
-    if (!wrong && end == VERB_END && optind < argc)
-        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
-    else if (!wrong && end == VERB_END)
-        status = roots_default(&roots) < 0 ? STATUS_USAGE : print_all(&roots, &asking);
+    int status = wrong ? STATUS_USAGE : command_status(end);
+    if (!wrong && end == COMMAND_END && optind < argc)
+        status = usage_error_usage(command, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (!wrong && end == COMMAND_END)
+        status = roots_default(&roots) < 0 ? STATUS_USAGE : command_status_print_all(&roots, &asking);
     roots_finish(&roots);
     return status;
 }

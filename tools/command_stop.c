@@ -6,35 +6,35 @@
 #include "command.h"
 #include "commands.h"
 
-const struct choice verb_stop_choices[] = {
+const struct choice command_stop_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "only the daemon that goes by that name (default: all of this host)"},
     {'a', "all", NULL, "the daemons of the session on all hosts, wherever they run"},
     {0},
 };
 
-int verb_stop(const struct verb *verb, int argc, char **argv)
+int command_stop(const struct command *command, int argc, char **argv)
 {
     const char *node = NULL;
     bool all = false;
     struct roots roots;
     int end, wrong = 0;
     roots_init(&roots);
-    while (wrong == 0 && (end = verb_option(verb, argc, argv)) >= 0)
+    while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
         if (end == 'n')
             node = optarg;
         else if (end == 'a')
             all = true;
         else
             wrong = roots_add(&roots, optarg);
-    int status = wrong ? STATUS_USAGE : verb_status(end);
-    if (!wrong && end == VERB_END && optind < argc)
-        status = complain_usage(verb, "'%s' is too much: roots are given with --root", argv[optind]);
-    else if (!wrong && end == VERB_END && roots_default(&roots) < 0)
+    int status = wrong ? STATUS_USAGE : command_status(end);
+    if (!wrong && end == COMMAND_END && optind < argc)
+        status = usage_error_usage(command, "'%s' is too much: roots are given with --root", argv[optind]);
+    else if (!wrong && end == COMMAND_END && roots_default(&roots) < 0)
         status = STATUS_USAGE;
-    else if (!wrong && end == VERB_END && all && node != NULL)
-        status = complain_usage(verb, "--all and --node exclude each other");
-    else if (!wrong && end == VERB_END &&
+    else if (!wrong && end == COMMAND_END && all && node != NULL)
+        status = usage_error_usage(command, "--all and --node exclude each other");
+    else if (!wrong && end == COMMAND_END &&
              (all ? daemon_stop_everywhere(&roots) : daemon_stop_all(&roots, roots.count, node)) < 0)
         status = STATUS_FAILED;
     roots_finish(&roots);

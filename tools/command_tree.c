@@ -11,9 +11,9 @@
 #include "command.h"
 #include "commands.h"
 
-const struct choice verb_tree_choices[] = {
+const struct choice command_tree_choices[] = {
     {'a', "all", NULL, "also names that begin with a dot"},
-    {VERB_LONG + 1, "json", NULL, "an object with entries in it, and so on down"},
+    {COMMAND_LONG + 1, "json", NULL, "an object with entries in it, and so on down"},
     {0},
 };
 
@@ -30,17 +30,17 @@ struct tree {
     int status;
 };
 
-static void print_prefix(const struct tree *tree, size_t depth)
+static void command_tree_print_prefix(const struct tree *tree, size_t depth)
 {
     for (size_t i = 1; i < depth; i++)
         fputs(tree->last[i] ? "    " : "|   ", stdout);
     fputs(tree->last[depth] ? "`-- " : "|-- ", stdout);
 }
 
-static void print_name(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
+static void command_tree_print_name(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
 {
     const char *branch = describe_branch(tree->root, name);
-    print_prefix(tree, depth);
+    command_tree_print_prefix(tree, depth);
     describe_print(name->name);
     if (describe_target(folder, name, tree->target)) {
         fputs(" -> ", stdout);
@@ -51,7 +51,7 @@ static void print_name(struct tree *tree, const struct folder *folder, const str
     putchar('\n');
 }
 
-static const char *type_word(uint8_t type)
+static const char *command_tree_type_word(uint8_t type)
 {
     static const char *const words[] = {[DT_REG] = "file",    [DT_DIR] = "directory", [DT_LNK] = "link", [DT_FIFO] = "fifo",
                                         [DT_SOCK] = "socket", [DT_CHR] = "character", [DT_BLK] = "block"};
@@ -59,17 +59,17 @@ static const char *type_word(uint8_t type)
     return word ? word : "unknown";
 }
 
-static void json_name(struct tree *tree, const struct folder *folder, const struct union_name *name)
+static void command_tree_json_name(struct tree *tree, const struct folder *folder, const struct union_name *name)
 {
     json_open(&tree->json, NULL, '{');
     json_text(&tree->json, "name", name->name);
-    json_text(&tree->json, "type", type_word(name->type));
+    json_text(&tree->json, "type", command_tree_type_word(name->type));
     json_text(&tree->json, "branch", describe_branch(tree->root, name));
     if (describe_target(folder, name, tree->target))
         json_text(&tree->json, "target", tree->target);
 }
 
-static size_t count_shown(const struct tree *tree, const struct listing *listing)
+static size_t command_tree_count_shown(const struct tree *tree, const struct listing *listing)
 {
     size_t count = 0;
     for (size_t i = 0; i < listing->count; i++)
@@ -77,7 +77,7 @@ static size_t count_shown(const struct tree *tree, const struct listing *listing
     return count;
 }
 
-static void print_folder(struct tree *tree, const struct folder *folder, size_t depth);
+static void command_tree_print_folder(struct tree *tree, const struct folder *folder, size_t depth);
 
 /* Too large for so deep a stack. */
 struct below {
@@ -85,7 +85,7 @@ struct below {
     char path[PATH_MAX];
 };
 
-static int open_below(const struct tree *tree, const struct folder *above, const char *name, struct below *below)
+static int command_tree_open_below(const struct tree *tree, const struct folder *above, const char *name, struct below *below)
 {
     int error = folder_path(above, name, below->path, sizeof below->path);
     if (error == 0)
@@ -93,18 +93,18 @@ static int open_below(const struct tree *tree, const struct folder *above, const
     return error < 0 ? error : folder_list(&below->folder, tree->root, 0);
 }
 
-static void print_below(struct tree *tree, const struct folder *above, const char *name, size_t depth)
+static void command_tree_print_below(struct tree *tree, const struct folder *above, const char *name, size_t depth)
 {
     struct below *below = malloc(sizeof *below);
     int error = below ? 0 : -ENOMEM;
     if (below)
         below->folder.fd = -1;
     if (error == 0)
-        error = depth < TREE_DEEP ? open_below(tree, above, name, below) : -ENAMETOOLONG;
+        error = depth < TREE_DEEP ? command_tree_open_below(tree, above, name, below) : -ENAMETOOLONG;
     if (error == 0) {
-        print_folder(tree, &below->folder, depth);
+        command_tree_print_folder(tree, &below->folder, depth);
     } else {
-        complain_of(name, error);
+        usage_error_of(name, error);
         tree->status = STATUS_FAILED;
     }
     if (below)
@@ -112,24 +112,25 @@ static void print_below(struct tree *tree, const struct folder *above, const cha
     free(below);
 }
 
-static void print_entry(struct tree *tree, const struct folder *folder, const struct union_name *name, size_t depth)
+static void command_tree_print_entry(struct tree *tree, const struct folder *folder, const struct union_name *name,
+                                     size_t depth)
 {
     if (tree->as_json)
-        json_name(tree, folder, name);
+        command_tree_json_name(tree, folder, name);
     else
-        print_name(tree, folder, name, depth);
+        command_tree_print_name(tree, folder, name, depth);
     tree->redirected += name->branch > 0;
     tree->directories += name->type == DT_DIR;
     tree->files += name->type != DT_DIR;
     if (name->type == DT_DIR)
-        print_below(tree, folder, name->name, depth + 1);
+        command_tree_print_below(tree, folder, name->name, depth + 1);
     if (tree->as_json)
         json_close(&tree->json, '}');
 }
 
-static void print_folder(struct tree *tree, const struct folder *folder, size_t depth)
+static void command_tree_print_folder(struct tree *tree, const struct folder *folder, size_t depth)
 {
-    size_t left = count_shown(tree, &folder->listing);
+    size_t left = command_tree_count_shown(tree, &folder->listing);
     if (tree->as_json)
         json_open(&tree->json, "entries", '[');
     for (size_t i = 0; i < folder->listing.count; i++) {
@@ -137,17 +138,17 @@ static void print_folder(struct tree *tree, const struct folder *folder, size_t 
         if (name->name[0] == '.' && !tree->all)
             continue;
         tree->last[depth] = --left == 0;
-        print_entry(tree, folder, name, depth);
+        command_tree_print_entry(tree, folder, name, depth);
     }
     if (tree->as_json)
         json_close(&tree->json, ']');
 }
 
-static void print_all(struct tree *tree, const struct folder *folder, const char *path)
+static void command_tree_print_all(struct tree *tree, const struct folder *folder, const char *path)
 {
     if (!tree->as_json) {
         puts(path);
-        print_folder(tree, folder, 1);
+        command_tree_print_folder(tree, folder, 1);
         printf("\n%zu director%s, %zu file%s, %zu of them redirected\n", tree->directories,
                tree->directories == 1 ? "y" : "ies", tree->files, tree->files == 1 ? "" : "s", tree->redirected);
         return;
@@ -155,11 +156,11 @@ static void print_all(struct tree *tree, const struct folder *folder, const char
     json_open(&tree->json, NULL, '{');
     json_text(&tree->json, "name", path);
     json_text(&tree->json, "type", "directory");
-    print_folder(tree, folder, 1);
+    command_tree_print_folder(tree, folder, 1);
     json_close(&tree->json, '}');
 }
 
-static int tree_of(struct tree *tree, const char *path)
+static int command_tree_of(struct tree *tree, const char *path)
 {
     struct place place;
     place_init(&place);
@@ -172,27 +173,27 @@ static int tree_of(struct tree *tree, const char *path)
         error = tree->root_fd < 0 ? tree->root_fd : 0;
     }
     if (error == 0) {
-        print_all(tree, &place.folder, path);
+        command_tree_print_all(tree, &place.folder, path);
         sys_close(tree->root_fd);
     } else {
-        complain_of(path, error);
+        usage_error_of(path, error);
     }
     place_finish(&place);
     return error < 0 ? STATUS_FAILED : tree->status;
 }
 
-int verb_tree(const struct verb *verb, int argc, char **argv)
+int command_tree(const struct command *command, int argc, char **argv)
 {
     static struct tree tree;
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         if (option == 'a')
             tree.all = true;
         else
             tree.as_json = true;
-    if (option != VERB_END)
-        return verb_status(option);
+    if (option != COMMAND_END)
+        return command_status(option);
     if (argc - optind > 1)
-        return complain_usage(verb, "give at most one path");
-    return tree_of(&tree, optind < argc ? argv[optind] : ".");
+        return usage_error_usage(command, "give at most one path");
+    return command_tree_of(&tree, optind < argc ? argv[optind] : ".");
 }

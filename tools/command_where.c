@@ -7,31 +7,31 @@
 #include "command.h"
 #include "commands.h"
 
-static int print_one(struct place *place, const char *path)
+static int command_where_print_one(struct place *place, const char *path)
 {
     char where[PATH_MAX];
     int error = place_find(place, path, 0);
     if (error == 0)
         error = folder_where(&place->folder, &place->root, place->found, where, sizeof where);
     if (error < 0)
-        complain_of(path, error);
+        usage_error_of(path, error);
     else
         puts(where);
     return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-int verb_where(const struct verb *verb, int argc, char **argv)
+int command_where(const struct command *command, int argc, char **argv)
 {
-    int end = verb_option(verb, argc, argv);
-    if (end != VERB_END)
-        return verb_status(end);
+    int end = command_option(command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
     if (optind == argc)
-        return complain_usage(verb, "give at least one path");
+        return usage_error_usage(command, "give at least one path");
     struct place place;
     int status = STATUS_OK;
     place_init(&place);
     for (int i = optind; i < argc; i++)
-        status |= print_one(&place, argv[i]);
+        status |= command_where_print_one(&place, argv[i]);
     place_finish(&place);
     return status;
 }

@@ -2,25 +2,25 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What the verbs' files hold, for the table in main.c. */
+/* What the subcommands' files hold, for the table in main.c. */
 
 #include "command.h"
 
-extern const struct choice verb_ls_choices[], verb_stat_choices[], verb_tree_choices[], verb_find_choices[],
-    verb_export_choices[], verb_fsck_choices[], verb_start_choices[], verb_stop_choices[], verb_status_choices[],
-    verb_exec_choices[], verb_run_choices[];
+extern const struct choice command_ls_choices[], command_stat_choices[], command_tree_choices[], command_find_choices[],
+    command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[], command_status_choices[],
+    command_exec_choices[], command_run_choices[];
 
-int verb_ls(const struct verb *, int argc, char **argv);
-int verb_stat(const struct verb *, int argc, char **argv);
-int verb_tree(const struct verb *, int argc, char **argv);
-int verb_where(const struct verb *, int argc, char **argv);
-int verb_find_files(const struct verb *, int argc, char **argv);
-int verb_export(const struct verb *, int argc, char **argv);
-int verb_fsck(const struct verb *, int argc, char **argv);
-int verb_start(const struct verb *, int argc, char **argv);
-int verb_stop(const struct verb *, int argc, char **argv);
-int verb_status_of(const struct verb *, int argc, char **argv);
-int verb_exec(const struct verb *, int argc, char **argv);
-int verb_run(const struct verb *, int argc, char **argv);
-int verb_bench(const struct verb *, int argc, char **argv);
-int verb_prove(const struct verb *, int argc, char **argv);
+int command_ls(const struct command *, int argc, char **argv);
+int command_stat(const struct command *, int argc, char **argv);
+int command_tree(const struct command *, int argc, char **argv);
+int command_where(const struct command *, int argc, char **argv);
+int command_find_files(const struct command *, int argc, char **argv);
+int command_export(const struct command *, int argc, char **argv);
+int command_fsck(const struct command *, int argc, char **argv);
+int command_start(const struct command *, int argc, char **argv);
+int command_stop(const struct command *, int argc, char **argv);
+int command_status_of(const struct command *, int argc, char **argv);
+int command_exec(const struct command *, int argc, char **argv);
+int command_run(const struct command *, int argc, char **argv);
+int command_bench(const struct command *, int argc, char **argv);
+int command_prove(const struct command *, int argc, char **argv);

@@ -26,18 +26,18 @@ struct copy {
     char *buffer;                       /* CHUNK bytes */
 };
 
-static int look(int fd, struct statx *stat)
+static int copy_look(int fd, struct statx *stat)
 {
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, stat);
 }
 
 /* O_NONBLOCK: a FIFO in its place must not hold us. */
-static int open_original(struct copy *copy)
+static int copy_open_original(struct copy *copy)
 {
     copy->from = sys_openat(AT_FDCWD, copy->where, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     if (copy->from < 0)
         return copy->from;
-    int error = look(copy->from, &copy->before);
+    int error = copy_look(copy->from, &copy->before);
     if (error < 0)
         return error;
     if (!S_ISREG(copy->before.stx_mode))
@@ -46,7 +46,7 @@ static int open_original(struct copy *copy)
 }
 
 /* One that is there already was left behind by an export that was killed: who holds the root is alone. */
-static int open_copy(struct copy *copy)
+static int copy_open_copy(struct copy *copy)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     struct text t;
@@ -58,7 +58,7 @@ static int open_copy(struct copy *copy)
     return copy->to < 0 ? copy->to : 0;
 }
 
-static ssize_t read_at(int fd, void *to, size_t size, off_t at)
+static ssize_t copy_read_at(int fd, void *to, size_t size, off_t at)
 {
     ssize_t got;
     do
@@ -67,7 +67,7 @@ static ssize_t read_at(int fd, void *to, size_t size, off_t at)
     return got;
 }
 
-static int write_at(int fd, const char *from, size_t size, off_t at)
+static int copy_write_at(int fd, const char *from, size_t size, off_t at)
 {
     while (size > 0) {
         ssize_t wrote = SYS4(SYS_pwrite64, fd, from, size, at);
@@ -92,8 +92,8 @@ static ssize_t copy_some(const struct copy *copy, off_t at, size_t size)
     /* Two file systems, or one that cannot do it for us; 0 is also what some of them say wrongly. */
     if (some < 0 && some != -EXDEV && some != -EINVAL && some != -ENOSYS && some != -EOPNOTSUPP)
         return some;
-    some = read_at(copy->from, copy->buffer, size, at);
-    int error = some > 0 ? write_at(copy->to, copy->buffer, (size_t)some, at) : 0;
+    some = copy_read_at(copy->from, copy->buffer, size, at);
+    int error = some > 0 ? copy_write_at(copy->to, copy->buffer, (size_t)some, at) : 0;
     return error < 0 ? error : some;
 }
 
@@ -112,13 +112,13 @@ static int copy_extent(const struct copy *copy, off_t at, off_t end)
 }
 
 /* Where data begins at or behind `at`; `end` if there is none. A file system without holes is all data. */
-static off_t next_data(int fd, off_t at, off_t end)
+static off_t copy_next_data(int fd, off_t at, off_t end)
 {
     off_t data = sys_lseek(fd, at, SEEK_DATA);
     return data == -ENXIO ? end : data < 0 ? at : data;
 }
 
-static off_t next_hole(int fd, off_t at, off_t end)
+static off_t copy_next_hole(int fd, off_t at, off_t end)
 {
     off_t hole = sys_lseek(fd, at, SEEK_HOLE);
     return hole < 0 || hole > end ? end : hole;
@@ -128,8 +128,9 @@ static int copy_data(struct copy *copy)
 {
     off_t end = (off_t)copy->before.stx_size;
     int error = (int)SYS2(SYS_ftruncate, copy->to, end);
-    for (off_t at = next_data(copy->from, 0, end), hole; error == 0 && at < end; at = next_data(copy->from, hole, end)) {
-        hole = next_hole(copy->from, at, end);
+    for (off_t at = copy_next_data(copy->from, 0, end), hole; error == 0 && at < end;
+         at = copy_next_data(copy->from, hole, end)) {
+        hole = copy_next_hole(copy->from, at, end);
         error = copy_extent(copy, at, hole);
     }
     return error;
@@ -143,7 +144,7 @@ static int copy_attributes(struct copy *copy)
                                       {before->stx_mtime.tv_sec, before->stx_mtime.tv_nsec}};
     char proc[DISK_PROC_SIZE];
     struct statx now;
-    int error = look(copy->to, &now);
+    int error = copy_look(copy->to, &now);
     if (error == 0 && (now.stx_uid != before->stx_uid || now.stx_gid != before->stx_gid))
         error = sys_fchownat(copy->to, "", before->stx_uid, before->stx_gid, AT_EMPTY_PATH);
     if (error < 0)
@@ -156,11 +157,11 @@ static int copy_attributes(struct copy *copy)
     return error < 0 ? error : sys_utimensat(copy->to, NULL, times, 0);
 }
 
-static int check_attributes(struct copy *copy)
+static int copy_check_attributes(struct copy *copy)
 {
     const struct statx *before = &copy->before;
     struct statx now;
-    int error = look(copy->to, &now);
+    int error = copy_look(copy->to, &now);
     if (error < 0)
         return error;
     return now.stx_uid == before->stx_uid && now.stx_gid == before->stx_gid &&
@@ -169,10 +170,10 @@ static int check_attributes(struct copy *copy)
                : COPY_UNLIKE;
 }
 
-static int hash_some(XXH3_state_t *state, int fd, char *buffer, off_t at, size_t size)
+static int copy_hash_some(XXH3_state_t *state, int fd, char *buffer, off_t at, size_t size)
 {
     while (size > 0) {
-        ssize_t some = read_at(fd, buffer, size, at);
+        ssize_t some = copy_read_at(fd, buffer, size, at);
         if (some <= 0)
             return some < 0 ? (int)some : COPY_DIFFERS;
         XXH3_128bits_update(state, buffer, (size_t)some);
@@ -183,58 +184,58 @@ static int hash_some(XXH3_state_t *state, int fd, char *buffer, off_t at, size_t
 }
 
 /* Where both have a hole there is nothing to compare. */
-static int hash_both(const struct copy *copy, XXH3_state_t *original, XXH3_state_t *made)
+static int copy_hash_both(const struct copy *copy, XXH3_state_t *original, XXH3_state_t *made)
 {
     off_t end = (off_t)copy->before.stx_size;
     int error = 0;
     for (off_t at = 0; at < end && error == 0;) {
-        off_t from = next_data(copy->from, at, end), to = next_data(copy->to, at, end);
+        off_t from = copy_next_data(copy->from, at, end), to = copy_next_data(copy->to, at, end);
         at = from < to ? from : to;
         size_t size = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        error = stopping() ? -EINTR : hash_some(original, copy->from, copy->buffer, at, size);
+        error = stopping() ? -EINTR : copy_hash_some(original, copy->from, copy->buffer, at, size);
         if (error == 0)
-            error = hash_some(made, copy->to, copy->buffer, at, size);
+            error = copy_hash_some(made, copy->to, copy->buffer, at, size);
         at += (off_t)size;
     }
     return error;
 }
 
 /* What is on disk, not what is remembered of it, as far as the file system lets go of its pages. */
-static int verify(struct copy *copy)
+static int copy_verify(struct copy *copy)
 {
     XXH3_state_t original, made;
     SYS4(SYS_fadvise64, copy->to, 0, 0, POSIX_FADV_DONTNEED);
     XXH3_128bits_reset(&original);
     XXH3_128bits_reset(&made);
-    int error = hash_both(copy, &original, &made);
+    int error = copy_hash_both(copy, &original, &made);
     if (error != 0)
         return error;
     return XXH128_isEqual(XXH3_128bits_digest(&original), XXH3_128bits_digest(&made)) ? 0 : COPY_DIFFERS;
 }
 
-static bool is_same_time(struct statx_timestamp a, struct statx_timestamp b)
+static bool copy_is_same_time(struct statx_timestamp a, struct statx_timestamp b)
 {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-static int check_original(struct copy *copy)
+static int copy_check_original(struct copy *copy)
 {
     struct statx now;
-    int error = look(copy->from, &now);
+    int error = copy_look(copy->from, &now);
     if (error < 0)
         return error;
-    bool same = is_same_time(now.stx_ctime, copy->before.stx_ctime) && now.stx_size == copy->before.stx_size;
+    bool same = copy_is_same_time(now.stx_ctime, copy->before.stx_ctime) && now.stx_size == copy->before.stx_size;
     return same ? 0 : COPY_CHANGED;
 }
 
-static int sync_copy(struct copy *copy)
+static int copy_sync_copy(struct copy *copy)
 {
     return (int)SYS1(SYS_fsync, copy->to);
 }
 
 /* The original goes only when the name of the copy is on disk. A directory that may not be read is synced
  * with all. */
-static int sync_name(const struct copy *copy)
+static int copy_sync_name(const struct copy *copy)
 {
     int fd = disk_reopen(copy->directory);
     if (fd < 0)
@@ -244,12 +245,12 @@ static int sync_name(const struct copy *copy)
     return error;
 }
 
-static int place(struct copy *copy)
+static int copy_place(struct copy *copy)
 {
     int error = sys_linkat(copy->directory, copy->called, copy->directory, copy->name, 0);
     if (error < 0)
         return error;
-    error = sync_name(copy);
+    error = copy_sync_name(copy);
     if (error == 0)
         error = sys_unlinkat(AT_FDCWD, copy->where, 0);
     if (error < 0)
@@ -257,11 +258,11 @@ static int place(struct copy *copy)
     return error;
 }
 
-static int carry_out(struct copy *copy)
+static int copy_carry_out(struct copy *copy)
 {
-    static int (*const steps[])(struct copy *) = {copy_data,        copy_attributes, sync_copy, verify,
-                                                  check_attributes, check_original,  place};
-    int error = open_copy(copy);
+    static int (*const steps[])(struct copy *) = {
+        copy_data, copy_attributes, copy_sync_copy, copy_verify, copy_check_attributes, copy_check_original, copy_place};
+    int error = copy_open_copy(copy);
     if (error < 0)
         return error;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && error == 0; i++)
@@ -273,11 +274,11 @@ static int carry_out(struct copy *copy)
 int copy_into(const char *where, int directory, const char *name)
 {
     struct copy copy = {.where = where, .name = name, .directory = directory, .from = -1, .to = -1};
-    int error = open_original(&copy);
+    int error = copy_open_original(&copy);
     if (error == 0 && !(copy.buffer = malloc(CHUNK)))
         error = -ENOMEM;
     if (error == 0)
-        error = carry_out(&copy);
+        error = copy_carry_out(&copy);
     if (copy.from >= 0)
         sys_close(copy.from);
     if (copy.to >= 0)

@@ -14,12 +14,12 @@
 int counters_ask(struct counters *counters, const char *run_dir, bool all)
 {
     struct message ask = {.type = MESSAGE_STATUS, .flags = all ? MESSAGE_ALL : 0};
-    struct request_road *road;
-    int code = request_attach(&road, run_dir);
+    struct request_channel *channel;
+    int code = request_attach(&channel, run_dir);
     if (code != 0)
         return code;
-    code = request_ask(road, &ask, &counters->answer, DEADLINE);
-    request_abandon(road);
+    code = request_ask(channel, &ask, &counters->answer, DEADLINE);
+    request_abandon(channel);
     return code != 0 ? code : counters->answer.message.result;
 }
 
@@ -30,13 +30,13 @@ struct line {
     char rest[MESSAGE_TEXT_MAX + 1];
 };
 
-static void begin(struct line *line, const struct counters *counters)
+static void counters_begin(struct line *line, const struct counters *counters)
 {
     line->next = counters->answer.message.text;
     line->end = line->next + counters->answer.message.text_length;
 }
 
-static bool next(struct line *line)
+static bool counters_next(struct line *line)
 {
     const char *stop = memchr(line->next, '\n', (size_t)(line->end - line->next));
     const char *space = stop != NULL ? memchr(line->next, ' ', (size_t)(stop - line->next)) : NULL;
@@ -48,18 +48,18 @@ static bool next(struct line *line)
     return true;
 }
 
-static bool is_stay(const struct line *line)
+static bool counters_is_stay(const struct line *line)
 {
     return strcmp(line->key, "stays") == 0;
 }
 
-static bool is_silent(const struct line *line)
+static bool counters_is_silent(const struct line *line)
 {
     return strcmp(line->key, "silent") == 0;
 }
 
 /* The path behind the reason; the reason is cut off there. */
-static const char *path_of(struct line *line)
+static const char *counters_path_of(struct line *line)
 {
     char *space = strchr(line->rest, ' ');
     if (space == NULL)
@@ -68,7 +68,7 @@ static const char *path_of(struct line *line)
     return space + 1;
 }
 
-static const char *in_words(const char *reason)
+static const char *counters_in_words(const char *reason)
 {
     static const char *const words[][2] = {
         {"owner", "a mirror could not be given its owner or group"},
@@ -88,12 +88,12 @@ static const char *in_words(const char *reason)
 void counters_print(const struct counters *counters)
 {
     struct line line;
-    for (begin(&line, counters); next(&line);) {
-        const char *path = is_stay(&line) ? path_of(&line) : NULL;
-        if (is_silent(&line))
+    for (counters_begin(&line, counters); counters_next(&line);) {
+        const char *path = counters_is_stay(&line) ? counters_path_of(&line) : NULL;
+        if (counters_is_silent(&line))
             printf("  silent   %s: it does not answer the other daemons\n", line.rest);
         else if (path != NULL)
-            printf("  stays    %s: births stay in the trunk, since %s\n", path, in_words(line.rest));
+            printf("  stays    %s: births stay in the trunk, since %s\n", path, counters_in_words(line.rest));
         else
             printf("  %-12s %s\n", line.key, line.rest);
     }
@@ -103,8 +103,8 @@ void counters_json(const struct counters *counters, struct json *json, const cha
 {
     struct line line;
     json_open(json, key, '{');
-    for (begin(&line, counters); next(&line);)
-        if (!is_stay(&line) && !is_silent(&line))
+    for (counters_begin(&line, counters); counters_next(&line);)
+        if (!counters_is_stay(&line) && !counters_is_silent(&line))
             json_unsigned(json, line.key, strtoull(line.rest, NULL, 10));
     json_close(json, '}');
 }
@@ -113,14 +113,14 @@ void counters_json_lists(const struct counters *counters, struct json *json)
 {
     struct line line;
     json_open(json, "silent", '[');
-    for (begin(&line, counters); next(&line);)
-        if (is_silent(&line))
+    for (counters_begin(&line, counters); counters_next(&line);)
+        if (counters_is_silent(&line))
             json_text(json, NULL, line.rest);
     json_close(json, ']');
     json_open(json, "stays", '[');
-    for (begin(&line, counters); next(&line);)
-        if (is_stay(&line)) {
-            const char *path = path_of(&line);
+    for (counters_begin(&line, counters); counters_next(&line);)
+        if (counters_is_stay(&line)) {
+            const char *path = counters_path_of(&line);
             json_open(json, NULL, '{');
             json_text(json, "path", path);
             json_text(json, "reason", line.rest);

@@ -3,7 +3,7 @@
 #pragma once
 
 /* What a daemon says of itself: its counters, the members that do not answer it, and the directories whose
- * births stay in the trunk although the placement says otherwise. Asked over the road of this node. */
+ * creates stay in the trunk although the placement says otherwise. Asked over the channel of this node. */
 
 #include "json.h"
 #include "request/request.h"

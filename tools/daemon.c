@@ -24,7 +24,7 @@
 
 #define STOP_PATIENCE 60 /* seconds */
 
-static void host_node(char node[LAYOUT_NODE_MAX + 1])
+static void daemon_host_node(char node[LAYOUT_NODE_MAX + 1])
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -42,67 +42,67 @@ int daemon_node(struct daemon_options *options, const char *given)
     if (!given || !*given)
         given = getenv("SHUNT_NODE");
     if (!given || !*given) {
-        host_node(options->node);
+        daemon_host_node(options->node);
         return 0;
     }
     if (!layout_node_is_valid(given, strlen(given))) {
-        complain("'%s' is no name for a node: use at most %d letters, digits, '-', '_' and '.', a letter or "
-                 "digit first",
-                 given, LAYOUT_NODE_MAX);
+        usage_error("'%s' is no name for a node: use at most %d letters, digits, '-', '_' and '.', a letter or "
+                    "digit first",
+                    given, LAYOUT_NODE_MAX);
         return -1;
     }
     strcpy(options->node, given);
     return 0;
 }
 
-int daemon_take_placement(const struct verb *verb, const char *text, const char **placement)
+int daemon_take_placement(const struct command *command, const char *text, const char **placement)
 {
     enum config_placement parsed;
     *placement = text;
     if (config_placement_parse(text, &parsed) == 0)
         return 0;
-    complain_usage(verb, "'%s' is no placement: use auto or branch", text);
+    usage_error_usage(command, "'%s' is no placement: use auto or branch", text);
     return -1;
 }
 
-int daemon_take_leaf_full(const struct verb *verb, const char *text, const char **leaf_full)
+int daemon_take_leaf_full(const struct command *command, const char *text, const char **leaf_full)
 {
     uint64_t parsed;
     *leaf_full = text;
     if (config_number_parse(text, UINT32_MAX, &parsed) == 0)
         return 0;
-    complain_usage(verb, "'%s' is no number of files for a leaf from 1 to %u", text, UINT32_MAX);
+    usage_error_usage(command, "'%s' is no number of files for a leaf from 1 to %u", text, UINT32_MAX);
     return -1;
 }
 
 /* The daemon must not run under the shim, not even when this tool does: hence no wrapped exec either. */
-static void become(const char *program, char *const *words)
+static void daemon_become(const char *program, char *const *words)
 {
     launch_without_shim();
     SYS3(SYS_execve, program, words, environ);
-    complain("%s cannot be run: build or install shunt as a whole", program);
+    usage_error("%s cannot be run: build or install shunt as a whole", program);
     _exit(STATUS_FAILED);
 }
 
-static int spawn(const char *program, char *const *words)
+static int daemon_spawn(const char *program, char *const *words)
 {
     int status = 0;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        become(program, words);
+        daemon_become(program, words);
     if (child < 0) {
-        complain("no process can be made (%s): end some and run this again", strerror(errno));
+        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
         return -1;
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        complain("shuntd was killed by signal %d while it started: see its log", WTERMSIG(status));
+        usage_error("shuntd was killed by signal %d while it started: see its log", WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-static int start_one(const char *program, const char *root, const struct daemon_options *options)
+static int daemon_start_one(const char *program, const char *root, const struct daemon_options *options)
 {
     char *words[12];
     size_t count = 0;
@@ -124,7 +124,7 @@ static int start_one(const char *program, const char *root, const struct daemon_
     if (options->takeover)
         words[count++] = "--takeover";
     words[count] = NULL;
-    return spawn(program, words);
+    return daemon_spawn(program, words);
 }
 
 int daemon_start(const struct roots *roots, const struct daemon_options *options)
@@ -135,7 +135,7 @@ int daemon_start(const struct roots *roots, const struct daemon_options *options
     for (size_t i = 0; i < roots->count; i++) {
         if (!options->orphans_told)
             orphans_report(roots->paths[i]);
-        if (start_one(program, roots->paths[i], options) < 0) {
+        if (daemon_start_one(program, roots->paths[i], options) < 0) {
             daemon_stop_all(roots, i, options->node);
             return -1;
         }
@@ -151,7 +151,7 @@ struct stopping {
 };
 
 /* Waits for the end of the process, and says meanwhile that it does. 0 or -1. */
-static int wait_for_end(int pidfd, const struct stopping *stopping)
+static int daemon_wait_for_end(int pidfd, const struct stopping *stopping)
 {
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     struct progress progress;
@@ -167,49 +167,49 @@ static int wait_for_end(int pidfd, const struct stopping *stopping)
     progress_finish(&progress);
     if (waited < STOP_PATIENCE)
         return 0;
-    complain("shuntd of %s (process %d) has not ended after %d s: see %s, and if it hangs, `kill -KILL %d`", stopping->root,
-             pid, STOP_PATIENCE, stopping->member->run_dir, pid);
+    usage_error("shuntd of %s (process %d) has not ended after %d s: see %s, and if it hangs, `kill -KILL %d`", stopping->root,
+                pid, STOP_PATIENCE, stopping->member->run_dir, pid);
     return -1;
 }
 
-static int end_process(int pidfd, const struct stopping *stopping)
+static int daemon_end_process(int pidfd, const struct stopping *stopping)
 {
     const char *root = stopping->root;
     int error = (int)SYS4(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
     if (error == -EPERM) {
-        complain("the session of %s belongs to %s: ask for `shunt stop --root %s`", root, stopping->session->user, root);
+        usage_error("the session of %s belongs to %s: ask for `shunt stop --root %s`", root, stopping->session->user, root);
         return -1;
     }
-    return error == -ESRCH ? 0 : wait_for_end(pidfd, stopping);
+    return error == -ESRCH ? 0 : daemon_wait_for_end(pidfd, stopping);
 }
 
 /* The one whose end is the end of the daemon: its supervisor, if there is one, which passes on what it is sent and starts
  * no other one; also when the daemon has just crashed. 0: nobody is left. */
-static pid_t who_ends(const struct stopping *stopping)
+static pid_t daemon_who_ends(const struct stopping *stopping)
 {
     pid_t supervisor = request_supervisor(stopping->member->run_dir);
     return supervisor != 0 ? supervisor : session_lives(stopping->member) == 1 ? stopping->member->pid : 0;
 }
 
-static int stop_process(const struct stopping *stopping)
+static int daemon_stop_process(const struct stopping *stopping)
 {
-    pid_t pid = who_ends(stopping);
+    pid_t pid = daemon_who_ends(stopping);
     int pidfd = pid != 0 ? (int)SYS2(SYS_pidfd_open, pid, 0) : -ESRCH;
     if (pidfd == -ESRCH)
         return 0;
     if (pidfd < 0) {
-        complain("process %d cannot be waited for (%s): stop it with `kill %d`", (int)pid, strerror(-pidfd), (int)pid);
+        usage_error("process %d cannot be waited for (%s): stop it with `kill %d`", (int)pid, strerror(-pidfd), (int)pid);
         return -1;
     }
     /* Now that the descriptor holds the process, its number cannot become another's: is it still the one? */
-    int answer = who_ends(stopping) == pid ? end_process(pidfd, stopping) : 0;
+    int answer = daemon_who_ends(stopping) == pid ? daemon_end_process(pidfd, stopping) : 0;
     close(pidfd);
     return answer;
 }
 
 /* Those of this host, one after the other: who lives is ended; what the dead left is taken away, as the next start
  * would. How many were found here, or -1. */
-static int stop_members(const char *root, const char *node, const struct session *session)
+static int daemon_stop_members(const char *root, const char *node, const struct session *session)
 {
     int here = 0;
     bool failed = false;
@@ -220,49 +220,49 @@ static int stop_members(const char *root, const char *node, const struct session
         int lives = session_lives(stopping.member);
         here += lives >= 0;
         if (lives >= 0)
-            failed |= stop_process(&stopping) < 0;
+            failed |= daemon_stop_process(&stopping) < 0;
         if (lives == 0)
             session_leave(root, session->id, stopping.member->number);
     }
     return failed ? -1 : here;
 }
 
-static int stop_session(const char *root, const char *node, const struct session *session)
+static int daemon_stop_session(const char *root, const char *node, const struct session *session)
 {
     char words[512];
     if (node != NULL && session_find_node(session, node) == NULL) {
-        complain("%s: no daemon of its session goes by the name %s: see `shunt status --root %s`", root, node, root);
+        usage_error("%s: no daemon of its session goes by the name %s: see `shunt status --root %s`", root, node, root);
         return -1;
     }
-    int here = stop_members(root, node, session);
+    int here = daemon_stop_members(root, node, session);
     if (here != 0)
         return here < 0 ? -1 : 0;
     session_describe(session, NULL, words, sizeof words);
-    complain("%s: %s: run `shunt stop --root %s` there", root, words, root);
+    usage_error("%s: %s: run `shunt stop --root %s` there", root, words, root);
     return -1;
 }
 
 /* 0; 1: there is none; -1 after a complaint. */
-static int read_session(const char *root, struct session *session)
+static int daemon_read_session(const char *root, struct session *session)
 {
     int error = session_read(root, session);
     if (error == 0)
         return 0;
     if (error == -ENOENT || error == -ENOTDIR)
         return 1;
-    complain("the last %s/.shunt/session/epoch.* cannot be read (%s): look at it, and stop the shuntd that it "
-             "names",
-             root, strerror(-error));
+    usage_error("the last %s/.shunt/session/epoch.* cannot be read (%s): look at it, and stop the shuntd that it "
+                "names",
+                root, strerror(-error));
     return -1;
 }
 
 int daemon_stop(const char *root, const char *node)
 {
     struct session session;
-    int error = read_session(root, &session);
+    int error = daemon_read_session(root, &session);
     if (error != 0)
         return error < 0 ? -1 : 0;
-    int answer = stop_session(root, node, &session);
+    int answer = daemon_stop_session(root, node, &session);
     session_finish(&session);
     return answer;
 }
@@ -278,54 +278,54 @@ int daemon_stop_all(const struct roots *roots, size_t count, const char *node)
 
 /* The whole session. */
 
-static int ask_to_stop(const char *run_dir)
+static int daemon_ask_to_stop(const char *run_dir)
 {
     struct message stop = {.type = MESSAGE_STOP};
-    struct request_road *road;
-    int result, code = request_attach(&road, run_dir);
+    struct request_channel *channel;
+    int result, code = request_attach(&channel, run_dir);
     if (code != 0)
         return code;
-    code = request_result(road, &stop, &result, STOP_PATIENCE * CLOCK_SECOND);
-    request_abandon(road);
+    code = request_result(channel, &stop, &result, STOP_PATIENCE * CLOCK_SECOND);
+    request_abandon(channel);
     return code != 0 ? code : result;
 }
 
 /* Asks the first of this host that can be asked. 0, or -errno: why the last could not, -ENOENT: there is none. */
-static int ask_a_member(const struct session *session)
+static int daemon_ask_a_member(const struct session *session)
 {
     int code = -ENOENT;
     for (size_t i = 0; i < session->count && code != 0; i++)
         if (session_lives(&session->members[i]) == 1)
-            code = ask_to_stop(session->members[i].run_dir);
+            code = daemon_ask_to_stop(session->members[i].run_dir);
     return code;
 }
 
 /* It was to end, and crashed before it had left the session; nobody starts it again. */
-static bool has_crashed(const struct session_member *member)
+static bool daemon_has_crashed(const struct session_member *member)
 {
     return session_lives(member) == 0 && request_supervisor(member->run_dir) == 0;
 }
 
 /* How many are left of a session: 0 also when there is another one. What the dead left is taken away. */
-static size_t members_left(const char *root, uint64_t id)
+static size_t daemon_members_left(const char *root, uint64_t id)
 {
     struct session now;
     size_t count = session_read(root, &now) == 0 && now.id == id ? now.count : 0, left = count;
     for (size_t i = 0; i < count; i++)
-        if (has_crashed(&now.members[i]) && session_leave(root, id, now.members[i].number) == 0)
+        if (daemon_has_crashed(&now.members[i]) && session_leave(root, id, now.members[i].number) == 0)
             left--;
     session_finish(&now);
     return left;
 }
 
-static int wait_until_all_left(const char *root, const struct session *session)
+static int daemon_wait_until_all_left(const char *root, const struct session *session)
 {
     const struct timespec pause = clock_split(50 * CLOCK_MILLISECOND);
     struct progress progress;
     uint64_t began = clock_monotonic();
     size_t left, before = session->count;
     progress_init(&progress, false);
-    while ((left = members_left(root, session->id)) > 0 && clock_monotonic() - began < STOP_PATIENCE * CLOCK_SECOND) {
+    while ((left = daemon_members_left(root, session->id)) > 0 && clock_monotonic() - began < STOP_PATIENCE * CLOCK_SECOND) {
         if (left < before)
             began = clock_monotonic();
         before = left;
@@ -337,13 +337,13 @@ static int wait_until_all_left(const char *root, const struct session *session)
     progress_finish(&progress);
     if (left == 0)
         return 0;
-    complain("%s: %zu daemon%s of its session %s not ended for %d s: see `shunt status --root %s`", root, left,
-             left == 1 ? "" : "s", left == 1 ? "has" : "have", STOP_PATIENCE, root);
+    usage_error("%s: %zu daemon%s of its session %s not ended for %d s: see `shunt status --root %s`", root, left,
+                left == 1 ? "" : "s", left == 1 ? "has" : "have", STOP_PATIENCE, root);
     return -1;
 }
 
 /* Those of this host have left the session by now, and are about to be gone. */
-static int wait_for_processes(const char *root, const struct session *session)
+static int daemon_wait_for_processes(const char *root, const struct session *session)
 {
     int answer = 0;
     for (size_t i = 0; i < session->count; i++) {
@@ -351,27 +351,28 @@ static int wait_for_processes(const char *root, const struct session *session)
         int pidfd = session_lives(member.member) == 1 ? (int)SYS2(SYS_pidfd_open, member.member->pid, 0) : -1;
         if (pidfd < 0)
             continue;
-        if (session_lives(member.member) == 1 && wait_for_end(pidfd, &member) < 0)
+        if (session_lives(member.member) == 1 && daemon_wait_for_end(pidfd, &member) < 0)
             answer = -1;
         close(pidfd);
     }
     return answer;
 }
 
-static int stop_everywhere(const char *root, const struct session *session)
+static int daemon_stop_all_nodes(const char *root, const struct session *session)
 {
-    int code = ask_a_member(session);
+    int code = daemon_ask_a_member(session);
     if (code == 0)
-        code = wait_until_all_left(root, session) < 0 || wait_for_processes(root, session) < 0 ? -1 : 0;
+        code = daemon_wait_until_all_left(root, session) < 0 || daemon_wait_for_processes(root, session) < 0 ? -1 : 0;
     else if (code == -ETIMEDOUT)
-        complain("%s: not all daemons of its session answer: see `shunt status --root %s`", root, root);
+        usage_error("%s: not all daemons of its session answer: see `shunt status --root %s`", root, root);
     else if (code == -EACCES || code == -EPERM)
-        complain("the session of %s belongs to %s: ask for `shunt stop --all --root %s`", root, session->user, root);
+        usage_error("the session of %s belongs to %s: ask for `shunt stop --all --root %s`", root, session->user, root);
     else if (code == -ENOENT)
-        complain("%s: no daemon of its session runs on this host: run `shunt stop --all --root %s` where one does", root, root);
+        usage_error("%s: no daemon of its session runs on this host: run `shunt stop --all --root %s` where one does", root,
+                    root);
     else
-        complain("%s: its daemon cannot be asked (%s): run `shunt stop --root %s` on each of its hosts", root, strerror(-code),
-                 root);
+        usage_error("%s: its daemon cannot be asked (%s): run `shunt stop --root %s` on each of its hosts", root,
+                    strerror(-code), root);
     return code == 0 ? 0 : -1;
 }
 
@@ -380,8 +381,8 @@ int daemon_stop_everywhere(const struct roots *roots)
     int answer = 0;
     for (size_t i = 0; i < roots->count; i++) {
         struct session session;
-        int error = read_session(roots->paths[i], &session);
-        if (error < 0 || (error == 0 && stop_everywhere(roots->paths[i], &session) < 0))
+        int error = daemon_read_session(roots->paths[i], &session);
+        if (error < 0 || (error == 0 && daemon_stop_all_nodes(roots->paths[i], &session) < 0))
             answer = -1;
         if (error == 0)
             session_finish(&session);

@@ -22,9 +22,9 @@ struct daemon_options {
 
 /* The name that was given; without one $SHUNT_NODE, and then the host's. 0, or -1 after a complaint. */
 int daemon_node(struct daemon_options *, const char *given);
-/* What shuntd would refuse only when it starts: 0, or -1 after a complaint about the verb's use. */
-int daemon_take_placement(const struct verb *, const char *text, const char **placement);
-int daemon_take_leaf_full(const struct verb *, const char *text, const char **leaf_full);
+/* What shuntd would refuse only when it starts: 0, or -1 after a complaint about the subcommand's use. */
+int daemon_take_placement(const struct command *, const char *text, const char **placement);
+int daemon_take_leaf_full(const struct command *, const char *text, const char **leaf_full);
 
 /* Returns when all serve. 0; -1 after a complaint, and then none that was started here serves any more. */
 int daemon_start(const struct roots *, const struct daemon_options *);

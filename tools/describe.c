@@ -25,7 +25,7 @@ static const struct {
     {0, '?', "weird file"},
 };
 
-static size_t type_of(unsigned mode)
+static size_t describe_type_of(unsigned mode)
 {
     size_t i = 0;
     while (types[i].type != 0 && types[i].type != (mode & S_IFMT))
@@ -35,7 +35,7 @@ static size_t type_of(unsigned mode)
 
 void describe_mode(unsigned mode, char to[DESCRIBE_MODE])
 {
-    to[0] = types[type_of(mode)].letter;
+    to[0] = types[describe_type_of(mode)].letter;
     for (unsigned i = 0; i < 9; i++)
         to[1 + i] = mode & (0400u >> i) ? "rwxrwxrwx"[i] : '-';
     if (mode & S_ISUID)
@@ -49,7 +49,7 @@ void describe_mode(unsigned mode, char to[DESCRIBE_MODE])
 
 const char *describe_type(unsigned mode)
 {
-    return types[type_of(mode)].words;
+    return types[describe_type_of(mode)].words;
 }
 
 /* The last answer is kept: most files of a directory have one owner. */
@@ -122,22 +122,22 @@ const char *describe_target(const struct folder *folder, const struct union_name
     return to;
 }
 
-static const char *json_type(unsigned mode)
+static const char *describe_json_type(unsigned mode)
 {
     static const char *const words[] = {"file", "directory", "link", "fifo", "socket", "character", "block", "unknown"};
-    return words[type_of(mode)];
+    return words[describe_type_of(mode)];
 }
 
-static void json_time(struct json *json, const char *key, const struct statx_timestamp *when)
+static void describe_json_time(struct json *json, const char *key, const struct statx_timestamp *when)
 {
     json_number(json, key, (int64_t)when->tv_sec * 1000000000 + when->tv_nsec);
 }
 
-static void json_stat(struct json *json, const struct statx *stat)
+static void describe_json_stat(struct json *json, const struct statx *stat)
 {
     char mode[8];
     snprintf(mode, sizeof mode, "%04o", stat->stx_mode & 07777u);
-    json_text(json, "type", json_type(stat->stx_mode));
+    json_text(json, "type", describe_json_type(stat->stx_mode));
     json_text(json, "mode", mode);
     json_unsigned(json, "ino", stat->stx_ino);
     json_unsigned(json, "nlink", stat->stx_nlink);
@@ -147,11 +147,11 @@ static void json_stat(struct json *json, const struct statx *stat)
     json_text(json, "group", describe_group(stat->stx_gid));
     json_unsigned(json, "size", stat->stx_size);
     json_unsigned(json, "blocks", stat->stx_blocks);
-    json_time(json, "atime_ns", &stat->stx_atime);
-    json_time(json, "mtime_ns", &stat->stx_mtime);
-    json_time(json, "ctime_ns", &stat->stx_ctime);
+    describe_json_time(json, "atime_ns", &stat->stx_atime);
+    describe_json_time(json, "mtime_ns", &stat->stx_mtime);
+    describe_json_time(json, "ctime_ns", &stat->stx_ctime);
     if (stat->stx_mask & STATX_BTIME)
-        json_time(json, "btime_ns", &stat->stx_btime);
+        describe_json_time(json, "btime_ns", &stat->stx_btime);
 }
 
 int describe_json(struct json *json, const struct folder *folder, const struct union_root *root, const struct union_name *name,
@@ -166,7 +166,7 @@ int describe_json(struct json *json, const struct folder *folder, const struct u
         return error;
     json_open(json, NULL, '{');
     json_text(json, "path", path);
-    json_stat(json, &stat);
+    describe_json_stat(json, &stat);
     json_text(json, "branch", describe_branch(root, name));
     json_unsigned(json, "leaf", name ? name->leaf : 0);
     json_text(json, "where", where);
@@ -176,7 +176,7 @@ int describe_json(struct json *json, const struct folder *folder, const struct u
     return 0;
 }
 
-static bool to_terminal(void)
+static bool describe_to_terminal(void)
 {
     static int answer = -1;
     if (answer < 0)
@@ -186,7 +186,7 @@ static bool to_terminal(void)
 
 void describe_print(const char *name)
 {
-    if (!to_terminal()) {
+    if (!describe_to_terminal()) {
         fputs(name, stdout);
         return;
     }

@@ -43,21 +43,21 @@ struct export
 };
 
 /* Will it be so everywhere? */
-static bool is_hopeless(int error)
+static bool export_is_hopeless(int error)
 {
     return error == -EXDEV || error == -EROFS || error == -ENOSPC || error == -EDQUOT;
 }
 
-static void fail(struct export *export, const char *path, int error)
+static void export_fail(struct export *export, const char *path, int error)
 {
     progress_finish(&export->progress);
-    complain_of(path, error);
+    usage_error_of(path, error);
     export->failed = true;
 }
 
 /* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to him
  * for the time of the export. Who is not its owner gets the kernel's refusal later. */
-static bool loosen(int fd, const struct statx *before)
+static bool export_loosen(int fd, const struct statx *before)
 {
     char proc[DISK_PROC_SIZE];
     if ((before->stx_mode & 0300) == 0300 || before->stx_uid != geteuid() || geteuid() == 0)
@@ -66,7 +66,7 @@ static bool loosen(int fd, const struct statx *before)
     return SYS3(SYS_fchmodat, AT_FDCWD, proc, (before->stx_mode & 07777) | 0700) == 0;
 }
 
-static void put_back(int fd, const struct statx *before, bool loosened)
+static void export_put_back(int fd, const struct statx *before, bool loosened)
 {
     char proc[DISK_PROC_SIZE];
     struct timespec times[2] = {{before->stx_atime.tv_sec, before->stx_atime.tv_nsec},
@@ -77,7 +77,7 @@ static void put_back(int fd, const struct statx *before, bool loosened)
     sys_utimensat(AT_FDCWD, proc, times, 0);
 }
 
-static int loosen_leaf(int mirror, const char *name)
+static int export_loosen_leaf(int mirror, const char *name)
 {
     struct statx stat;
     int fd = sys_openat(mirror, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -85,13 +85,13 @@ static int loosen_leaf(int mirror, const char *name)
         return fd;
     int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat);
     if (error == 0)
-        loosen(fd, &stat);
+        export_loosen(fd, &stat);
     sys_close(fd);
     return error;
 }
 
 /* Mirrors and leaves have the mode of their directory; they end here, so nothing is put back. */
-static void loosen_mirror(const struct export *export, uint16_t branch, const char *mirror)
+static void export_loosen_mirror(const struct export *export, uint16_t branch, const char *mirror)
 {
     char path[PATH_MAX], buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -101,53 +101,53 @@ static void loosen_mirror(const struct export *export, uint16_t branch, const ch
     int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return;
-    if (loosen_leaf(fd, mirror) == 0 && disk_scan_init(&scan, fd, mirror, buffer, sizeof buffer) == 0) {
+    if (export_loosen_leaf(fd, mirror) == 0 && disk_scan_init(&scan, fd, mirror, buffer, sizeof buffer) == 0) {
         while (disk_scan_next(&scan, &one) > 0)
-            loosen_leaf(scan.fd, one->name);
+            export_loosen_leaf(scan.fd, one->name);
         disk_scan_finish(&scan);
     }
     sys_close(fd);
 }
 
-static void show_progress(struct export *export)
+static void export_show_progress(struct export *export)
 {
     if (progress_due(&export->progress))
         progress_line(&export->progress, "exported %zu of about %zu files in %zu directories", export->files, export->about,
                       export->directories);
 }
 
-static void complain_appeared(struct export *export, const char *where)
+static void export_complain_appeared(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    complain("%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again", where);
+    usage_error("%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again", where);
     export->failed = true;
 }
 
-static void complain_across(struct export *export, const char *where)
+static void export_complain_across(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    complain("%s: cannot be renamed to where it belongs, which is on another file system, mount or project "
-             "quota: run "
-             "`shunt export --copy %s` to have such files copied",
-             where, export->root.path);
+    usage_error("%s: cannot be renamed to where it belongs, which is on another file system, mount or project "
+                "quota: run "
+                "`shunt export --copy %s` to have such files copied",
+                where, export->root.path);
     export->failed = true;
 }
 
 /* -ECANCELED: refused after a complaint, and left where it is; the others go on. */
-static int copy_file(struct export *export, const char *where, const struct folder *folder, const char *name)
+static int export_copy_file(struct export *export, const char *where, const struct folder *folder, const char *name)
 {
     int answer = copy_into(where, folder->fd, name);
     export->copied += answer == 0;
     if (answer <= 0)
         return answer;
     progress_finish(&export->progress);
-    complain("%s: %s", where, copy_words((enum copy_refusal)answer));
+    usage_error("%s: %s", where, copy_words((enum copy_refusal)answer));
     export->failed = true;
     return -ECANCELED;
 }
 
 /* Takes those out of the leaf that are in the trunk by now. */
-static void unlink_linked(struct export *export, const struct folder *folder)
+static void export_unlink_linked(struct export *export, const struct folder *folder)
 {
     char where[PATH_MAX];
     for (size_t i = 0; i < export->linked_count; i++) {
@@ -155,16 +155,16 @@ static void unlink_linked(struct export *export, const struct folder *folder)
         int error = sys_unlinkat(export->leaf_fd, name->on_disk, 0);
         if (error == 0 || error == -ENOENT)
             continue;
-        fail(export, folder_where(folder, &export->root, name, where, sizeof where) == 0 ? where : name->name, error);
-        export->hopeless |= is_hopeless(error);
+        export_fail(export, folder_where(folder, &export->root, name, where, sizeof where) == 0 ? where : name->name, error);
+        export->hopeless |= export_is_hopeless(error);
         export->stays = true;
     }
     export->linked_count = 0;
 }
 
-static void close_leaf(struct export *export, const struct folder *folder)
+static void export_close_leaf(struct export *export, const struct folder *folder)
 {
-    unlink_linked(export, folder);
+    export_unlink_linked(export, folder);
     if (export->leaf_fd >= 0)
         sys_close(export->leaf_fd);
     export->leaf_fd = -1;
@@ -172,13 +172,13 @@ static void close_leaf(struct export *export, const struct folder *folder)
 
 /* The leaf of one file, kept for those after it. A file system that is asked for each part of a path is asked for the names
  * alone. */
-static int open_leaf(struct export *export, const struct folder *folder, const struct union_name *name)
+static int export_open_leaf(struct export *export, const struct folder *folder, const struct union_name *name)
 {
     char path[PATH_MAX];
     struct text t;
     if (export->leaf_fd >= 0 && export->branch == name->branch && export->leaf == name->leaf)
         return 0;
-    close_leaf(export, folder);
+    export_close_leaf(export, folder);
     text_init(&t, path, sizeof path);
     layout_leaf(&t, export->root.path, export->root.branches[name->branch - 1], folder->listing.marker.mirror, name->leaf);
     export->leaf_fd = text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENAMETOOLONG;
@@ -187,32 +187,33 @@ static int open_leaf(struct export *export, const struct folder *folder, const s
     return export->leaf_fd < 0 ? export->leaf_fd : 0;
 }
 
-static int move_file(struct export *export, const char *where, const struct folder *folder, const struct union_name *name)
+static int export_move_file(struct export *export, const char *where, const struct folder *folder,
+                            const struct union_name *name)
 {
     bool linked = false;
-    int error = open_leaf(export, folder, name);
+    int error = export_open_leaf(export, folder, name);
     if (error == 0)
         error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, export->unknown, &linked);
     export->unknown |= linked;
     if (linked)
         export->linked[export->linked_count++] = name;
     if (export->linked_count == LINKED_MAX)
-        unlink_linked(export, folder);
-    return error == -EXDEV && export->options->copy ? copy_file(export, where, folder, name->name) : error;
+        export_unlink_linked(export, folder);
+    return error == -EXDEV && export->options->copy ? export_copy_file(export, where, folder, name->name) : error;
 }
 
 /* chattr(1) keeps it where it is. */
-static bool is_fixed(const struct export *export, const struct union_name *name)
+static bool export_is_fixed(const struct export *export, const struct union_name *name)
 {
     struct statx stat;
     return sys_statx(export->leaf_fd, name->on_disk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
            (stat.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 }
 
-static int complain_fixed(struct export *export, const char *where)
+static int export_complain_fixed(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    complain("%s: is immutable or append-only, so it cannot be renamed: `chattr -i -a` it and run this again", where);
+    usage_error("%s: is immutable or append-only, so it cannot be renamed: `chattr -i -a` it and run this again", where);
     export->failed = true;
     return -ECANCELED;
 }
@@ -223,22 +224,22 @@ static int export_file(struct export *export, const struct folder *folder, const
     char where[PATH_MAX];
     int error = folder_where(folder, &export->root, name, where, sizeof where);
     if (error == 0 && !export->options->dry_run)
-        error = move_file(export, where, folder, name);
-    if (error == -EPERM && is_fixed(export, name))
-        error = complain_fixed(export, where);
+        error = export_move_file(export, where, folder, name);
+    if (error == -EPERM && export_is_fixed(export, name))
+        error = export_complain_fixed(export, where);
     if (error == -EEXIST)
-        complain_appeared(export, where);
+        export_complain_appeared(export, where);
     else if (error == -EXDEV)
-        complain_across(export, where);
+        export_complain_across(export, where);
     else if (error < 0 && error != -ENOENT && error != -ECANCELED && error != -EINTR)
-        fail(export, where, error);
-    export->hopeless |= is_hopeless(error);
+        export_fail(export, where, error);
+    export->hopeless |= export_is_hopeless(error);
     export->files += error == 0;
-    show_progress(export);
+    export_show_progress(export);
     return error == -ENOENT ? 0 : error;
 }
 
-static int compare_leaves(const void *a, const void *b)
+static int export_compare_leaves(const void *a, const void *b)
 {
     const struct union_name *one = *(const struct union_name *const *)a, *other = *(const struct union_name *const *)b;
     if (one->branch != other->branch)
@@ -249,7 +250,7 @@ static int compare_leaves(const void *a, const void *b)
 }
 
 /* What is redirected, one leaf after the other: malloc'ed, NULL without memory. */
-static const struct union_name **order_by_leaf(const struct listing *listing, size_t *count)
+static const struct union_name **export_order_by_leaf(const struct listing *listing, size_t *count)
 {
     const struct union_name **names = malloc((listing->count + 1) * sizeof *names);
     *count = 0;
@@ -257,7 +258,7 @@ static const struct union_name **order_by_leaf(const struct listing *listing, si
         if (listing->names[i].branch > 0)
             names[(*count)++] = &listing->names[i];
     if (names != NULL)
-        qsort(names, *count, sizeof *names, compare_leaves);
+        qsort(names, *count, sizeof *names, export_compare_leaves);
     return names;
 }
 
@@ -265,19 +266,19 @@ static const struct union_name **order_by_leaf(const struct listing *listing, si
 static int export_files(struct export *export, const struct folder *folder)
 {
     size_t count;
-    const struct union_name **names = order_by_leaf(&folder->listing, &count);
+    const struct union_name **names = export_order_by_leaf(&folder->listing, &count);
     int error = names != NULL ? 0 : -ENOMEM;
     export->stays = false;
     for (size_t i = 0; i < count && (error == 0 || error == -ECANCELED); i++) {
         error = stopping() ? -EINTR : export_file(export, folder, names[i]);
         export->stays |= error == -ECANCELED;
     }
-    close_leaf(export, folder);
+    export_close_leaf(export, folder);
     free(names);
     return error == 0 && export->stays ? -ECANCELED : error;
 }
 
-static int remove_mirrors(struct export *export, const struct folder *folder)
+static int export_remove_mirrors(struct export *export, const struct folder *folder)
 {
     const char *mirror = folder->listing.marker.mirror;
     char path[PATH_MAX];
@@ -286,7 +287,7 @@ static int remove_mirrors(struct export *export, const struct folder *folder)
         if (error == 0)
             error = mirror_remove(path, mirror);
         if (error < 0) {
-            fail(export, path, error);
+            export_fail(export, path, error);
             return error;
         }
     }
@@ -297,18 +298,18 @@ static int export_marked(struct export *export, const struct walk *walk)
 {
     const struct folder *folder = &walk->folder;
     const char *mirror = folder->listing.marker.mirror;
-    bool loosened = loosen(folder->fd, &walk->before);
+    bool loosened = export_loosen(folder->fd, &walk->before);
     if ((walk->before.stx_mode & 0300) != 0300)
         for (size_t i = 1; i <= export->root.branch_count; i++)
-            loosen_mirror(export, (uint16_t)i, mirror);
+            export_loosen_mirror(export, (uint16_t)i, mirror);
     int error = export_files(export, folder);
     if (error == 0 && folder->listing.unfinished)
         error = listing_sweep(folder->fd);
     if (error == 0)
-        error = remove_mirrors(export, folder);
+        error = export_remove_mirrors(export, folder);
     if (error == 0)
         error = sys_unlinkat(folder->fd, LAYOUT_MARKER, 0);
-    put_back(folder->fd, &walk->before, loosened);
+    export_put_back(folder->fd, &walk->before, loosened);
     return error;
 }
 
@@ -321,7 +322,7 @@ static int export_dry(struct export *export, const struct walk *walk)
     return error == 0 ? export_files(export, &walk->folder) : error;
 }
 
-static size_t count_redirected(const struct listing *listing)
+static size_t export_count_redirected(const struct listing *listing)
 {
     size_t count = 0;
     for (size_t i = 0; i < listing->count; i++)
@@ -329,9 +330,9 @@ static size_t count_redirected(const struct listing *listing)
     return count;
 }
 
-static void tell_directory(struct export *export, const struct folder *folder)
+static void export_tell_directory(struct export *export, const struct folder *folder)
 {
-    size_t files = count_redirected(&folder->listing);
+    size_t files = export_count_redirected(&folder->listing);
     if (export->options->dry_run && !export->options->json)
         printf("would export %zu file%s into %s\n", files, files == 1 ? "" : "s", folder->path);
 }
@@ -345,14 +346,14 @@ static void export_folder(struct export *export, const struct walk *walk)
     if (!folder->listing.marked) {
         if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
             (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec || now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
-            put_back(folder->fd, &walk->before, false);
+            export_put_back(folder->fd, &walk->before, false);
         return;
     }
     export->directories++;
-    tell_directory(export, folder);
+    export_tell_directory(export, folder);
     int error = export->options->dry_run ? export_dry(export, walk) : export_marked(export, walk);
     if (error < 0 && !export->failed && error != -EINTR)
-        fail(export, folder->path, error);
+        export_fail(export, folder->path, error);
     if (error < 0 || export->options->dry_run)
         error = mirror_names_add(&export->left, folder->listing.marker.mirror);
     export->blind |= error == -ENOMEM;
@@ -364,18 +365,18 @@ static void export_trunk(struct export *export)
     unsigned flags = WALK_ONE_DEVICE | (export->options->dry_run ? 0 : WALK_SETTLE);
     int more = walk_init(&walk, &export->root, ".", flags);
     if (more < 0)
-        fail(export, export->root.path, more);
+        export_fail(export, export->root.path, more);
     bool first = true;
     for (; more == 0 && !stopping() && !export->hopeless && (more = walk_next(&walk)) != 0; more = 0) {
         if (first)
             export->root_before = walk.before;
         first = false;
-        show_progress(export);
+        export_show_progress(export);
         if (more > 0) {
             export_folder(export, &walk);
             continue;
         }
-        fail(export, walk.folder.path, more);
+        export_fail(export, walk.folder.path, more);
         export->blind = true;
     }
     export->blind |= walk.partial || export->hopeless;
@@ -383,7 +384,7 @@ static void export_trunk(struct export *export)
 }
 
 /* Only to say how much there is to do. */
-static void count_ahead(struct export *export)
+static void export_count_prefetch(struct export *export)
 {
     struct mirror_names none = {0};
     struct mirrors mirrors;
@@ -395,28 +396,28 @@ static void count_ahead(struct export *export)
     mirrors_finish(&mirrors);
 }
 
-static void complain_left(struct export *export, const struct mirror_found *mirror)
+static void export_complain_left(struct export *export, const struct mirror_found *mirror)
 {
     const char *root = export->root.path;
     char path[PATH_MAX + sizeof LAYOUT_BRANCHES + LAYOUT_BRANCH_MAX + NAME_MAX + 3];
     snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s/%s", root, export->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
-        complain("%s is not shunt's: move it elsewhere and run this again", path);
+        usage_error("%s is not shunt's: move it elsewhere and run this again", path);
     else if (!export->blind)
-        complain("%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore %s` to get them "
-                 "back or "
-                 "`shunt fsck --delete %s` to remove them",
-                 path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
+        usage_error("%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore %s` to get them "
+                    "back or "
+                    "`shunt fsck --delete %s` to remove them",
+                    path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
     else if (!export->failed)
-        complain("%s holds %zu file%s of a directory that is gone, or that cannot be seen (no permission, or "
-                 "covered by a "
-                 "mount): make all of %s visible and run this again",
-                 path, mirror->files, mirror->files == 1 ? "" : "s", root);
+        usage_error("%s holds %zu file%s of a directory that is gone, or that cannot be seen (no permission, or "
+                    "covered by a "
+                    "mount): make all of %s visible and run this again",
+                    path, mirror->files, mirror->files == 1 ? "" : "s", root);
     export->failed = true;
 }
 
 /* What no directory claimed. An empty mirror holds nothing that could be lost. */
-static void look_at_mirrors(struct export *export)
+static void export_look_at_mirrors(struct export *export)
 {
     struct mirrors mirrors;
     char path[PATH_MAX];
@@ -424,7 +425,7 @@ static void look_at_mirrors(struct export *export)
     if (error < 0) {
         char unread[PATH_MAX + sizeof LAYOUT_BRANCHES + 1 + sizeof mirrors.unread];
         snprintf(unread, sizeof unread, "%s/" LAYOUT_BRANCHES "/%s", export->root.path, mirrors.unread);
-        fail(export, unread, error);
+        export_fail(export, unread, error);
     }
     for (size_t i = 0; i < mirrors.count; i++) {
         const struct mirror_found *mirror = &mirrors.all[i];
@@ -437,12 +438,12 @@ static void look_at_mirrors(struct export *export)
         if (!mirror->foreign && mirror->files == 0)
             continue;
         export->orphans += !mirror->foreign && !export->blind;
-        complain_left(export, mirror);
+        export_complain_left(export, mirror);
     }
     mirrors_finish(&mirrors);
 }
 
-static void unlink_all(int directory, const char *name)
+static void export_unlink_all(int directory, const char *name)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -454,57 +455,57 @@ static void unlink_all(int directory, const char *name)
     disk_scan_finish(&scan);
 }
 
-static int remove_directory(int root, const char *path)
+static int export_remove_directory(int root, const char *path)
 {
     int error = sys_unlinkat(root, path, AT_REMOVEDIR);
     return error == -ENOENT ? 0 : error;
 }
 
-static int remove_branches(const struct export *export, int root)
+static int export_remove_branches(const struct export *export, int root)
 {
     int error = 0;
     for (size_t i = 0; i < export->root.branch_count && error == 0; i++) {
         char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", export->root.branches[i]);
-        error = remove_directory(root, path);
+        error = export_remove_directory(root, path);
     }
-    return error < 0 ? error : remove_directory(root, LAYOUT_BRANCHES);
+    return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);
 }
 
 /* The claim on the root goes last but for what is of no use without it. */
-static int remove_own(const struct export *export, int root)
+static int export_remove_own(const struct export *export, int root)
 {
-    int error = remove_branches(export, root);
+    int error = export_remove_branches(export, root);
     if (error < 0)
         return error;
-    unlink_all(root, LAYOUT_OWN "/session");
-    error = remove_directory(root, LAYOUT_OWN "/session");
+    export_unlink_all(root, LAYOUT_OWN "/session");
+    error = export_remove_directory(root, LAYOUT_OWN "/session");
     if (error < 0)
         return error;
     sys_unlinkat(root, LAYOUT_OWN "/README", 0);
     sys_unlinkat(root, LAYOUT_OWN "/root", 0);
-    return remove_directory(root, LAYOUT_OWN);
+    return export_remove_directory(root, LAYOUT_OWN);
 }
 
-static void remove_shunt(struct export *export)
+static void export_remove_shunt(struct export *export)
 {
     int root = sys_openat(AT_FDCWD, export->root.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    bool loosened = root >= 0 && loosen(root, &export->root_before);
-    int error = root < 0 ? root : remove_own(export, root);
+    bool loosened = root >= 0 && export_loosen(root, &export->root_before);
+    int error = root < 0 ? root : export_remove_own(export, root);
     if (error == -ENOTEMPTY || error == -EEXIST) {
-        complain("%s/" LAYOUT_OWN " holds something that is not shunt's: look what it is, move it, and run this again",
-                 export->root.path);
+        usage_error("%s/" LAYOUT_OWN " holds something that is not shunt's: look what it is, move it, and run this again",
+                    export->root.path);
         export->failed = true;
     } else if (error < 0) {
-        fail(export, export->root.path, error);
+        export_fail(export, export->root.path, error);
     }
     if (root >= 0) {
-        put_back(root, &export->root_before, loosened);
+        export_put_back(root, &export->root_before, loosened);
         sys_close(root);
     }
 }
 
-static void tell_json(struct export *export, bool complete)
+static void export_tell_json(struct export *export, bool complete)
 {
     struct json *json = &export->json;
     json_open(json, NULL, '{');
@@ -519,12 +520,12 @@ static void tell_json(struct export *export, bool complete)
     json_close(json, '}');
 }
 
-static void tell(struct export *export, bool complete)
+static void export_tell(struct export *export, bool complete)
 {
     bool dry = export->options->dry_run;
     progress_finish(&export->progress);
     if (export->options->json) {
-        tell_json(export, complete);
+        export_tell_json(export, complete);
         return;
     }
     if (export->options->quiet && complete)
@@ -539,17 +540,17 @@ static void tell(struct export *export, bool complete)
            complete && !dry ? " is a plain directory" : "");
 }
 
-static int finish(struct export *export, int signal)
+static int export_finish(struct export *export, int signal)
 {
     if (!signal)
-        look_at_mirrors(export);
+        export_look_at_mirrors(export);
     if (!signal && !export->failed && !export->options->dry_run)
-        remove_shunt(export);
-    tell(export, !signal && !export->failed);
+        export_remove_shunt(export);
+    export_tell(export, !signal && !export->failed);
     mirror_names_finish(&export->left);
     if (!signal)
         return export->failed ? STATUS_FAILED : STATUS_OK;
-    complain("interrupted, nothing is lost: run `shunt export %s` again to go on", export->root.path);
+    usage_error("interrupted, nothing is lost: run `shunt export %s` again to go on", export->root.path);
     return 128 + signal;
 }
 
@@ -557,15 +558,15 @@ static int export_held(struct export *export)
 {
     stopping_catch();
     progress_init(&export->progress, export->options->progress);
-    count_ahead(export);
+    export_count_prefetch(export);
     export_trunk(export);
     int signal = stopping();
-    int status = finish(export, signal);
+    int status = export_finish(export, signal);
     stopping_release();
     return status;
 }
 
-static bool has_own(const char *root)
+static bool export_has_own(const char *root)
 {
     struct statx stat;
     int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -581,13 +582,13 @@ static int export_plain(struct export *export, const char *root)
 {
     struct union_root above;
     if (union_root_init(&above, root, LISTING_FIND_ROOT) == 0) {
-        complain("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`", root, above.path,
-                 above.path);
+        usage_error("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`", root,
+                    above.path, above.path);
         union_root_finish(&above);
         return STATUS_FAILED;
     }
     if (export->options->json)
-        tell_json(export, true);
+        export_tell_json(export, true);
     else if (!export->options->quiet)
         printf("%s is a plain directory already\n", root);
     return STATUS_OK;
@@ -610,10 +611,10 @@ int export_root(const char *root, const struct export_options *options)
     struct export export = {.options = options, .leaf_fd = -1};
     int error = union_root_init(&export.root, root, 0);
     if (error < 0) {
-        complain_of(root, error);
+        usage_error_of(root, error);
         return STATUS_FAILED;
     }
-    int status = has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
+    int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
     union_root_finish(&export.root);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "union/disk.h"
 #include "union/mirror.h"
 
-static int remove_mirror(const struct fsck *fsck, const struct mirror_found *mirror)
+static int fsck_mirrors_remove_mirror(const struct fsck *fsck, const struct mirror_found *mirror)
 {
     char path[PATH_MAX];
     int error = mirrors_branch_path(&fsck->root, mirror->branch, path, sizeof path);
@@ -17,7 +17,7 @@ static int remove_mirror(const struct fsck *fsck, const struct mirror_found *mir
 }
 
 /* One pass would do but on file systems that skip names when others go meanwhile. */
-static bool remove_unfinished(const struct fsck *fsck, const struct mirror_found *mirror)
+static bool fsck_mirrors_remove_unfinished(const struct fsck *fsck, const struct mirror_found *mirror)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -33,49 +33,50 @@ static bool remove_unfinished(const struct fsck *fsck, const struct mirror_found
     return error == 0;
 }
 
-static void look_at_known(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
+static void fsck_mirrors_look_at_known(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
 {
     if (fsck->served)
         return;
     if (mirror->unfinished > 0)
-        fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && remove_unfinished(fsck, mirror), "unfinished-leaf", path,
+        fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && fsck_mirrors_remove_unfinished(fsck, mirror), "unfinished-leaf", path,
                   "a leaf was not made to its end (%zu)", mirror->unfinished);
     if (mirror->files == 0)
-        fsck_tell(fsck, FSCK_NOTE, fsck->repair && remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
+        fsck_tell(fsck, FSCK_NOTE, fsck->repair && fsck_mirrors_remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
                   "nothing is in it now");
 }
 
 /* Who cannot read every marker, or has a bad one, cannot know whose files he would delete. */
-static bool may_delete(const struct fsck *fsck)
+static bool fsck_mirrors_may_delete(const struct fsck *fsck)
 {
     return fsck->discard && !fsck->blind && fsck->markers_bad == 0;
 }
 
-static void tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path, const char *why)
+static void fsck_mirrors_tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path, const char *why)
 {
     fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s of a directory that is gone%s", mirror->files,
               mirror->files == 1 ? "" : "s", why);
 }
 
-static void look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
+static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
 {
     if (mirror->files == 0) {
         fsck_tell(fsck, FSCK_REPAIRABLE,
-                  !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) && remove_mirror(fsck, mirror) == 0,
+                  !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) &&
+                      fsck_mirrors_remove_mirror(fsck, mirror) == 0,
                   "empty-orphan", path, "an empty mirror of a directory that is gone");
         return;
     }
     if (fsck->blind) {
-        tell_orphan(fsck, mirror, path,
-                    ", or that cannot be seen (no permission, or covered by a mount): nothing is done about it");
+        fsck_mirrors_tell_orphan(fsck, mirror, path,
+                                 ", or that cannot be seen (no permission, or covered by a mount): nothing is done about it");
         return;
     }
     if (!fsck->restore && !fsck->discard) {
-        tell_orphan(fsck, mirror, path, ": --restore gets them back, --delete removes them");
+        fsck_mirrors_tell_orphan(fsck, mirror, path, ": --restore gets them back, --delete removes them");
         return;
     }
-    if (fsck->discard && !may_delete(fsck)) {
-        tell_orphan(fsck, mirror, path, ", or of the one with the bad .shunt-dir: not deleted, use --restore");
+    if (fsck->discard && !fsck_mirrors_may_delete(fsck)) {
+        fsck_mirrors_tell_orphan(fsck, mirror, path, ", or of the one with the bad .shunt-dir: not deleted, use --restore");
         return;
     }
     int error = fsck->restore ? fsck_restore(&fsck->root, mirror) : fsck_delete(&fsck->root, mirror);
@@ -88,16 +89,16 @@ static void look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror,
               fsck->restore ? "moved to shunt-restored/" : "deleted", fsck->restore ? mirror->name : "");
 }
 
-static void look_at(struct fsck *fsck, const struct mirror_found *mirror)
+static void fsck_mirrors_look_at(struct fsck *fsck, const struct mirror_found *mirror)
 {
     char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX + NAME_MAX + 1];
     snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s", fsck->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
         fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path, "it is not shunt's: move it elsewhere");
     else if (mirror->known)
-        look_at_known(fsck, mirror, path);
+        fsck_mirrors_look_at_known(fsck, mirror, path);
     else
-        look_at_orphan(fsck, mirror, path);
+        fsck_mirrors_look_at_orphan(fsck, mirror, path);
 }
 
 void fsck_mirrors(struct fsck *fsck)
@@ -110,6 +111,6 @@ void fsck_mirrors(struct fsck *fsck)
         fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s)", strerror(-error));
     }
     for (size_t i = 0; i < mirrors.count; i++)
-        look_at(fsck, &mirrors.all[i]);
+        fsck_mirrors_look_at(fsck, &mirrors.all[i]);
     mirrors_finish(&mirrors);
 }

@@ -19,7 +19,7 @@ struct restoring {
 };
 
 /* NAME, or if another orphan had it NAME.shunt-conflict-NODE and, if need be, a number. */
-static int restore_one(int leaf, const char *name, void *argument)
+static int fsck_orphan_restore_one(int leaf, const char *name, void *argument)
 {
     const struct restoring *restoring = argument;
     int error = disk_rename_new(leaf, name, restoring->to, name);
@@ -39,12 +39,12 @@ static int restore_one(int leaf, const char *name, void *argument)
     return error;
 }
 
-static int delete_one(int leaf, const char *name, void *unused)
+static int fsck_orphan_delete_one(int leaf, const char *name, void *unused)
 {
     return sys_unlinkat(leaf, name, 0);
 }
 
-static int remove_empty(const struct union_root *root, const struct mirror_found *mirror)
+static int fsck_orphan_remove_empty(const struct union_root *root, const struct mirror_found *mirror)
 {
     char path[PATH_MAX];
     int error = mirrors_branch_path(root, mirror->branch, path, sizeof path);
@@ -52,21 +52,21 @@ static int remove_empty(const struct union_root *root, const struct mirror_found
 }
 
 /* Some file systems skip names when others go meanwhile: again, until nothing is left or nothing goes. */
-static int empty_mirror(const struct union_root *root, const struct mirror_found *mirror, int fd, mirrors_each *each,
-                        void *argument)
+static int fsck_orphan_empty_mirror(const struct union_root *root, const struct mirror_found *mirror, int fd,
+                                    mirrors_each *each, void *argument)
 {
     int error = 0;
     for (int pass = 0; pass < 3; pass++) {
         error = mirrors_files(fd, each, argument);
         if (error == 0)
-            error = remove_empty(root, mirror);
+            error = fsck_orphan_remove_empty(root, mirror);
         if (error != -ENOTEMPTY)
             break;
     }
     return error;
 }
 
-static int open_directory(int at, const char *name, mode_t mode)
+static int fsck_orphan_open_directory(int at, const char *name, mode_t mode)
 {
     int error = sys_mkdirat(at, name, mode);
     if (error < 0 && error != -EEXIST)
@@ -75,7 +75,7 @@ static int open_directory(int at, const char *name, mode_t mode)
 }
 
 /* With the mode of the mirror: who could not read the files before cannot now. */
-static int open_restored(const struct union_root *root, const struct mirror_found *mirror, int fd)
+static int fsck_orphan_open_restored(const struct union_root *root, const struct mirror_found *mirror, int fd)
 {
     struct statx stat;
     int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat);
@@ -84,11 +84,11 @@ static int open_restored(const struct union_root *root, const struct mirror_foun
     int at = sys_openat(AT_FDCWD, root->path, DISK_DIRECTORY, 0);
     if (at < 0)
         return at;
-    int all = open_directory(at, FSCK_RESTORED, 0755);
+    int all = fsck_orphan_open_directory(at, FSCK_RESTORED, 0755);
     sys_close(at);
     if (all < 0)
         return all;
-    int one = open_directory(all, mirror->name, 0700);
+    int one = fsck_orphan_open_directory(all, mirror->name, 0700);
     sys_close(all);
     if (one >= 0)
         sys_fchmod(one, (stat.stx_mode & 07777) | 0700);
@@ -104,8 +104,9 @@ int fsck_restore(const struct union_root *root, const struct mirror_found *mirro
     int fd = mirrors_open(root, mirror);
     if (fd < 0)
         return fd;
-    restoring.to = open_restored(root, mirror, fd);
-    int error = restoring.to < 0 ? restoring.to : empty_mirror(root, mirror, fd, restore_one, &restoring);
+    restoring.to = fsck_orphan_open_restored(root, mirror, fd);
+    int error =
+        restoring.to < 0 ? restoring.to : fsck_orphan_empty_mirror(root, mirror, fd, fsck_orphan_restore_one, &restoring);
     if (restoring.to >= 0)
         sys_close(restoring.to);
     sys_close(fd);
@@ -117,7 +118,7 @@ int fsck_delete(const struct union_root *root, const struct mirror_found *mirror
     int fd = mirrors_open(root, mirror);
     if (fd < 0)
         return fd;
-    int error = empty_mirror(root, mirror, fd, delete_one, NULL);
+    int error = fsck_orphan_empty_mirror(root, mirror, fd, fsck_orphan_delete_one, NULL);
     sys_close(fd);
     return error;
 }

@@ -9,7 +9,7 @@
 #include "walk.h"
 
 /* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */
-static bool settle(const struct fsck *fsck, const struct folder *folder)
+static bool fsck_trunk_settle(const struct fsck *fsck, const struct folder *folder)
 {
     struct listing again;
     if (!fsck->repair || listing_init(&again, &fsck->root, folder->fd, folder->path, 0, LISTING_SETTLE) < 0)
@@ -19,7 +19,7 @@ static bool settle(const struct fsck *fsck, const struct folder *folder)
 }
 
 /* `marker` is what stood there before anything was settled. */
-static void tell_marker(struct fsck *fsck, const struct folder *folder, const struct marker *marker, bool settled)
+static void fsck_trunk_tell_marker(struct fsck *fsck, const struct folder *folder, const struct marker *marker, bool settled)
 {
     if (!folder->listing.marked)
         fsck_tell(fsck, FSCK_REPAIRABLE, settled, "copied-marker", folder->path,
@@ -30,7 +30,7 @@ static void tell_marker(struct fsck *fsck, const struct folder *folder, const st
                   "became of it");
 }
 
-static void tell_conflicts(struct fsck *fsck, const struct folder *folder, bool settled)
+static void fsck_trunk_tell_conflicts(struct fsck *fsck, const struct folder *folder, bool settled)
 {
     for (size_t i = 0; i < folder->listing.count; i++) {
         const struct union_name *name = &folder->listing.names[i];
@@ -41,7 +41,7 @@ static void tell_conflicts(struct fsck *fsck, const struct folder *folder, bool 
     }
 }
 
-static void tell_unlisted(struct fsck *fsck, const char *path, int error)
+static void fsck_trunk_tell_unlisted(struct fsck *fsck, const char *path, int error)
 {
     if (error == -EBADMSG) {
         fsck->markers_bad++;
@@ -60,26 +60,26 @@ static void tell_unlisted(struct fsck *fsck, const char *path, int error)
     fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below", strerror(-error));
 }
 
-static void look_at_folder(struct fsck *fsck, const struct folder *folder)
+static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *folder)
 {
     struct marker marker;
     const struct listing *listing = &folder->listing;
     fsck->directories++;
     if (listing->trunk_unlisted)
-        tell_unlisted(fsck, folder->path, -EACCES);
+        fsck_trunk_tell_unlisted(fsck, folder->path, -EACCES);
     if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
         fsck->blind = true;
     bool marked = marker_read(folder->fd, &marker) == 0, unfinished = listing->unfinished && !fsck->served;
     if (!marked && !unfinished)
         return;
-    bool settled = settle(fsck, folder);
+    bool settled = fsck_trunk_settle(fsck, folder);
     if (unfinished)
         fsck_tell(fsck, FSCK_REPAIRABLE, settled, "unfinished", folder->path,
                   "a .shunt-dir, or the copy of a file, was not written to its end");
     if (!marked)
         return;
-    tell_marker(fsck, folder, &marker, settled);
-    tell_conflicts(fsck, folder, settled);
+    fsck_trunk_tell_marker(fsck, folder, &marker, settled);
+    fsck_trunk_tell_conflicts(fsck, folder, settled);
 }
 
 void fsck_trunk(struct fsck *fsck)
@@ -87,14 +87,14 @@ void fsck_trunk(struct fsck *fsck)
     struct walk walk;
     int more = walk_init(&walk, &fsck->root, ".", WALK_ONE_DEVICE);
     if (more < 0) {
-        tell_unlisted(fsck, ".", more);
+        fsck_trunk_tell_unlisted(fsck, ".", more);
         fsck->blind = true;
     }
     for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0)
         if (more < 0)
-            tell_unlisted(fsck, walk.folder.path, more);
+            fsck_trunk_tell_unlisted(fsck, walk.folder.path, more);
         else
-            look_at_folder(fsck, &walk.folder);
+            fsck_trunk_look_at_folder(fsck, &walk.folder);
     /* A bad marker is known to be one, and what is below it was seen. */
     fsck->blind |= walk.partial;
     walk_finish(&walk);

@@ -12,24 +12,24 @@
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 
-static void complain_session(const char *root, const struct session *session)
+static void hold_complain_session(const char *root, const struct session *session)
 {
     char words[512];
     const struct session_member *member = session_living(session);
     session_describe(session, member, words, sizeof words);
     if (member && session_lives(member) == -EREMOTE)
-        complain("%s: %s: run `shunt stop --root %s` there, or remove %s/" SESSION_DIRECTORY
-                 "/epoch.* if that host is gone for good",
-                 root, words, root, root);
+        usage_error("%s: %s: run `shunt stop --root %s` there, or remove %s/" SESSION_DIRECTORY
+                    "/epoch.* if that host is gone for good",
+                    root, words, root, root);
     else
-        complain("%s: %s: run `shunt stop --root %s` first, or wait for its end", root, words, root);
+        usage_error("%s: %s: run `shunt stop --root %s` first, or wait for its end", root, words, root);
 }
 
-static void complain_broken(const char *root)
+static void hold_complain_broken(const char *root)
 {
-    complain("the last %s/" SESSION_DIRECTORY
-             "/epoch.* is not of this version of shunt: stop what uses the root, then remove them",
-             root);
+    usage_error("the last %s/" SESSION_DIRECTORY
+                "/epoch.* is not of this version of shunt: stop what uses the root, then remove them",
+                root);
 }
 
 bool hold_is_taken(const char *root)
@@ -38,16 +38,16 @@ bool hold_is_taken(const char *root)
     int error = session_read(root, &session);
     bool taken = error != -ENOENT && error != -ENOTDIR && (error < 0 || session_living(&session));
     if (taken && error == -EBADMSG)
-        complain_broken(root);
+        hold_complain_broken(root);
     else if (taken && error < 0)
-        complain_of(root, error);
+        usage_error_of(root, error);
     else if (taken)
-        complain_session(root, &session);
+        hold_complain_session(root, &session);
     session_finish(&session);
     return taken;
 }
 
-static int found(struct hold *hold, const char *what, struct session *session)
+static int hold_found(struct hold *hold, const char *what, struct session *session)
 {
     struct session_member mine;
     const struct passwd *user = getpwuid(geteuid());
@@ -61,7 +61,7 @@ static int found(struct hold *hold, const char *what, struct session *session)
 }
 
 /* A root that was never served has no place for the claim yet. */
-static void make_session_directory(const char *root)
+static void hold_make_session_directory(const char *root)
 {
     int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -74,17 +74,17 @@ int hold_take(struct hold *hold, const char *root, const char *what)
 {
     struct session session;
     hold->root = root;
-    int error = found(hold, what, &session);
+    int error = hold_found(hold, what, &session);
     if (error == -ENOENT) {
-        make_session_directory(root);
-        error = found(hold, what, &session);
+        hold_make_session_directory(root);
+        error = hold_found(hold, what, &session);
     }
     if (error == -EBUSY)
-        complain_session(root, &session);
+        hold_complain_session(root, &session);
     else if (error == -EBADMSG)
-        complain_broken(root);
+        hold_complain_broken(root);
     else if (error < 0)
-        complain_of(root, error);
+        usage_error_of(root, error);
     if (error < 0)
         hold->number = 0;
     session_finish(&session);

@@ -17,6 +17,6 @@ struct hold {
 
 /* Is a session alive, or maybe alive, in this root? With a complaint of what to do if so. */
 bool hold_is_taken(const char *root);
-/* 0, or -1 after a complaint. `what` is the verb. */
+/* 0, or -1 after a complaint. `what` is the subcommand. */
 int hold_take(struct hold *, const char *root, const char *what);
 void hold_release(const struct hold *);

@@ -10,7 +10,7 @@
 
 /* How long the UTF-8 character is that begins here (RFC 3629: shortest form, no surrogates, up to U+10FFFF);
  * 0: none. */
-static size_t utf8_length(const unsigned char *at)
+static size_t json_utf8_length(const unsigned char *at)
 {
     static const struct {
         unsigned char from, to, second_from, second_to, length;
@@ -32,12 +32,12 @@ static size_t utf8_length(const unsigned char *at)
     return 0;
 }
 
-static void write_text(const char *text)
+static void json_write_text(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     putchar('"');
     while (*at) {
-        size_t length = utf8_length(at);
+        size_t length = json_utf8_length(at);
         if (length == 0 || *at < 0x20 || *at == 0x7f) {
             printf("\\u%04x", *at);
             length = 1;
@@ -51,7 +51,7 @@ static void write_text(const char *text)
     putchar('"');
 }
 
-static void begin(struct json *json, const char *key)
+static void json_begin(struct json *json, const char *key)
 {
     if (json->begun)
         putchar(',');
@@ -61,13 +61,13 @@ static void begin(struct json *json, const char *key)
     json->begun = true;
     if (!key)
         return;
-    write_text(key);
+    json_write_text(key);
     fputs(": ", stdout);
 }
 
 void json_open(struct json *json, const char *key, char bracket)
 {
-    begin(json, key);
+    json_begin(json, key);
     putchar(bracket);
     json->depth++;
     json->begun = false;
@@ -86,28 +86,28 @@ void json_close(struct json *json, char bracket)
 
 void json_text(struct json *json, const char *key, const char *value)
 {
-    begin(json, key);
+    json_begin(json, key);
     if (value)
-        write_text(value);
+        json_write_text(value);
     else
         fputs("null", stdout);
 }
 
 void json_number(struct json *json, const char *key, int64_t value)
 {
-    begin(json, key);
+    json_begin(json, key);
     printf("%" PRId64, value);
 }
 
 void json_unsigned(struct json *json, const char *key, uint64_t value)
 {
-    begin(json, key);
+    json_begin(json, key);
     printf("%" PRIu64, value);
 }
 
 void json_real(struct json *json, const char *key, double value)
 {
-    begin(json, key);
+    json_begin(json, key);
     if (isfinite(value))
         printf("%.9g", value);
     else
@@ -116,6 +116,6 @@ void json_real(struct json *json, const char *key, double value)
 
 void json_bool(struct json *json, const char *key, bool value)
 {
-    begin(json, key);
+    json_begin(json, key);
     fputs(value ? "true" : "false", stdout);
 }

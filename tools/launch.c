@@ -19,7 +19,7 @@
 
 #define LIBC "libc.so.6"
 
-static bool is_shim(const char *entry, size_t length)
+static bool launch_is_shim(const char *entry, size_t length)
 {
     const size_t name = sizeof LAUNCH_PRELOAD_NAME - 1;
     return length >= name && !memcmp(entry + length - name, LAUNCH_PRELOAD_NAME, name) &&
@@ -29,7 +29,7 @@ static bool is_shim(const char *entry, size_t length)
 /* The list `old` with `last` behind the others and without any other shim; its entries are separated by
  * colons or spaces. A sanitizer insists on being first, and a profiler is to see the paths that the program
  * uses. */
-static char *preload_with(const char *old, const char *last)
+static char *launch_preload_with(const char *old, const char *last)
 {
     size_t size = strlen(last) + (old ? strlen(old) : 0) + 3;
     char *made = malloc(size), *at = made;
@@ -37,7 +37,7 @@ static char *preload_with(const char *old, const char *last)
         return NULL;
     while (old && *old) {
         size_t length = strcspn(old, ": ");
-        if (length > 0 && !is_shim(old, length)) {
+        if (length > 0 && !launch_is_shim(old, length)) {
             at = stpcpy(at, at > made ? ":" : "");
             at = mempcpy(at, old, length);
         }
@@ -48,7 +48,7 @@ static char *preload_with(const char *old, const char *last)
     return made;
 }
 
-static int find_libc(struct dl_phdr_info *object, size_t size, void *found)
+static int launch_find_libc(struct dl_phdr_info *object, size_t size, void *found)
 {
     const char **path = found;
     if (strstr(object->dlpi_name, "/" LIBC))
@@ -58,12 +58,12 @@ static int find_libc(struct dl_phdr_info *object, size_t size, void *found)
 
 /* What the loader of this C library puts in the place of $LIB: where libc lies, seen from / or /usr. Empty if
  * that cannot be told. */
-static void lib_directory(char to[PATH_MAX])
+static void launch_lib_directory(char to[PATH_MAX])
 {
     const char *path = NULL;
     char check[PATH_MAX];
     to[0] = '\0';
-    dl_iterate_phdr(find_libc, &path);
+    dl_iterate_phdr(launch_find_libc, &path);
     if (!path || strlen(path) >= PATH_MAX)
         return;
     int prefix = strncmp(path, "/usr/", 5) == 0 ? 4 : 0;
@@ -76,7 +76,7 @@ static void lib_directory(char to[PATH_MAX])
     snprintf(to, PATH_MAX, "%.*s", (int)(name - path) - prefix - 1, path + prefix + 1);
 }
 
-static bool is_same_file(const char *one, const char *other)
+static bool launch_is_same_file(const char *one, const char *other)
 {
     struct stat a, b;
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -85,10 +85,10 @@ static bool is_same_file(const char *one, const char *other)
 /* Loaders of other C libraries take $LIB for a name, or for another directory: so they do not find the shim,
  * which they could not load, and the program runs without it. In an installed tree the shim lies below such a
  * directory; in a build directory a link of that name leads to it. */
-static void say_lib(char shim[PATH_MAX])
+static void launch_say_lib(char shim[PATH_MAX])
 {
     char lib[PATH_MAX], wanted[PATH_MAX], said[PATH_MAX];
-    lib_directory(lib);
+    launch_lib_directory(lib);
     int room = snprintf(wanted, sizeof wanted, "/%s/", lib);
     char *at = lib[0] && room < PATH_MAX ? strstr(shim, wanted) : NULL;
     char *name = strrchr(shim, '/');
@@ -96,7 +96,7 @@ static void say_lib(char shim[PATH_MAX])
         room = snprintf(said, sizeof said, "%.*s/$LIB/%s", (int)(at - shim), shim, at + strlen(wanted));
     } else {
         room = snprintf(wanted, sizeof wanted, "%.*s/%s%s", (int)(name - shim), shim, lib, name);
-        if (!lib[0] || room >= PATH_MAX || !is_same_file(wanted, shim))
+        if (!lib[0] || room >= PATH_MAX || !launch_is_same_file(wanted, shim))
             return;
         room = snprintf(said, sizeof said, "%.*s/$LIB%s", (int)(name - shim), shim, name);
     }
@@ -104,18 +104,18 @@ static void say_lib(char shim[PATH_MAX])
         strcpy(shim, said);
 }
 
-static int set(const char *name, char *value)
+static int launch_set(const char *name, char *value)
 {
     int error = value ? setenv(name, value, 1) : -1;
     free(value);
     if (error < 0)
-        complain("no memory for the environment: make some free and run this again");
+        usage_error("no memory for the environment: make some free and run this again");
     return error;
 }
 
 void launch_without_shim(void)
 {
-    char *rest = preload_with(getenv("LD_PRELOAD"), "");
+    char *rest = launch_preload_with(getenv("LD_PRELOAD"), "");
     if (rest && *rest)
         setenv("LD_PRELOAD", rest, 1);
     else
@@ -129,22 +129,22 @@ char *launch_preload(const char *others)
     if (places_preload(shim) < 0)
         return NULL;
     if (strpbrk(shim, ": ")) {
-        complain("%s cannot be preloaded, since its path holds a colon or a space: install shunt elsewhere", shim);
+        usage_error("%s cannot be preloaded, since its path holds a colon or a space: install shunt elsewhere", shim);
         return NULL;
     }
-    say_lib(shim);
-    char *made = preload_with(others, shim);
+    launch_say_lib(shim);
+    char *made = launch_preload_with(others, shim);
     if (!made)
-        complain("no memory for the environment: make some free and run this again");
+        usage_error("no memory for the environment: make some free and run this again");
     return made;
 }
 
-static int set_environment(const struct roots *roots, const char *node)
+static int launch_set_environment(const struct roots *roots, const char *node)
 {
     char *preload = launch_preload(getenv("LD_PRELOAD"));
-    if (!preload || set("LD_PRELOAD", preload) < 0 || set("SHUNT_ROOT", roots_join(roots)) < 0)
+    if (!preload || launch_set("LD_PRELOAD", preload) < 0 || launch_set("SHUNT_ROOT", roots_join(roots)) < 0)
         return -1;
-    return set("SHUNT_NODE", strdup(node));
+    return launch_set("SHUNT_NODE", strdup(node));
 }
 
 int launch_exec(const struct roots *roots, const char *node, char **command)
@@ -152,7 +152,7 @@ int launch_exec(const struct roots *roots, const char *node, char **command)
     size_t count = 0;
     while (command[count])
         count++;
-    char **words = set_environment(roots, node) == 0 ? calloc(count + 4, sizeof *words) : NULL;
+    char **words = launch_set_environment(roots, node) == 0 ? calloc(count + 4, sizeof *words) : NULL;
     if (!words)
         return LAUNCH_NO_SHIM;
     words[0] = "shunt";
@@ -161,7 +161,7 @@ int launch_exec(const struct roots *roots, const char *node, char **command)
     memcpy(words + 3, command, count * sizeof *words);
     fflush(NULL);
     SYS3(SYS_execve, "/proc/self/exe", words, environ);
-    complain("/proc/self/exe cannot be executed: mount /proc");
+    usage_error("/proc/self/exe cannot be executed: mount /proc");
     free(words);
     return LAUNCH_NO_SHIM;
 }
@@ -181,17 +181,17 @@ bool launch_shim_is_loaded(void)
     return found;
 }
 
-static int complain_command(const char *command, int error)
+static int launch_complain_command(const char *command, int error)
 {
     bool missing = error == ENOENT || error == ENOTDIR;
-    complain(missing ? "%s: command not found (%s): check its spelling and PATH"
-                     : "%s: cannot be executed (%s): check what it is and its permissions",
-             command, strerror(error));
+    usage_error(missing ? "%s: command not found (%s): check its spelling and PATH"
+                        : "%s: cannot be executed (%s): check what it is and its permissions",
+                command, strerror(error));
     return missing ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
 }
 
 int launch_command(char **words)
 {
     execvp(words[0], words);
-    return complain_command(words[0], errno);
+    return launch_complain_command(words[0], errno);
 }

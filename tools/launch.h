@@ -4,7 +4,7 @@
 
 /* Bringing a command under the shim: its environment, and the proof that the shim gets loaded.
  *
- * The tool executes itself under the shim, as the hidden verb LAUNCH_PROVE. That looks for the shim in its
+ * The tool executes itself under the shim, as the hidden subcommand LAUNCH_PROVE. That looks for the shim in its
  * own memory map and only then executes the command: by then through the shim, which finds commands in a
  * branch, too. */
 

@@ -11,7 +11,7 @@
 #define MIRRORS_BUFFER 32768
 #define MIRRORS_UNFINISHED ".new-"
 
-static int compare_names(const void *a, const void *b)
+static int mirrors_compare_names(const void *a, const void *b)
 {
     return strcmp(a, b);
 }
@@ -36,9 +36,9 @@ void mirror_names_finish(struct mirror_names *known)
     *known = (struct mirror_names){0};
 }
 
-static bool is_known(const struct mirror_names *known, const char *name)
+static bool mirrors_is_known(const struct mirror_names *known, const char *name)
 {
-    return known->count > 0 && bsearch(name, known->names, known->count, sizeof *known->names, compare_names);
+    return known->count > 0 && bsearch(name, known->names, known->count, sizeof *known->names, mirrors_compare_names);
 }
 
 bool mirrors_is_unfinished(const char *leaf)
@@ -65,7 +65,7 @@ int mirrors_open(const struct union_root *root, const struct mirror_found *mirro
     return text_ok(&t) ? sys_openat(AT_FDCWD, path, DISK_DIRECTORY, 0) : -ENAMETOOLONG;
 }
 
-static int leaf_files(int mirror, const char *leaf, mirrors_each *each, void *argument)
+static int mirrors_leaf_files(int mirror, const char *leaf, mirrors_each *each, void *argument)
 {
     char buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -90,7 +90,7 @@ int mirrors_files(int mirror, mirrors_each *each, void *argument)
     while (answer >= 0 && (answer = disk_scan_next(&scan, &one)) > 0) {
         if (!layout_number(one->name, strlen(one->name), &leaf))
             continue;
-        answer = leaf_files(mirror, one->name, each, argument);
+        answer = mirrors_leaf_files(mirror, one->name, each, argument);
         if (answer != 0)
             break;
     }
@@ -98,14 +98,14 @@ int mirrors_files(int mirror, mirrors_each *each, void *argument)
     return answer;
 }
 
-static int count_one(int leaf, const char *name, void *count)
+static int mirrors_count_one(int leaf, const char *name, void *count)
 {
     ++*(size_t *)count;
     return 0;
 }
 
 /* What is neither a leaf nor going to be one counts as a file: it is in the way of removing the mirror. */
-static int look_into(int fd, struct mirror_found *found)
+static int mirrors_look_into(int fd, struct mirror_found *found)
 {
     char buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -118,11 +118,11 @@ static int look_into(int fd, struct mirror_found *found)
         found->files += !is_leaf && !mirrors_is_unfinished(one->name);
     }
     disk_scan_finish(&scan);
-    return answer < 0 ? answer : mirrors_files(fd, count_one, &found->files);
+    return answer < 0 ? answer : mirrors_files(fd, mirrors_count_one, &found->files);
 }
 
 /* LABEL-ID, with 12 hexadecimal digits. */
-static bool is_mirror_name(const char *name)
+static bool mirrors_is_mirror_name(const char *name)
 {
     size_t length = strlen(name);
     if (length < 14 || length >= RECORD_MIRROR_MAX || name[length - 13] != '-')
@@ -130,8 +130,8 @@ static bool is_mirror_name(const char *name)
     return strspn(name + length - 12, "0123456789abcdef") == 12;
 }
 
-static int add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known, uint16_t branch,
-               const char *name)
+static int mirrors_add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
+                       uint16_t branch, const char *name)
 {
     if (mirrors->count == mirrors->room) {
         size_t room = mirrors->room ? 2 * mirrors->room : 64;
@@ -142,11 +142,11 @@ static int add(struct mirrors *mirrors, const struct union_root *root, const str
         mirrors->room = room;
     }
     struct mirror_found *found = &mirrors->all[mirrors->count];
-    *found = (struct mirror_found){.branch = branch, .known = is_known(known, name)};
+    *found = (struct mirror_found){.branch = branch, .known = mirrors_is_known(known, name)};
     strcpy(found->name, name);
-    int fd = is_mirror_name(name) ? mirrors_open(root, found) : -ENOTDIR;
+    int fd = mirrors_is_mirror_name(name) ? mirrors_open(root, found) : -ENOTDIR;
     found->foreign = fd == -ENOTDIR || fd == -ELOOP;
-    int error = fd >= 0 ? look_into(fd, found) : found->foreign ? 0 : fd;
+    int error = fd >= 0 ? mirrors_look_into(fd, found) : found->foreign ? 0 : fd;
     if (fd >= 0)
         sys_close(fd);
     mirrors->count += error == 0; /* of what cannot be read nobody knows whether it is empty */
@@ -154,39 +154,41 @@ static int add(struct mirrors *mirrors, const struct union_root *root, const str
 }
 
 /* The first of what could not be read is what is told. */
-static int note_unread(struct mirrors *mirrors, const struct union_root *root, uint16_t branch, const char *mirror, int error)
+static int mirrors_note_unread(struct mirrors *mirrors, const struct union_root *root, uint16_t branch, const char *mirror,
+                               int error)
 {
     if (error < 0 && mirrors->unread[0] == '\0')
         snprintf(mirrors->unread, sizeof mirrors->unread, "%s%s%s", root->branches[branch - 1], mirror[0] ? "/" : "", mirror);
     return error;
 }
 
-static int read_branch(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
-                       uint16_t branch)
+static int mirrors_read_branch(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
+                               uint16_t branch)
 {
     char path[PATH_MAX], buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
     int more = mirrors_branch_path(root, branch, path, sizeof path), first = 0;
     if (more < 0)
-        return note_unread(mirrors, root, branch, "", more);
+        return mirrors_note_unread(mirrors, root, branch, "", more);
     more = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
     while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
-        const int error = note_unread(mirrors, root, branch, one->name, add(mirrors, root, known, branch, one->name));
+        const int error =
+            mirrors_note_unread(mirrors, root, branch, one->name, mirrors_add(mirrors, root, known, branch, one->name));
         first = first == 0 ? error : first;
     }
     disk_scan_finish(&scan);
-    return more < 0 && more != -ENOENT ? note_unread(mirrors, root, branch, "", more) : first;
+    return more < 0 && more != -ENOENT ? mirrors_note_unread(mirrors, root, branch, "", more) : first;
 }
 
 int mirrors_init(struct mirrors *mirrors, const struct union_root *root, struct mirror_names *known)
 {
     *mirrors = (struct mirrors){0};
     if (known->count > 0)
-        qsort(known->names, known->count, sizeof *known->names, compare_names);
+        qsort(known->names, known->count, sizeof *known->names, mirrors_compare_names);
     int first = 0;
     for (size_t i = 1; i <= root->branch_count; i++) {
-        int error = read_branch(mirrors, root, known, (uint16_t)i);
+        int error = mirrors_read_branch(mirrors, root, known, (uint16_t)i);
         if (first == 0)
             first = error;
     }

@@ -12,7 +12,7 @@
 
 /* The mirrors that markers name. False: not all of the trunk was seen, so that any mirror may belong to a
  * directory. */
-static bool collect(const struct union_root *root, struct mirror_names *known)
+static bool orphans_collect(const struct union_root *root, struct mirror_names *known)
 {
     struct walk walk;
     uint64_t end = clock_monotonic() + PATIENCE;
@@ -27,7 +27,7 @@ static bool collect(const struct union_root *root, struct mirror_names *known)
     return whole;
 }
 
-static size_t count_files(const struct union_root *root, struct mirror_names *known)
+static size_t orphans_count_files(const struct union_root *root, struct mirror_names *known)
 {
     struct mirrors mirrors;
     size_t files = 0;
@@ -40,7 +40,7 @@ static size_t count_files(const struct union_root *root, struct mirror_names *kn
 }
 
 /* Without a mirror there is no orphan, and the trunk need not be walked. */
-static bool has_mirrors(const struct union_root *root)
+static bool orphans_has_mirrors(const struct union_root *root)
 {
     struct mirror_names none = {0};
     struct mirrors mirrors;
@@ -56,11 +56,11 @@ void orphans_report(const char *path)
     struct mirror_names known = {0};
     if (session_is_served(path) || union_root_init(&root, path, 0) < 0)
         return;
-    size_t files = has_mirrors(&root) && collect(&root, &known) ? count_files(&root, &known) : 0;
+    size_t files = orphans_has_mirrors(&root) && orphans_collect(&root, &known) ? orphans_count_files(&root, &known) : 0;
     if (files > 0)
-        complain("warning: %s holds %zu file%s of a directory that is gone, which will not be shown: see "
-                 "`shunt fsck %s`",
-                 root.path, files, files == 1 ? "" : "s", root.path);
+        usage_error("warning: %s holds %zu file%s of a directory that is gone, which will not be shown: see "
+                    "`shunt fsck %s`",
+                    root.path, files, files == 1 ? "" : "s", root.path);
     mirror_names_finish(&known);
     union_root_finish(&root);
 }

@@ -16,7 +16,7 @@
 static const char *const daemon_places[] = {"../daemon/shuntd", SHUNT_DAEMON_FROM_BIN, "shuntd", NULL};
 static const char *const preload_places[] = {"../lib/shim/libshunt_preload.so", SHUNT_PRELOAD_FROM_BIN, NULL};
 
-static bool own_directory(char to[PATH_MAX])
+static bool places_own_directory(char to[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", to, PATH_MAX - 1);
     if (length <= 0)
@@ -27,11 +27,11 @@ static bool own_directory(char to[PATH_MAX])
     return true;
 }
 
-static int look(const char *const *places, const char *what, char to[PATH_MAX])
+static int places_look(const char *const *places, const char *what, char to[PATH_MAX])
 {
     char directory[PATH_MAX], candidate[2 * PATH_MAX];
-    if (!own_directory(directory)) {
-        complain("/proc/self/exe cannot be read, so %s cannot be found: mount /proc", what);
+    if (!places_own_directory(directory)) {
+        usage_error("/proc/self/exe cannot be read, so %s cannot be found: mount /proc", what);
         return -1;
     }
     for (; *places; places++) {
@@ -40,16 +40,16 @@ static int look(const char *const *places, const char *what, char to[PATH_MAX])
         if (realpath(candidate, to) && access(to, R_OK) == 0)
             return 0;
     }
-    complain("%s is not beside %s/shunt: build or install shunt as a whole", what, directory);
+    usage_error("%s is not beside %s/shunt: build or install shunt as a whole", what, directory);
     return -1;
 }
 
 int places_daemon(char to[PATH_MAX])
 {
-    return look(daemon_places, "shuntd", to);
+    return places_look(daemon_places, "shuntd", to);
 }
 
 int places_preload(char to[PATH_MAX])
 {
-    return look(preload_places, "libshunt_preload.so", to);
+    return places_look(preload_places, "libshunt_preload.so", to);
 }

@@ -21,7 +21,7 @@ static const struct {
 
 #define VARIABLES (sizeof variables / sizeof *variables)
 
-static int read_pair(const char *number, const char *count, uint32_t most, struct rank *rank)
+static int rank_read_pair(const char *number, const char *count, uint32_t most, struct rank *rank)
 {
     uint64_t i = 0, n;
     if (config_number_parse(count, most, &n) < 0)
@@ -39,7 +39,7 @@ int rank_parse(const char *text, uint32_t most, struct rank *rank)
     if (!slash || slash - text >= (long)sizeof number)
         return -EINVAL;
     memcpy(number, text, (size_t)(slash - text));
-    return read_pair(number, slash + 1, most, rank);
+    return rank_read_pair(number, slash + 1, most, rank);
 }
 
 void rank_find(char *const environment[], uint32_t most, struct rank *rank)
@@ -47,7 +47,7 @@ void rank_find(char *const environment[], uint32_t most, struct rank *rank)
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *number = config_value(environment, variables[i].number, NULL);
         const char *count = variables[i].count ? config_value(environment, variables[i].count, NULL) : NULL;
-        if (number && count && read_pair(number, count, most, rank) == 0)
+        if (number && count && rank_read_pair(number, count, most, rank) == 0)
             return;
     }
 }

@@ -21,19 +21,19 @@ void roots_finish(struct roots *roots)
         free(roots->paths[--roots->count]);
 }
 
-static int complain_root(const char *path, int error)
+static int roots_complain_root(const char *path, int error)
 {
     if (error == -ENOENT)
-        complain("the root %s does not exist: make the directory first, or name another", path);
+        usage_error("the root %s does not exist: make the directory first, or name another", path);
     else if (error == -ENOTDIR)
-        complain("the root %s is no directory: name a directory", path);
+        usage_error("the root %s is no directory: name a directory", path);
     else
-        complain("the root %s cannot be opened (%s): check its path and permissions", path, strerror(-error));
+        usage_error("the root %s cannot be opened (%s): check its path and permissions", path, strerror(-error));
     return -1;
 }
 
 /* Through the kernel itself: the same answer with and without the shim. */
-static int canonical(const char *path, char to[PATH_MAX])
+static int roots_canonical(const char *path, char to[PATH_MAX])
 {
     int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -46,23 +46,23 @@ static int canonical(const char *path, char to[PATH_MAX])
 int roots_add(struct roots *roots, const char *path)
 {
     char at[PATH_MAX];
-    int error = canonical(path, at);
+    int error = roots_canonical(path, at);
     if (error < 0)
-        return complain_root(path, error);
+        return roots_complain_root(path, error);
     if (strchr(at, ':')) {
-        complain("the root %s has a colon in its path, which separates roots in SHUNT_ROOT: rename it", at);
+        usage_error("the root %s has a colon in its path, which separates roots in SHUNT_ROOT: rename it", at);
         return -1;
     }
     for (size_t i = 0; i < roots->count; i++)
         if (!strcmp(roots->paths[i], at))
             return 0;
     if (roots->count == ROOTS_MAX) {
-        complain("more than %d roots at once: use one further up", ROOTS_MAX);
+        usage_error("more than %d roots at once: use one further up", ROOTS_MAX);
         return -1;
     }
     roots->paths[roots->count] = strdup(at);
     if (!roots->paths[roots->count])
-        return complain_root(path, -ENOMEM);
+        return roots_complain_root(path, -ENOMEM);
     roots->count++;
     return 0;
 }
@@ -79,7 +79,7 @@ int roots_default(struct roots *roots)
             error = roots_add(roots, path);
     free(copy);
     if (error == 0 && roots->count == 0) {
-        complain("no root is given: name the shared directory with --root DIR or in SHUNT_ROOT");
+        usage_error("no root is given: name the shared directory with --root DIR or in SHUNT_ROOT");
         error = -1;
     }
     return error;

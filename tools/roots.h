@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The roots a verb works on: every --root, or else $SHUNT_ROOT. */
+/* The roots a subcommand works on: every --root, or else $SHUNT_ROOT. */
 
 #include <limits.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-int shown_join(const char *spelling, const char *name, char *to, size_t size)
+int visible_path_join(const char *spelling, const char *name, char *to, size_t size)
 {
     struct text t;
     size_t length = strlen(spelling);
@@ -19,11 +19,11 @@ int shown_join(const char *spelling, const char *name, char *to, size_t size)
     return text_ok(&t) ? 0 : -ENAMETOOLONG;
 }
 
-int shown_below(const char *spelling, const char *from, const char *path, char *to, size_t size)
+int visible_path_below(const char *spelling, const char *from, const char *path, char *to, size_t size)
 {
     size_t skip = strcmp(from, ".") ? strlen(from) : 0;
     if (!strcmp(path, "."))
         path = "";
     path += skip;
-    return shown_join(spelling, *path == '/' ? path + 1 : path, to, size);
+    return visible_path_join(spelling, *path == '/' ? path + 1 : path, to, size);
 }

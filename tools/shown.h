@@ -9,6 +9,6 @@
 
 /* SPELLING/NAME, where "." and a directory's trailing slash are as ls and find have them. 0 or -ENAMETOOLONG.
  */
-int shown_join(const char *spelling, const char *name, char *to, size_t size);
+int visible_path_join(const char *spelling, const char *name, char *to, size_t size);
 /* The path of what `path` (relative to the root) is, when `from` (likewise, at or above it) is spelled so. */
-int shown_below(const char *spelling, const char *from, const char *path, char *to, size_t size);
+int visible_path_below(const char *spelling, const char *from, const char *path, char *to, size_t size);

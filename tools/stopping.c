@@ -11,14 +11,14 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t came;
 static struct sigaction before[SIGNALS];
 
-static void remember(int number)
+static void stopping_remember(int number)
 {
     came = number;
 }
 
 void stopping_catch(void)
 {
-    struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = stopping_remember, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     came = 0;
     for (size_t i = 0; i < SIGNALS; i++) {

@@ -9,7 +9,7 @@
 
 const char *complain_as = "shunt";
 
-static void say(const char *format, va_list arguments, const char *end)
+static void usage_error_say(const char *format, va_list arguments, const char *end)
 {
     fflush(stdout);
     flockfile(stderr);
@@ -19,21 +19,21 @@ static void say(const char *format, va_list arguments, const char *end)
     funlockfile(stderr);
 }
 
-void complain(const char *format, ...)
+void usage_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(format, arguments, "\n");
+    usage_error_say(format, arguments, "\n");
     va_end(arguments);
 }
 
-int complain_usage(const struct verb *verb, const char *format, ...)
+int usage_error_usage(const struct command *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(format, arguments, "");
+    usage_error_say(format, arguments, "");
     va_end(arguments);
-    fprintf(stderr, ": see `%s%s --help`\n", verb->flags & VERB_ALONE ? "" : "shunt ", verb->name);
+    fprintf(stderr, ": see `%s%s --help`\n", command->flags & COMMAND_ALONE ? "" : "shunt ", command->name);
     return STATUS_USAGE;
 }
 
@@ -55,12 +55,12 @@ static const struct {
     {EXDEV, "lies on another file system than the branch: move it by hand"},
 };
 
-void complain_of(const char *path, int error)
+void usage_error_of(const char *path, int error)
 {
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (sentences[i].error == -error) {
-            complain("%s: %s", path, sentences[i].sentence);
+            usage_error("%s: %s", path, sentences[i].sentence);
             return;
         }
-    complain("%s: %s", path, strerror(-error));
+    usage_error("%s: %s", path, strerror(-error));
 }

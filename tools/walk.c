@@ -12,7 +12,7 @@
 
 #define WALK_BUFFER 32768
 
-static int push(struct walk *walk, const char *path)
+static int walk_push(struct walk *walk, const char *path)
 {
     if (walk->count == walk->room) {
         size_t room = walk->room ? 2 * walk->room : 64;
@@ -35,7 +35,7 @@ int walk_init(struct walk *walk, const struct union_root *root, const char *from
     walk->root_fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (walk->root_fd < 0)
         return walk->root_fd;
-    int error = push(walk, from);
+    int error = walk_push(walk, from);
     if (error < 0)
         walk_finish(walk);
     return error;
@@ -53,26 +53,26 @@ void walk_finish(struct walk *walk)
     walk->root_fd = -1;
 }
 
-static int push_below(struct walk *walk, const char *name)
+static int walk_push_below(struct walk *walk, const char *name)
 {
     char path[PATH_MAX];
     int error = folder_path(&walk->folder, name, path, sizeof path);
-    return error < 0 ? error : push(walk, path);
+    return error < 0 ? error : walk_push(walk, path);
 }
 
 /* Last first, so that the first is on top. */
-static int push_listed(struct walk *walk)
+static int walk_push_listed(struct walk *walk)
 {
     const struct listing *listing = &walk->folder.listing;
     int error = 0;
     for (size_t i = listing->count; i-- > 0 && error == 0;)
         if (listing->names[i].type == DT_DIR && listing->names[i].branch == 0)
-            error = push_below(walk, listing->names[i].on_disk);
+            error = walk_push_below(walk, listing->names[i].on_disk);
     return error;
 }
 
 /* A directory that cannot be listed as a union still has directories in it. */
-static int push_unlisted(struct walk *walk)
+static int walk_push_unlisted(struct walk *walk)
 {
     char buffer[WALK_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -83,21 +83,21 @@ static int push_unlisted(struct walk *walk)
     while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
         if (!layout_is_ours(one->name, strlen(one->name), in_root) &&
             sys_statx(scan.fd, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode))
-            more = push_below(walk, one->name);
+            more = walk_push_below(walk, one->name);
     disk_scan_finish(&scan);
     return more;
 }
 
-static int list(struct walk *walk)
+static int walk_list(struct walk *walk)
 {
     int error = folder_list(&walk->folder, walk->root, walk->flags & WALK_SETTLE ? LISTING_SETTLE : 0);
-    int pushed = error == 0 ? push_listed(walk) : error == -EBADMSG ? push_unlisted(walk) : error;
+    int pushed = error == 0 ? walk_push_listed(walk) : error == -EBADMSG ? walk_push_unlisted(walk) : error;
     walk->partial |= pushed < 0 || (error == 0 && walk->folder.listing.trunk_unlisted);
     return error < 0 ? error : pushed < 0 ? pushed : 1;
 }
 
 /* Another root that lies in this one: what its markers say is of its own `.shunt`. A copy of one is none. */
-static bool is_another_root(const struct walk *walk)
+static bool walk_is_another_root(const struct walk *walk)
 {
     if (!strcmp(walk->folder.path, "."))
         return false;
@@ -112,14 +112,14 @@ static bool is_another_root(const struct walk *walk)
 
 /* Opens a step's directory: 0, 1 if it is not to be walked (it went meanwhile, or it is on another device),
  * -errno. */
-static int take(struct walk *walk, const char *path)
+static int walk_take(struct walk *walk, const char *path)
 {
     int error = folder_open(&walk->folder, walk->root_fd, path);
     if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP)
         return 1;
     if (error == 0)
         error = folder_stat(&walk->folder, walk->root, NULL, &walk->before);
-    if (error == 0 && is_another_root(walk))
+    if (error == 0 && walk_is_another_root(walk))
         error = -EMULTIHOP;
     if (error < 0) {
         folder_close(&walk->folder);
@@ -141,8 +141,8 @@ int walk_next(struct walk *walk)
         if (walk->count == 0)
             return 0;
         char *path = walk->steps[--walk->count];
-        taken = take(walk, path);
+        taken = walk_take(walk, path);
         free(path);
     }
-    return taken < 0 ? taken : list(walk);
+    return taken < 0 ? taken : walk_list(walk);
 }

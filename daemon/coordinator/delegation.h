@@ -3,40 +3,40 @@
 #pragma once
 
 /* A directory that one node alone uses is wholly at home with its daemon, whatever the shards of its names: nothing in it
- * takes a message to another node. Its ruler gives it to whoever loads it first, and has it back before anybody else may
+ * takes a message to another node. Its coordinator gives it to whoever loads it first, and has it back before anybody else may
  * use it; then its names are read from the file system, and go to the homes that their shards say.
  *
  * A directory is given once. Each gift has a number, the directory's version (rule.h). There is none once a member has left
- * the session, be it one that crashed: whose processes are at work where, a ruler that came later would not know. RELAY.md
- * says how it goes. */
+ * the session, be it one that crashed: whose processes are at work where, a coordinator that came later would not know.
+ * RELAY.md says how it goes. */
 
 #include "home/home.h"
 #include "coordinator/coordinator.h"
 
-/* What its ruler does. */
+/* What its coordinator does. */
 
 /* May it be wholly at home with who asks? `names`: how many there are. */
-bool whole_may_be(const struct shuntd *, const struct home_dir *, const struct rule_question *, size_t names);
+bool delegation_may_be(const struct shuntd *, const struct home_dir *, const struct coordinator_request *, size_t names);
 /* Somebody else wants to use it: his question waits until it is given back. 0 or a fatal -errno. */
-int whole_recall(struct shuntd *, struct home_dir *, struct rule_question *);
+int delegation_recall(struct shuntd *, struct home_dir *, struct coordinator_request *);
 /* GIVEN: it is. */
-int whole_given_back(struct shuntd *, struct rule_question *);
+int delegation_returned(struct shuntd *, struct coordinator_request *);
 /* A member is gone, and what it had. */
-int whole_gone(struct shuntd *, uint16_t member);
+int delegation_member_gone(struct shuntd *, uint16_t member);
 /* It is nobody's. */
-void whole_forget(struct home_ruler *);
+void delegation_forget(struct home_coordinator *);
 /* ... and is to be loaded before it is used again. */
-void whole_lose(struct home_ruler *);
+void delegation_lose(struct home_coordinator *);
 
 /* What the daemon does whose it is. */
 
-/* Its ruler has answered LOAD, which it was asked in that epoch: are all its names here? If not, it is given back; then, or
- * if it is about to be, LOAD is to be asked again: -EAGAIN. 0, or a fatal -errno. */
-int whole_take(struct shuntd *, struct home_dir *, const struct message *answer, uint32_t epoch);
-/* That member, its ruler, wants it back. */
-int whole_wanted(struct shuntd *, uint16_t member, struct dirid, uint64_t number);
+/* Its coordinator has answered LOAD, which it was asked in that epoch: are all its names here? If not, it is given back; then,
+ * or if it is about to be, LOAD is to be asked again: -EAGAIN. 0, or a fatal -errno. */
+int delegation_accept(struct shuntd *, struct home_dir *, const struct message *answer, uint32_t epoch);
+/* That member, its coordinator, wants it back. */
+int delegation_recalled(struct shuntd *, uint16_t member, struct dirid, uint64_t number);
 /* No name of it is held any more, as it seemed. */
-int whole_go_on(struct shuntd *, struct dirid);
+int delegation_continue(struct shuntd *, struct dirid);
 /* This daemon is about to leave: all are given back, each when nothing is under way there. 0 or a fatal -errno. */
-int whole_leave(struct shuntd *);
-bool whole_has_any(struct shuntd *);
+int delegation_leave(struct shuntd *);
+bool delegation_has_any(struct shuntd *);

@@ -3,12 +3,12 @@
 #pragma once
 
 /* The times of a directory that has names in mirrors. A daemon whose node changes it tells the directory's
- * ruler, now and then, which tells the daemons whose processes use it, now and then: they see a change within
+ * coordinator, now and then, which tells the daemons whose processes use it, now and then: they see a change within
  * two pauses, without a message on the way of a create or of a stat. When it goes quiet, who changed it gives
  * the trunk the time of the last change, and tells that, too.
  *
  * Each word says all that is known (home_times): whoever hears of it keeps the later, so it matters neither
- * in which order word arrives nor on which road. Once somebody sets times (SETTLE), the ruler begins a new
+ * in which order word arrives nor on which channel. Once somebody sets times (SETTLE), the coordinator begins a new
  * round on all daemons: word of an older one is passed over. */
 
 #include "shuntd.h"
@@ -22,17 +22,17 @@ struct message;
 #define TIMES_QUIET (3 * CLOCK_SECOND / 4)
 
 /* Within a batch: tells and writes what is due. 0 or a fatal -errno. */
-int times_step(struct shuntd *);
+int dir_times_step(struct shuntd *);
 /* When something is to be told or written: monotonic, UINT64_MAX: never. */
-uint64_t times_due(struct shuntd *);
+uint64_t dir_times_due(struct shuntd *);
 /* What another daemon told: 0 or a fatal -errno. */
-int times_take(struct shuntd *, uint16_t member, const struct message *);
+int dir_times_take(struct shuntd *, uint16_t member, const struct message *);
 /* To a member whose processes use the directory from now on. */
-int times_tell(struct shuntd *, const struct home_dir *, uint16_t member);
+int dir_times_tell(struct shuntd *, const struct home_dir *, uint16_t member);
 /* As a part of a message, whose flags, dir[1] and child they take. What is told: all but `stood`. */
-void times_put(struct message *, const struct home_dir *);
+void dir_times_put(struct message *, const struct home_dir *);
 
 /* Begins to write them to the trunk. */
-int times_write(struct shuntd *, struct home_dir *);
+int dir_times_write(struct shuntd *, struct home_dir *);
 /* The end: all of them, without jobs. */
-void times_write_all(struct shuntd *);
+void dir_times_write_all(struct shuntd *);

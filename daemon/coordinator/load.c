@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* LOAD: the first operation in a directory. Its ruler has trunk and mirrors listed by a job, hands each name to
+/* LOAD: the first operation in a directory. Its coordinator has trunk and mirrors listed by a job, hands each name to
  * its home, and tells all homes that these are all: from then on they may answer "absent". Until then nobody can
  * change a name in it, since whoever wants to asks for the directory first.
  *
- * The ruler lists all mirrors itself, rather than have each daemon list some: of the CPU time that loading 200,000 names
+ * The coordinator lists all mirrors itself, rather than have each daemon list some: of the CPU time that loading 200,000 names
  * of four mirrors took four daemons (1.2 s), listing was 0.08 s. The rest is handing out, and writing down, which all
  * homes do at the same time. */
 
@@ -27,7 +27,7 @@
 #include "coordinator/dir_times.h"
 #include "coordinator/delegation.h"
 
-/* What the ruler does. */
+/* What the coordinator does. */
 
 struct load_job {
     struct disk_job job;
@@ -41,7 +41,7 @@ struct load_job {
     char path[PATH_MAX];
 };
 
-static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
+static void load_carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
     HOOK("load-begun");
@@ -54,7 +54,7 @@ static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
     HOOK("load-listed");
 }
 
-static int hand_out(struct shuntd *shuntd, const struct load_job *load, struct home_dir *dir, uint32_t *expected)
+static int load_hand_out(struct shuntd *shuntd, const struct load_job *load, struct home_dir *dir, uint32_t *expected)
 {
     const struct listing *listing = &load->listing;
     int code = 0;
@@ -66,20 +66,20 @@ static int hand_out(struct shuntd *shuntd, const struct load_job *load, struct h
         uint16_t home = load->whole != 0 ? load->whole : route_of_name(shuntd, dir->id, name->name, length);
         expected[home]++;
         code = home == shuntd->me.number ? home_list_name(shuntd, dir, name->name, length, &entry)
-                                         : relay_name(shuntd, home, dir, name->name, length, &entry);
+                                         : rpc_name(shuntd, home, dir, name->name, length, &entry);
     }
     return code;
 }
 
-static int count_leaves(struct home_dir *dir, const struct listing *listing)
+static int load_count_leaves(struct home_dir *dir, const struct listing *listing)
 {
     int code = 0;
     for (size_t i = 0; i < listing->leaves && code == 0; i++)
-        code = home_leaf_count(&dir->share, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
+        code = home_leaf_add(&dir->leaves, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
     return code;
 }
 
-static void note_found(struct shuntd *shuntd, struct home_dir *dir, const struct listing *listing)
+static void load_note_found(struct shuntd *shuntd, struct home_dir *dir, const struct listing *listing)
 {
     struct record_dir *record = &dir->record;
     const struct marker none = {.id = 0}, *marker = listing->marked ? &listing->marker : &none;
@@ -87,130 +87,131 @@ static void note_found(struct shuntd *shuntd, struct home_dir *dir, const struct
     record->flags |= (listing->trunk_unlisted ? RECORD_UNLISTED : 0) | (listing->marked ? RECORD_MARKED : 0);
     record->marker = marker->id;
     memcpy(record->mirror, marker->mirror, sizeof record->mirror);
-    rule_decides(shuntd, dir);
+    coordinator_number_decision(shuntd, dir);
 }
 
 /* Who waits for the directory, if he still does. */
-static struct rule_question *take_question(struct home_dir *dir)
+static struct coordinator_request *load_take_question(struct home_dir *dir)
 {
-    struct rule_question *question = dir->ruler->loading;
-    dir->ruler->loading = NULL;
-    dir->ruler->busy = false;
+    struct coordinator_request *question = dir->coordinator->load_request;
+    dir->coordinator->load_request = NULL;
+    dir->coordinator->in_request = false;
     return question;
 }
 
 /* All homes know it, or those that were its homes when this began are no more: then it begins again. */
-static int known(struct shuntd *shuntd, void *context, const struct cast_end *end)
+static int load_known(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct load_job *load = context;
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
-    struct rule_question *question = take_question(dir);
-    bool lost = end->lost || anew_is_due(shuntd) || load->epoch != shuntd->route.epoch;
-    dir->ruler->loaded = end->result == 0 && !lost;
-    if (dir->ruler->loaded)
-        dir->ruler->born = false; /* it need not be empty any more */
+    struct coordinator_request *question = load_take_question(dir);
+    bool lost = end->lost || recovery_is_due(shuntd) || load->epoch != shuntd->route.epoch;
+    dir->coordinator->loaded = end->result == 0 && !lost;
+    if (dir->coordinator->loaded)
+        dir->coordinator->created_empty = false; /* it need not be empty any more */
     shuntd->counts.loads++;
     struct dirid id = load->id;
     free(load);
-    if (anew_is_due(shuntd)) { /* rule_ask_again comes back to it */
+    if (recovery_is_due(shuntd)) { /* coordinator_call_again comes back to it */
         if (question != NULL)
-            list_append(&dir->ruler->waiting, &question->link);
+            list_append(&dir->coordinator->queued, &question->link);
         return 0;
     }
     int code = question == NULL  ? 0
-               : end->result < 0 ? rule_result(shuntd, question, end->result)
-                                 : rule_work(shuntd, question);
-    return code == 0 ? rule_rest(shuntd, id) : code;
+               : end->result < 0 ? coordinator_result(shuntd, question, end->result)
+                                 : coordinator_serve(shuntd, question);
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
-static int tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, const uint32_t *expected)
+static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, const uint32_t *expected)
 {
-    struct message message = {.type = MESSAGE_KNOWN,
+    struct message message = {.type = MESSAGE_LOADED,
                               .tag = shuntd->route.epoch,
                               .dir[0] = load->id,
                               .text = load->path,
                               .text_length = (uint16_t)strlen(load->path)};
-    rule_put_record(&message, dir);
-    dir->ruler->spread = true;
-    return cast_begin(shuntd, &message, expected, known, load);
+    coordinator_put_record(&message, dir);
+    dir->coordinator->sharded = true;
+    return collective_begin(shuntd, &message, expected, load_known, load);
 }
 
 /* The others that use it learn how many they are, as long as that matters to them (placement_redirects). */
-static int tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
+static int load_tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
 {
-    const struct home_ruler *ruler = dir->ruler;
-    const struct message news = {.type = MESSAGE_NODES, .tag = ruler->node_count, .dir[0] = dir->id};
+    const struct home_coordinator *coordinator = dir->coordinator;
+    const struct message notifications = {.type = MESSAGE_NODES, .tag = coordinator->node_count, .dir[0] = dir->id};
     int code = 0;
-    dir->nodes = ruler->node_count;
-    for (uint32_t i = 0; i < ruler->node_count && ruler->node_count <= 16 && code == 0; i++)
-        if (ruler->nodes[i] != newcomer && ruler->nodes[i] != shuntd->me.number)
-            code = relay_message(shuntd, ruler->nodes[i], RELAY_NEWS, 0, &news);
+    dir->nodes = coordinator->node_count;
+    for (uint32_t i = 0; i < coordinator->node_count && coordinator->node_count <= 16 && code == 0; i++)
+        if (coordinator->nodes[i] != newcomer && coordinator->nodes[i] != shuntd->me.number)
+            code = rpc_message(shuntd, coordinator->nodes[i], RPC_NOTIFY, 0, &notifications);
     return code;
 }
 
 /* `names`: how many were handed to who asks, if it is wholly at home there since now. */
-static int answer_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question, uint64_t names)
+static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question, uint64_t names)
 {
-    struct message answer = {.dir[1] = {.ino = dir->ruler->whole, .birth = names}};
-    int newcomer = rule_add_node(dir->ruler, question->member);
+    struct message answer = {.dir[1] = {.ino = dir->coordinator->delegation, .birth = names}};
+    int newcomer = coordinator_add_node(dir->coordinator, question->member);
     if (newcomer > 0)
-        newcomer = tell_nodes(shuntd, dir, question->member);
+        newcomer = load_tell_nodes(shuntd, dir, question->member);
     if (newcomer >= 0 && question->member != shuntd->me.number)
-        newcomer = times_tell(shuntd, dir, question->member); /* before its processes look */
+        newcomer = dir_times_tell(shuntd, dir, question->member); /* before its processes look */
     if (newcomer < 0)
         return newcomer;
-    rule_put_record(&answer, dir);
-    answer.tag = dir->ruler->node_count;
-    return rule_answer(shuntd, question, &answer);
+    coordinator_put_record(&answer, dir);
+    answer.tag = dir->coordinator->node_count;
+    return coordinator_answer(shuntd, question, &answer);
 }
 
 /* The names are on their way to who asked, before this answer. */
-static int give(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, uint32_t names)
+static int load_give(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, uint32_t names)
 {
-    struct rule_question *question = take_question(dir);
+    struct coordinator_request *question = load_take_question(dir);
     struct dirid id = load->id;
-    dir->ruler->loaded = true;
-    dir->ruler->born = false;
-    dir->ruler->whole = dir->version;
+    dir->coordinator->loaded = true;
+    dir->coordinator->created_empty = false;
+    dir->coordinator->delegation = dir->version;
     shuntd->counts.loads++;
     free(load);
-    int code = answer_load(shuntd, dir, question, names);
-    return code == 0 ? rule_rest(shuntd, id) : code;
+    int code = load_answer_load(shuntd, dir, question, names);
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
-static int spread(struct shuntd *shuntd, struct load_job *load)
+static int load_spread(struct shuntd *shuntd, struct load_job *load)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
     uint32_t *expected = calloc(UINT16_MAX + 1, sizeof *expected);
     if (expected == NULL)
         return -ENOMEM;
-    if (whole_may_be(shuntd, dir, dir->ruler->loading, load->listing.count))
-        load->whole = dir->ruler->loading->member;
-    note_found(shuntd, dir, &load->listing);
+    if (delegation_may_be(shuntd, dir, dir->coordinator->load_request, load->listing.count))
+        load->whole = dir->coordinator->load_request->member;
+    load_note_found(shuntd, dir, &load->listing);
     int code = home_list_begin(shuntd, dir, dir->version);
     if (code == 0)
-        code = hand_out(shuntd, load, dir, expected);
+        code = load_hand_out(shuntd, load, dir, expected);
     if (code == 0)
-        code = count_leaves(dir, &load->listing);
+        code = load_count_leaves(dir, &load->listing);
     dir->listed = expected[shuntd->me.number];
     load->epoch = shuntd->route.epoch;
     if (code == 0)
-        code = load->whole != 0 ? give(shuntd, load, dir, expected[load->whole]) : tell_homes(shuntd, load, dir, expected);
+        code = load->whole != 0 ? load_give(shuntd, load, dir, expected[load->whole])
+                                : load_tell_homes(shuntd, load, dir, expected);
     free(expected);
     return code;
 }
 
-static int failed(struct shuntd *shuntd, struct load_job *load)
+static int load_failed(struct shuntd *shuntd, struct load_job *load)
 {
     struct dirid id = load->id;
-    struct rule_question *question = take_question(home_dir_find(shuntd->home, id));
-    int code = question != NULL ? rule_result(shuntd, question, load->result) : 0;
+    struct coordinator_request *question = load_take_question(home_dir_find(shuntd->home, id));
+    int code = question != NULL ? coordinator_result(shuntd, question, load->result) : 0;
     free(load);
-    return code == 0 ? rule_rest(shuntd, id) : code;
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
 /* As if all of them had their home here. */
-static int make_room(struct shuntd *shuntd, const struct listing *listing)
+static int load_make_room(struct shuntd *shuntd, const struct listing *listing)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < listing->count; i++)
@@ -218,89 +219,89 @@ static int make_room(struct shuntd *shuntd, const struct listing *listing)
     return index_make_room_for(shuntd->index, listing->count, bytes);
 }
 
-/* All began anew while it was listed: who did something then has not told it yet, and what was found may be older. */
-static int again(struct shuntd *shuntd, struct load_job *load)
+/* All began again while it was listed: who did something then has not told it yet, and what was found may be older. */
+static int load_again(struct shuntd *shuntd, struct load_job *load)
 {
     struct dirid id = load->id;
-    struct rule_question *question = take_question(home_dir_find(shuntd->home, id));
+    struct coordinator_request *question = load_take_question(home_dir_find(shuntd->home, id));
     listing_finish(&load->listing);
     free(load);
-    int code = question != NULL ? rule_work(shuntd, question) : 0;
-    return code == 0 ? rule_rest(shuntd, id) : code;
+    int code = question != NULL ? coordinator_serve(shuntd, question) : 0;
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
-static int finish(struct disk_job *job, struct shuntd *shuntd)
+static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
-    if (load->result == 0 && move_is_outdated(shuntd, load->began))
-        return again(shuntd, load);
-    if (load->result == 0 && (load->result = make_room(shuntd, &load->listing)) != 0)
+    if (load->result == 0 && migration_is_outdated(shuntd, load->began))
+        return load_again(shuntd, load);
+    if (load->result == 0 && (load->result = load_make_room(shuntd, &load->listing)) != 0)
         listing_finish(&load->listing);
     if (load->result != 0)
-        return failed(shuntd, load);
+        return load_failed(shuntd, load);
     struct listing listing = load->listing; /* load may be gone then */
-    int code = spread(shuntd, load);
+    int code = load_spread(shuntd, load);
     listing_finish(&listing);
     return code;
 }
 
-static int start(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
-    if (move_is_gathering(shuntd)) { /* rule_rest_all comes back to it */
-        list_append(&dir->ruler->waiting, &question->link);
+    if (migration_is_gathering(shuntd)) { /* coordinator_resume_all comes back to it */
+        list_append(&dir->coordinator->queued, &question->link);
         return 0;
     }
     struct load_job *load = calloc(1, sizeof *load);
     if (load == NULL)
         return -ENOMEM;
     load->began = shuntd->route.epoch;
-    load->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
-    dir->ruler->loading = question;
+    load->job = (struct disk_job){.carry_out = load_carry_out, .finish = load_finish};
+    dir->coordinator->load_request = question;
     load->id = dir->id;
     load->branch = shuntd->branch;
     strcpy(load->path, dir->path);
-    dir->ruler->busy = true;
-    if (dir->ruler->born)
-        return spread(shuntd, load);
+    dir->coordinator->in_request = true;
+    if (dir->coordinator->created_empty)
+        return load_spread(shuntd, load);
     disk_submit(shuntd->disk, &load->job);
     return 0;
 }
 
-static int has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *path)
+static int load_has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *path)
 {
     struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id, .text = path, .text_length = (uint16_t)strlen(path)};
-    rule_put_record(&record, dir);
-    return cast_begin(shuntd, &record, NULL, NULL, NULL);
+    coordinator_put_record(&record, dir);
+    return collective_begin(shuntd, &record, NULL, NULL, NULL);
 }
 
-int rule_load(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+int coordinator_load(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
     const struct message *message = &question->message;
     char path[PATH_MAX];
     memcpy(path, message->text, message->text_length);
     path[message->text_length] = '\0';
-    if (dir == NULL || dir->ruler == NULL || !dir->ruler->loaded) {
+    if (dir == NULL || dir->coordinator == NULL || !dir->coordinator->loaded) {
         dir = home_dir_add(shuntd->home, message->dir[0], path);
-        return dir != NULL && home_ruler(dir) != NULL ? start(shuntd, dir, question) : -ENOMEM;
+        return dir != NULL && home_coordinator(dir) != NULL ? load_start(shuntd, dir, question) : -ENOMEM;
     }
-    if (dir->ruler->whole != 0 && dir->ruler->nodes[0] != question->member)
-        return whole_recall(shuntd, dir, question);
-    int code = strcmp(dir->path, path) != 0 ? has_moved(shuntd, dir, path) : 0;
-    return code == 0 ? answer_load(shuntd, dir, question, UINT64_MAX) : code;
+    if (dir->coordinator->delegation != 0 && dir->coordinator->nodes[0] != question->member)
+        return delegation_recall(shuntd, dir, question);
+    int code = strcmp(dir->path, path) != 0 ? load_has_moved(shuntd, dir, path) : 0;
+    return code == 0 ? load_answer_load(shuntd, dir, question, UINT64_MAX) : code;
 }
 
 /* What each home does. */
 
-int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_known(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     char path[PATH_MAX];
     struct home_dir *known = home_dir_find(shuntd->home, message->dir[0]);
-    if (shuntd->route.own == 0 && known != NULL && known->whole == 0)
+    if (shuntd->route.own == 0 && known != NULL && known->delegation == 0)
         known->complete = false; /* it hands nothing over that is older than this */
     if (shuntd->route.own == 0)
         return 0;
     if (message->tag != shuntd->route.epoch)
-        return MESSAGE_ELSEWHERE;
+        return MESSAGE_REMOTE;
     memcpy(path, message->text, message->text_length);
     path[message->text_length] = '\0';
     struct home_dir *dir = home_dir_add(shuntd->home, message->dir[0], path);
@@ -308,43 +309,43 @@ int cast_known(struct shuntd *shuntd, struct cast *cast, const struct message *m
         return -ENOMEM;
     int code = home_list_begin(shuntd, dir, message->child.birth >> 1);
     if (code != 0 || dir->complete)
-        return code == -ESTALE ? MESSAGE_ELSEWHERE : code;
-    dir->expected = cast_expected(cast);
-    if (dir->listed < dir->expected || move_is_gathering(shuntd)) {
-        cast_wait(cast, dir);
-        return CAST_LATER;
+        return code == -ESTALE ? MESSAGE_REMOTE : code;
+    dir->expected = collective_expected(collective);
+    if (dir->listed < dir->expected || migration_is_gathering(shuntd)) {
+        collective_wait(collective, dir);
+        return COLLECTIVE_LATER;
     }
     dir->listed = dir->expected = 0;
     dir->complete = true;
     home_list_end(dir);
-    rule_take_record(dir, message);
+    coordinator_adopt_record(dir, message);
     return home_dir_store(shuntd, dir);
 }
 
 /* What the node of who asks does. */
 
-static int loaded(struct shuntd *shuntd, const struct errand *errand, const struct message *answer)
+static int load_loaded(struct shuntd *shuntd, const struct coordinator_call *coordinator_call, const struct message *answer)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
     struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
-    int code = answer->result == 0 ? whole_take(shuntd, dir, answer, errand->epoch) : 0;
-    dir->asks = false;
+    int code = answer->result == 0 ? delegation_accept(shuntd, dir, answer, coordinator_call->epoch) : 0;
+    dir->awaits_coordinator = false;
     if (answer->result == 0 && code == 0) {
-        rule_take_answer(dir, answer);
+        coordinator_adopt_answer(dir, answer);
         dir->record.flags |= RECORD_LOADED;
         dir->nodes = answer->tag;
-        code = home_dir_show_times(shuntd, dir);
-        if (!list_empty(&dir->unwritten)) /* its ruler may be another than before */
-            home_dir_tell(shuntd->home, dir);
+        code = home_dir_publish_times(shuntd, dir);
+        if (!list_empty(&dir->unwritten)) /* its coordinator may be another than before */
+            home_dir_announce(shuntd->home, dir);
     }
     if (code == 0 || code == -EAGAIN) /* it is asked for again */
-        code = home_dir_rest(shuntd->home, dir);
+        code = home_dir_wake(shuntd->home, dir);
     home_dir_release(shuntd->home, dir);
-    return code == 0 ? serve_reply(shuntd, errand->client, errand->lane, errand->tag, &told) : code;
+    return code == 0 ? reply_send(shuntd, coordinator_call->client, coordinator_call->qp, coordinator_call->tag, &told) : code;
 }
 
 /* `path` comes from a client: it must stay beneath the root and out of shunt's own directory. */
-static bool path_is_inside(const char *path)
+static bool load_path_is_inside(const char *path)
 {
     if (path[0] == '/' || strncmp(path, LAYOUT_OWN "/", sizeof LAYOUT_OWN) == 0 || strcmp(path, LAYOUT_OWN) == 0)
         return false;
@@ -354,26 +355,26 @@ static bool path_is_inside(const char *path)
     return true;
 }
 
-int serve_load(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_load(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct message asked = request->message, *message = &asked;
-    const struct errand errand = {.client = request->client, .lane = request->lane, .tag = message->tag};
+    const struct coordinator_call coordinator_call = {.client = request->client, .qp = request->qp, .tag = message->tag};
     char path[PATH_MAX];
     memcpy(path, message->text, message->text_length);
     path[message->text_length] = '\0';
-    if (!path_is_inside(path)) {
+    if (!load_path_is_inside(path)) {
         answer->result = -EXDEV;
-        return SERVE_ANSWER;
+        return REPLY_ANSWER;
     }
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (home_dir_is_loaded(dir) && strcmp(dir->path, path) == 0)
-        return SERVE_ANSWER;
-    if (dir != NULL && (home_dir_is_busy(dir) || dir->wanted))
-        return serve_park(shuntd, &dir->waiting, request);
+        return REPLY_ANSWER;
+    if (dir != NULL && (home_dir_is_busy(dir) || dir->recalled))
+        return reply_block(shuntd, &dir->blocked, request);
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir[0], path)) == NULL)
         return -ENOMEM;
-    dir->asks = true;
+    dir->awaits_coordinator = true;
     asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
-    int code = rule_ask(shuntd, message, loaded, &errand);
-    return code == 0 ? SERVE_SILENT : code;
+    int code = coordinator_submit(shuntd, message, load_loaded, &coordinator_call);
+    return code == 0 ? REPLY_SILENT : code;
 }

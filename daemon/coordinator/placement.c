@@ -19,11 +19,11 @@
 #include "union/mirror.h"
 #include "union/placement.h"
 
-/* What the ruler does: a marker, and on its own node the leaf that is asked for with it, in one go. */
+/* What the coordinator does: a marker, and on its own node the leaf that is asked for with it, in one go. */
 
 struct mark_job {
     struct disk_job job;
-    struct rule_question *question;
+    struct coordinator_request *question;
     struct dirid id;
     bool own;
     uint32_t leaf;
@@ -32,7 +32,7 @@ struct mark_job {
     uint32_t epoch; /* of the route, when all were told */
 };
 
-static int mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
+static int placement_mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
 {
     if (getrandom(&job->marker.id, sizeof job->marker.id, 0) != sizeof job->marker.id)
         return -EIO;
@@ -46,24 +46,24 @@ static int mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
 
 /* Permission to write a marker that the file system refuses for good is a reason to stay in the trunk; a full
  * disk is not, it may have room again. */
-static int marker_refused(int code)
+static int placement_marker_refused(int code)
 {
     return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST ? RECORD_WHY_MARKER : code;
 }
 
-static int make_mirror(const struct shuntd *shuntd, int trunk, const char *mirror, uint32_t leaf)
+static int placement_make_mirror(const struct shuntd *shuntd, int trunk, const char *mirror, uint32_t leaf)
 {
     int code = mirror_make(trunk, shuntd->branch_path, mirror, leaf);
     return code == -EEXIST ? 0 : code;
 }
 
-static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
+static void placement_carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
-    job->result = trunk < 0 ? trunk : marker_refused(mark(shuntd, trunk, job));
+    job->result = trunk < 0 ? trunk : placement_marker_refused(placement_mark(shuntd, trunk, job));
     if (job->result == 0 && job->own) {
-        job->result = make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
+        job->result = placement_make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
         if (job->result != 0)
             sys_unlinkat(trunk, LAYOUT_MARKER, 0);
     }
@@ -71,34 +71,34 @@ static void carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
         sys_close(trunk);
 }
 
-static int all_know(struct shuntd *, void *, const struct cast_end *);
+static int placement_all_know(struct shuntd *, void *, const struct collective_end *);
 
-static int tell_record(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
+static int placement_tell_record(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
 {
     struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
     job->epoch = shuntd->route.epoch;
-    rule_put_record(&record, dir);
-    return cast_begin(shuntd, &record, NULL, all_know, job);
+    coordinator_put_record(&record, dir);
+    return collective_begin(shuntd, &record, NULL, placement_all_know, job);
 }
 
 /* Every daemon knows the marker, but for one that took over names meanwhile from a home that did not know it yet. The
  * question is answered like any that comes later. */
-static int all_know(struct shuntd *shuntd, void *context, const struct cast_end *end)
+static int placement_all_know(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct mark_job *job = context;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     if (job->epoch != shuntd->route.epoch)
-        return tell_record(shuntd, dir, job);
+        return placement_tell_record(shuntd, dir, job);
     struct message answer = {.tag = job->own}; /* the leaf is there, too */
     struct dirid id = job->id;
-    rule_put_record(&answer, dir);
-    dir->ruler->busy = false;
-    int code = rule_answer(shuntd, job->question, &answer);
+    coordinator_put_record(&answer, dir);
+    dir->coordinator->in_request = false;
+    int code = coordinator_answer(shuntd, job->question, &answer);
     free(job);
-    return code == 0 ? rule_rest(shuntd, id) : code;
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
-static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
+static int placement_finish_mark(struct disk_job *base, struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
@@ -106,45 +106,45 @@ static int finish_mark(struct disk_job *base, struct shuntd *shuntd)
         struct message answer = {.result = job->result < 0 ? job->result : 0,
                                  .dir[1].ino = job->result > 0 ? (uint64_t)job->result : 0};
         struct dirid id = job->id;
-        dir->ruler->busy = false;
-        int code = rule_answer(shuntd, job->question, &answer);
+        dir->coordinator->in_request = false;
+        int code = coordinator_answer(shuntd, job->question, &answer);
         free(job);
-        return code == 0 ? rule_rest(shuntd, id) : code;
+        return code == 0 ? coordinator_resume(shuntd, id) : code;
     }
     dir->record.flags |= RECORD_MARKED;
     dir->record.marker = job->marker.id;
     memcpy(dir->record.mirror, job->marker.mirror, sizeof dir->record.mirror);
-    rule_decides(shuntd, dir);
-    return tell_record(shuntd, dir, job);
+    coordinator_number_decision(shuntd, dir);
+    return placement_tell_record(shuntd, dir, job);
 }
 
-int rule_mark(struct shuntd *shuntd, struct home_dir *dir, struct rule_question *question)
+int coordinator_mark(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
     struct message answer = {.result = 0};
     if (dir->record.flags & RECORD_MARKED) {
-        rule_put_record(&answer, dir);
-        return rule_answer(shuntd, question, &answer);
+        coordinator_put_record(&answer, dir);
+        return coordinator_answer(shuntd, question, &answer);
     }
     if (dir->record.why == RECORD_WHY_WATCHED) { /* meanwhile; the watcher would see the marker come */
         answer.dir[1].ino = RECORD_WHY_WATCHED;
-        return rule_answer(shuntd, question, &answer);
+        return coordinator_answer(shuntd, question, &answer);
     }
     struct mark_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return -ENOMEM;
-    job->job = (struct disk_job){.carry_out = carry_out_mark, .finish = finish_mark};
+    job->job = (struct disk_job){.carry_out = placement_carry_out_mark, .finish = placement_finish_mark};
     job->question = question;
     job->id = dir->id;
     job->own = question->member == shuntd->me.number;
     job->leaf = question->message.tag;
     strcpy(job->marker.path, dir->path);
-    dir->ruler->busy = true;
+    dir->coordinator->in_request = true;
     disk_submit(shuntd->disk, &job->job);
     return 0;
 }
 
-/* What every daemon is told: marker and mirror, and the place, if the ruler has heard of another. */
-int cast_record(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+/* What every daemon is told: marker and mirror, and the place, if the coordinator has heard of another. */
+int collective_record(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     char path[PATH_MAX];
@@ -155,8 +155,8 @@ int cast_record(struct shuntd *shuntd, struct cast *cast, const struct message *
     if (message->text_length > 0 && home_dir_set_path(dir, path) != 0)
         return -ENOMEM;
     if (!(message->flags & RECORD_MARKED))
-        home_leaves_forget(&dir->share);
-    rule_take_record(dir, message);
+        home_leaves_forget(&dir->leaves);
+    coordinator_adopt_record(dir, message);
     return home_dir_store(shuntd, dir);
 }
 
@@ -172,135 +172,136 @@ struct leaf_job {
     char path[PATH_MAX];
 };
 
-static void carry_out(struct disk_job *job, const struct shuntd *shuntd)
+static void placement_carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
     int trunk = disk_open_trunk(shuntd, leaf->path, leaf->id);
-    leaf->result = trunk < 0 ? trunk : make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
+    leaf->result = trunk < 0 ? trunk : placement_make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
     if (trunk >= 0)
         sys_close(trunk);
 }
 
-static int made(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf)
+static int placement_made(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf)
 {
-    int code = home_leaf_open(&dir->share, leaf, shuntd->options.leaf_full);
+    int code = home_leaf_open(&dir->leaves, leaf, shuntd->options.leaf_full);
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 
-int serve_stay(struct shuntd *shuntd, struct home_dir *dir, enum record_why why)
+int placement_pin(struct shuntd *shuntd, struct home_dir *dir, enum record_why why)
 {
     dir->record.why = why;
-    int code = offer_settle_dir(shuntd, dir);
+    int code = grant_settle_dir(shuntd, dir);
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 
-/* What could not be made: for good, and this node's births in the directory stay in the trunk; or this time, and
+/* What could not be made: for good, and this node's creates in the directory stay in the trunk; or this time, and
  * those who wait go there. */
-static int not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
+static int placement_not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 {
     if (result > 0) {
         log_line("births in %s stay in the trunk: reason %d", dir->path, result);
-        return serve_stay(shuntd, dir, (enum record_why)result);
+        return placement_pin(shuntd, dir, (enum record_why)result);
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
     if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: who waits is to tell its new place */
-        return serve_forget(shuntd, dir);
-    return home_stay_in_trunk(&dir->waiting);
+        return reply_forget_dir(shuntd, dir);
+    return home_pin_to_trunk(&dir->blocked);
 }
 
-static int end_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf, int result)
+static int placement_end_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf, int result)
 {
-    int code = result == 0               ? made(shuntd, dir, leaf)
+    int code = result == 0               ? placement_made(shuntd, dir, leaf)
                : result == -EAGAIN       ? 0
-               : home_dir_is_loaded(dir) ? not_made(shuntd, dir, result)
+               : home_dir_is_loaded(dir) ? placement_not_made(shuntd, dir, result)
                                          : 0;
     if (code == 0)
-        code = home_dir_rest(shuntd->home, dir);
+        code = home_dir_wake(shuntd->home, dir);
     home_dir_release(shuntd->home, dir);
     return code;
 }
 
-static int finish(struct disk_job *job, struct shuntd *shuntd)
+static int placement_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
     struct home_dir *dir = home_dir_find(shuntd->home, leaf->id);
-    dir->working--;
-    int code = end_leaf(shuntd, dir, leaf->leaf, leaf->result);
+    dir->disk_jobs--;
+    int code = placement_end_leaf(shuntd, dir, leaf->leaf, leaf->result);
     free(leaf);
     return code;
 }
 
-static int make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+static int placement_make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
 {
     struct leaf_job *leaf = calloc(1, sizeof *leaf);
     if (leaf == NULL)
         return -ENOMEM;
-    leaf->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
+    leaf->job = (struct disk_job){.carry_out = placement_carry_out, .finish = placement_finish};
     leaf->id = dir->id;
     leaf->leaf = number;
     memcpy(leaf->mirror, dir->record.mirror, sizeof leaf->mirror);
     strcpy(leaf->path, dir->path);
-    dir->working++;
+    dir->disk_jobs++;
     disk_submit(shuntd->disk, &leaf->job);
     return 0;
 }
 
-/* The ruler's answer to MARK. Who waits finds out by himself what it means to him, but for an error. */
-static int marked(struct shuntd *shuntd, const struct errand *errand, const struct message *answer)
+/* The coordinator's answer to MARK. Who waits finds out by himself what it means to him, but for an error. */
+static int placement_marked(struct shuntd *shuntd, const struct coordinator_call *coordinator_call,
+                            const struct message *answer)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
     struct message asked;
     int why = (int)answer->dir[1].ino;
-    message_decode(&asked, errand->bytes, errand->size);
-    dir->asks = false;
+    message_decode(&asked, coordinator_call->bytes, coordinator_call->size);
+    dir->awaits_coordinator = false;
     if (answer->result == 0 && why == 0)
-        rule_take_answer(dir, answer);
+        coordinator_adopt_answer(dir, answer);
     if (answer->result == 0 && why == 0 && answer->tag == 0)
-        return make_leaf(shuntd, dir, asked.tag);
-    int code = answer->result == MESSAGE_NOT_LOADED ? serve_forget(shuntd, dir) : 0;
-    return code == 0 ? end_leaf(shuntd, dir, asked.tag,
-                                answer->result == MESSAGE_NOT_LOADED ? -EAGAIN
-                                : why != 0                           ? why
-                                                                     : answer->result)
+        return placement_make_leaf(shuntd, dir, asked.tag);
+    int code = answer->result == MESSAGE_NOT_LOADED ? reply_forget_dir(shuntd, dir) : 0;
+    return code == 0 ? placement_end_leaf(shuntd, dir, asked.tag,
+                                          answer->result == MESSAGE_NOT_LOADED ? -EAGAIN
+                                          : why != 0                           ? why
+                                                                               : answer->result)
                      : code;
 }
 
-static int ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
+static int placement_ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
 {
     const struct message mark = {.type = MESSAGE_MARK, .tag = number, .dir[0] = dir->id};
     int code;
     if (dir->mirrored) {
-        code = make_leaf(shuntd, dir, number);
+        code = placement_make_leaf(shuntd, dir, number);
     } else {
-        dir->asks = true;
+        dir->awaits_coordinator = true;
         HOOK("mark-asked");
-        code = rule_ask(shuntd, &mark, marked, NULL);
+        code = coordinator_submit(shuntd, &mark, placement_marked, NULL);
     }
     return code == 0 ? -EAGAIN : code;
 }
 
-bool serve_redirects(const struct shuntd *shuntd, const struct home_dir *dir)
+bool placement_dir_redirects(const struct shuntd *shuntd, const struct home_dir *dir)
 {
-    return dir->record.why == RECORD_WHY_NOT && placement_redirects(shuntd->options.placement, dir->nodes, dir->share.births);
+    return dir->record.why == RECORD_WHY_NOT && placement_redirects(shuntd->options.placement, dir->nodes, dir->leaves.creates);
 }
 
-int serve_choose_ahead(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
-                       struct record_entry *place, uint32_t *fresh)
+int placement_choose_prefetched(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t stream,
+                                struct record_entry *place, uint32_t *fresh)
 {
     uint32_t leaf;
-    if (!serve_redirects(shuntd, dir))
+    if (!placement_dir_redirects(shuntd, dir))
         return 0;
-    if (home_leaf_pick(&dir->share, record_hash(name, length), maker, shuntd->options.leaf_full, &leaf, fresh) != 0)
+    if (home_leaf_pick(&dir->leaves, record_hash(name, length), stream, shuntd->options.leaf_full, &leaf, fresh) != 0)
         return -EAGAIN;
     place->branch = shuntd->branch;
     place->leaf = leaf;
     return 0;
 }
 
-int serve_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t maker,
-                 struct record_entry *place)
+int placement_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t stream,
+                     struct record_entry *place)
 {
     uint32_t fresh;
-    int code = serve_choose_ahead(shuntd, dir, name, length, maker, place, &fresh);
-    return code == -EAGAIN && !home_dir_is_busy(dir) ? ask_for_leaf(shuntd, dir, fresh) : code;
+    int code = placement_choose_prefetched(shuntd, dir, name, length, stream, place, &fresh);
+    return code == -EAGAIN && !home_dir_is_busy(dir) ? placement_ask_for_leaf(shuntd, dir, fresh) : code;
 }

@@ -8,103 +8,103 @@
 
 #include "rpc/collective.h"
 
-enum { MOVING_BEGINS, MOVING_ENDS };
+enum { RENAME_FENCE_BEGINS, RENAME_FENCE_ENDS };
 
 /* A rename, on each node. */
-struct moving {
+struct rename_fence_job {
     struct link link;
     uint16_t member;
-    uint64_t flight; /* of its */
+    uint64_t operation; /* of its */
 };
 
-static struct moving *find(struct shuntd *shuntd, uint16_t member, uint64_t flight)
+static struct rename_fence_job *rename_fence_find(struct shuntd *shuntd, uint16_t member, uint64_t operation)
 {
-    for (struct link *link = shuntd->moving.next; link != &shuntd->moving; link = link->next) {
-        struct moving *moving = LINK_OF(link, struct moving, link);
-        if (moving->member == member && moving->flight == flight)
+    for (struct link *link = shuntd->rename_fences.next; link != &shuntd->rename_fences; link = link->next) {
+        struct rename_fence_job *moving = LINK_OF(link, struct rename_fence_job, link);
+        if (moving->member == member && moving->operation == operation)
             return moving;
     }
     return NULL;
 }
 
-static void tell_processes(struct shuntd *shuntd)
+static void rename_fence_tell_processes(struct shuntd *shuntd)
 {
     uint32_t count = 0;
-    for (struct link *link = shuntd->moving.next; link != &shuntd->moving; link = link->next)
+    for (struct link *link = shuntd->rename_fences.next; link != &shuntd->rename_fences; link = link->next)
         count++;
-    listen_set_moving(shuntd->listen, count);
+    listen_raise_rename_generation(shuntd->listen, count);
 }
 
-static void end(struct moving *moving)
+static void rename_fence_lift(struct rename_fence_job *moving)
 {
     list_remove(&moving->link);
     free(moving);
 }
 
-int cast_moving(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_moving(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     const uint16_t member = (uint16_t)message->child.birth;
-    struct moving *moving = find(shuntd, member, message->child.ino);
-    if (message->result == MOVING_ENDS && moving != NULL)
-        end(moving);
-    if (message->result == MOVING_BEGINS && moving == NULL) {
+    struct rename_fence_job *moving = rename_fence_find(shuntd, member, message->child.ino);
+    if (message->result == RENAME_FENCE_ENDS && moving != NULL)
+        rename_fence_lift(moving);
+    if (message->result == RENAME_FENCE_BEGINS && moving == NULL) {
         if ((moving = malloc(sizeof *moving)) == NULL)
             return -ENOMEM;
-        *moving = (struct moving){.member = member, .flight = message->child.ino};
-        list_append(&shuntd->moving, &moving->link);
+        *moving = (struct rename_fence_job){.member = member, .operation = message->child.ino};
+        list_append(&shuntd->rename_fences, &moving->link);
     }
-    tell_processes(shuntd);
+    rename_fence_tell_processes(shuntd);
     return 0;
 }
 
-void moving_gone(struct shuntd *shuntd, uint16_t member)
+void rename_fence_gone(struct shuntd *shuntd, uint16_t member)
 {
-    for (struct link *link = shuntd->moving.next, *next; link != &shuntd->moving; link = next) {
+    for (struct link *link = shuntd->rename_fences.next, *next; link != &shuntd->rename_fences; link = next) {
         next = link->next;
-        if (LINK_OF(link, struct moving, link)->member == member)
-            end(LINK_OF(link, struct moving, link));
+        if (LINK_OF(link, struct rename_fence_job, link)->member == member)
+            rename_fence_lift(LINK_OF(link, struct rename_fence_job, link));
     }
-    tell_processes(shuntd);
+    rename_fence_tell_processes(shuntd);
 }
 
-static int tell_all(struct shuntd *shuntd, uint64_t flight, int what, cast_done *done, void *context)
+static int rename_fence_tell_all(struct shuntd *shuntd, uint64_t operation, int what, collective_done *done, void *context)
 {
     const struct message message = {
-        .type = MESSAGE_MOVING, .result = what, .child = {.ino = flight, .birth = shuntd->me.number}};
-    return cast_begin(shuntd, &message, NULL, done, context);
+        .type = MESSAGE_FENCE, .result = what, .child = {.ino = operation, .birth = shuntd->me.number}};
+    return collective_begin(shuntd, &message, NULL, done, context);
 }
 
 struct step {
-    uint64_t flight;
-    int (*then)(struct shuntd *, struct flight *);
+    uint64_t operation;
+    int (*then)(struct shuntd *, struct operation *);
 };
 
-static int all_know(struct shuntd *shuntd, void *context, const struct cast_end *unused)
+static int rename_fence_all_know(struct shuntd *shuntd, void *context, const struct collective_end *unused)
 {
     struct step step = *(struct step *)context;
     free(context);
-    struct flight *from = flight_by_id(shuntd->home, step.flight);
+    struct operation *from = operation_by_id(shuntd->home, step.operation);
     return from != NULL ? step.then(shuntd, from) : 0;
 }
 
-int moving_begin(struct shuntd *shuntd, struct flight *from, int (*then)(struct shuntd *, struct flight *))
+int rename_fence_begin(struct shuntd *shuntd, struct operation *from, int (*then)(struct shuntd *, struct operation *))
 {
     struct step *step = malloc(sizeof *step);
     if (step == NULL)
         return -ENOMEM;
-    *step = (struct step){.flight = from->id, .then = then};
-    from->moving = true;
-    flight_await(shuntd->home, from->id); /* no process goes by what it remembers till then */
-    return tell_all(shuntd, from->id, MOVING_BEGINS, all_know, step);
+    *step = (struct step){.operation = from->id, .then = then};
+    from->fenced = true;
+    operation_await(shuntd->home, from->id); /* no process goes by what it remembers till then */
+    return rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_BEGINS, rename_fence_all_know, step);
 }
 
-int moving_end(struct shuntd *shuntd, const struct flight *from)
+int rename_fence_end(struct shuntd *shuntd, const struct operation *from)
 {
-    return from->moving ? tell_all(shuntd, from->id, MOVING_ENDS, NULL, NULL) : 0;
+    return from->fenced ? rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_ENDS, NULL, NULL) : 0;
 }
 
-void moving_free(struct shuntd *shuntd)
+void rename_fence_free(struct shuntd *shuntd)
 {
-    for (struct link *link; (link = list_take(&shuntd->moving)) != NULL;)
-        free(LINK_OF(link, struct moving, link));
+    for (struct link *link; (link = list_take(&shuntd->rename_fences)) != NULL;)
+        free(LINK_OF(link, struct rename_fence_job, link));
 }

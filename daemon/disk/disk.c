@@ -27,7 +27,7 @@ struct disk {
     pthread_t threads[THREADS_MAX];
 };
 
-static struct disk_job *next_waiting(struct disk *disk)
+static struct disk_job *disk_next_waiting(struct disk *disk)
 {
     pthread_mutex_lock(&disk->lock);
     while (list_empty(&disk->waiting) && !disk->ending)
@@ -37,11 +37,11 @@ static struct disk_job *next_waiting(struct disk *disk)
     return link != NULL ? LINK_OF(link, struct disk_job, link) : NULL;
 }
 
-static void *work(void *context)
+static void *disk_work(void *context)
 {
     struct disk *disk = context;
     struct disk_job *job;
-    while ((job = next_waiting(disk)) != NULL) {
+    while ((job = disk_next_waiting(disk)) != NULL) {
         job->carry_out(job, disk->shuntd);
         pthread_mutex_lock(&disk->lock);
         list_append(&disk->done, &job->link);
@@ -52,14 +52,14 @@ static void *work(void *context)
 }
 
 /* The threads take no signals: main's is the one that SIGTERM must reach. */
-static int start_threads(struct disk *disk, unsigned threads)
+static int disk_start_threads(struct disk *disk, unsigned threads)
 {
     sigset_t all, before;
     int code = 0;
     faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (code == 0 && disk->thread_count < threads && disk->thread_count < THREADS_MAX) {
-        code = pthread_create(&disk->threads[disk->thread_count], NULL, work, disk);
+        code = pthread_create(&disk->threads[disk->thread_count], NULL, disk_work, disk);
         disk->thread_count += code == 0;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -77,7 +77,7 @@ int disk_create(struct disk **to, struct shuntd *shuntd, unsigned threads, void 
     pthread_cond_init(&disk->work, NULL);
     list_init(&disk->waiting);
     list_init(&disk->done);
-    int code = start_threads(disk, threads);
+    int code = disk_start_threads(disk, threads);
     if (code != 0) {
         disk_destroy(disk);
         return code;

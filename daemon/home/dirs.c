@@ -15,26 +15,26 @@ int home_create(struct home **to)
     struct home *home = calloc(1, sizeof *home);
     if (home == NULL)
         return -ENOMEM;
-    list_init(&home->flights);
-    list_init(&home->woken);
+    list_init(&home->operations);
+    list_init(&home->ready_requests);
     list_init(&home->questions);
-    list_init(&home->news);
-    list_init(&home->ready);
+    list_init(&home->notifications);
+    list_init(&home->ready_collectives);
     list_init(&home->unwritten);
-    list_init(&home->untold);
+    list_init(&home->unannounced);
     *to = home;
     return 0;
 }
 
-static void dir_free(struct home_dir *dir)
+static void dirs_dir_free(struct home_dir *dir)
 {
-    home_parked_free(&dir->waiting);
-    home_asking_free(&dir->asking);
+    home_blocked_free(&dir->blocked);
+    home_asking_free(&dir->frozen_questions);
     home_list_end(dir);
-    home_leaves_forget(&dir->share);
-    if (dir->ruler != NULL)
-        free(dir->ruler->nodes);
-    free(dir->ruler);
+    home_leaves_forget(&dir->leaves);
+    if (dir->coordinator != NULL)
+        free(dir->coordinator->nodes);
+    free(dir->coordinator);
     free(dir->path);
     free(dir);
 }
@@ -43,30 +43,30 @@ void home_destroy(struct home *home)
 {
     if (home == NULL)
         return;
-    for (struct link *link; (link = list_take(&home->flights)) != NULL;) {
-        struct flight *flight = LINK_OF(link, struct flight, all);
-        home_parked_free(&flight->waiting);
-        free(flight->request);
-        free(flight);
+    for (struct link *link; (link = list_take(&home->operations)) != NULL;) {
+        struct operation *operation = LINK_OF(link, struct operation, all);
+        home_blocked_free(&operation->blocked);
+        free(operation->request);
+        free(operation);
     }
     home_names_free(home);
     for (unsigned i = 0; i < HOME_BUCKETS; i++)
         for (struct home_dir *dir = home->dirs[i], *next; dir != NULL; dir = next) {
             next = dir->next;
-            dir_free(dir);
+            dirs_dir_free(dir);
         }
-    home_parked_free(&home->woken);
+    home_blocked_free(&home->ready_requests);
     free(home);
 }
 
-static struct home_dir **bucket_of(struct home *home, struct dirid id)
+static struct home_dir **dirs_bucket_of(struct home *home, struct dirid id)
 {
     return &home->dirs[(id.ino * 0x9e3779b97f4a7c15ull ^ id.birth) >> 32 & (HOME_BUCKETS - 1)];
 }
 
 struct home_dir *home_dir_find(struct home *home, struct dirid id)
 {
-    struct home_dir *dir = *bucket_of(home, id);
+    struct home_dir *dir = *dirs_bucket_of(home, id);
     while (dir != NULL && !dirid_equal(dir->id, id))
         dir = dir->next;
     return dir;
@@ -81,18 +81,18 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     if (dir == NULL)
         return NULL;
     dir->id = id;
-    list_init(&dir->waiting);
+    list_init(&dir->blocked);
     list_init(&dir->unwritten);
-    list_init(&dir->untold);
-    list_init(&dir->asking);
-    list_init(&dir->casts);
-    list_init(&dir->ended);
+    list_init(&dir->unannounced);
+    list_init(&dir->frozen_questions);
+    list_init(&dir->blocked_collectives);
+    list_init(&dir->ended_claims);
     dir->nodes = 1;
     if (home_dir_set_path(dir, path) != 0) {
         free(dir);
         return NULL;
     }
-    struct home_dir **bucket = bucket_of(home, id);
+    struct home_dir **bucket = dirs_bucket_of(home, id);
     dir->next = *bucket;
     *bucket = dir;
     home->dir_count++;
@@ -102,65 +102,65 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
 /* It keeps how full its leaves are. */
 void home_dir_release(struct home *home, struct home_dir *dir)
 {
-    struct home_dir **at = bucket_of(home, dir->id);
-    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->flights > 0 ||
-        dir->held > 0 || dir->listed > 0 || dir->share.leaf_count > 0 || dir->ruler != NULL || !list_empty(&dir->ended) ||
-        !list_empty(&dir->unwritten))
+    struct home_dir **at = dirs_bucket_of(home, dir->id);
+    if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->operations > 0 ||
+        dir->claims > 0 || dir->listed > 0 || dir->leaves.count > 0 || dir->coordinator != NULL ||
+        !list_empty(&dir->ended_claims) || !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;
     *at = dir->next;
     home->dir_count--;
-    list_remove(&dir->untold);
-    home_wake(home, &dir->waiting);
-    list_move(&home->questions, &dir->asking);
-    list_move(&home->ready, &dir->casts);
-    dir_free(dir);
+    list_remove(&dir->unannounced);
+    home_wake(home, &dir->blocked);
+    list_move(&home->questions, &dir->frozen_questions);
+    list_move(&home->ready_collectives, &dir->blocked_collectives);
+    dirs_dir_free(dir);
 }
 
 bool home_dir_is_busy(const struct home_dir *dir)
 {
-    return dir->working > 0 || dir->asks;
+    return dir->disk_jobs > 0 || dir->awaits_coordinator;
 }
 
-int home_dir_rest(struct home *home, struct home_dir *dir)
+int home_dir_wake(struct home *home, struct home_dir *dir)
 {
-    home_wake(home, &dir->waiting);
-    list_move(&home->ready, &dir->casts);
-    return home_names_rest(home, dir);
+    home_wake(home, &dir->blocked);
+    list_move(&home->ready_collectives, &dir->blocked_collectives);
+    return home_names_wake(home, dir);
 }
 
-void home_ready(struct home *home, struct link *casts)
+void home_collectives_ready(struct home *home, struct link *collectives)
 {
-    list_move(&home->ready, casts);
+    list_move(&home->ready_collectives, collectives);
 }
 
-struct link *home_next_ready(struct home *home)
+struct link *home_next_collective(struct home *home)
 {
-    return list_take(&home->ready);
+    return list_take(&home->ready_collectives);
 }
 
 void home_dir_drop(struct home *home, struct home_dir *dir)
 {
     dir->record = (struct record_dir){0};
-    dir->complete = dir->sealed = dir->mirrored = dir->wanted = false;
-    dir->whole = 0;
+    dir->complete = dir->frozen = dir->mirrored = dir->recalled = false;
+    dir->delegation = 0;
     dir->listed = 0;
     home_list_end(dir);
-    home_leaves_forget(&dir->share);
-    home_wake(home, &dir->waiting);
-    list_move(&home->questions, &dir->asking);
-    list_move(&home->ready, &dir->casts);
+    home_leaves_forget(&dir->leaves);
+    home_wake(home, &dir->blocked);
+    list_move(&home->questions, &dir->frozen_questions);
+    list_move(&home->ready_collectives, &dir->blocked_collectives);
     home_dir_release(home, dir);
 }
 
-struct home_ruler *home_ruler(struct home_dir *dir)
+struct home_coordinator *home_coordinator(struct home_dir *dir)
 {
-    if (dir->ruler == NULL && (dir->ruler = calloc(1, sizeof *dir->ruler)) != NULL) {
-        list_init(&dir->ruler->waiting);
-        list_init(&dir->ruler->sealing);
+    if (dir->coordinator == NULL && (dir->coordinator = calloc(1, sizeof *dir->coordinator)) != NULL) {
+        list_init(&dir->coordinator->queued);
+        list_init(&dir->coordinator->awaiting_idle);
     }
-    return dir->ruler;
+    return dir->coordinator;
 }
 
 int home_dir_set_path(struct home_dir *dir, const char *path)
@@ -183,7 +183,7 @@ struct move {
 
 /* A path that does not fit any more keeps its old text: whoever uses it compares identities and asks for a
  * new one. */
-static void move_one(struct home_dir *dir, void *context)
+static void dirs_move_one(struct home_dir *dir, void *context)
 {
     const struct move *move = context;
     size_t length = strlen(move->from);
@@ -197,7 +197,7 @@ static void move_one(struct home_dir *dir, void *context)
 void home_dirs_moved(struct home *home, const char *from, const char *to)
 {
     struct move move = {from, to};
-    home_dirs_each(home, move_one, &move);
+    home_dirs_each(home, dirs_move_one, &move);
 }
 
 bool home_dir_is_loaded(const struct home_dir *dir)

@@ -5,9 +5,9 @@
 /* What this daemon knows: what its own node does, and the names that it is home of.
  *
  * In the index are facts that others read; here is what is going on. As the daemon of its node it has
- * **flights**, what its clients are at work on, or will be, one for a name at a time; the leaves of the node's mirrors; and
+ * **operations**, what its clients are at work on, or will be, one for a name at a time; the leaves of the node's mirrors; and
  * who waits for what. As a home it decides about names (names.c), for its own node as for others: an entry in
- * the index, and who **holds** it. A request that meets a flight, or a directory with a job under way, is parked
+ * the index, and who **holds** it. A request that meets a operation, or a directory with a job under way, is blocked
  * there and served again when that ends; a question that meets a name that is held likewise. */
 
 #include <stdbool.h>
@@ -21,12 +21,12 @@
 
 struct shuntd;
 struct home;
-struct rule_question;
+struct coordinator_request;
 
 /* A request that waits, in memory of its own. */
-struct home_parked {
+struct blocked_request {
     struct link link;
-    uint32_t lane;
+    uint32_t qp;
     uint64_t client;
     uint32_t size;
     uint8_t bytes[];
@@ -35,44 +35,44 @@ struct home_parked {
 #define HOME_OPEN_LEAVES 4
 
 /* What this node has in a directory: its mirror's leaves, and what it did here in this session. */
-struct home_share {
-    uint32_t *leaf_names; /* how many names its processes left in each leaf */
-    uint32_t leaf_count;
+struct home_leaves {
+    uint32_t *name_counts; /* how many names its processes left in each leaf */
+    uint32_t count;
     uint32_t open[HOME_OPEN_LEAVES];
-    bool looked_into[HOME_OPEN_LEAVES]; /* by another node */
+    bool visited[HOME_OPEN_LEAVES]; /* by another node */
     uint32_t open_count;
-    uint64_t births; /* names that it made here */
-    uint64_t last_maker;
-    uint32_t alternations; /* births whose maker was not the one before */
-    uint32_t lost;         /* how often all leaves went */
+    uint64_t creates; /* names that it made here */
+    uint64_t last_client;
+    uint32_t alternations; /* creates whose maker was not the one before */
+    uint32_t generation;   /* how often all leaves went */
 };
 
 /* What the home of a directory's own entry knows of it. */
-struct home_ruler {
-    bool loaded;                   /* its homes have all its names */
-    bool born;                     /* it is empty: this session made it, and nobody has used it yet */
-    bool busy;                     /* a question about the directory as a whole is being worked on */
-    bool closed;                   /* it is about to be removed */
-    bool idle;                     /* a name that was held is free now: the removal is tried again */
-    bool recalls;                  /* ... that is: it is to be given back (coordinator/delegation.h) */
-    bool spread;                   /* its names were handed to their homes: not only nodes[0] may have some */
-    uint64_t whole;                /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
-    struct link waiting;           /* questions (coordinator/coordinator.h) that wait for the end of that */
-    struct link sealing;           /* ... that wait until no name is held */
-    struct rule_question *loading; /* who is answered when it is loaded; NULL: nobody waits for that any more */
-    uint16_t *nodes;               /* the members whose processes use it */
+struct home_coordinator {
+    bool loaded;                              /* its homes have all its names */
+    bool created_empty;                       /* it is empty: this session made it, and nobody has used it yet */
+    bool in_request;                          /* a question about the directory as a whole is being worked on */
+    bool closing;                             /* it is about to be removed */
+    bool retries_removal;                     /* a name that was held is free now: the removal is tried again */
+    bool recalling;                           /* ... that is: it is to be given back (coordinator/delegation.h) */
+    bool sharded;                             /* its names were handed to their homes: not only nodes[0] may have some */
+    uint64_t delegation;                      /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
+    struct link queued;                       /* questions (coordinator/coordinator.h) that wait for the end of that */
+    struct link awaiting_idle;                /* ... that wait until no name is held */
+    struct coordinator_request *load_request; /* who is answered when it is loaded; NULL: nobody waits for that any more */
+    uint16_t *nodes;                          /* the members whose processes use it */
     uint32_t node_count;
 };
 
 /* When names in a directory's mirrors came or went last, as far as this daemon knows (times.c). */
 struct home_times {
-    uint64_t round;          /* raised by the directory's ruler when its times are set: earlier changes count no more */
+    uint64_t round;          /* raised by the directory's coordinator when its times are set: earlier changes count no more */
     uint64_t changed;        /* ns; 0: not in this round */
     bool written;            /* the trunk's own times say so */
     uint64_t settled, stood; /* as in the index */
 };
 
-#define HOME_PATIENCE CLOCK_SECOND /* with whoever is to write the time of a change */
+#define HOME_TIMES_PATIENCE CLOCK_SECOND /* with whoever is to write the time of a change */
 
 struct home_dir {
     struct home_dir *next; /* in its bucket */
@@ -81,57 +81,57 @@ struct home_dir {
 
     /* For this node's processes. */
     struct record_dir record; /* as in the index, once they use it (RECORD_LOADED) */
-    uint64_t version;         /* of what its ruler decides of that (coordinator/coordinator.h) */
-    bool mirrored;            /* every daemon knows its mirror: births may go there */
-    unsigned working;         /* jobs of the disk's for it */
-    bool asks;                /* its ruler for something. Collectives, which that waits for, do not wait for this */
-    unsigned flights;         /* of its names */
-    struct link waiting;      /* parked until both end */
-    struct link casts;        /* parts of collectives (rpc/collective.h) that wait for the jobs */
-    struct home_share share;
-    uint32_t nodes; /* how many nodes use it, as the ruler told */
+    uint64_t version;         /* of what its coordinator decides of that (coordinator/coordinator.h) */
+    bool mirrored;            /* every daemon knows its mirror: creates may go there */
+    unsigned disk_jobs;       /* jobs of the disk's for it */
+    bool awaits_coordinator;  /* its coordinator for something. Collectives, which that waits for, do not wait for this */
+    unsigned operations;      /* of its names */
+    struct link blocked;      /* blocked until both end */
+    struct link blocked_collectives; /* parts of collectives (rpc/collective.h) that wait for the jobs */
+    struct home_leaves leaves;
+    uint32_t nodes; /* how many nodes use it, as the coordinator told */
 
     /* Its times. */
-    struct home_times times; /* the record's are what readers are to see of that */
-    uint64_t touches;        /* how often it changed here */
-    uint64_t changed_at;     /* monotonic, of the last change here; HOME_PATIENCE later, of one elsewhere */
-    struct link unwritten;   /* on home's list while this node has changed it, and the trunk does not show it */
-    bool writing;            /* it is being shown to the trunk */
-    struct link untold;      /* on home's list while other daemons are to hear of a change */
-    uint64_t untold_since;   /* monotonic */
-    uint64_t known;          /* the change that they have heard of */
-    uint16_t teller;         /* whose word its times are, 0: this daemon's */
+    struct home_times times;    /* the record's are what readers are to see of that */
+    uint64_t change_count;      /* how often it changed here */
+    uint64_t changed_at;        /* monotonic, of the last change here; HOME_TIMES_PATIENCE later, of one elsewhere */
+    struct link unwritten;      /* on home's list while this node has changed it, and the trunk does not show it */
+    bool writing;               /* it is being shown to the trunk */
+    struct link unannounced;    /* on home's list while other daemons are to hear of a change */
+    uint64_t unannounced_since; /* monotonic */
+    uint64_t announced;         /* the change that they have heard of */
+    uint16_t times_source;      /* whose word its times are, 0: this daemon's */
 
     /* As home of some of its names. */
-    bool complete;             /* all of them are in the index */
-    uint64_t whole;            /* ... whatever their shards, by the gift of that number (coordinator/delegation.h); 0: no */
-    bool wanted;               /* ... and is to be given back once no name is held */
-    bool sealed;               /* it is about to be removed: questions wait */
-    bool tells_idle;           /* the ruler is to hear when no name is held any more */
-    unsigned held;             /* names */
-    uint64_t was_there;        /* monotonic, when one that is there was given to somebody last; 0: never */
-    unsigned ahead;            /* ... for which no process has asked yet, as far as is known here */
-    bool settles;              /* a listing waits until there are none: no more are given */
-    uint64_t listed, expected; /* names that were handed over by who loads it; of so many */
-    uint64_t load;             /* ... the number of that load: the directory's version then */
-    struct link ended;         /* names that were held while it was not complete, and are not any more (home_list_name) */
-    struct link asking;        /* questions that wait for the seal */
-    uint64_t told[4];          /* leaves of other nodes whose owners know that they were looked into */
-    unsigned told_at;
+    bool complete;                /* all of them are in the index */
+    uint64_t delegation;          /* ... whatever their shards, by the gift of that number (coordinator/delegation.h); 0: no */
+    bool recalled;                /* ... and is to be given back once no name is held */
+    bool frozen;                  /* it is about to be removed: questions wait */
+    bool reports_idle;            /* the coordinator is to hear when no name is held any more */
+    unsigned claims;              /* names */
+    uint64_t existing_claimed_at; /* monotonic, when one that is there was given to somebody last; 0: never */
+    unsigned prefetched_claims;   /* ... for which no process has asked yet, as far as is known here */
+    bool draining;                /* a listing waits until there are none: no more are given */
+    uint64_t listed, expected;    /* names that were handed over by who loads it; of so many */
+    uint64_t load_number;         /* ... the number of that load: the directory's version then */
+    struct link ended_claims;     /* names that were held while it was not complete, and are not any more (home_list_name) */
+    struct link frozen_questions; /* questions that wait for the seal */
+    uint64_t reported_leaves[4];  /* leaves of other nodes whose owners know that they were looked into */
+    unsigned reported_next;
 
-    struct home_ruler *ruler; /* as home of the directory itself, else NULL */
+    struct home_coordinator *coordinator; /* as home of the directory itself, else NULL */
 };
 
-enum flight_kind {
-    FLIGHT_LOOKUP, /* a question, nothing more: any number for a name */
-    FLIGHT_ADOPTION,
-    FLIGHT_BIRTH,
-    FLIGHT_REMOVAL,
-    FLIGHT_FROM,
-    FLIGHT_TO,
-    FLIGHT_CLOSE,
-    FLIGHT_PROMOTION,
-    FLIGHT_VANISHED
+enum operation_kind {
+    OPERATION_LOOKUP, /* a question, nothing more: any number for a name */
+    OPERATION_ADOPT,
+    OPERATION_CREATE,
+    OPERATION_UNLINK,
+    OPERATION_RENAME_FROM,
+    OPERATION_RENAME_TO,
+    OPERATION_RMDIR,
+    OPERATION_PROMOTE,
+    OPERATION_VANISHED
 };
 
 /* Questions about a name, to its home. Before each: the directory must be complete there, else
@@ -139,24 +139,25 @@ enum flight_kind {
 enum name_op {
     NAME_LOOKUP = 1, /* MESSAGE_EXISTS, MESSAGE_ABSENT */
     NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS; -ENOSPC: the index has no room */
-    NAME_HOLD,       /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
-                      * held all the same with NAME_ANYHOW, else -ENOSPC */
+    NAME_CLAIM,      /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
+                      * held all the same with NAME_EVEN_ABSENT, else -ENOSPC */
     NAME_MARK,       /* by who holds it: what readers are to meet meanwhile. 0 */
-    NAME_END,        /* by who holds it, no answer: what it is from now on; entry.state 0: nothing */
-    NAME_CLAIMED,    /* by who holds it with NAME_AHEAD, no answer: a process has asked for it by now */
+    NAME_RELEASE,    /* by who holds it, no answer: what it is from now on; entry.state 0: nothing */
+    NAME_REQUESTED,  /* by who holds it with NAME_PREFETCH, no answer: a process has asked for it by now */
     NAME_OPS
 };
 enum name_flag {
-    NAME_ANYHOW = 1,
-    NAME_TRY = 2,   /* does not wait for who holds it: MESSAGE_BUSY */
-    NAME_AHEAD = 4, /* no process has asked for it yet (prefetch/prefetch.h): MESSAGE_BUSY whatever it would have to wait for */
-    NAME_PEEK = 8   /* LOOKUP does not wait for who makes a new name: it is there, and PENDING */
+    NAME_EVEN_ABSENT = 1,
+    NAME_NONBLOCK = 2, /* does not wait for who holds it: MESSAGE_BUSY */
+    NAME_PREFETCH =
+        4,        /* no process has asked for it yet (prefetch/prefetch.h): MESSAGE_BUSY whatever it would have to wait for */
+    NAME_PEEK = 8 /* LOOKUP does not wait for who makes a new name: it is there, and PENDING */
 };
 
 struct name_question {
     uint16_t op, flags;
     uint16_t member; /* who asks */
-    uint64_t id;     /* by which flight of his */
+    uint64_t id;     /* by which operation of his */
     struct dirid dir;
     struct record_entry entry;
     const char *name;
@@ -164,55 +165,55 @@ struct name_question {
 };
 
 struct name_answer {
-    int result; /* also MESSAGE_ELSEWHERE: ask again, another daemon is its home or the place is no more */
+    int result; /* also MESSAGE_REMOTE: ask again, another daemon is its home or the place is no more */
     struct record_entry entry;
 };
 
-struct flight;
+struct operation;
 /* What follows an answer: 0 or a fatal -errno. */
-typedef int flight_next(struct shuntd *, struct flight *, const struct name_answer *);
+typedef int operation_next(struct shuntd *, struct operation *, const struct name_answer *);
 
-struct flight {
-    struct flight *next;    /* in its bucket; lookups are in none */
-    struct flight *next_id; /* in its bucket of numbers */
+struct operation {
+    struct operation *next;    /* in its bucket; lookups are in none */
+    struct operation *next_id; /* in its bucket of numbers */
     struct link all;
     uint64_t id;
-    enum flight_kind kind;
+    enum operation_kind kind;
     struct home_dir *dir;
-    struct dirid child;     /* FLIGHT_CLOSE: the directory that is to go */
-    struct flight *partner; /* FLIGHT_FROM and FLIGHT_TO have each other */
-    uint16_t flags;         /* of the request */
+    struct dirid child;        /* OPERATION_RMDIR: the directory that is to go */
+    struct operation *partner; /* OPERATION_RENAME_FROM and OPERATION_RENAME_TO have each other */
+    uint16_t flags;            /* of the request */
     bool had_before;
     struct record_entry before; /* what the index said, if had_before */
     struct record_entry place;  /* where the file will be if it goes well */
     uint64_t client;
-    uint32_t lane, tag;               /* of the request that began it */
-    struct home_parked *request;      /* the same, to begin again; NULL: there is none (yet) */
-    uint64_t touch;                   /* 0, or which of the directory's touches was its own */
+    uint32_t qp, tag;                 /* of the request that began it */
+    struct blocked_request *request;  /* the same, to begin again; NULL: there is none (yet) */
+    uint64_t change;                  /* 0, or which of the directory's touches was its own */
     uint64_t changed, changed_before; /* the directory's, with and without it */
     bool written_before;
-    struct link waiting;
+    struct link blocked;
 
-    uint32_t lost;   /* the share's, when a leaf was chosen */
-    uint16_t asking; /* enum name_op that is not answered yet, 0: none */
-    uint16_t asked;  /* the member that was asked */
-    uint16_t ask_flags;
-    struct record_entry ask_entry;
-    flight_next *then;
-    bool ahead;                /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
-    bool foreseen;             /* ... or had not when its home was asked */
-    bool counted;              /* among the names of its leaf, though it is not made yet */
-    uint16_t offer;            /* 1 + the slot in its lane in which it is offered, or was taken; 0: it is not (prefetch/grant.h) */
-    uint64_t began;            /* clock_files, when its client took it there; 0: it was told that it may begin */
-    bool held;                 /* its home gave it the name */
+    uint32_t leaves_generation; /* the share's, when a leaf was chosen */
+    uint16_t pending_op;        /* enum name_op that is not answered yet, 0: none */
+    uint16_t pending_member;    /* the member that was asked */
+    uint16_t pending_flags;
+    struct record_entry pending_entry;
+    operation_next *completion;
+    bool prefetched;     /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
+    bool was_prefetched; /* ... or had not when its home was asked */
+    bool counted;        /* among the names of its leaf, though it is not made yet */
+    uint16_t grant; /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not (prefetch/grant.h) */
+    uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
+    bool claimed;   /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
     bool awaited;              /* somebody, here or elsewhere, waits for its end */
     bool given_up;             /* its answer came too late for who had asked */
     bool abandoned;            /* nobody waits for it any more, and nothing was begun */
-    bool marked;               /* FLIGHT_FROM, FLIGHT_TO: readers know */
-    bool moving;               /* FLIGHT_FROM: all daemons were told that a directory moves */
-    bool errand;               /* FLIGHT_CLOSE: the directory's ruler has not answered yet */
-    bool sealed;               /* ... and it was sealed */
+    bool marked;               /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO: readers know */
+    bool fenced;               /* OPERATION_RENAME_FROM: all daemons were told that a directory moves */
+    bool asks_coordinator;     /* OPERATION_RMDIR: the directory's coordinator has not answered yet */
+    bool frozen;               /* ... and it was frozen */
 
     uint64_t hash;  /* of its name */
     uint32_t shard; /* that it falls into */
@@ -221,9 +222,9 @@ struct flight {
 };
 
 /* Was its client not told yet that it may begin? */
-static inline bool flight_is_asking(const struct flight *flight)
+static inline bool operation_is_asking(const struct operation *operation)
 {
-    return flight->asking != 0 || flight->errand;
+    return operation->pending_op != 0 || operation->asks_coordinator;
 }
 
 int home_create(struct home **);
@@ -233,15 +234,15 @@ void home_destroy(struct home *);
 struct home_dir *home_dir_find(struct home *, struct dirid);
 struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
 /* It is no more: nothing of it is known, who waits on it is served again. Its memory goes with its last
- * flight. The index is the caller's. */
+ * operation. The index is the caller's. */
 void home_dir_drop(struct home *, struct home_dir *);
 /* Is something under way for this node's processes? */
 bool home_dir_is_busy(const struct home_dir *);
 /* Some of that has ended: who waits looks whether it can go on. 0 or -ENOMEM. */
-int home_dir_rest(struct home *, struct home_dir *);
+int home_dir_wake(struct home *, struct home_dir *);
 /* The next of the collectives that waited for that: its link, or NULL. */
-struct link *home_next_ready(struct home *);
-void home_ready(struct home *, struct link *casts);
+struct link *home_next_collective(struct home *);
+void home_collectives_ready(struct home *, struct link *collectives);
 /* Frees it if nothing refers to it. */
 void home_dir_release(struct home *, struct home_dir *);
 /* The directory whose mirrors have that name, or NULL. Looks at all: rarely asked. */
@@ -251,8 +252,8 @@ int home_dir_set_path(struct home_dir *, const char *path);
 void home_dirs_moved(struct home *, const char *from, const char *to);
 /* Do this node's processes know it? */
 bool home_dir_is_loaded(const struct home_dir *);
-/* Its ruler's part, made if there is none. NULL: out of memory. */
-struct home_ruler *home_ruler(struct home_dir *);
+/* Its coordinator's part, made if there is none. NULL: out of memory. */
+struct home_coordinator *home_coordinator(struct home_dir *);
 /* Writes its record to the index, if this node's processes use it. */
 int home_dir_store(struct shuntd *, struct home_dir *);
 /* All directories, for status and the end. */
@@ -260,120 +261,121 @@ void home_dirs_each(struct home *, void (*each)(struct home_dir *, void *), void
 uint64_t home_dir_count(struct home *);
 
 /* Times. A name in one of its mirrors comes or goes, `at` (clock_files): the trunk's times do not show it. */
-int home_dir_touch(struct shuntd *, struct home_dir *, uint64_t at);
+int home_dir_note_change(struct shuntd *, struct home_dir *, uint64_t at);
 /* It did not: they are as before. */
-int home_dir_untouch(struct shuntd *, struct home_dir *, uint64_t changed, bool written);
+int home_dir_undo_change(struct shuntd *, struct home_dir *, uint64_t changed, bool written);
 /* What a daemon has heard and another's word of it: the later counts. True: that was news. Pure. */
-bool home_times_add(struct home_times *, const struct home_times *word);
+bool home_times_merge(struct home_times *, const struct home_times *word);
 bool home_times_equal(const struct home_times *, const struct home_times *);
 /* The same for a directory, whose readers see it then; `teller` is the member that said so. */
-int home_dir_add_times(struct shuntd *, struct home_dir *, const struct home_times *word, uint16_t teller);
+int home_dir_merge_times(struct shuntd *, struct home_dir *, const struct home_times *word, uint16_t teller);
 /* Readers are to see dir->times. */
-int home_dir_show_times(struct shuntd *, struct home_dir *);
+int home_dir_publish_times(struct shuntd *, struct home_dir *);
 /* Other daemons are to hear of them. */
-void home_dir_tell(struct home *, struct home_dir *);
+void home_dir_announce(struct home *, struct home_dir *);
 /* It was removed. */
 void home_dir_forget_times(struct home_dir *);
-/* The end of home_dir.writing; as home_dir_rest. */
-int home_dir_wrote(struct home *, struct home_dir *);
+/* The end of home_dir.writing; as home_dir_wake. */
+int home_dir_times_written(struct home *, struct home_dir *);
 /* A directory whose times wait to be written to the trunk since before `quiet` (monotonic), or NULL. */
-struct home_dir *home_dir_next_quiet(struct home *, uint64_t quiet);
+struct home_dir *home_dir_next_to_write(struct home *, uint64_t quiet);
 /* Likewise to be told; it is off the list then. */
-struct home_dir *home_dir_next_untold(struct home *, uint64_t since);
+struct home_dir *home_dir_next_to_announce(struct home *, uint64_t since);
 bool home_has_unwritten(const struct home *);
 /* When the first of them is due, if one is told after `pause` and written after `quiet`; UINT64_MAX: none. */
 uint64_t home_times_due(const struct home *, uint64_t pause, uint64_t quiet);
 
 /* Leaves. How many names of a node's mirror are in leaf N. */
-int home_leaf_count(struct home_share *, uint32_t leaf, int32_t change);
+int home_leaf_add(struct home_leaves *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
-int home_leaf_pick(struct home_share *, uint64_t hash, uint64_t maker, uint32_t full, uint32_t *leaf, uint32_t *fresh);
+int home_leaf_pick(struct home_leaves *, uint64_t hash, uint64_t stream, uint32_t full, uint32_t *leaf, uint32_t *fresh);
 /* A leaf was made: it is open now, instead of one that is full, or beside the others. */
-int home_leaf_open(struct home_share *, uint32_t leaf, uint32_t full);
+int home_leaf_open(struct home_leaves *, uint32_t leaf, uint32_t full);
 /* Another node looks at a file in that leaf: from then on the file system must ask it about the leaf, so its
  * owner goes on in a fresh one, once this one holds a number of names that grows with the number of leaves.
  */
-void home_leaf_looked_into(struct home_share *, uint32_t leaf);
+void home_leaf_note_visit(struct home_leaves *, uint32_t leaf);
 /* Is it left for that, once a name is made? */
-bool home_leaf_is_left(const struct home_share *, uint32_t leaf);
+bool home_leaf_is_retired(const struct home_leaves *, uint32_t leaf);
 /* Another node is about to look into all of them: its owner goes on in a fresh one. */
-void home_leaves_close(struct home_share *);
+void home_leaves_retire(struct home_leaves *);
 /* The mirrors are gone. */
-void home_leaves_forget(struct home_share *);
+void home_leaves_forget(struct home_leaves *);
 
-/* Flights. */
-struct flight *flight_by_id(struct home *, uint64_t id);
-struct flight *flight_find(struct home *, struct dirid, const char *name, size_t length);
-/* Its own flight if `client` began it, else NULL. */
-struct flight *flight_of(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
+/* Operations. */
+struct operation *operation_by_id(struct home *, uint64_t id);
+struct operation *operation_find(struct home *, struct dirid, const char *name, size_t length);
+/* Its own operation if `client` began it, else NULL. */
+struct operation *operation_find_own(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
 /* NULL: out of memory. Without a request (NULL) it is ahead of one. */
-struct flight *flight_begin(struct shuntd *, enum flight_kind, struct home_dir *, const char *name, size_t length,
-                            const struct listen_request *);
+struct operation *operation_begin(struct shuntd *, enum operation_kind, struct home_dir *, const char *name, size_t length,
+                                  const struct listen_request *);
 /* What was begun ahead of a request is that one's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
-int flight_claim(struct home *, struct flight *, const struct listen_request *);
-/* The flight's directory changes by it; it did not after all: its time is what it was, unless it changed
+int operation_attach_request(struct home *, struct operation *, const struct listen_request *);
+/* The operation's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
-int flight_touch(struct shuntd *, struct flight *);
-int flight_untouch(struct shuntd *, struct flight *);
+int operation_note_change(struct shuntd *, struct operation *);
+int operation_undo_change(struct shuntd *, struct operation *);
 /* What is to be made counts among the names of its leaf, or that would take too many meanwhile. 0 or -ENOMEM. */
-int flight_count_in_leaf(struct flight *);
-/* Somebody waits for the end of the flight of that number, if there is one still: what its process says of that is to be
+int operation_count_in_leaf(struct operation *);
+/* Somebody waits for the end of the operation of that number, if there is one still: what its process says of that is to be
  * heard at once, and not with the next request. */
-void flight_await(struct home *, uint64_t id);
-/* Ends it; who waited is served again, and so is who waited for the directory's last flight. */
-void flight_end(struct shuntd *, struct flight *);
-/* The first flight whose client is gone (client == that) or has given up waiting for its answer (client ==
+void operation_await(struct home *, uint64_t id);
+/* Ends it; who waited is served again, and so is who waited for the directory's last operation. */
+void operation_end(struct shuntd *, struct operation *);
+/* The first operation whose client is gone (client == that) or has given up waiting for its answer (client ==
  * 0), and that was not abandoned. */
-struct flight *flight_of_client(struct shuntd *, uint64_t client);
-unsigned flight_count(struct home *);
+struct operation *operation_next_of_client(struct shuntd *, uint64_t client);
+unsigned operation_count(struct home *);
 /* Those that hold their name at its home. Ends with the first that answers another thing than 0, and answers that. */
-int flight_each_held(struct home *, int (*each)(void *context, const struct flight *), void *context);
-/* The answer to that request, which began flights perhaps, was not waited for any more. */
-void flight_give_up(struct home *, uint64_t client, uint32_t lane, uint32_t tag);
+int operation_each_claimed(struct home *, int (*each)(void *context, const struct operation *), void *context);
+/* The answer to that request, which began operations perhaps, was not waited for any more. */
+void operation_give_up(struct home *, uint64_t client, uint32_t qp, uint32_t tag);
 
 /* Waiting. The request is copied: 0 or -ENOMEM. */
-int home_park(struct shuntd *, struct link *waiting, const struct listen_request *);
-struct home_parked *home_copy(const struct listen_request *);
+int home_block(struct shuntd *, struct link *waiting, const struct listen_request *);
+struct blocked_request *home_copy_request(const struct listen_request *);
 /* The request as it came. */
-void home_unpark(const struct home_parked *, struct listen_request *);
+void home_restore_request(const struct blocked_request *, struct listen_request *);
 /* Those of them that would make a file in a branch are to do so in the trunk. 0 */
-int home_stay_in_trunk(struct link *waiting);
+int home_pin_to_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
-/* Does any request, or any question of another daemon's, wait, or is a flight waited for elsewhere? */
+/* Does any request, or any question of another daemon's, wait, or is a operation waited for elsewhere? */
 bool home_has_waiting(const struct home *);
 /* Is there anything to go on with: a request, a question, news, a part of a collective? */
-bool home_has_woken(const struct home *);
+bool home_has_ready(const struct home *);
 /* A request that is to be served again. */
-void home_again(struct home *, struct home_parked *);
+void home_retry(struct home *, struct blocked_request *);
 /* The next request to be served again, or NULL; the caller frees it. */
-struct home_parked *home_next_woken(struct home *);
+struct blocked_request *home_next_retry(struct home *);
 
-/* As home of names. 0: answered; HOME_WAITS: it will be, see home_next_question; or a fatal -errno. NAME_END has
+/* As home of names. 0: answered; HOME_WAITS: it will be, see home_next_question; or a fatal -errno. NAME_RELEASE has
  * no answer. */
 #define HOME_WAITS 1
 int home_ask(struct shuntd *, const struct name_question *, struct name_answer *);
 /* A process of that member's node looks at a file there: if it is in another node's branch, that one is to hear. 0 or
  * -ENOMEM. */
-int home_looked_into(struct shuntd *, struct home_dir *, const struct record_entry *, uint16_t member);
+int home_report_visit(struct shuntd *, struct home_dir *, const struct record_entry *, uint16_t member);
 /* The next question that waited and has its answer now: 1, 0 if there is none, or a fatal -errno. Only member
  * and id of the question are to be looked at. */
 int home_next_question(struct shuntd *, struct name_question *, struct name_answer *);
-/* The directory is about to be removed, which has been tried for `tried` ns. 0: sealed; MESSAGE_NOT_EMPTY, also if a name is
- * held and one was there since then; MESSAGE_BUSY: a name is held, and the ruler is told once none is; or a fatal -errno. */
-int home_seal(struct shuntd *, struct home_dir *, uint64_t tried);
+/* The directory is about to be removed, which has been tried for `tried` ns. 0: frozen; MESSAGE_NOT_EMPTY, also if a name is
+ * held and one was there since then; MESSAGE_BUSY: a name is held, and the coordinator is told once none is; or a fatal -errno.
+ */
+int home_freeze(struct shuntd *, struct home_dir *, uint64_t tried);
 /* That name is looked at, and not there: if nobody has asked yet who would make it, it is to be given back. 0 or -ENOMEM. */
-int home_looked_for(struct home *, struct dirid, const char *name, size_t length);
+int home_recall_prefetched(struct home *, struct dirid, const char *name, size_t length);
 /* Before its names are told: 1, if it is to be awaited what has become of those that were given ahead (home_dir.casts), 0 or
  * -ENOMEM. */
-int home_settle_ahead(struct home *, struct home_dir *);
+int home_drain_prefetched(struct home *, struct home_dir *);
 /* Who holds names in it hears that their ends are waited for. 0 or -ENOMEM. */
 int home_await_all(struct home *, const struct home_dir *);
-/* The ruler is to be told once no name is held there. 0 or -ENOMEM. */
-int home_tell_idle(struct home *, struct home_dir *);
+/* The coordinator is to be told once no name is held there. 0 or -ENOMEM. */
+int home_report_idle(struct home *, struct home_dir *);
 /* It was not removed, or it was: who asked meanwhile asks again. */
-int home_unseal(struct shuntd *, struct home_dir *);
+int home_thaw(struct shuntd *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
-int home_hold_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member, uint64_t id);
+int home_claim_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member, uint64_t id);
 /* May a name with that hash be believed as it was found on disk? Not if it is held, or was since the directory is being
  * listed: what was found may be older. */
 bool home_may_list(struct home *, const struct home_dir *, uint64_t hash);
@@ -387,30 +389,30 @@ int home_list_name(struct shuntd *, struct home_dir *, const char *name, size_t 
 /* It is complete, or nothing is known of it any more. */
 void home_list_end(struct home_dir *);
 /* Any name that this member holds: the end of that, but for what the name is then. Its text is good until it ends. */
-bool home_held_by(struct home *, uint16_t member, struct name_question *end);
+bool home_claim_of_member(struct home *, uint16_t member, struct name_question *end);
 /* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are held no more; who
- * waited for them is sent away, and so is by home_send_away who waits for a seal. */
-typedef int home_each_held(void *context, uint16_t to, struct dirid, const char *name, size_t length, uint16_t member,
-                           uint64_t id);
-int home_hand_over(struct shuntd *, const uint16_t *to, home_each_held *, void *context);
-void home_send_away(struct home *, struct home_dir *);
+ * waited for them is sent away, and so is by home_redirect_waiters who waits for a seal. */
+typedef int home_each_claim(void *context, uint16_t to, struct dirid, const char *name, size_t length, uint16_t member,
+                            uint64_t id);
+int home_hand_over(struct shuntd *, const uint16_t *to, home_each_claim *, void *context);
+void home_redirect_waiters(struct home *, struct home_dir *);
 /* Nobody holds anything here any more; who waited for that is sent away. */
-void home_let_go(struct home *);
-unsigned home_held_count(struct home *);
+void home_drop_claims(struct home *);
+unsigned home_claim_count(struct home *);
 
 /* What others are to hear of. False: nothing more. */
-enum home_news_kind {
-    NEWS_LOOKED_INTO = 1, /* another node than its owner asked for a file in that leaf of that branch */
-    NEWS_IDLE,            /* no name of the directory is held any more, after MESSAGE_BUSY */
-    NEWS_AWAITED,         /* somebody waits for the end of that member's flight */
-    NEWS_FREE             /* no name of the directory is held any more, which is wanted */
+enum home_notification_kind {
+    NOTIFY_LEAF_VISITED = 1, /* another node than its owner asked for a file in that leaf of that branch */
+    NOTIFY_IDLE,             /* no name of the directory is held any more, after MESSAGE_BUSY */
+    NOTIFY_AWAITED,          /* somebody waits for the end of that member's operation */
+    NOTIFY_UNCLAIMED         /* no name of the directory is held any more, which is wanted */
 };
-struct home_news {
-    enum home_news_kind kind;
+struct home_notification {
+    enum home_notification_kind kind;
     struct dirid dir;
     uint16_t branch;
     uint32_t leaf;
     uint16_t member;
-    uint64_t flight;
+    uint64_t operation;
 };
-bool home_next_news(struct home *, struct home_news *);
+bool home_next_notification(struct home *, struct home_notification *);

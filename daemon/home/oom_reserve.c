@@ -9,14 +9,14 @@
 
 static void *spare;
 
-bool spare_give(void)
+bool oom_reserve_release(void)
 {
     void *given = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
     free(given);
     return given != NULL;
 }
 
-bool spare_is_there(void)
+bool oom_reserve_is_there(void)
 {
     if (__atomic_load_n(&spare, __ATOMIC_ACQUIRE) != NULL)
         return true;

@@ -9,6 +9,6 @@
 #include <stdbool.h>
 
 /* Is it there? Puts it by, if that is possible. */
-bool spare_is_there(void);
+bool oom_reserve_is_there(void);
 /* Gives it to whoever allocates next. False: that is done already. */
-bool spare_give(void);
+bool oom_reserve_release(void);

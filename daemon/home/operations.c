@@ -8,285 +8,287 @@
 #include "home/state.h"
 #include "shuntd.h"
 
-static struct flight **bucket_of(struct home *home, struct dirid dir, uint64_t hash)
+static struct operation **operations_bucket_of(struct home *home, struct dirid dir, uint64_t hash)
 {
     return &home->names[(hash ^ dir.ino * 0x9e3779b97f4a7c15ull) % HOME_BUCKETS];
 }
 
-struct flight *flight_find(struct home *home, struct dirid dir, const char *name, size_t length)
+struct operation *operation_find(struct home *home, struct dirid dir, const char *name, size_t length)
 {
-    struct flight *flight = *bucket_of(home, dir, record_hash(name, length));
-    for (; flight != NULL; flight = flight->next)
-        if (dirid_equal(flight->dir->id, dir) && flight->length == length && memcmp(flight->name, name, length) == 0)
-            return flight;
+    struct operation *operation = *operations_bucket_of(home, dir, record_hash(name, length));
+    for (; operation != NULL; operation = operation->next)
+        if (dirid_equal(operation->dir->id, dir) && operation->length == length && memcmp(operation->name, name, length) == 0)
+            return operation;
     return NULL;
 }
 
-struct flight *flight_of(struct home *home, struct dirid dir, const char *name, size_t length, uint64_t client)
+struct operation *operation_find_own(struct home *home, struct dirid dir, const char *name, size_t length, uint64_t client)
 {
-    struct flight *flight = flight_find(home, dir, name, length);
-    return flight != NULL && flight->client == client ? flight : NULL;
+    struct operation *operation = operation_find(home, dir, name, length);
+    return operation != NULL && operation->client == client ? operation : NULL;
 }
 
-static struct flight **number_of(struct home *home, uint64_t id)
+static struct operation **operations_number_of(struct home *home, uint64_t id)
 {
-    struct flight **at = &home->numbers[id % HOME_BUCKETS];
+    struct operation **at = &home->numbers[id % HOME_BUCKETS];
     while (*at != NULL && (*at)->id != id)
         at = &(*at)->next_id;
     return at;
 }
 
-struct flight *flight_by_id(struct home *home, uint64_t id)
+struct operation *operation_by_id(struct home *home, uint64_t id)
 {
-    return *number_of(home, id);
+    return *operations_number_of(home, id);
 }
 
-static bool has_name(const struct flight *flight)
+static bool operations_has_name(const struct operation *operation)
 {
-    return flight->kind != FLIGHT_LOOKUP;
+    return operation->kind != OPERATION_LOOKUP;
 }
 
-static void enter(struct home *home, struct flight *flight)
+static void operations_enter(struct home *home, struct operation *operation)
 {
-    struct flight **number = number_of(home, flight->id = ++home->last_id);
-    *number = flight;
-    list_append(&home->flights, &flight->all);
-    home->flight_count++;
-    home->ahead_count += flight->ahead;
-    if (!has_name(flight))
+    struct operation **number = operations_number_of(home, operation->id = ++home->last_id);
+    *number = operation;
+    list_append(&home->operations, &operation->all);
+    home->operation_count++;
+    home->prefetched_count += operation->prefetched;
+    if (!operations_has_name(operation))
         return;
-    struct flight **bucket = bucket_of(home, flight->dir->id, flight->hash);
-    flight->next = *bucket;
-    *bucket = flight;
+    struct operation **bucket = operations_bucket_of(home, operation->dir->id, operation->hash);
+    operation->next = *bucket;
+    *bucket = operation;
 }
 
 /* Whose it is, and the request as it came, to begin again. */
-static int answers_to(struct flight *flight, const struct listen_request *request)
+static int operations_answers_to(struct operation *operation, const struct listen_request *request)
 {
-    flight->client = request->client;
-    flight->lane = request->lane;
-    flight->tag = request->message.tag;
-    flight->flags = request->message.flags;
-    flight->request = home_copy(request);
-    return flight->request != NULL ? 0 : -ENOMEM;
+    operation->client = request->client;
+    operation->qp = request->qp;
+    operation->tag = request->message.tag;
+    operation->flags = request->message.flags;
+    operation->request = home_copy_request(request);
+    return operation->request != NULL ? 0 : -ENOMEM;
 }
 
-struct flight *flight_begin(struct shuntd *shuntd, enum flight_kind kind, struct home_dir *dir, const char *name, size_t length,
-                            const struct listen_request *request)
+struct operation *operation_begin(struct shuntd *shuntd, enum operation_kind kind, struct home_dir *dir, const char *name,
+                                  size_t length, const struct listen_request *request)
 {
-    struct flight *flight = malloc(sizeof *flight); /* glibc's calloc passes by what a thread has just freed */
-    if (flight == NULL)
+    struct operation *operation = malloc(sizeof *operation); /* glibc's calloc passes by what a thread has just freed */
+    if (operation == NULL)
         return NULL;
-    memset(flight, 0, offsetof(struct flight, name));
-    flight->kind = kind;
-    flight->dir = dir;
-    flight->length = (uint16_t)length;
-    flight->hash = record_hash(name, length);
-    flight->shard = record_shard(dir->id, flight->hash);
-    memcpy(flight->name, name, length);
-    list_init(&flight->waiting);
-    flight->ahead = flight->foreseen = request == NULL;
-    if (request != NULL && answers_to(flight, request) != 0) {
-        free(flight);
+    memset(operation, 0, offsetof(struct operation, name));
+    operation->kind = kind;
+    operation->dir = dir;
+    operation->length = (uint16_t)length;
+    operation->hash = record_hash(name, length);
+    operation->shard = record_shard(dir->id, operation->hash);
+    memcpy(operation->name, name, length);
+    list_init(&operation->blocked);
+    operation->prefetched = operation->was_prefetched = request == NULL;
+    if (request != NULL && operations_answers_to(operation, request) != 0) {
+        free(operation);
         return NULL;
     }
-    enter(shuntd->home, flight);
-    dir->flights++;
-    return flight;
+    operations_enter(shuntd->home, operation);
+    dir->operations++;
+    return operation;
 }
 
-int flight_claim(struct home *home, struct flight *flight, const struct listen_request *request)
+int operation_attach_request(struct home *home, struct operation *operation, const struct listen_request *request)
 {
-    home->ahead_count--;
-    flight->ahead = false;
-    return request != NULL ? answers_to(flight, request) : 0;
+    home->prefetched_count--;
+    operation->prefetched = false;
+    return request != NULL ? operations_answers_to(operation, request) : 0;
 }
 
-int flight_touch(struct shuntd *shuntd, struct flight *flight)
+int operation_note_change(struct shuntd *shuntd, struct operation *operation)
 {
-    const struct home_times before = flight->dir->times;
-    int code = home_dir_touch(shuntd, flight->dir, flight->began != 0 ? flight->began : clock_files());
-    flight->changed_before = before.changed;
-    flight->written_before = before.written;
-    flight->changed = flight->dir->times.changed;
-    flight->touch = flight->dir->touches;
+    const struct home_times before = operation->dir->times;
+    int code = home_dir_note_change(shuntd, operation->dir, operation->began != 0 ? operation->began : clock_files());
+    operation->changed_before = before.changed;
+    operation->written_before = before.written;
+    operation->changed = operation->dir->times.changed;
+    operation->change = operation->dir->change_count;
     return code;
 }
 
 /* What another node may have seen stays. */
-int flight_untouch(struct shuntd *shuntd, struct flight *flight)
+int operation_undo_change(struct shuntd *shuntd, struct operation *operation)
 {
-    struct home_dir *dir = flight->dir;
-    if (flight->touch == 0 || flight->touch != dir->touches || flight->changed != dir->times.changed ||
-        flight->changed == flight->changed_before || flight->changed <= dir->known)
+    struct home_dir *dir = operation->dir;
+    if (operation->change == 0 || operation->change != dir->change_count || operation->changed != dir->times.changed ||
+        operation->changed == operation->changed_before || operation->changed <= dir->announced)
         return 0;
-    return home_dir_untouch(shuntd, dir, flight->changed_before, flight->written_before);
+    return home_dir_undo_change(shuntd, dir, operation->changed_before, operation->written_before);
 }
 
-static void leave(struct home *home, struct flight *flight)
+static void operations_leave(struct home *home, struct operation *operation)
 {
-    *number_of(home, flight->id) = flight->next_id;
-    list_remove(&flight->all);
-    home->flight_count--;
-    home->ahead_count -= flight->ahead;
-    if (!has_name(flight))
+    *operations_number_of(home, operation->id) = operation->next_id;
+    list_remove(&operation->all);
+    home->operation_count--;
+    home->prefetched_count -= operation->prefetched;
+    if (!operations_has_name(operation))
         return;
-    struct flight **at = bucket_of(home, flight->dir->id, flight->hash);
-    while (*at != flight)
+    struct operation **at = operations_bucket_of(home, operation->dir->id, operation->hash);
+    while (*at != operation)
         at = &(*at)->next;
-    *at = flight->next;
+    *at = operation->next;
 }
 
-void flight_await(struct home *home, uint64_t id)
+void operation_await(struct home *home, uint64_t id)
 {
-    struct flight *flight = flight_by_id(home, id);
-    if (flight == NULL || flight->awaited)
+    struct operation *operation = operation_by_id(home, id);
+    if (operation == NULL || operation->awaited)
         return;
-    flight->awaited = true;
+    operation->awaited = true;
     home->awaited++;
 }
 
-int flight_count_in_leaf(struct flight *flight)
+int operation_count_in_leaf(struct operation *operation)
 {
-    flight->counted = true;
-    return home_leaf_count(&flight->dir->share, flight->place.leaf, 1);
+    operation->counted = true;
+    return home_leaf_add(&operation->dir->leaves, operation->place.leaf, 1);
 }
 
-void flight_end(struct shuntd *shuntd, struct flight *flight)
+void operation_end(struct shuntd *shuntd, struct operation *operation)
 {
     struct home *home = shuntd->home;
-    struct home_dir *dir = flight->dir;
-    leave(home, flight);
-    if (flight->counted && flight->lost == dir->share.lost)
-        home_leaf_count(&dir->share, flight->place.leaf, -1); /* there is room for it already */
-    home->awaited -= flight->awaited;
-    home_wake(home, &flight->waiting);
-    free(flight->request);
-    free(flight);
-    dir->flights--;
+    struct home_dir *dir = operation->dir;
+    operations_leave(home, operation);
+    if (operation->counted && operation->leaves_generation == dir->leaves.generation)
+        home_leaf_add(&dir->leaves, operation->place.leaf, -1); /* there is room for it already */
+    home->awaited -= operation->awaited;
+    home_wake(home, &operation->blocked);
+    free(operation->request);
+    free(operation);
+    dir->operations--;
     home_dir_release(home, dir);
 }
 
-static bool is_over(struct shuntd *shuntd, const struct flight *flight, uint64_t client)
+static bool operations_is_over(struct shuntd *shuntd, const struct operation *operation, uint64_t client)
 {
-    if (flight->abandoned || flight->ahead)
+    if (operation->abandoned || operation->prefetched)
         return false;
-    return client != 0 ? flight->client == client
-                       : flight->given_up || listen_gave_up(shuntd->listen, flight->lane, flight->client, flight->tag);
+    return client != 0
+               ? operation->client == client
+               : operation->given_up || listen_gave_up(shuntd->listen, operation->qp, operation->client, operation->tag);
 }
 
-struct flight *flight_of_client(struct shuntd *shuntd, uint64_t client)
+struct operation *operation_next_of_client(struct shuntd *shuntd, uint64_t client)
 {
-    struct link *flights = &shuntd->home->flights;
-    for (struct link *link = flights->next; link != flights; link = link->next)
-        if (is_over(shuntd, LINK_OF(link, struct flight, all), client))
-            return LINK_OF(link, struct flight, all);
+    struct link *operations = &shuntd->home->operations;
+    for (struct link *link = operations->next; link != operations; link = link->next)
+        if (operations_is_over(shuntd, LINK_OF(link, struct operation, all), client))
+            return LINK_OF(link, struct operation, all);
     return NULL;
 }
 
-void flight_give_up(struct home *home, uint64_t client, uint32_t lane, uint32_t tag)
+void operation_give_up(struct home *home, uint64_t client, uint32_t qp, uint32_t tag)
 {
-    for (struct link *link = home->flights.next; link != &home->flights; link = link->next) {
-        struct flight *flight = LINK_OF(link, struct flight, all);
-        flight->given_up |= flight->client == client && flight->lane == lane && flight->tag == tag;
+    for (struct link *link = home->operations.next; link != &home->operations; link = link->next) {
+        struct operation *operation = LINK_OF(link, struct operation, all);
+        operation->given_up |= operation->client == client && operation->qp == qp && operation->tag == tag;
     }
 }
 
-int flight_each_held(struct home *home, int (*each)(void *context, const struct flight *), void *context)
+int operation_each_claimed(struct home *home, int (*each)(void *context, const struct operation *), void *context)
 {
     int code = 0;
-    for (struct link *link = home->flights.next; link != &home->flights && code == 0; link = link->next) {
-        const struct flight *flight = LINK_OF(link, struct flight, all);
-        code = flight->held ? each(context, flight) : 0;
+    for (struct link *link = home->operations.next; link != &home->operations && code == 0; link = link->next) {
+        const struct operation *operation = LINK_OF(link, struct operation, all);
+        code = operation->claimed ? each(context, operation) : 0;
     }
     return code;
 }
 
-unsigned flight_count(struct home *home)
+unsigned operation_count(struct home *home)
 {
-    return home->flight_count;
+    return home->operation_count;
 }
 
-struct home_parked *home_copy(const struct listen_request *request)
+struct blocked_request *home_copy_request(const struct listen_request *request)
 {
     size_t size = message_size(&request->message);
-    struct home_parked *parked = malloc(sizeof *parked + size);
-    if (parked == NULL)
+    struct blocked_request *blocked = malloc(sizeof *blocked + size);
+    if (blocked == NULL)
         return NULL;
-    list_init(&parked->link);
-    parked->lane = request->lane;
-    parked->client = request->client;
-    parked->size = (uint32_t)message_encode(parked->bytes, size, &request->message);
-    return parked;
+    list_init(&blocked->link);
+    blocked->qp = request->qp;
+    blocked->client = request->client;
+    blocked->size = (uint32_t)message_encode(blocked->bytes, size, &request->message);
+    return blocked;
 }
 
-void home_unpark(const struct home_parked *parked, struct listen_request *request)
+void home_restore_request(const struct blocked_request *blocked, struct listen_request *request)
 {
-    request->lane = parked->lane;
-    request->client = parked->client;
-    memcpy(request->bytes, parked->bytes, parked->size);
-    message_decode(&request->message, request->bytes, parked->size); /* was decoded before */
+    request->qp = blocked->qp;
+    request->client = blocked->client;
+    memcpy(request->bytes, blocked->bytes, blocked->size);
+    message_decode(&request->message, request->bytes, blocked->size); /* was decoded before */
 }
 
-int home_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
+int home_block(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
 {
-    struct home_parked *parked = home_copy(request);
-    if (parked == NULL)
+    struct blocked_request *blocked = home_copy_request(request);
+    if (blocked == NULL)
         return -ENOMEM;
-    list_append(waiting, &parked->link);
-    shuntd->counts.parked++;
-    shuntd->home->parked++;
+    list_append(waiting, &blocked->link);
+    shuntd->counts.blocked++;
+    shuntd->home->blocked++;
     return 0;
 }
 
-static void set_trunk(struct home_parked *parked)
+static void operations_set_trunk(struct blocked_request *blocked)
 {
     struct message message;
-    if (message_decode(&message, parked->bytes, parked->size) != 0 ||
-        (message.type != MESSAGE_RESERVE && message.type != MESSAGE_RENAME))
+    if (message_decode(&message, blocked->bytes, blocked->size) != 0 ||
+        (message.type != MESSAGE_CREATE && message.type != MESSAGE_RENAME))
         return;
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
     message.flags |= MESSAGE_TRUNK;
-    memcpy(parked->bytes, bytes, message_encode(bytes, parked->size, &message));
+    memcpy(blocked->bytes, bytes, message_encode(bytes, blocked->size, &message));
 }
 
-int home_stay_in_trunk(struct link *waiting)
+int home_pin_to_trunk(struct link *waiting)
 {
     for (struct link *link = waiting->next; link != waiting; link = link->next)
-        set_trunk(LINK_OF(link, struct home_parked, link));
+        operations_set_trunk(LINK_OF(link, struct blocked_request, link));
     return 0;
 }
 
-void home_parked_free(struct link *waiting)
+void home_blocked_free(struct link *waiting)
 {
     for (struct link *link; (link = list_take(waiting)) != NULL;)
-        free(LINK_OF(link, struct home_parked, link));
+        free(LINK_OF(link, struct blocked_request, link));
 }
 
 void home_wake(struct home *home, struct link *waiting)
 {
-    list_move(&home->woken, waiting);
+    list_move(&home->ready_requests, waiting);
 }
 
 bool home_has_waiting(const struct home *home)
 {
-    return home->parked > 0 || home->waiting > 0 || home->awaited > 0;
+    return home->blocked > 0 || home->waiting > 0 || home->awaited > 0;
 }
 
-bool home_has_woken(const struct home *home)
+bool home_has_ready(const struct home *home)
 {
-    return !list_empty(&home->woken) || !list_empty(&home->questions) || !list_empty(&home->news) || !list_empty(&home->ready);
+    return !list_empty(&home->ready_requests) || !list_empty(&home->questions) || !list_empty(&home->notifications) ||
+           !list_empty(&home->ready_collectives);
 }
 
-void home_again(struct home *home, struct home_parked *parked)
+void home_retry(struct home *home, struct blocked_request *blocked)
 {
-    home->parked++;
-    list_append(&home->woken, &parked->link);
+    home->blocked++;
+    list_append(&home->ready_requests, &blocked->link);
 }
 
-struct home_parked *home_next_woken(struct home *home)
+struct blocked_request *home_next_retry(struct home *home)
 {
-    struct link *link = list_take(&home->woken);
-    home->parked -= link != NULL;
-    return link != NULL ? LINK_OF(link, struct home_parked, link) : NULL;
+    struct link *link = list_take(&home->ready_requests);
+    home->blocked -= link != NULL;
+    return link != NULL ? LINK_OF(link, struct blocked_request, link) : NULL;
 }

@@ -7,20 +7,20 @@
 
 #define DIGITS_MAX 18 /* such a number, and some steps more, are below 2^63 */
 
-static bool is_digit(char c)
+static bool sequence_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static size_t count_digits(const char *name, size_t length, size_t at)
+static size_t sequence_count_digits(const char *name, size_t length, size_t at)
 {
     size_t end = at;
-    while (end < length && is_digit(name[end]))
+    while (end < length && sequence_is_digit(name[end]))
         end++;
     return end - at;
 }
 
-static int64_t number_at(const char *at, size_t digits)
+static int64_t sequence_number_at(const char *at, size_t digits)
 {
     int64_t number = 0;
     for (size_t i = 0; i < digits; i++)
@@ -29,45 +29,45 @@ static int64_t number_at(const char *at, size_t digits)
 }
 
 /* Where the number begins in which they differ first, if they do in one. */
-static size_t find_number(const struct sequence *before, const char *name, size_t length)
+static size_t sequence_find_number(const struct sequence *before, const char *name, size_t length)
 {
     size_t at = 0;
     while (at < before->length && at < length && before->name[at] == name[at])
         at++;
-    while (at > 0 && is_digit(name[at - 1]))
+    while (at > 0 && sequence_is_digit(name[at - 1]))
         at--;
     return at;
 }
 
-static bool is_padded(const char *digits, size_t count)
+static bool sequence_is_padded(const char *digits, size_t count)
 {
     return count > 1 && digits[0] == '0';
 }
 
 /* By which step a name follows another, 0: it does not; sets where its number is. */
-static int64_t step_to(struct sequence *next, const struct sequence *before)
+static int64_t sequence_step_to(struct sequence *next, const struct sequence *before)
 {
-    const size_t at = find_number(before, next->name, next->length);
-    const size_t count = count_digits(next->name, next->length, at);
-    const size_t old_count = count_digits(before->name, before->length, at);
+    const size_t at = sequence_find_number(before, next->name, next->length);
+    const size_t count = sequence_count_digits(next->name, next->length, at);
+    const size_t old_count = sequence_count_digits(before->name, before->length, at);
     const size_t rest = next->length - at - count;
     if (count == 0 || old_count == 0 || count > DIGITS_MAX || old_count > DIGITS_MAX ||
         rest != before->length - at - old_count || memcmp(next->name + at + count, before->name + at + old_count, rest) != 0)
         return 0;
-    next->padded = is_padded(next->name + at, count) || is_padded(before->name + at, old_count);
+    next->padded = sequence_is_padded(next->name + at, count) || sequence_is_padded(before->name + at, old_count);
     if (next->padded && count != old_count)
         return 0;
     next->at = (uint16_t)at;
     next->digits = (uint16_t)count;
-    next->number = number_at(next->name + at, count);
-    return next->number - number_at(before->name + at, old_count);
+    next->number = sequence_number_at(next->name + at, count);
+    return next->number - sequence_number_at(before->name + at, old_count);
 }
 
 unsigned sequence_add(struct sequence *sequence, const char *name, size_t length)
 {
     struct sequence next = {.length = (uint16_t)length};
     memcpy(next.name, name, length);
-    next.step = step_to(&next, sequence);
+    next.step = sequence_step_to(&next, sequence);
     if (next.step != 0 && next.step == sequence->step && next.at == sequence->at)
         next.run = sequence->run + 1;
     *sequence = next;
@@ -75,7 +75,7 @@ unsigned sequence_add(struct sequence *sequence, const char *name, size_t length
 }
 
 /* The digits of a number, at least so many: how many, 0: they are too many. */
-static size_t put_number(char to[DIGITS_MAX], uint64_t number, size_t least)
+static size_t sequence_put_number(char to[DIGITS_MAX], uint64_t number, size_t least)
 {
     char digits[DIGITS_MAX];
     size_t count = 0;
@@ -86,16 +86,16 @@ static size_t put_number(char to[DIGITS_MAX], uint64_t number, size_t least)
     return number == 0 ? count : 0;
 }
 
-size_t sequence_foresee(const struct sequence *sequence, unsigned ahead, char to[RECORD_NAME_MAX])
+size_t sequence_predict(const struct sequence *sequence, unsigned prefetch, char to[RECORD_NAME_MAX])
 {
     const char *behind = sequence->name + sequence->at + sequence->digits;
     const size_t rest = sequence->length - (size_t)sequence->at - sequence->digits;
     char digits[DIGITS_MAX];
     int64_t way, number;
-    if (sequence->step == 0 || __builtin_mul_overflow(sequence->step, (int64_t)ahead, &way) ||
+    if (sequence->step == 0 || __builtin_mul_overflow(sequence->step, (int64_t)prefetch, &way) ||
         __builtin_add_overflow(sequence->number, way, &number) || number < 0)
         return 0;
-    const size_t count = put_number(digits, (uint64_t)number, sequence->padded ? sequence->digits : 1);
+    const size_t count = sequence_put_number(digits, (uint64_t)number, sequence->padded ? sequence->digits : 1);
     if (count == 0 || sequence->at + count + rest > RECORD_NAME_MAX)
         return 0;
     memcpy(to, sequence->name, sequence->at);

@@ -7,20 +7,20 @@
 #include "home/state.h"
 #include "shuntd.h"
 
-static bool is_later(const struct home_times *word, const struct home_times *than)
+static bool times_is_later(const struct home_times *word, const struct home_times *than)
 {
     return word->changed != than->changed ? word->changed > than->changed : word->written && !than->written;
 }
 
 /* Change times of the trunk only grow, so the greater one is the one that was written last. */
-bool home_times_add(struct home_times *times, const struct home_times *word)
+bool home_times_merge(struct home_times *times, const struct home_times *word)
 {
     const struct home_times before = *times;
     if (word->round < times->round)
         return false;
     if (word->round > times->round)
         *times = (struct home_times){.round = word->round};
-    if (is_later(word, times)) {
+    if (times_is_later(word, times)) {
         times->changed = word->changed;
         times->written = word->written;
     }
@@ -38,7 +38,7 @@ bool home_times_equal(const struct home_times *a, const struct home_times *b)
 }
 
 /* What this node's processes are to see. */
-int home_dir_show_times(struct shuntd *shuntd, struct home_dir *dir)
+int home_dir_publish_times(struct shuntd *shuntd, struct home_dir *dir)
 {
     const struct home_times *times = &dir->times;
     dir->record.flags &= ~(uint32_t)RECORD_WRITTEN;
@@ -51,104 +51,104 @@ int home_dir_show_times(struct shuntd *shuntd, struct home_dir *dir)
     return home_dir_store(shuntd, dir);
 }
 
-static void wait_to_be_written(struct home *home, struct home_dir *dir)
+static void times_wait_to_be_written(struct home *home, struct home_dir *dir)
 {
     list_remove(&dir->unwritten);
     list_append(&home->unwritten, &dir->unwritten);
 }
 
 /* The first change that is not told counts, or one who changes all the time would never tell. */
-void home_dir_tell(struct home *home, struct home_dir *dir)
+void home_dir_announce(struct home *home, struct home_dir *dir)
 {
-    if (!list_empty(&dir->untold))
+    if (!list_empty(&dir->unannounced))
         return;
-    dir->untold_since = clock_monotonic();
-    list_append(&home->untold, &dir->untold);
+    dir->unannounced_since = clock_monotonic();
+    list_append(&home->unannounced, &dir->unannounced);
 }
 
-int home_dir_touch(struct shuntd *shuntd, struct home_dir *dir, uint64_t at)
+int home_dir_note_change(struct shuntd *shuntd, struct home_dir *dir, uint64_t at)
 {
     dir->changed_at = clock_monotonic();
-    dir->touches++;
+    dir->change_count++;
     if (at <= dir->times.changed)
         return 0;
     dir->times.changed = at;
     dir->times.written = false;
-    dir->teller = 0;
-    wait_to_be_written(shuntd->home, dir);
-    home_dir_tell(shuntd->home, dir);
-    return home_dir_show_times(shuntd, dir);
+    dir->times_source = 0;
+    times_wait_to_be_written(shuntd->home, dir);
+    home_dir_announce(shuntd->home, dir);
+    return home_dir_publish_times(shuntd, dir);
 }
 
-int home_dir_untouch(struct shuntd *shuntd, struct home_dir *dir, uint64_t changed, bool written)
+int home_dir_undo_change(struct shuntd *shuntd, struct home_dir *dir, uint64_t changed, bool written)
 {
     dir->times.changed = changed;
     dir->times.written = written;
     if (changed == 0 || written)
         list_remove(&dir->unwritten);
-    return home_dir_show_times(shuntd, dir);
+    return home_dir_publish_times(shuntd, dir);
 }
 
 /* Who has changed it, too, waits longer than whoever was last, and then writes that one's time, should he be
  * gone. */
-int home_dir_add_times(struct shuntd *shuntd, struct home_dir *dir, const struct home_times *word, uint16_t teller)
+int home_dir_merge_times(struct shuntd *shuntd, struct home_dir *dir, const struct home_times *word, uint16_t teller)
 {
     bool waits = !list_empty(&dir->unwritten);
-    if (!home_times_add(&dir->times, word))
+    if (!home_times_merge(&dir->times, word))
         return 0;
-    dir->teller = home_times_equal(&dir->times, word) ? teller : 0;
+    dir->times_source = home_times_equal(&dir->times, word) ? teller : 0;
     if (dir->times.changed == 0 || dir->times.written) {
         list_remove(&dir->unwritten);
     } else if (waits && dir->times.changed == word->changed) {
-        dir->changed_at = clock_monotonic() + HOME_PATIENCE;
-        wait_to_be_written(shuntd->home, dir);
+        dir->changed_at = clock_monotonic() + HOME_TIMES_PATIENCE;
+        times_wait_to_be_written(shuntd->home, dir);
     }
-    return home_dir_show_times(shuntd, dir);
+    return home_dir_publish_times(shuntd, dir);
 }
 
 void home_dir_forget_times(struct home_dir *dir)
 {
     dir->times = (struct home_times){.round = 0};
     list_remove(&dir->unwritten);
-    list_remove(&dir->untold);
+    list_remove(&dir->unannounced);
 }
 
-int home_dir_wrote(struct home *home, struct home_dir *dir)
+int home_dir_times_written(struct home *home, struct home_dir *dir)
 {
     dir->writing = false;
-    list_move(&home->ready, &dir->casts);
-    return home_names_rest(home, dir);
+    list_move(&home->ready_collectives, &dir->blocked_collectives);
+    return home_names_wake(home, dir);
 }
 
 /* The list is in the order of the last change whose time differed; the first is the longest quiet but for
  * ticks, and for those that others are to write. */
-static struct home_dir *longest_quiet(const struct home *home)
+static struct home_dir *times_longest_quiet(const struct home *home)
 {
     for (struct link *link = home->unwritten.next; link != &home->unwritten; link = link->next) {
         struct home_dir *dir = LINK_OF(link, struct home_dir, unwritten);
-        if (!dir->writing && !dir->sealed)
+        if (!dir->writing && !dir->frozen)
             return dir;
     }
     return NULL;
 }
 
-struct home_dir *home_dir_next_quiet(struct home *home, uint64_t quiet)
+struct home_dir *home_dir_next_to_write(struct home *home, uint64_t quiet)
 {
-    struct home_dir *dir = longest_quiet(home);
+    struct home_dir *dir = times_longest_quiet(home);
     return dir != NULL && dir->changed_at <= quiet ? dir : NULL;
 }
 
-static struct home_dir *longest_untold(const struct home *home)
+static struct home_dir *times_longest_untold(const struct home *home)
 {
-    return list_empty(&home->untold) ? NULL : LINK_OF(home->untold.next, struct home_dir, untold);
+    return list_empty(&home->unannounced) ? NULL : LINK_OF(home->unannounced.next, struct home_dir, unannounced);
 }
 
-struct home_dir *home_dir_next_untold(struct home *home, uint64_t since)
+struct home_dir *home_dir_next_to_announce(struct home *home, uint64_t since)
 {
-    struct home_dir *dir = longest_untold(home);
-    if (dir == NULL || dir->untold_since > since)
+    struct home_dir *dir = times_longest_untold(home);
+    if (dir == NULL || dir->unannounced_since > since)
         return NULL;
-    list_remove(&dir->untold);
+    list_remove(&dir->unannounced);
     return dir;
 }
 
@@ -159,8 +159,8 @@ bool home_has_unwritten(const struct home *home)
 
 uint64_t home_times_due(const struct home *home, uint64_t pause, uint64_t quiet)
 {
-    const struct home_dir *untold = longest_untold(home), *unwritten = longest_quiet(home);
-    uint64_t tell = untold != NULL ? untold->untold_since + pause : UINT64_MAX;
+    const struct home_dir *untold = times_longest_untold(home), *unwritten = times_longest_quiet(home);
+    uint64_t tell = untold != NULL ? untold->unannounced_since + pause : UINT64_MAX;
     uint64_t write = unwritten != NULL ? unwritten->changed_at + quiet : UINT64_MAX;
     return tell < write ? tell : write;
 }

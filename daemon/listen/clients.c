@@ -42,7 +42,7 @@ struct clients {
     int last_pidfd; /* the highest that may be kept */
 };
 
-static void note_death(struct clients *clients, struct client *client)
+static void clients_note_death(struct clients *clients, struct client *client)
 {
     pthread_mutex_lock(&clients->lock);
     client->next_dead = clients->dead;
@@ -50,7 +50,7 @@ static void note_death(struct clients *clients, struct client *client)
     pthread_mutex_unlock(&clients->lock);
 }
 
-static void *watch(void *context)
+static void *clients_watch_exit(void *context)
 {
     struct clients *clients = context;
     struct epoll_event event;
@@ -64,12 +64,12 @@ static void *watch(void *context)
             continue;
         struct client *client = event.data.ptr;
         epoll_ctl(clients->epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
-        note_death(clients, client);
+        clients_note_death(clients, client);
         clients->ring(clients->context);
     }
 }
 
-static int start_thread(struct clients *clients)
+static int clients_start_thread(struct clients *clients)
 {
     sigset_t all, before;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
@@ -77,13 +77,13 @@ static int start_thread(struct clients *clients)
         return -errno;
     faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&clients->thread, NULL, watch, clients);
+    int code = pthread_create(&clients->thread, NULL, clients_watch_exit, clients);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     clients->running = code == 0;
     return -code;
 }
 
-static int last_pidfd(void)
+static int clients_last_pidfd(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
@@ -98,12 +98,12 @@ int clients_create(struct clients **to, void (*ring)(void *), void *context)
     if (clients == NULL)
         return -ENOMEM;
     clients->ring = ring;
-    clients->last_pidfd = last_pidfd();
+    clients->last_pidfd = clients_last_pidfd();
     clients->context = context;
     clients->epoll = epoll_create1(EPOLL_CLOEXEC);
     clients->end = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&clients->lock, NULL);
-    int code = start_thread(clients);
+    int code = clients_start_thread(clients);
     if (code != 0) {
         clients_destroy(clients);
         return code;
@@ -112,7 +112,7 @@ int clients_create(struct clients **to, void (*ring)(void *), void *context)
     return 0;
 }
 
-static void client_free(struct client *client)
+static void clients_client_free(struct client *client)
 {
     if (client->pidfd >= 0)
         close(client->pidfd);
@@ -130,7 +130,7 @@ void clients_destroy(struct clients *clients)
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct client *client = clients->buckets[i], *next; client != NULL; client = next) {
             next = client->next;
-            client_free(client);
+            clients_client_free(client);
         }
     close(clients->end);
     close(clients->epoll);
@@ -138,12 +138,12 @@ void clients_destroy(struct clients *clients)
     free(clients);
 }
 
-static struct client **bucket_of(struct clients *clients, pid_t pid)
+static struct client **clients_bucket_of(struct clients *clients, pid_t pid)
 {
     return &clients->buckets[(uint32_t)pid % BUCKETS];
 }
 
-static bool has_ended(pid_t pid, int pidfd)
+static bool clients_has_ended(pid_t pid, int pidfd)
 {
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     return pidfd >= 0 ? poll(&end, 1, 0) == 1 : kill(pid, 0) != 0 && errno == ESRCH;
@@ -151,7 +151,7 @@ static bool has_ended(pid_t pid, int pidfd)
 
 /* Keeps a descriptor of it if one can be spared, else looks just now. The thread may have news of it, and take it out
  * again, before epoll_ctl has returned. */
-static void follow(struct clients *clients, struct client *client)
+static void clients_follow(struct clients *clients, struct client *client)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
     int pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
@@ -159,9 +159,9 @@ static void follow(struct clients *clients, struct client *client)
     if (client->pidfd >= 0 && epoll_ctl(clients->epoll, EPOLL_CTL_ADD, pidfd, &event) == 0)
         return;
     client->pidfd = -1;
-    client->dead = has_ended(client->pid, pidfd);
+    client->dead = clients_has_ended(client->pid, pidfd);
     if (client->dead)
-        note_death(clients, client);
+        clients_note_death(clients, client);
     if (pidfd >= 0)
         close(pidfd);
 }
@@ -176,14 +176,14 @@ void clients_look(struct clients *clients)
     for (unsigned i = 0; i < BUCKETS && clients->unfollowed > 0; i++)
         for (struct client *client = clients->buckets[i]; client != NULL; client = client->next)
             if (client->pidfd < 0 && !client->dead) {
-                follow(clients, client);
+                clients_follow(clients, client);
                 clients->unfollowed -= client->pidfd >= 0;
             }
 }
 
 void clients_watch(struct clients *clients, pid_t pid)
 {
-    struct client **bucket = bucket_of(clients, pid);
+    struct client **bucket = clients_bucket_of(clients, pid);
     for (struct client *client = *bucket; client != NULL; client = client->next)
         if (client->pid == pid)
             return;
@@ -194,7 +194,7 @@ void clients_watch(struct clients *clients, pid_t pid)
     client->pidfd = -1;
     client->next = *bucket;
     *bucket = client;
-    follow(clients, client);
+    clients_follow(clients, client);
     clients->unfollowed += client->pidfd < 0;
 }
 
@@ -210,11 +210,11 @@ pid_t clients_next_death(struct clients *clients)
     if (client == NULL)
         return 0;
     pid_t pid = client->pid;
-    struct client **at = bucket_of(clients, pid);
+    struct client **at = clients_bucket_of(clients, pid);
     while (*at != client)
         at = &(*at)->next;
     *at = client->next;
     clients->unfollowed -= client->pidfd < 0;
-    client_free(client);
+    clients_client_free(client);
     return pid;
 }

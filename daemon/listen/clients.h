@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Which processes use the road, and when one of them ends: a thread waits on their pidfds. */
+/* Which processes use the channel, and when one of them ends: a thread waits on their pidfds. */
 
 #include <stdbool.h>
 #include <sys/types.h>

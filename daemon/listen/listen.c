@@ -22,79 +22,79 @@
 #include "request/request.h"
 #include "request/channel.h"
 
-#define BITS (ROAD_LANES / 64) /* words with a bit for each lane */
+#define BITS (CHANNEL_QPS / 64) /* words with a bit for each queue pair */
 
 struct listen {
-    struct road *road;
+    struct channel *channel;
     struct clients *clients;
     char path[PATH_MAX];
-    uint64_t to_take[BITS]; /* lanes seen waiting, being emptied */
+    uint64_t to_take[BITS]; /* queue pairs seen waiting, being emptied */
     uint32_t words;         /* which of its words are not zero */
-    uint64_t visited[BITS]; /* lanes seen waiting that have offers, to be looked at */
+    uint64_t visited[BITS]; /* queue pairs seen waiting that have grants, to be looked at */
     uint32_t visited_words;
-    unsigned at;           /* the one to go on with */
-    pid_t dying;           /* ended, its last messages are being taken */
-    enum road_sleep sleep; /* for what it is left */
-    struct moment moment;  /* before it begins */
-    bool answered;         /* somebody, since it looked last, who may soon ask again */
-    bool looked_for;       /* ... who looked for the answer, and so may ask at once */
-    struct sleepers sleepers;
+    unsigned at;               /* the one to go on with */
+    pid_t dying;               /* ended, its last messages are being taken */
+    enum channel_sleep sleep;  /* for what it is left */
+    struct adaptive_spin spin; /* before it begins */
+    bool answered;             /* somebody, since it looked last, who may soon ask again */
+    bool looked_for;           /* ... who looked for the answer, and so may ask at once */
+    struct wakeups wakeups;
 };
 
 /* The mutex is robust and shared; its word is what clients look at. It is locked by main's thread, which
  * lives as long as the daemon does. */
-static int lock_life(struct road *road)
+static int listen_lock_life(struct channel *channel)
 {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    int code = pthread_mutex_init(&road->life, &attributes);
+    int code = pthread_mutex_init(&channel->life, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    return -(code != 0 ? code : pthread_mutex_lock(&road->life));
+    return -(code != 0 ? code : pthread_mutex_lock(&channel->life));
 }
 
-static int map_new(struct listen *listen, const char *path)
+static int listen_map_new(struct listen *listen, const char *path)
 {
     unlink(path);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     /* All of it now: on a full tmpfs a page that is not there yet would be a SIGBUS in an application. */
-    int code = -posix_fallocate(fd, 0, ROAD_SIZE);
-    void *mapped = code == 0 ? mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    int code = -posix_fallocate(fd, 0, CHANNEL_SIZE);
+    void *mapped = code == 0 ? mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (code == 0 && mapped == MAP_FAILED)
         code = -errno;
     close(fd);
     if (code == 0)
-        listen->road = mapped;
+        listen->channel = mapped;
     return code;
 }
 
-/* Ready before it is in its place: there, a process finds the road of a daemon that lives or of one that crashed. */
-static int make_road(struct listen *listen, uint64_t session, struct dirid root, pid_t supervisor)
+/* Ready before it is in its place: there, a process finds the channel of a daemon that lives or of one that crashed. */
+static int listen_make_channel(struct listen *listen, uint64_t session, struct dirid root, pid_t supervisor)
 {
     char path[sizeof listen->path + 4];
     snprintf(path, sizeof path, "%s.new", listen->path);
-    int code = map_new(listen, path);
+    int code = listen_map_new(listen, path);
     if (code != 0)
         return code;
-    listen->sleep = ROAD_FOR_REQUESTS;
-    sleepers_init(&listen->sleepers, listen->road);
-    listen->road->version = ROAD_VERSION;
-    listen->road->lanes = ROAD_LANES;
-    listen->road->session = session;
-    listen->road->root = root;
-    listen->road->supervisor = supervisor;
-    listen->road->lease = ROAD_FOR_EVER;
-    listen->road->places = ROAD_PLACES;
-    listen->road->pid_namespace = request_pid_namespace();
-    code = lock_life(listen->road);
-    __atomic_store_n(&listen->road->magic, ROAD_MAGIC, __ATOMIC_RELEASE);
+    listen->sleep = CHANNEL_FOR_REQUESTS;
+    wakeups_init(&listen->wakeups, listen->channel);
+    listen->channel->version = CHANNEL_VERSION;
+    listen->channel->qps = CHANNEL_QPS;
+    listen->channel->session = session;
+    listen->channel->root = root;
+    listen->channel->supervisor = supervisor;
+    listen->channel->lease = CHANNEL_FOR_EVER;
+    listen->channel->places = CHANNEL_PLACES;
+    listen->channel->pid_namespace = request_pid_namespace();
+    code = listen_lock_life(listen->channel);
+    __atomic_store_n(&listen->channel->magic, CHANNEL_MAGIC, __ATOMIC_RELEASE);
     return code != 0 ? code : rename(path, listen->path) == 0 ? 0 : -errno;
 }
 
-static void ring_for_client(void *context)
+static void listen_ring_for_client(void *context)
 {
     listen_ring(context);
 }
@@ -105,9 +105,9 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     if (listen == NULL)
         return -ENOMEM;
     snprintf(listen->path, sizeof listen->path, "%s/road", run_dir);
-    int code = make_road(listen, session, root, supervisor);
+    int code = listen_make_channel(listen, session, root, supervisor);
     if (code == 0)
-        code = clients_create(&listen->clients, ring_for_client, listen);
+        code = clients_create(&listen->clients, listen_ring_for_client, listen);
     if (code != 0) {
         listen_destroy(listen);
         return code;
@@ -118,12 +118,12 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
 
 void listen_wake(struct listen *listen)
 {
-    sleepers_wake_due(&listen->sleepers);
+    wakeups_wake_due(&listen->wakeups);
 }
 
 void listen_wake_all(struct listen *listen)
 {
-    sleepers_wake_all(&listen->sleepers);
+    wakeups_wake_all(&listen->wakeups);
 }
 
 void listen_destroy(struct listen *listen)
@@ -131,136 +131,136 @@ void listen_destroy(struct listen *listen)
     if (listen == NULL)
         return;
     clients_destroy(listen->clients);
-    if (listen->road != NULL) {
-        pthread_mutex_unlock(&listen->road->life);
-        sleepers_wake_everybody(&listen->sleepers);
+    if (listen->channel != NULL) {
+        pthread_mutex_unlock(&listen->channel->life);
+        wakeups_wake_everybody(&listen->wakeups);
         unlink(listen->path);
-        munmap(listen->road, ROAD_SIZE);
+        munmap(listen->channel, CHANNEL_SIZE);
     }
     free(listen);
 }
 
 void listen_ring(struct listen *listen)
 {
-    __atomic_add_fetch(&listen->road->bell, 1, __ATOMIC_SEQ_CST);
-    uint32_t asleep = __atomic_load_n(&listen->road->asleep, __ATOMIC_SEQ_CST);
-    if (asleep != ROAD_AWAKE)
-        sys_futex_wake(&listen->road->bell, 1);
+    __atomic_add_fetch(&listen->channel->doorbell, 1, __ATOMIC_SEQ_CST);
+    uint32_t asleep = __atomic_load_n(&listen->channel->asleep, __ATOMIC_SEQ_CST);
+    if (asleep != CHANNEL_AWAKE)
+        sys_futex_wake(&listen->channel->doorbell, 1);
 }
 
-#define LINE 8    /* words that are read together */
-#define GLANCE 64 /* looks, some 2 us */
+#define LINE 8         /* words that are read together */
+#define LAST_LOOKUP 64 /* looks, some 2 us */
 
 /* Two words at once: what they say is looked at again before it is gone by. */
 typedef uint64_t two_words __attribute__((vector_size(16), may_alias));
 
-static inline two_words line_of(const uint64_t *words)
+static inline two_words listen_line_of(const uint64_t *words)
 {
     const volatile two_words *line = (const volatile two_words *)words;
     return (line[0] | line[1]) | (line[2] | line[3]);
 }
 
-static bool is_any_set(const uint64_t words[BITS])
+static bool listen_is_any_set(const uint64_t words[BITS])
 {
-    two_words all = line_of(words);
+    two_words all = listen_line_of(words);
     for (unsigned i = LINE; i < BITS; i += LINE)
-        all |= line_of(words + i);
+        all |= listen_line_of(words + i);
     return (all[0] | all[1]) != 0;
 }
 
 /* What a message is read from, and its answer is written to, but for the line that its client looks at. */
-static void call_for_lane(const struct road_lane *lane)
+static void listen_call_for_qp(const struct channel_qp *qp)
 {
-    fetch_to_read(lane, FETCH_LINE);
-    fetch_to_read(&lane->slots[lane->taken % ROAD_SLOTS], ROAD_USUAL);
-    fetch_to_write((const char *)&lane->reply + FETCH_LINE, ROAD_USUAL - FETCH_LINE);
+    cache_line_to_read(qp, FETCH_LINE);
+    cache_line_to_read(&qp->slots[qp->taken % CHANNEL_SLOTS], CHANNEL_USUAL);
+    cache_line_to_write((const char *)&qp->reply + FETCH_LINE, CHANNEL_USUAL - FETCH_LINE);
 }
 
-/* Moves bits that clients set to our own. The first lane's lines come together with the word. */
-static void collect_from(struct listen *listen, uint64_t words[BITS])
+/* Moves bits that clients set to our own. The first queue pair's lines come together with the word. */
+static void listen_collect_from(struct listen *listen, uint64_t words[BITS])
 {
-    if (!is_any_set(words))
+    if (!listen_is_any_set(words))
         return;
     for (unsigned i = 0; i < BITS; i++) {
         const uint64_t bits = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
         if (bits == 0)
             continue;
-        call_for_lane(&listen->road->lane[i * 64 + (unsigned)__builtin_ctzll(bits)]);
+        listen_call_for_qp(&listen->channel->qp[i * 64 + (unsigned)__builtin_ctzll(bits)]);
         listen->to_take[i] |= __atomic_exchange_n(&words[i], 0, __ATOMIC_SEQ_CST);
         listen->words |= 1u << i;
     }
 }
 
-/* True: there are lanes to be emptied. */
-static bool collect(struct listen *listen)
+/* True: there are queue pairs to be emptied. */
+static bool listen_collect(struct listen *listen)
 {
-    collect_from(listen, listen->road->asked);
-    collect_from(listen, listen->road->told);
+    listen_collect_from(listen, listen->channel->asked);
+    listen_collect_from(listen, listen->channel->told);
     return listen->words != 0;
 }
 
 uint32_t listen_rings(struct listen *listen)
 {
-    return __atomic_load_n(&listen->road->bell, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&listen->channel->doorbell, __ATOMIC_SEQ_CST);
 }
 
 void listen_heed(struct listen *listen, bool notices)
 {
-    listen->sleep = notices ? ROAD_FOR_ALL : ROAD_FOR_REQUESTS;
+    listen->sleep = notices ? CHANNEL_FOR_ALL : CHANNEL_FOR_REQUESTS;
 }
 
 /* Since it was rung so often somebody else has rung, or a client has come, or there is something left to be taken. */
-static bool is_called(const struct listen *listen, uint32_t rings)
+static bool listen_is_called(const struct listen *listen, uint32_t rings)
 {
-    const struct road *road = listen->road;
-    return __atomic_load_n(&road->bell, __ATOMIC_RELAXED) != rings || listen->words != 0 || is_any_set(road->asked) ||
-           (listen->sleep == ROAD_FOR_ALL && is_any_set(road->told));
+    const struct channel *channel = listen->channel;
+    return __atomic_load_n(&channel->doorbell, __ATOMIC_RELAXED) != rings || listen->words != 0 ||
+           listen_is_any_set(channel->asked) || (listen->sleep == CHANNEL_FOR_ALL && listen_is_any_set(channel->told));
 }
 
 /* Who had his answer without a wake may ask again at once. */
-static bool glance(struct listen *listen, uint32_t rings)
+static bool listen_last_lookup(struct listen *listen, uint32_t rings)
 {
-    bool called = is_called(listen, rings);
-    for (unsigned i = 0; i < GLANCE && listen->looked_for && !called; i++, called = is_called(listen, rings))
-        moment_pause();
+    bool called = listen_is_called(listen, rings);
+    for (unsigned i = 0; i < LAST_LOOKUP && listen->looked_for && !called; i++, called = listen_is_called(listen, rings))
+        adaptive_spin_pause();
     listen->looked_for &= called;
     return called;
 }
 
 /* While nobody comes, the next ones are woken. */
-static bool look_and_wake(struct listen *listen, uint32_t rings)
+static bool listen_look_and_wake(struct listen *listen, uint32_t rings)
 {
-    bool called = is_called(listen, rings);
-    while (!called && !sleepers_are_none(&listen->sleepers)) {
-        called = glance(listen, rings);
+    bool called = listen_is_called(listen, rings);
+    while (!called && !wakeups_are_none(&listen->wakeups)) {
+        called = listen_last_lookup(listen, rings);
         if (!called)
-            sleepers_wake_next(&listen->sleepers);
+            wakeups_wake_next(&listen->wakeups);
     }
     return called;
 }
 
-/* Somebody has come meanwhile, or did so in a moment. Who takes what he was offered is not waited for: he does not come
+/* Somebody has come meanwhile, or did so in a moment. Who takes what he was granted is not waited for: he does not come
  * soon. */
-static bool look(struct listen *listen, uint32_t rings)
+static bool listen_has_work(struct listen *listen, uint32_t rings)
 {
-    if (look_and_wake(listen, rings))
+    if (listen_look_and_wake(listen, rings))
         return true;
-    if (!listen->answered || !moment_pays(&listen->moment))
+    if (!listen->answered || !adaptive_spin_pays(&listen->spin))
         return false;
     listen->answered = false;
-    bool called = MOMENT_LOOK(is_called(listen, rings));
-    moment_was(&listen->moment, !called);
+    bool called = SPIN_LOOK(listen_is_called(listen, rings));
+    adaptive_spin_was(&listen->spin, !called);
     return called;
 }
 
 /* The first one's lines are on their way while the daemon does what comes before its message. */
-static void call_for_first(const struct listen *listen)
+static void listen_call_for_first(const struct listen *listen)
 {
     for (unsigned i = 0; i < BITS; i++) {
-        const uint64_t bits = __atomic_load_n(&listen->road->asked[i], __ATOMIC_RELAXED);
+        const uint64_t bits = __atomic_load_n(&listen->channel->asked[i], __ATOMIC_RELAXED);
         if (bits == 0)
             continue;
-        call_for_lane(&listen->road->lane[i * 64 + (unsigned)__builtin_ctzll(bits)]);
+        listen_call_for_qp(&listen->channel->qp[i * 64 + (unsigned)__builtin_ctzll(bits)]);
         return;
     }
 }
@@ -269,30 +269,30 @@ static void call_for_first(const struct listen *listen)
 bool listen_rest(struct listen *listen, uint32_t rings)
 {
     listen_wake(listen);
-    if (look(listen, rings)) {
-        call_for_first(listen);
+    if (listen_has_work(listen, rings)) {
+        listen_call_for_first(listen);
         return false;
     }
-    __atomic_store_n(&listen->road->asleep, listen->sleep, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&listen->channel->asleep, listen->sleep, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return !collect(listen);
+    return !listen_collect(listen);
 }
 
 void listen_sleep(struct listen *listen, uint32_t rings, uint64_t limit)
 {
     struct timespec wait = clock_split(limit);
-    sys_futex_wait(&listen->road->bell, rings, limit > 0 ? &wait : NULL);
+    sys_futex_wait(&listen->channel->doorbell, rings, limit > 0 ? &wait : NULL);
 }
 
 /* Clients read both whenever they ask: what has not changed is not written. */
 void listen_rise(struct listen *listen)
 {
-    struct road *road = listen->road;
+    struct channel *channel = listen->channel;
     const uint32_t processor = (uint32_t)sched_getcpu();
-    if (road->asleep != ROAD_AWAKE)
-        __atomic_store_n(&road->asleep, ROAD_AWAKE, __ATOMIC_RELAXED);
-    if (road->processor != processor)
-        __atomic_store_n(&road->processor, processor, __ATOMIC_RELAXED);
+    if (channel->asleep != CHANNEL_AWAKE)
+        __atomic_store_n(&channel->asleep, CHANNEL_AWAKE, __ATOMIC_RELAXED);
+    if (channel->processor != processor)
+        __atomic_store_n(&channel->processor, processor, __ATOMIC_RELAXED);
 }
 
 void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
@@ -304,71 +304,71 @@ void listen_wait(struct listen *listen, uint32_t rings, uint64_t limit)
 
 bool listen_has_more(struct listen *listen)
 {
-    return collect(listen);
+    return listen_collect(listen);
 }
 
 /* False: nobody waits for it any more. */
-static bool put_answer(struct listen *listen, uint32_t number, uint32_t tag, const void *bytes, size_t size)
+static bool listen_put_answer(struct listen *listen, uint32_t number, uint32_t tag, const void *bytes, size_t size)
 {
-    struct road_lane *lane = &listen->road->lane[number];
-    memcpy(lane->answer, bytes, size);
-    lane->answer_size = (uint32_t)size;
+    struct channel_qp *qp = &listen->channel->qp[number];
+    memcpy(qp->answer, bytes, size);
+    qp->answer_size = (uint32_t)size;
     listen->answered = true;
-    const uint32_t before = __atomic_exchange_n(&lane->reply, ROAD_ANSWERED(tag), __ATOMIC_SEQ_CST);
-    if (before & ROAD_SLEEPS)
-        sleepers_add(&listen->sleepers, number);
+    const uint32_t before = __atomic_exchange_n(&qp->reply, CHANNEL_ANSWERED(tag), __ATOMIC_SEQ_CST);
+    if (before & CHANNEL_SLEEPS)
+        wakeups_add(&listen->wakeups, number);
     else
         listen->looked_for = true;
-    return !(before & ROAD_GAVE_UP);
+    return !(before & CHANNEL_GAVE_UP);
 }
 
-/* Copies a message and decodes the copy. The text, if the type has one, lies in the lane. */
-static int decode(const struct road_lane *lane, const struct road_slot *slot, struct listen_request *request)
+/* Copies a message and decodes the copy. The text, if the type has one, lies in the queue pair. */
+static int listen_decode(const struct channel_qp *qp, const struct channel_slot *slot, struct listen_request *request)
 {
     uint32_t size = slot->size;
-    uint16_t text_length = lane->text_length;
+    uint16_t text_length = qp->text_length;
     memset(request->bytes, 0, MESSAGE_FIXED); /* no tag of the message before, for refuse */
     if (size < MESSAGE_FIXED || size > sizeof slot->bytes || text_length > MESSAGE_TEXT_MAX)
         return -EBADMSG;
     memcpy(request->bytes, slot->bytes, size);
     if (text_length > 0) {
-        memcpy(request->bytes + size, lane->text, text_length);
+        memcpy(request->bytes + size, qp->text, text_length);
         memcpy(request->bytes + MESSAGE_FIXED - 4, &text_length, sizeof text_length);
     }
     return message_decode(&request->message, request->bytes, size + text_length);
 }
 
-static void refuse(struct listen *listen, const struct listen_request *request)
+static void listen_refuse(struct listen *listen, const struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .result = -EBADMSG};
     uint8_t bytes[MESSAGE_FIXED];
     memcpy(&answer.tag, request->bytes + 8, sizeof answer.tag);
     if (answer.tag != 0)
-        put_answer(listen, request->lane, answer.tag, bytes, message_encode(bytes, sizeof bytes, &answer));
+        listen_put_answer(listen, request->qp, answer.tag, bytes, message_encode(bytes, sizeof bytes, &answer));
 }
 
-/* Takes one message of a lane: 1, 0 if it is empty. */
-static int take(struct listen *listen, uint32_t number, struct listen_request *request, uint64_t *malformed)
+/* Takes one message of a queue pair: 1, 0 if it is empty. */
+static int listen_take(struct listen *listen, uint32_t number, struct listen_request *request, uint64_t *malformed)
 {
-    struct road_lane *lane = &listen->road->lane[number];
-    while (lane->taken != __atomic_load_n(&lane->written, __ATOMIC_ACQUIRE)) {
-        request->lane = number;
-        pid_t client = (pid_t)__atomic_load_n(&lane->owner, __ATOMIC_ACQUIRE);
+    struct channel_qp *qp = &listen->channel->qp[number];
+    while (qp->taken != __atomic_load_n(&qp->written, __ATOMIC_ACQUIRE)) {
+        request->qp = number;
+        pid_t client = (pid_t)__atomic_load_n(&qp->owner, __ATOMIC_ACQUIRE);
         request->client = (uint64_t)client;
-        int code = decode(lane, &lane->slots[lane->taken % ROAD_SLOTS], request);
+        int code = listen_decode(qp, &qp->slots[qp->taken % CHANNEL_SLOTS], request);
         clients_watch(listen->clients, client);
-        __atomic_store_n(&lane->taken, lane->taken + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&qp->taken, qp->taken + 1, __ATOMIC_RELEASE);
         if (code == 0)
             return 1;
         ++*malformed;
-        refuse(listen, request);
+        listen_refuse(listen, request);
     }
     return 0;
 }
 
-static void note_visit(struct listen *listen, uint32_t number)
+static void listen_note_visit(struct listen *listen, uint32_t number)
 {
-    if (listen->road->lane[number].offers == 0)
+    if (listen->channel->qp[number].grants == 0)
         return;
     listen->visited[number / 64] |= 1ull << number % 64;
     listen->visited_words |= 1u << number / 64;
@@ -388,7 +388,7 @@ int listen_next_visited(struct listen *listen)
 }
 
 /* In turn, so that the last one gets its turn, too. */
-static unsigned next_word(const struct listen *listen)
+static unsigned listen_next_word(const struct listen *listen)
 {
     uint32_t from_here = listen->words & (UINT32_MAX << listen->at);
     return (unsigned)__builtin_ctz(from_here != 0 ? from_here : listen->words);
@@ -396,13 +396,13 @@ static unsigned next_word(const struct listen *listen)
 
 int listen_next(struct listen *listen, struct listen_request *request, uint64_t *malformed)
 {
-    while (listen->words != 0 || collect(listen)) {
-        listen->at = next_word(listen);
+    while (listen->words != 0 || listen_collect(listen)) {
+        listen->at = listen_next_word(listen);
         uint64_t *word = &listen->to_take[listen->at];
         for (; *word != 0; *word &= *word - 1) {
             unsigned bit = (unsigned)__builtin_ctzll(*word);
-            note_visit(listen, listen->at * 64 + bit);
-            if (take(listen, listen->at * 64 + bit, request, malformed))
+            listen_note_visit(listen, listen->at * 64 + bit);
+            if (listen_take(listen, listen->at * 64 + bit, request, malformed))
                 return 1;
         }
         listen->words &= ~(1u << listen->at);
@@ -410,21 +410,21 @@ int listen_next(struct listen *listen, struct listen_request *request, uint64_t 
     return 0;
 }
 
-static bool has_messages(struct listen *listen, pid_t client)
+static bool listen_has_messages(struct listen *listen, pid_t client)
 {
-    for (unsigned i = 0; i < ROAD_LANES; i++) {
-        struct road_lane *lane = &listen->road->lane[i];
-        if ((pid_t)lane->owner == client && lane->taken != __atomic_load_n(&lane->written, __ATOMIC_ACQUIRE))
+    for (unsigned i = 0; i < CHANNEL_QPS; i++) {
+        struct channel_qp *qp = &listen->channel->qp[i];
+        if ((pid_t)qp->owner == client && qp->taken != __atomic_load_n(&qp->written, __ATOMIC_ACQUIRE))
             return true;
     }
     return false;
 }
 
 /* What it wrote and did not announce is announced here, so that listen_next takes it first. */
-static void announce(struct listen *listen, pid_t client)
+static void listen_announce(struct listen *listen, pid_t client)
 {
-    for (unsigned i = 0; i < ROAD_LANES; i++)
-        if ((pid_t)listen->road->lane[i].owner == client) {
+    for (unsigned i = 0; i < CHANNEL_QPS; i++)
+        if ((pid_t)listen->channel->qp[i].owner == client) {
             listen->to_take[i / 64] |= 1ull << (i % 64);
             listen->words |= 1u << i / 64;
         }
@@ -443,204 +443,205 @@ void listen_look(struct listen *listen)
 pid_t listen_next_death(struct listen *listen)
 {
     if (listen->dying == 0 && (listen->dying = clients_next_death(listen->clients)) != 0)
-        announce(listen, listen->dying);
-    if (listen->dying == 0 || has_messages(listen, listen->dying))
+        listen_announce(listen, listen->dying);
+    if (listen->dying == 0 || listen_has_messages(listen, listen->dying))
         return 0;
     pid_t client = listen->dying;
     listen->dying = 0;
     return client;
 }
 
-static void free_bay(struct road_bay *bay)
+static void listen_free_bulk(struct channel_bulk *bulk)
 {
-    __atomic_store_n(&bay->owner, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&bulk->owner, 0, __ATOMIC_RELEASE);
 }
 
 void listen_forget(struct listen *listen, pid_t client)
 {
-    for (unsigned i = 0; i < ROAD_LANES; i++) {
-        struct road_lane *lane = &listen->road->lane[i];
-        if ((pid_t)lane->owner != client)
+    for (unsigned i = 0; i < CHANNEL_QPS; i++) {
+        struct channel_qp *qp = &listen->channel->qp[i];
+        if ((pid_t)qp->owner != client)
             continue;
-        lane->holding = 0;
-        __atomic_and_fetch(&lane->reply, ROAD_ANSWERED(ROAD_TAG_MAX), __ATOMIC_RELAXED);
-        __atomic_store_n(&lane->owner, 0, __ATOMIC_RELEASE);
+        qp->holding = 0;
+        __atomic_and_fetch(&qp->reply, CHANNEL_ANSWERED(CHANNEL_TAG_MAX), __ATOMIC_RELAXED);
+        __atomic_store_n(&qp->owner, 0, __ATOMIC_RELEASE);
     }
-    for (unsigned i = 0; i < ROAD_BAYS; i++)
-        if ((pid_t)__atomic_load_n(&listen->road->bays[i].owner, __ATOMIC_RELAXED) == client)
-            free_bay(&listen->road->bays[i]);
+    for (unsigned i = 0; i < CHANNEL_BULKS; i++)
+        if ((pid_t)__atomic_load_n(&listen->channel->bulks[i].owner, __ATOMIC_RELAXED) == client)
+            listen_free_bulk(&listen->channel->bulks[i]);
 }
 
-bool listen_is_there(struct listen *listen, uint32_t lane, uint64_t client)
+bool listen_is_there(struct listen *listen, uint32_t qp, uint64_t client)
 {
-    return (uint64_t)__atomic_load_n(&listen->road->lane[lane].owner, __ATOMIC_ACQUIRE) == client;
+    return (uint64_t)__atomic_load_n(&listen->channel->qp[qp].owner, __ATOMIC_ACQUIRE) == client;
 }
 
-bool listen_gave_up(struct listen *listen, uint32_t lane, uint64_t client, uint32_t tag)
+bool listen_gave_up(struct listen *listen, uint32_t qp, uint64_t client, uint32_t tag)
 {
     return tag != 0 &&
-           __atomic_load_n(&listen->road->lane[lane].reply, __ATOMIC_ACQUIRE) == (ROAD_ANSWERED(tag) | ROAD_GAVE_UP);
+           __atomic_load_n(&listen->channel->qp[qp].reply, __ATOMIC_ACQUIRE) == (CHANNEL_ANSWERED(tag) | CHANNEL_GAVE_UP);
 }
 
 bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, uint32_t tag, const void *bytes, size_t size)
 {
-    return listen_is_there(listen, number, client) && put_answer(listen, number, tag, bytes, size);
+    return listen_is_there(listen, number, client) && listen_put_answer(listen, number, tag, bytes, size);
 }
 
 /* What is written before the answer is, nobody looks at. */
 int listen_put_page(struct listen *listen, uint64_t client, const char *page, size_t size)
 {
-    for (int i = 0; i < ROAD_BAYS; i++) {
-        struct road_bay *bay = &listen->road->bays[i];
-        if (__atomic_load_n(&bay->owner, __ATOMIC_ACQUIRE) != 0)
+    for (int i = 0; i < CHANNEL_BULKS; i++) {
+        struct channel_bulk *bulk = &listen->channel->bulks[i];
+        if (__atomic_load_n(&bulk->owner, __ATOMIC_ACQUIRE) != 0)
             continue;
-        memcpy(bay->text, page, size);
-        bay->size = (uint32_t)size;
-        __atomic_store_n(&bay->owner, (uint32_t)client, __ATOMIC_RELEASE);
+        memcpy(bulk->text, page, size);
+        bulk->size = (uint32_t)size;
+        __atomic_store_n(&bulk->owner, (uint32_t)client, __ATOMIC_RELEASE);
         return i;
     }
     return -ENOBUFS;
 }
 
 /* If that client is gone, it may be another one's by now. */
-void listen_take_back_page(struct listen *listen, uint64_t client, int bay)
+void listen_take_back_page(struct listen *listen, uint64_t client, int bulk)
 {
     uint32_t owner = (uint32_t)client;
-    __atomic_compare_exchange_n(&listen->road->bays[bay].owner, &owner, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&listen->channel->bulks[bulk].owner, &owner, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-static struct road_offer *offer_of(struct listen *listen, uint32_t lane, unsigned slot)
+static struct channel_grant *listen_grant_of(struct listen *listen, uint32_t qp, unsigned slot)
 {
-    return &listen->road->lane[lane].offer[slot];
+    return &listen->channel->qp[qp].grant[slot];
 }
 
-static void count_offers(struct listen *listen, uint32_t number, int32_t change)
+static void listen_count_grants(struct listen *listen, uint32_t number, int32_t change)
 {
-    struct road_lane *lane = &listen->road->lane[number];
-    const uint32_t before = lane->offers, now = before + (uint32_t)change;
+    struct channel_qp *qp = &listen->channel->qp[number];
+    const uint32_t before = qp->grants, now = before + (uint32_t)change;
     if ((before == 0) != (now == 0))
-        __atomic_store_n(&listen->road->offering, listen->road->offering + (now == 0 ? -1u : 1u), __ATOMIC_SEQ_CST);
-    __atomic_store_n(&lane->offers, now, __ATOMIC_RELAXED);
+        __atomic_store_n(&listen->channel->granting, listen->channel->granting + (now == 0 ? -1u : 1u), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&qp->grants, now, __ATOMIC_RELAXED);
 }
 
-/* A number that no offer in this slot had before. */
-static uint64_t next_word_of(const struct road_offer *offer)
+/* A number that no grant in this slot had before. */
+static uint64_t listen_next_word_of(const struct channel_grant *grant)
 {
-    return (offer->word | ((1u << ROAD_OFFER_BITS) - 1)) + 1 + ROAD_OFFERED;
+    return (grant->word | ((1u << CHANNEL_GRANT_BITS) - 1)) + 1 + CHANNEL_GRANTED;
 }
 
 /* Up to the leaf. */
-static size_t common_part(const struct listen_offer *what)
+static size_t listen_common_part(const struct listen_grant *what)
 {
     const char *leaf = memrchr(what->place, '/', what->place_length);
     return leaf != NULL ? (size_t)(leaf - what->place) + 1 : 0;
 }
 
 /* While a process may read it, it is not changed. */
-static bool set_place(struct road_lane *lane, const char *place, size_t length)
+static bool listen_set_place(struct channel_qp *qp, const char *place, size_t length)
 {
-    if (length == 0 || length > sizeof lane->place)
+    if (length == 0 || length > sizeof qp->place)
         return false;
-    if (lane->offers > 0)
-        return lane->place_length == length && memcmp(lane->place, place, length) == 0;
-    memcpy(lane->place, place, length);
-    lane->place_length = (uint16_t)length;
+    if (qp->grants > 0)
+        return qp->place_length == length && memcmp(qp->place, place, length) == 0;
+    memcpy(qp->place, place, length);
+    qp->place_length = (uint16_t)length;
     return true;
 }
 
-bool listen_offer(struct listen *listen, uint32_t lane, unsigned slot, const struct listen_offer *what)
+bool listen_grant(struct listen *listen, uint32_t qp, unsigned slot, const struct listen_grant *what)
 {
-    struct road_offer *offer = offer_of(listen, lane, slot);
-    if (what->name_length > sizeof offer->name || !set_place(&listen->road->lane[lane], what->place, common_part(what)))
+    struct channel_grant *grant = listen_grant_of(listen, qp, slot);
+    if (what->name_length > sizeof grant->name ||
+        !listen_set_place(&listen->channel->qp[qp], what->place, listen_common_part(what)))
         return false;
-    offer->type = what->type;
-    offer->calls = what->calls;
-    offer->dir = what->dir;
-    offer->entry = what->entry;
-    offer->name_length = (uint16_t)what->name_length;
-    memcpy(offer->name, what->name, what->name_length);
-    count_offers(listen, lane, 1);
-    __atomic_store_n(&offer->word, next_word_of(offer), __ATOMIC_SEQ_CST);
+    grant->type = what->type;
+    grant->calls = what->calls;
+    grant->dir = what->dir;
+    grant->entry = what->entry;
+    grant->name_length = (uint16_t)what->name_length;
+    memcpy(grant->name, what->name, what->name_length);
+    listen_count_grants(listen, qp, 1);
+    __atomic_store_n(&grant->word, listen_next_word_of(grant), __ATOMIC_SEQ_CST);
     return true;
 }
 
-void listen_end_offer(struct listen *listen, uint32_t lane, unsigned slot)
+void listen_end_grant(struct listen *listen, uint32_t qp, unsigned slot)
 {
-    struct road_offer *offer = offer_of(listen, lane, slot);
-    __atomic_store_n(&offer->word, offer->word & ~(uint64_t)((1u << ROAD_OFFER_BITS) - 1), __ATOMIC_RELEASE);
-    count_offers(listen, lane, -1);
+    struct channel_grant *grant = listen_grant_of(listen, qp, slot);
+    __atomic_store_n(&grant->word, grant->word & ~(uint64_t)((1u << CHANNEL_GRANT_BITS) - 1), __ATOMIC_RELEASE);
+    listen_count_grants(listen, qp, -1);
 }
 
-bool listen_take_back_offer(struct listen *listen, uint32_t lane, unsigned slot)
+bool listen_take_back_grant(struct listen *listen, uint32_t qp, unsigned slot)
 {
-    struct road_offer *offer = offer_of(listen, lane, slot);
-    uint64_t word = __atomic_load_n(&offer->word, __ATOMIC_ACQUIRE);
-    if (ROAD_OFFER_STATE(word) != ROAD_OFFERED ||
-        !__atomic_compare_exchange_n(&offer->word, &word, word - ROAD_OFFERED, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+    struct channel_grant *grant = listen_grant_of(listen, qp, slot);
+    uint64_t word = __atomic_load_n(&grant->word, __ATOMIC_ACQUIRE);
+    if (CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED ||
+        !__atomic_compare_exchange_n(&grant->word, &word, word - CHANNEL_GRANTED, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
         return false;
-    count_offers(listen, lane, -1);
+    listen_count_grants(listen, qp, -1);
     return true;
 }
 
-bool listen_is_taken(const struct listen *listen, uint32_t lane, unsigned slot)
+bool listen_is_taken(const struct listen *listen, uint32_t qp, unsigned slot)
 {
-    const uint64_t word = __atomic_load_n(&listen->road->lane[lane].offer[slot].word, __ATOMIC_ACQUIRE);
-    return ROAD_OFFER_STATE(word) != ROAD_OFFERED;
+    const uint64_t word = __atomic_load_n(&listen->channel->qp[qp].grant[slot].word, __ATOMIC_ACQUIRE);
+    return CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED;
 }
 
 /* A word that says anything else than these was written by the process itself: to it that is taken, until it ends. */
-enum listen_offered listen_offered(struct listen *listen, uint32_t lane, unsigned slot, uint64_t *taken_at, uint64_t *made)
+enum listen_granted listen_granted(struct listen *listen, uint32_t qp, unsigned slot, uint64_t *taken_at, uint64_t *made)
 {
-    struct road_offer *offer = offer_of(listen, lane, slot);
-    const enum road_offered state = ROAD_OFFER_STATE(__atomic_load_n(&offer->word, __ATOMIC_ACQUIRE));
-    if (state == ROAD_OFFERED)
-        return LISTEN_OFFERED;
-    *taken_at = __atomic_load_n(&offer->taken_at, __ATOMIC_RELAXED);
-    *made = __atomic_load_n(&offer->made, __ATOMIC_RELAXED);
-    return state == ROAD_DONE ? LISTEN_DONE : LISTEN_TAKEN;
+    struct channel_grant *grant = listen_grant_of(listen, qp, slot);
+    const enum channel_granted state = CHANNEL_GRANT_STATE(__atomic_load_n(&grant->word, __ATOMIC_ACQUIRE));
+    if (state == CHANNEL_GRANTED)
+        return LISTEN_GRANTED;
+    *taken_at = __atomic_load_n(&grant->taken_at, __ATOMIC_RELAXED);
+    *made = __atomic_load_n(&grant->made, __ATOMIC_RELAXED);
+    return state == CHANNEL_DONE ? LISTEN_DONE : LISTEN_TAKEN;
 }
 
-void listen_set_moving(struct listen *listen, uint32_t count)
+void listen_raise_rename_generation(struct listen *listen, uint32_t count)
 {
-    uint64_t *places = &listen->road->places, before = __atomic_load_n(places, __ATOMIC_RELAXED), now;
+    uint64_t *places = &listen->channel->places, before = __atomic_load_n(places, __ATOMIC_RELAXED), now;
     do
-        now = (before & ~(ROAD_PLACES - 1)) + ROAD_PLACES + count;
+        now = (before & ~(CHANNEL_PLACES - 1)) + CHANNEL_PLACES + count;
     while (!__atomic_compare_exchange_n(places, &before, now, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
 void listen_set_redirected(struct listen *listen)
 {
-    __atomic_store_n(&listen->road->redirected, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&listen->channel->redirected, 1, __ATOMIC_RELEASE);
 }
 
 void listen_set_branch(struct listen *listen, uint16_t branch)
 {
-    __atomic_store_n(&listen->road->branch, branch, __ATOMIC_RELAXED);
+    __atomic_store_n(&listen->channel->branch, branch, __ATOMIC_RELAXED);
 }
 
 void listen_set_lease(struct listen *listen, uint64_t until)
 {
-    __atomic_store_n(&listen->road->lease, until, __ATOMIC_RELEASE);
+    __atomic_store_n(&listen->channel->lease, until, __ATOMIC_RELEASE);
 }
 
 uint64_t listen_lease(const struct listen *listen)
 {
-    return listen->road->lease;
+    return listen->channel->lease;
 }
 
-void listen_set_far(struct listen *listen)
+void listen_set_slow_lookup(struct listen *listen)
 {
-    __atomic_store_n(&listen->road->far, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&listen->channel->far, 1, __ATOMIC_RELAXED);
 }
 
-bool listen_is_far(const struct listen *listen)
+bool listen_is_slow_lookup(const struct listen *listen)
 {
-    return listen->road->far != 0;
+    return listen->channel->far != 0;
 }
 
 void listen_count_loss(struct listen *listen)
 {
-    __atomic_add_fetch(&listen->road->losses, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&listen->channel->losses, 1, __ATOMIC_SEQ_CST);
 }
 
 void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS / 64])
@@ -648,14 +649,14 @@ void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS 
     uint64_t all = UINT64_MAX, gained = 0, lost = 0;
     for (unsigned i = 0; i < RECORD_SHARDS / 64; i++) {
         all &= homes[i];
-        gained |= homes[i] & ~listen->road->homes[i];
-        lost |= listen->road->homes[i] & ~homes[i];
+        gained |= homes[i] & ~listen->channel->homes[i];
+        lost |= listen->channel->homes[i] & ~homes[i];
     }
     if (gained != 0)
-        __atomic_add_fetch(&listen->road->gains, 1, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&listen->road->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);
+        __atomic_add_fetch(&listen->channel->gains, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&listen->channel->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
-        __atomic_store_n(&listen->road->homes[i], homes[i], __ATOMIC_SEQ_CST);
+        __atomic_store_n(&listen->channel->homes[i], homes[i], __ATOMIC_SEQ_CST);
     if (lost != 0) /* who counted before that may still have gone by the bits of before */
         listen_count_loss(listen);
 }

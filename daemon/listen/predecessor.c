@@ -20,28 +20,28 @@
 #include "request/channel.h"
 
 /* NULL: there is none of this version. */
-static struct road *map(const char *run_dir)
+static struct channel *predecessor_map(const char *run_dir)
 {
     char path[PATH_MAX];
     struct stat stat;
     snprintf(path, sizeof path, "%s/road", run_dir);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    struct road *road = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &stat) == 0 && stat.st_size == (off_t)ROAD_SIZE)
-        road = mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct channel *channel = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &stat) == 0 && stat.st_size == (off_t)CHANNEL_SIZE)
+        channel = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
-    if (road == MAP_FAILED)
+    if (channel == MAP_FAILED)
         return NULL;
-    if (road_is_known(road))
-        return road;
-    munmap(road, ROAD_SIZE);
+    if (channel_is_known(channel))
+        return channel;
+    munmap(channel, CHANNEL_SIZE);
     return NULL;
 }
 
-/* Has that process a road of this run directory? Its number may be another's by now, or the process have executed
+/* Has that process a channel of this run directory? Its number may be another's by now, or the process have executed
  * another program. One whose maps may not be read counts as the old one. */
-static bool has_road(pid_t pid, const char *run_dir)
+static bool predecessor_has_channel(pid_t pid, const char *run_dir)
 {
     char path[64], tail[PATH_MAX], *line = NULL;
     size_t size = 0;
@@ -59,29 +59,30 @@ static bool has_road(pid_t pid, const char *run_dir)
 }
 
 /* Process ids mean something only in their own namespace; what was in another one ended with it. */
-static pid_t holder(const struct road *road, const char *run_dir)
+static pid_t predecessor_holder_of(const struct channel *channel, const char *run_dir)
 {
-    if (road->pid_namespace != request_pid_namespace())
+    if (channel->pid_namespace != request_pid_namespace())
         return 0;
-    for (unsigned i = 0; i < ROAD_LANES; i++) {
-        pid_t owner = (pid_t)__atomic_load_n(&road->lane[i].owner, __ATOMIC_SEQ_CST);
-        if (owner != 0 && __atomic_load_n(&road->lane[i].holding, __ATOMIC_SEQ_CST) != 0 && has_road(owner, run_dir))
+    for (unsigned i = 0; i < CHANNEL_QPS; i++) {
+        pid_t owner = (pid_t)__atomic_load_n(&channel->qp[i].owner, __ATOMIC_SEQ_CST);
+        if (owner != 0 && __atomic_load_n(&channel->qp[i].holding, __ATOMIC_SEQ_CST) != 0 &&
+            predecessor_has_channel(owner, run_dir))
             return owner;
     }
     return 0;
 }
 
-pid_t former_holder(const char *run_dir)
+pid_t predecessor_holder(const char *run_dir)
 {
-    struct road *road = map(run_dir);
-    if (road == NULL)
+    struct channel *channel = predecessor_map(run_dir);
+    if (channel == NULL)
         return 0;
-    pid_t pid = road_is_alive(road) ? 0 : holder(road, run_dir);
-    munmap(road, ROAD_SIZE);
+    pid_t pid = channel_is_alive(channel) ? 0 : predecessor_holder_of(channel, run_dir);
+    munmap(channel, CHANNEL_SIZE);
     return pid;
 }
 
-pid_t former_holder_of_any(const char *beginning)
+pid_t predecessor_holder_of_any(const char *beginning)
 {
     char path[PATH_MAX];
     size_t above = (size_t)(strrchr(beginning, '/') - beginning) + 1, length = strlen(beginning + above);
@@ -93,17 +94,17 @@ pid_t former_holder_of_any(const char *beginning)
     for (struct dirent *one; pid == 0 && (one = readdir(directory)) != NULL;)
         if (strncmp(one->d_name, beginning + above, length) == 0) {
             snprintf(path, sizeof path, "%.*s%s", (int)above, beginning, one->d_name);
-            pid = former_holder(path);
+            pid = predecessor_holder(path);
         }
     closedir(directory);
     return pid;
 }
 
-void former_abandon(const char *run_dir)
+void predecessor_abandon(const char *run_dir)
 {
-    struct road *road = map(run_dir);
-    if (road == NULL)
+    struct channel *channel = predecessor_map(run_dir);
+    if (channel == NULL)
         return;
-    __atomic_store_n(&road->supervisor, 0, __ATOMIC_RELEASE);
-    munmap(road, ROAD_SIZE);
+    __atomic_store_n(&channel->supervisor, 0, __ATOMIC_RELEASE);
+    munmap(channel, CHANNEL_SIZE);
 }

@@ -2,14 +2,14 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The road of a daemon that served here before and crashed (lib/request/channel.h). Its processes may be about to change
- * the file system by its leave, and nobody but that road knows of it. */
+/* The channel of a daemon that served here before and crashed (lib/request/channel.h). Its processes may be about to change
+ * the file system by its leave, and nobody but that channel knows of it. */
 
 #include <sys/types.h>
 
-/* A process that is about to, or 0: what is on disk is all that was done. 0, too, where there is no such road. */
-pid_t former_holder(const char *run_dir);
+/* A process that is about to, or 0: what is on disk is all that was done. 0, too, where there is no such channel. */
+pid_t predecessor_holder(const char *run_dir);
 /* The same of all run directories that begin with that text: those of the root's other nodes on this host, too. */
-pid_t former_holder_of_any(const char *beginning);
+pid_t predecessor_holder_of_any(const char *beginning);
 /* No daemon will follow it: who waits for one is told so. */
-void former_abandon(const char *run_dir);
+void predecessor_abandon(const char *run_dir);

@@ -7,86 +7,86 @@
 
 #include "base/sys.h"
 
-_Static_assert(ROAD_LANES <= UINT16_MAX + 1, "their numbers fit");
+_Static_assert(CHANNEL_QPS <= UINT16_MAX + 1, "their numbers fit");
 
-void sleepers_init(struct sleepers *sleepers, struct road *road)
+void wakeups_init(struct wakeups *wakeups, struct channel *channel)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *sleepers = (struct sleepers){.road = road, .cores = cores > 0 ? (unsigned)cores : 1};
+    *wakeups = (struct wakeups){.channel = channel, .cores = cores > 0 ? (unsigned)cores : 1};
 }
 
-static uint64_t bit_of(uint32_t lane)
+static uint64_t wakeups_bit_of(uint32_t qp)
 {
-    return 1ull << lane % 64;
+    return 1ull << qp % 64;
 }
 
 /* Who is there already woke up by himself since, and sleeps again. */
-void sleepers_add(struct sleepers *sleepers, uint32_t lane)
+void wakeups_add(struct wakeups *wakeups, uint32_t qp)
 {
-    uint64_t *word = &sleepers->is_there[lane / 64];
-    if (*word & bit_of(lane))
+    uint64_t *word = &wakeups->is_there[qp / 64];
+    if (*word & wakeups_bit_of(qp))
         return;
-    *word |= bit_of(lane);
-    sleepers->lane[(sleepers->first + sleepers->count++) % ROAD_LANES] = (uint16_t)lane;
+    *word |= wakeups_bit_of(qp);
+    wakeups->qp[(wakeups->first + wakeups->count++) % CHANNEL_QPS] = (uint16_t)qp;
 }
 
-static unsigned first_row(const struct sleepers *sleepers)
+static unsigned wakeups_first_row(const struct wakeups *wakeups)
 {
-    return sleepers->lane[sleepers->first] / ROAD_ROW;
+    return wakeups->qp[wakeups->first] / CHANNEL_ROW;
 }
 
-static uint32_t take_first(struct sleepers *sleepers)
+static uint32_t wakeups_take_first(struct wakeups *wakeups)
 {
-    const uint32_t lane = sleepers->lane[sleepers->first];
-    sleepers->is_there[lane / 64] &= ~bit_of(lane);
-    sleepers->first = (sleepers->first + 1) % ROAD_LANES;
-    sleepers->count--;
-    return lane;
+    const uint32_t qp = wakeups->qp[wakeups->first];
+    wakeups->is_there[qp / 64] &= ~wakeups_bit_of(qp);
+    wakeups->first = (wakeups->first + 1) % CHANNEL_QPS;
+    wakeups->count--;
+    return qp;
 }
 
-static void wake_lanes(struct sleepers *sleepers, unsigned row, uint32_t who)
+static void wakeups_wake_qps(struct wakeups *wakeups, unsigned row, uint32_t who)
 {
-    __atomic_add_fetch(&sleepers->road->answers[row], 1, __ATOMIC_SEQ_CST);
-    sys_futex_wake_bits(&sleepers->road->answers[row], who);
+    __atomic_add_fetch(&wakeups->channel->answers[row], 1, __ATOMIC_SEQ_CST);
+    sys_futex_wake_bits(&wakeups->channel->answers[row], who);
 }
 
 /* Those that follow each other in a row are woken by one call: how many. */
-static unsigned wake_row(struct sleepers *sleepers, unsigned most)
+static unsigned wakeups_wake_row(struct wakeups *wakeups, unsigned most)
 {
-    const unsigned row = first_row(sleepers);
+    const unsigned row = wakeups_first_row(wakeups);
     uint32_t who = 0;
     unsigned woken = 0;
-    for (; woken < most && sleepers->count > 0 && first_row(sleepers) == row; woken++)
-        who |= 1u << take_first(sleepers) % ROAD_ROW;
-    wake_lanes(sleepers, row, who);
+    for (; woken < most && wakeups->count > 0 && wakeups_first_row(wakeups) == row; woken++)
+        who |= 1u << wakeups_take_first(wakeups) % CHANNEL_ROW;
+    wakeups_wake_qps(wakeups, row, who);
     return woken;
 }
 
-static void wake(struct sleepers *sleepers, unsigned most)
+static void wakeups_wake(struct wakeups *wakeups, unsigned most)
 {
-    while (most > 0 && sleepers->count > 0)
-        most -= wake_row(sleepers, most);
+    while (most > 0 && wakeups->count > 0)
+        most -= wakeups_wake_row(wakeups, most);
 }
 
-void sleepers_wake_next(struct sleepers *sleepers)
+void wakeups_wake_next(struct wakeups *wakeups)
 {
-    wake(sleepers, sleepers->cores);
-    sleepers->woke = clock_monotonic();
+    wakeups_wake(wakeups, wakeups->cores);
+    wakeups->woke = clock_monotonic();
 }
 
-void sleepers_wake_due(struct sleepers *sleepers)
+void wakeups_wake_due(struct wakeups *wakeups)
 {
-    if (sleepers->count > 0 && clock_monotonic() >= sleepers->woke + SLEEPERS_PAUSE)
-        sleepers_wake_next(sleepers);
+    if (wakeups->count > 0 && clock_monotonic() >= wakeups->woke + WAKEUPS_PAUSE)
+        wakeups_wake_next(wakeups);
 }
 
-void sleepers_wake_all(struct sleepers *sleepers)
+void wakeups_wake_all(struct wakeups *wakeups)
 {
-    wake(sleepers, ROAD_LANES);
+    wakeups_wake(wakeups, CHANNEL_QPS);
 }
 
-void sleepers_wake_everybody(struct sleepers *sleepers)
+void wakeups_wake_everybody(struct wakeups *wakeups)
 {
-    for (unsigned row = 0; row < ROAD_LANES / ROAD_ROW; row++)
-        wake_lanes(sleepers, row, UINT32_MAX);
+    for (unsigned row = 0; row < CHANNEL_QPS / CHANNEL_ROW; row++)
+        wakeups_wake_qps(wakeups, row, UINT32_MAX);
 }

@@ -5,13 +5,13 @@
 /* Members that vanish. Each daemon watches the beats of the next member, and of those behind it for as long
  * as the ones before them are silent. One whose beat has stood still for longer than a lease, and who does
  * not hear on the fabric either, is lost: this daemon says so in the next epoch, if it reaches at least half
- * of the members, and all begins anew (anew.h). Nobody answers before the lost one is dropped, which its
+ * of the members, and all begins again (again.h). Nobody answers before the lost one is dropped, which its
  * watcher does when the lease is over and its branch fenced: under its next incarnation's name, so that
  * nothing which that node still wanted to make there can be made. */
 
 #include "shuntd.h"
 
-int watch_create(struct shuntd *);
-void watch_free(struct shuntd *);
+int failure_detector_create(struct shuntd *);
+void failure_detector_free(struct shuntd *);
 /* Once a batch. 0 or a fatal -errno. */
-int watch_step(struct shuntd *);
+int failure_detector_step(struct shuntd *);

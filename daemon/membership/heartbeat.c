@@ -14,7 +14,7 @@
 #include "request/channel.h"
 #include "rpc/peer_rpc.h"
 
-struct beat_job {
+struct heartbeat_job {
     struct disk_job job;
     struct session session; /* which it is, no members */
     uint16_t number;
@@ -23,98 +23,98 @@ struct beat_job {
     int result;
 };
 
-static void note_beat(struct shuntd *shuntd, int result)
+static void heartbeat_note_beat(struct shuntd *shuntd, int result)
 {
-    if (result != 0 && result != shuntd->beat_failed)
+    if (result != 0 && result != shuntd->heartbeat_failed)
         log_line("the session cannot be told that this daemon lives: %s", strerror(-result));
-    shuntd->beat_failed = result;
+    shuntd->heartbeat_failed = result;
 }
 
-uint64_t beat_interval(const struct shuntd *shuntd)
+uint64_t heartbeat_interval(const struct shuntd *shuntd)
 {
     return shuntd->session.count > 1 ? session_beat_interval(shuntd->session.count) : 0;
 }
 
 /* Nobody takes a member for lost who has not seen it beat: one that was alone has a lease without an end until now, and beats
  * before it answers anybody. Who joined has beaten, and has a lease from before that. */
-void beat_adopt(struct shuntd *shuntd)
+void heartbeat_adopt(struct shuntd *shuntd)
 {
-    if (shuntd->session.count < 2 || listen_lease(shuntd->listen) != ROAD_FOR_EVER)
+    if (shuntd->session.count < 2 || listen_lease(shuntd->listen) != CHANNEL_FOR_EVER)
         return;
     const uint64_t began = shuntd->joined != 0 ? shuntd->joined : clock_boot();
     if (shuntd->joined == 0)
-        note_beat(shuntd, session_beat(shuntd->root.path, &shuntd->session, shuntd->me.number));
+        heartbeat_note_beat(shuntd, session_beat(shuntd->root.path, &shuntd->session, shuntd->me.number));
     shuntd->joined = 0;
     listen_set_lease(shuntd->listen, began + shuntd->session.lease);
 }
 
 /* The look comes behind the beat: who publishes that this daemon is lost, does so behind the look, and then
  * sees the beat, or comes before it, and is seen. */
-static void carry_out(struct disk_job *base, const struct shuntd *shuntd)
+static void heartbeat_carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
-    struct beat_job *job = (struct beat_job *)base;
+    struct heartbeat_job *job = (struct heartbeat_job *)base;
     job->began = clock_boot();
     job->result = session_beat(shuntd->root.path, &job->session, job->number);
     if (job->result == 0)
         job->result = session_epoch(shuntd->root.path, &job->epoch);
 }
 
-static int renew(struct shuntd *shuntd, const struct beat_job *job)
+static int heartbeat_renew(struct shuntd *shuntd, const struct heartbeat_job *job)
 {
-    int code = job->epoch > shuntd->session.epoch ? relay_look(shuntd) : 0;
+    int code = job->epoch > shuntd->session.epoch ? rpc_refresh_session(shuntd) : 0;
     if (code == 0 && !shuntd->cut_off && shuntd->session.epoch >= job->epoch && shuntd->session.count > 1)
         listen_set_lease(shuntd->listen, job->began + shuntd->session.lease);
     return code;
 }
 
-static int finish(struct disk_job *base, struct shuntd *shuntd)
+static int heartbeat_finish(struct disk_job *base, struct shuntd *shuntd)
 {
-    struct beat_job *job = (struct beat_job *)base;
-    note_beat(shuntd, job->result);
-    shuntd->beats = false;
-    int code = job->result == 0 ? renew(shuntd, job) : 0;
+    struct heartbeat_job *job = (struct heartbeat_job *)base;
+    heartbeat_note_beat(shuntd, job->result);
+    shuntd->heartbeat_under_way = false;
+    int code = job->result == 0 ? heartbeat_renew(shuntd, job) : 0;
     free(job);
     return code;
 }
 
-bool beat_is_to_end(const struct shuntd *shuntd)
+bool heartbeat_is_to_end(const struct shuntd *shuntd)
 {
-    return beat_interval(shuntd) == 0 && listen_lease(shuntd->listen) != ROAD_FOR_EVER;
+    return heartbeat_interval(shuntd) == 0 && listen_lease(shuntd->listen) != CHANNEL_FOR_EVER;
 }
 
 /* First nobody sees a beat any more, then there is no end to the lease. */
-static void rest(struct shuntd *shuntd)
+static void heartbeat_rest(struct shuntd *shuntd)
 {
-    if (shuntd->beats || session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)
+    if (shuntd->heartbeat_under_way || session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)
         return;
-    listen_set_lease(shuntd->listen, ROAD_FOR_EVER);
-    shuntd->next_beat = 0;
+    listen_set_lease(shuntd->listen, CHANNEL_FOR_EVER);
+    shuntd->next_heartbeat = 0;
 }
 
-static int beat(struct shuntd *shuntd)
+static int heartbeat_beat(struct shuntd *shuntd)
 {
-    struct beat_job *job = calloc(1, sizeof *job);
+    struct heartbeat_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return -ENOMEM;
-    job->job = (struct disk_job){.carry_out = carry_out, .finish = finish};
+    job->job = (struct disk_job){.carry_out = heartbeat_carry_out, .finish = heartbeat_finish};
     job->session = (struct session){.id = shuntd->session.id, .founded = shuntd->session.founded};
     job->number = shuntd->me.number;
-    shuntd->beats = true;
-    disk_submit(shuntd->pulse, &job->job);
+    shuntd->heartbeat_under_way = true;
+    disk_submit(shuntd->heartbeat_disk, &job->job);
     return 0;
 }
 
-int beat_step(struct shuntd *shuntd)
+int heartbeat_step(struct shuntd *shuntd)
 {
-    uint64_t interval = beat_interval(shuntd);
+    uint64_t interval = heartbeat_interval(shuntd);
     if (shuntd->cut_off) {
         log_line("the session has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }
-    if (beat_is_to_end(shuntd))
-        rest(shuntd);
-    if (interval == 0 || shuntd->beats || shuntd->now < shuntd->next_beat)
+    if (heartbeat_is_to_end(shuntd))
+        heartbeat_rest(shuntd);
+    if (interval == 0 || shuntd->heartbeat_under_way || shuntd->now < shuntd->next_heartbeat)
         return 0;
-    shuntd->next_beat = shuntd->now + interval;
-    return beat(shuntd);
+    shuntd->next_heartbeat = shuntd->now + interval;
+    return heartbeat_beat(shuntd);
 }

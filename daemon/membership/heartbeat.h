@@ -10,10 +10,10 @@
 #include "shuntd.h"
 
 /* ns between two beats, 0: it need not beat, it is alone. */
-uint64_t beat_interval(const struct shuntd *);
+uint64_t heartbeat_interval(const struct shuntd *);
 /* The session has changed: who is not alone any more has a lease to begin with. */
-void beat_adopt(struct shuntd *);
+void heartbeat_adopt(struct shuntd *);
 /* Is it alone, and could not say so yet? */
-bool beat_is_to_end(const struct shuntd *);
+bool heartbeat_is_to_end(const struct shuntd *);
 /* Once a batch. 0, or a fatal -errno; -ESTALE: this daemon is no member any more. */
-int beat_step(struct shuntd *);
+int heartbeat_step(struct shuntd *);

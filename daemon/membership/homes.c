@@ -16,7 +16,7 @@
 #include "membership/route.h"
 #include "coordinator/delegation.h"
 
-static void count_own(struct route *route, uint16_t me)
+static void homes_count_own(struct route *route, uint16_t me)
 {
     route->own = 0;
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
@@ -28,14 +28,14 @@ void homes_found(struct shuntd *shuntd)
     struct route *route = &shuntd->route;
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
         route->home[i] = shuntd->me.number;
-    count_own(route, shuntd->me.number);
+    homes_count_own(route, shuntd->me.number);
     route->epoch = (uint32_t)shuntd->session.moved;
     route->dirty = true;
 }
 
 /* A shard whose old home is no member any more has nothing to be waited for: its directories are read again.
  */
-static void assign(struct shuntd *shuntd, uint32_t shard, uint16_t next, uint16_t old)
+static void homes_assign(struct shuntd *shuntd, uint32_t shard, uint16_t next, uint16_t old)
 {
     struct route *route = &shuntd->route;
     uint16_t me = shuntd->me.number;
@@ -46,18 +46,18 @@ static void assign(struct shuntd *shuntd, uint32_t shard, uint16_t next, uint16_
     route->home[shard] = next;
 }
 
-static void reassign(struct shuntd *shuntd)
+static void homes_reassign(struct shuntd *shuntd)
 {
     uint16_t now[SESSION_MEMBERS_MAX], before[SESSION_MEMBERS_MAX];
-    size_t count = parts_now(&shuntd->session, now);
-    size_t old_count = parts_before(&shuntd->session, before);
-    bool moving = parts_are_moving(&shuntd->session);
+    size_t count = roles_now(&shuntd->session, now);
+    size_t old_count = roles_before(&shuntd->session, before);
+    bool moving = roles_are_moving(&shuntd->session);
     struct route *route = &shuntd->route;
     for (uint32_t i = 0; i < RECORD_SHARDS && count > 0; i++)
-        assign(shuntd, i, route_rendezvous(i, now, count),
-               moving && old_count > 0 ? route_rendezvous(i, before, old_count) : 0);
-    count_own(route, shuntd->me.number);
-    route->missing = route->untold_count;
+        homes_assign(shuntd, i, route_rendezvous(i, now, count),
+                     moving && old_count > 0 ? route_rendezvous(i, before, old_count) : 0);
+    homes_count_own(route, shuntd->me.number);
+    route->missing = route->unreported_count;
     route->hands_over = false;
     for (unsigned i = 0; i < RECORD_SHARDS; i++) {
         route->missing += route->from[i] != 0;
@@ -65,14 +65,14 @@ static void reassign(struct shuntd *shuntd)
     }
 }
 
-/* A directory that is being loaded is loaded again: its ruler finds the homes changed. */
-static void forget_listed(struct home_dir *dir, void *context)
+/* A directory that is being loaded is loaded again: its coordinator finds the homes changed. */
+static void homes_forget_listed(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
     if (dir->complete || dir->listed + dir->expected == 0)
         return;
     home_unlist(shuntd, dir);
-    home_dir_rest(shuntd->home, dir);
+    home_dir_wake(shuntd->home, dir);
 }
 
 int homes_adopt(struct shuntd *shuntd)
@@ -83,18 +83,18 @@ int homes_adopt(struct shuntd *shuntd)
         return 0;
     route->epoch = (uint32_t)shuntd->session.moved;
     shuntd->moved = false; /* that was another move */
-    bool anew = parts_begin_anew(&shuntd->session);
-    if (anew)
-        anew_forget(shuntd);
-    reassign(shuntd);
-    home_dirs_each(shuntd->home, forget_listed, shuntd);
+    bool again = roles_begin_recovery(&shuntd->session);
+    if (again)
+        recovery_forget(shuntd);
+    homes_reassign(shuntd);
+    home_dirs_each(shuntd->home, homes_forget_listed, shuntd);
     homes_publish_losses(shuntd);
-    return anew ? anew_tell(shuntd) : 0;
+    return again ? recovery_report(shuntd) : 0;
 }
 
 /* The end of a move. */
 
-static bool has_done_its_part(const struct shuntd *shuntd)
+static bool homes_has_done_its_part(const struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
     if (shuntd->route.hands_over || shuntd->route.missing > 0)
@@ -105,17 +105,17 @@ static bool has_done_its_part(const struct shuntd *shuntd)
     return true;
 }
 
-int cast_moved_on(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_moved_on(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    if (message->tag != shuntd->route.epoch || has_done_its_part(shuntd))
+    if (message->tag != shuntd->route.epoch || homes_has_done_its_part(shuntd))
         return 0;
-    cast_wait_on(cast, &shuntd->checks);
-    return CAST_LATER;
+    collective_wait_on(collective, &shuntd->checks);
+    return COLLECTIVE_LATER;
 }
 
 /* Publishes what homes are from now on; an epoch of somebody else's came first: it is looked at, and this
  * again. */
-static int publish(struct shuntd *shuntd, bool moves)
+static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
 {
     uint64_t before = shuntd->session.moved;
     shuntd->route.settled = false;
@@ -123,14 +123,14 @@ static int publish(struct shuntd *shuntd, bool moves)
         shuntd->session.moved = shuntd->session.epoch + 1;
     int code = session_revise(shuntd->root.path, &shuntd->session);
     if (code == 0)
-        return relay_adopt(shuntd);
+        return rpc_adopt_session(shuntd);
     shuntd->session.moved = before;
     if (code != -ESTALE)
         log_line("the session cannot be told its homes: %s", strerror(-code));
-    return relay_reread(shuntd);
+    return rpc_reread_session(shuntd);
 }
 
-static int all_have_moved(struct shuntd *shuntd, void *context, const struct cast_end *end)
+static int homes_all_have_moved(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     shuntd->checking = false;
     if (end->result == 0 && (uint32_t)shuntd->session.moved == shuntd->checked)
@@ -140,23 +140,23 @@ static int all_have_moved(struct shuntd *shuntd, void *context, const struct cas
 
 int homes_lose(struct shuntd *shuntd)
 {
-    parts_set_anew(&shuntd->session);
-    return publish(shuntd, true);
+    roles_set_recovery(&shuntd->session);
+    return homes_publish_epoch(shuntd, true);
 }
 
-static int check(struct shuntd *shuntd)
+static int homes_check(struct shuntd *shuntd)
 {
     const struct message moved_on = {.type = MESSAGE_IDLE, .tag = shuntd->route.epoch};
     if (shuntd->checking)
         return 0;
     shuntd->checking = true;
     shuntd->checked = shuntd->route.epoch;
-    return cast_begin(shuntd, &moved_on, NULL, all_have_moved, NULL);
+    return collective_begin(shuntd, &moved_on, NULL, homes_all_have_moved, NULL);
 }
 
 /* When all homes have gone, and this daemon came too late to take over from them, what was in their indexes
  * is read again from the file system. */
-static bool must_begin(const struct shuntd *shuntd)
+static bool homes_must_begin(const struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
     for (size_t i = 0; i < session->count; i++)
@@ -166,71 +166,71 @@ static bool must_begin(const struct shuntd *shuntd)
     return shuntd->stop == 0;
 }
 
-static int lead(struct shuntd *shuntd)
+static int homes_lead(struct shuntd *shuntd)
 {
-    if (anew_is_due(shuntd)) { /* also in the middle of a move, which would not come to its end */
-        parts_set_anew(&shuntd->session);
-        return publish(shuntd, true);
+    if (recovery_is_due(shuntd)) { /* also in the middle of a move, which would not come to its end */
+        roles_set_recovery(&shuntd->session);
+        return homes_publish_epoch(shuntd, true);
     }
-    if (parts_are_moving(&shuntd->session) && !shuntd->moved)
-        return check(shuntd);
+    if (roles_are_moving(&shuntd->session) && !shuntd->moved)
+        return homes_check(shuntd);
     if (shuntd->moved) {
         shuntd->moved = false;
-        parts_finish(&shuntd->session);
-        return publish(shuntd, false);
+        roles_finish(&shuntd->session);
+        return homes_publish_epoch(shuntd, false);
     }
-    if (parts_change(&shuntd->session))
-        return publish(shuntd, true);
+    if (roles_change(&shuntd->session))
+        return homes_publish_epoch(shuntd, true);
     shuntd->route.settled = true;
     return 0;
 }
 
-static bool is_under_way(const struct shuntd *shuntd)
+static bool homes_is_under_way(const struct shuntd *shuntd)
 {
     return shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
            !list_empty(&shuntd->checks);
 }
 
 /* What is to be found out of all members, or all shards, is not found out with each batch. */
-static bool is_settled(const struct shuntd *shuntd)
+static bool homes_is_settled(const struct shuntd *shuntd)
 {
-    return shuntd->route.settled && shuntd->stop == 0 && !is_under_way(shuntd);
+    return shuntd->route.settled && shuntd->stop == 0 && !homes_is_under_way(shuntd);
 }
 
 int homes_step(struct shuntd *shuntd)
 {
-    if (is_settled(shuntd))
+    if (homes_is_settled(shuntd))
         return 0;
-    int code = shuntd->route.hands_over ? move_hand_over(shuntd) : 0;
+    int code = shuntd->route.hands_over ? migration_hand_over(shuntd) : 0;
     if (code == 0 && shuntd->stop != 0)
-        code = whole_leave(shuntd);
-    if (code == 0 && has_done_its_part(shuntd))
-        home_ready(shuntd->home, &shuntd->checks);
-    uint16_t first = parts_first(&shuntd->session);
+        code = delegation_leave(shuntd);
+    if (code == 0 && homes_has_done_its_part(shuntd))
+        home_collectives_ready(shuntd->home, &shuntd->checks);
+    uint16_t first = roles_first(&shuntd->session);
     if (code != 0 || shuntd->me.address_size == 0 || (shuntd->session.count < 2 && first != 0))
         return code;
     if (first == 0)
-        code = relay_look(shuntd);
+        code = rpc_refresh_session(shuntd);
     if (first == shuntd->me.number)
-        return lead(shuntd);
-    if (code == 0 && first == 0 && must_begin(shuntd)) {
-        parts_set_anew(&shuntd->session);
-        return publish(shuntd, true);
+        return homes_lead(shuntd);
+    if (code == 0 && first == 0 && homes_must_begin(shuntd)) {
+        roles_set_recovery(&shuntd->session);
+        return homes_publish_epoch(shuntd, true);
     }
-    shuntd->route.settled = code == 0 && first != 0 && !parts_are_moving(&shuntd->session);
+    shuntd->route.settled = code == 0 && first != 0 && !roles_are_moving(&shuntd->session);
     return code;
 }
 
 bool homes_are_moving(const struct shuntd *shuntd)
 {
-    return is_under_way(shuntd) ||
-           (!shuntd->route.settled && (parts_first(&shuntd->session) == 0 || parts_are_moving(&shuntd->session)));
+    return homes_is_under_way(shuntd) ||
+           (!shuntd->route.settled && (roles_first(&shuntd->session) == 0 || roles_are_moving(&shuntd->session)));
 }
 
 bool homes_are_due(const struct shuntd *shuntd)
 {
     return shuntd->moved && shuntd->me.address_size > 0 && shuntd->session.count > 1 &&
-           parts_first(&shuntd->session) == shuntd->me.number;
+           roles_first(&shuntd->session) == shuntd->me.number;
 }
 
 /* What processes of this node may take from the index: "absent" of names in these shards. */
@@ -239,7 +239,7 @@ void homes_publish_losses(struct shuntd *shuntd)
 {
     uint64_t homes[RECORD_SHARDS / 64] = {0};
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (move_is_here(shuntd, i))
+        if (migration_is_here(shuntd, i))
             homes[i / 64] |= 1ull << (i % 64);
     listen_set_homes(shuntd->listen, homes);
     if (!route_is_sole(shuntd)) /* other nodes may change directories in their mirrors */
@@ -256,7 +256,7 @@ void homes_publish(struct shuntd *shuntd)
 
 /* Leaving. */
 
-static bool is_alone(const struct shuntd *shuntd)
+static bool homes_is_alone(const struct shuntd *shuntd)
 {
     return shuntd->session.count < 2 || shuntd->me.address_size == 0;
 }
@@ -264,15 +264,15 @@ static bool is_alone(const struct shuntd *shuntd)
 bool homes_may_leave(struct shuntd *shuntd)
 {
     struct session_member *me = session_find(&shuntd->session, shuntd->me.number);
-    if (me == NULL || is_alone(shuntd))
+    if (me == NULL || homes_is_alone(shuntd))
         return true;
-    if (parts_have_lost(&shuntd->session)) /* somebody is to fence them */
+    if (roles_have_lost(&shuntd->session)) /* somebody is to fence them */
         return false;
     if (me->home == SESSION_GUEST || me->home == SESSION_GONE)
-        return flight_count(shuntd->home) == 0 && !cast_is_under_way(shuntd) && !peers_wait(shuntd->peers);
-    if (me->home == SESSION_HOME && !whole_has_any(shuntd)) {
+        return operation_count(shuntd->home) == 0 && !collective_is_under_way(shuntd) && !peers_wait(shuntd->peers);
+    if (me->home == SESSION_HOME && !delegation_has_any(shuntd)) {
         me->home = SESSION_LEAVING;
-        publish(shuntd, false);
+        homes_publish_epoch(shuntd, false);
     }
     return false;
 }

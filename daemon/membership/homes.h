@@ -7,7 +7,7 @@
  *
  * The first of the homes publishes an epoch that says who comes and who goes (parts.h). Every daemon that
  * reads it knows the old homes and the new ones; what old homes have goes to the new ones (move.h), or all
- * begins anew (anew.h). When every daemon has done its part and nothing is on its way to those that go, the
+ * begins again (again.h). When every daemon has done its part and nothing is on its way to those that go, the
  * first publishes that it is done, and only then do they end. */
 
 #include "shuntd.h"
@@ -21,7 +21,7 @@ int homes_step(struct shuntd *);
 bool homes_are_moving(const struct shuntd *);
 /* Is there something to do for homes_step now, without any news? */
 bool homes_are_due(const struct shuntd *);
-/* Some members have been set to SESSION_LOST: publishes that, and all begins anew. 0 or a fatal -errno. */
+/* Some members have been set to SESSION_LOST: publishes that, and all begins again. 0 or a fatal -errno. */
 int homes_lose(struct shuntd *);
 /* At once: processes of this node may not rely on the index any more. */
 void homes_publish_losses(struct shuntd *);

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* A home that has died, or is lost, hands nothing over: all begins anew. What homes knew is forgotten, since
+/* A home that has died, or is lost, hands nothing over: all begins again. What homes knew is forgotten, since
  * it is on disk, and read again directory by directory as it is used. But for one thing, what processes hold
  * at this moment: each daemon tells it of its own processes to the homes of these names. Until all have, and
  * who is lost is dropped, no home answers, or takes a directory for known. What somebody said before, of a
@@ -12,11 +12,11 @@
 
 /* Is there a shard whose home is gone, or who was to hand it over? Until the homes are others, nothing can be
  * said of all names of a directory. */
-bool anew_is_due(const struct shuntd *);
+bool recovery_is_due(const struct shuntd *);
 /* In the epoch route->epoch it has begun: before this daemon knows the homes. */
-void anew_forget(struct shuntd *);
+void recovery_forget(struct shuntd *);
 /* And when it does: what is held here is told, what waited for a daemon that is gone is asked again. 0 or a
  * fatal -errno. */
-int anew_tell(struct shuntd *);
+int recovery_report(struct shuntd *);
 /* From those that are no members any more nothing is waited for. 0 or a fatal -errno. */
-int anew_gone(struct shuntd *);
+int recovery_members_gone(struct shuntd *);

@@ -3,32 +3,32 @@
 
 #include "membership/roles.h"
 
-bool parts_is_home(uint8_t part)
+bool roles_is_home(uint8_t part)
 {
     return part == SESSION_HOME || part == SESSION_LEAVING || part == SESSION_COMING;
 }
 
-bool parts_is_lost(uint8_t part)
+bool roles_is_lost(uint8_t part)
 {
     return part == SESSION_LOST;
 }
 
-static bool was_home(uint8_t part)
+static bool roles_was_home(uint8_t part)
 {
     return part == SESSION_HOME || part == SESSION_LEAVING || part == SESSION_GOING;
 }
 
-static bool is_moving(uint8_t part)
+static bool roles_is_moving(uint8_t part)
 {
     return part == SESSION_COMING || part == SESSION_GOING;
 }
 
-static bool is_leaving(uint8_t part)
+static bool roles_is_leaving(uint8_t part)
 {
     return part == SESSION_LEAVING || part == SESSION_GOING || part == SESSION_GONE;
 }
 
-static size_t list(const struct session *session, bool (*is)(uint8_t), uint16_t *to)
+static size_t roles_list(const struct session *session, bool (*is)(uint8_t), uint16_t *to)
 {
     size_t count = 0;
     for (size_t i = 0; i < session->count; i++)
@@ -37,7 +37,7 @@ static size_t list(const struct session *session, bool (*is)(uint8_t), uint16_t 
     return count;
 }
 
-static bool anybody(const struct session *session, bool (*is)(uint8_t))
+static bool roles_anybody(const struct session *session, bool (*is)(uint8_t))
 {
     for (size_t i = 0; i < session->count; i++)
         if (is(session->members[i].home))
@@ -45,36 +45,36 @@ static bool anybody(const struct session *session, bool (*is)(uint8_t))
     return false;
 }
 
-bool parts_are_moving(const struct session *session)
+bool roles_are_moving(const struct session *session)
 {
-    return anybody(session, is_moving);
+    return roles_anybody(session, roles_is_moving);
 }
 
-bool parts_are_leaving(const struct session *session)
+bool roles_are_leaving(const struct session *session)
 {
-    return anybody(session, is_leaving);
+    return roles_anybody(session, roles_is_leaving);
 }
 
-bool parts_have_lost(const struct session *session)
+bool roles_have_lost(const struct session *session)
 {
-    return anybody(session, parts_is_lost);
+    return roles_anybody(session, roles_is_lost);
 }
 
 /* The first of those who were homes sees a move through; where none is left, of those who are to be. */
-uint16_t parts_first(const struct session *session)
+uint16_t roles_first(const struct session *session)
 {
     uint16_t homes[SESSION_MEMBERS_MAX];
-    return list(session, was_home, homes) > 0 || list(session, parts_is_home, homes) > 0 ? homes[0] : 0;
+    return roles_list(session, roles_was_home, homes) > 0 || roles_list(session, roles_is_home, homes) > 0 ? homes[0] : 0;
 }
 
 /* A home has died: none of those that are to be homes was one before. */
-bool parts_begin_anew(const struct session *session)
+bool roles_begin_recovery(const struct session *session)
 {
     uint16_t before[SESSION_MEMBERS_MAX];
-    return parts_are_moving(session) && list(session, was_home, before) == 0;
+    return roles_are_moving(session) && roles_list(session, roles_was_home, before) == 0;
 }
 
-void parts_finish(struct session *session)
+void roles_finish(struct session *session)
 {
     for (size_t i = 0; i < session->count; i++) {
         uint8_t *part = &session->members[i].home;
@@ -83,7 +83,7 @@ void parts_finish(struct session *session)
 }
 
 /* Who comes, who goes. False: nothing changes. */
-bool parts_change(struct session *session)
+bool roles_change(struct session *session)
 {
     bool stays = false, comes = false, goes = false;
     for (size_t i = 0; i < session->count; i++) {
@@ -103,21 +103,21 @@ bool parts_change(struct session *session)
 }
 
 /* A home has died. Nobody hands anything over: all who are homes from now on were none before. */
-void parts_set_anew(struct session *session)
+void roles_set_recovery(struct session *session)
 {
-    parts_change(session);
+    roles_change(session);
     for (size_t i = 0; i < session->count; i++) {
         uint8_t *part = &session->members[i].home;
         *part = *part == SESSION_HOME ? SESSION_COMING : *part == SESSION_GOING ? SESSION_GONE : *part;
     }
 }
 
-size_t parts_now(const struct session *session, uint16_t *to)
+size_t roles_now(const struct session *session, uint16_t *to)
 {
-    return list(session, parts_is_home, to);
+    return roles_list(session, roles_is_home, to);
 }
 
-size_t parts_before(const struct session *session, uint16_t *to)
+size_t roles_before(const struct session *session, uint16_t *to)
 {
-    return list(session, was_home, to);
+    return roles_list(session, roles_was_home, to);
 }

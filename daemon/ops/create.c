@@ -14,243 +14,246 @@
 #include "membership/route.h"
 #include "ops/ops.h"
 
-/* The flight on a request's first name, if somebody of this node is at work on it. */
-static struct flight *busy(struct shuntd *shuntd, const struct message *message)
+/* The operation on a request's first name, if somebody of this node is at work on it. */
+static struct operation *create_busy(struct shuntd *shuntd, const struct message *message)
 {
-    return flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+    return operation_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
 }
 
-/* Begins a flight on it, once nobody else of this node has one. NULL: *how is what to return. */
-static struct flight *begin(struct shuntd *shuntd, const struct listen_request *request, enum flight_kind kind,
-                            struct message *answer, int *how)
+/* Begins a operation on it, once nobody else of this node has one. NULL: *how is what to return. */
+static struct operation *create_begin(struct shuntd *shuntd, const struct listen_request *request, enum operation_kind kind,
+                                      struct message *answer, int *how)
 {
     const struct message *message = &request->message;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, how);
+    struct home_dir *dir = reply_dir(shuntd, request, 0, answer, how);
     if (dir == NULL)
         return NULL;
-    struct flight *flight = busy(shuntd, message);
-    if (flight != NULL) {
-        *how = serve_park(shuntd, &flight->waiting, request);
+    struct operation *operation = create_busy(shuntd, message);
+    if (operation != NULL) {
+        *how = reply_block(shuntd, &operation->blocked, request);
         return NULL;
     }
-    flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
-    *how = flight != NULL ? SERVE_PARKED : -ENOMEM;
-    return flight;
+    operation = operation_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    *how = operation != NULL ? REPLY_BLOCKED : -ENOMEM;
+    return operation;
 }
 
-static int tell_and_end(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int create_tell_and_end(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
     int code = answer->result == MESSAGE_EXISTS || answer->result == 0
-                   ? serve_tell_place(shuntd, flight, &answer->entry, answer->result)
-                   : serve_tell_result(shuntd, flight, answer->result);
-    flight_end(shuntd, flight);
+                   ? reply_place(shuntd, operation, &answer->entry, answer->result)
+                   : reply_result(shuntd, operation, answer->result);
+    operation_end(shuntd, operation);
     return code;
 }
 
-int serve_birth_begins(struct shuntd *shuntd, struct flight *flight)
+int create_begins(struct shuntd *shuntd, struct operation *operation)
 {
-    shuntd->counts.births++;
-    shuntd->counts.redirected += flight->place.branch != 0;
-    flight->dir->share.births++;
-    int code = flight->place.branch != 0 ? flight_touch(shuntd, flight) : 0;
-    return code == 0 ? ahead_follow(shuntd, flight) : code;
+    shuntd->counts.creates++;
+    shuntd->counts.redirected += operation->place.branch != 0;
+    operation->dir->leaves.creates++;
+    int code = operation->place.branch != 0 ? operation_note_change(shuntd, operation) : 0;
+    return code == 0 ? prefetch_follow(shuntd, operation) : code;
 }
 
-static int reserved(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int create_reserved(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
     if (answer->result != 0)
-        return tell_and_end(shuntd, flight, answer);
-    if (flight->place.branch != 0 && flight->lost != flight->dir->share.lost)
-        return serve_restart(shuntd, flight); /* the leaf went meanwhile */
-    int code = serve_birth_begins(shuntd, flight);
-    return code == 0 ? serve_tell_place(shuntd, flight, &flight->place, 0) : code;
+        return create_tell_and_end(shuntd, operation, answer);
+    if (operation->place.branch != 0 && operation->leaves_generation != operation->dir->leaves.generation)
+        return home_rpc_restart(shuntd, operation); /* the leaf went meanwhile */
+    int code = create_begins(shuntd, operation);
+    return code == 0 ? reply_place(shuntd, operation, &operation->place, 0) : code;
 }
 
-int serve_reserve(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_create(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
     struct record_entry entry = {.type = message->entry[0].type, .state = RECORD_PENDING};
     const bool moves = entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK);
     bool claimed = false;
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    struct home_dir *dir = reply_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    int code = ahead_claim(shuntd, request, FLIGHT_BIRTH, moves && serve_redirects(shuntd, dir), &claimed);
+    int code =
+        prefetch_attach_request(shuntd, request, OPERATION_CREATE, moves && placement_dir_redirects(shuntd, dir), &claimed);
     if (code != 0 || claimed)
-        return serve_silently(code);
-    if (moves && busy(shuntd, message) == NULL)
-        code = serve_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
+        return reply_silently(code);
+    if (moves && create_busy(shuntd, message) == NULL)
+        code = placement_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
     if (code != 0)
-        return code == -EAGAIN ? serve_park(shuntd, &dir->waiting, request) : code;
-    struct flight *flight = begin(shuntd, request, FLIGHT_BIRTH, answer, &how);
-    if (flight == NULL)
+        return code == -EAGAIN ? reply_block(shuntd, &dir->blocked, request) : code;
+    struct operation *operation = create_begin(shuntd, request, OPERATION_CREATE, answer, &how);
+    if (operation == NULL)
         return how;
-    flight->place = entry;
-    flight->lost = dir->share.lost;
-    code = entry.branch != 0 ? flight_count_in_leaf(flight) : 0;
-    return code != 0 ? code : serve_silently(serve_ask(shuntd, flight, NAME_RESERVE, 0, &entry, reserved));
+    operation->place = entry;
+    operation->leaves_generation = dir->leaves.generation;
+    code = entry.branch != 0 ? operation_count_in_leaf(operation) : 0;
+    return code != 0 ? code : reply_silently(home_rpc_request(shuntd, operation, NAME_RESERVE, 0, &entry, create_reserved));
 }
 
 /* What is at an entry's place: 0 or -errno. */
-static int look(const struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry, struct statx *stat)
+static int create_look(const struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry,
+                       struct statx *stat)
 {
     char path[PATH_MAX];
-    int code = serve_path(shuntd, flight->dir, entry, flight->name, flight->length, path);
+    int code = reply_path(shuntd, operation->dir, entry, operation->name, operation->length, path);
     return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat) : code;
 }
 
 /* Is the directory where it was last seen? A native rename may have moved it. */
-static bool is_in_place(const struct shuntd *shuntd, const struct home_dir *dir)
+static bool create_is_in_place(const struct shuntd *shuntd, const struct home_dir *dir)
 {
     const struct record_entry trunk = {.branch = 0};
     struct statx stat;
     char path[PATH_MAX];
-    return serve_path(shuntd, dir, &trunk, ".", 1, path) == 0 &&
+    return reply_path(shuntd, dir, &trunk, ".", 1, path) == 0 &&
            sys_statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &stat) == 0 && dirid_equal(dirid_of(&stat), dir->id);
 }
 
 /* Between the call that found it and this word of it, it may have been removed again. The name is held, so what
  * the disk says now holds. */
-static int adopt(struct shuntd *shuntd, struct flight *flight)
+static int create_adopt(struct shuntd *shuntd, struct operation *operation)
 {
-    struct record_entry found = {.type = flight->place.type, .state = RECORD_LIVE, .ino = flight->place.ino};
+    struct record_entry found = {.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
     struct statx stat;
     if (!BROKEN("adopt-unseen")) {
-        if (look(shuntd, flight, &found, &stat) != 0) {
-            int result = is_in_place(shuntd, flight->dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
-            int code = serve_tell_result(shuntd, flight, result);
-            return code == 0 ? serve_end(shuntd, flight, NULL) : code;
+        if (create_look(shuntd, operation, &found, &stat) != 0) {
+            int result = create_is_in_place(shuntd, operation->dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
+            int code = reply_result(shuntd, operation, result);
+            return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
         }
         found.type = (uint8_t)(stat.stx_mode >> 12 & 15);
         found.ino = stat.stx_ino;
     }
-    int code = serve_tell_place(shuntd, flight, &found, 0);
-    return code == 0 ? serve_end(shuntd, flight, &found) : code;
+    int code = reply_place(shuntd, operation, &found, 0);
+    return code == 0 ? home_rpc_end(shuntd, operation, &found) : code;
 }
 
-static int held_for_adoption(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int create_held_for_adoption(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
     if (answer->result == MESSAGE_ABSENT)
-        return adopt(shuntd, flight);
+        return create_adopt(shuntd, operation);
     if (answer->result < 0)
-        return tell_and_end(shuntd, flight, answer);
-    int code = serve_tell_place(shuntd, flight, &flight->before, MESSAGE_EXISTS);
-    return code == 0 ? serve_release(shuntd, flight) : code;
+        return create_tell_and_end(shuntd, operation, answer);
+    int code = reply_place(shuntd, operation, &operation->before, MESSAGE_EXISTS);
+    return code == 0 ? home_rpc_abort(shuntd, operation) : code;
 }
 
-int serve_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_adopt(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
-    struct flight *flight = begin(shuntd, request, FLIGHT_ADOPTION, answer, &how);
-    if (flight == NULL)
+    struct operation *operation = create_begin(shuntd, request, OPERATION_ADOPT, answer, &how);
+    if (operation == NULL)
         return how;
-    flight->place = request->message.entry[0];
-    return serve_silently(serve_ask(shuntd, flight, NAME_HOLD, NAME_ANYHOW, NULL, held_for_adoption));
+    operation->place = request->message.entry[0];
+    return reply_silently(home_rpc_request(shuntd, operation, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, create_held_for_adoption));
 }
 
-static bool is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
+static bool create_is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
 {
     uint32_t shard = record_shard(message->dir[0], record_hash(message->name[0], message->name_length[0]));
-    return dir->whole != 0 || move_is_here(shuntd, shard);
+    return dir->delegation != 0 || migration_is_here(shuntd, shard);
 }
 
-static int tell_found(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request,
-                      const struct name_answer *found)
+static int create_tell_found(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request,
+                             const struct name_answer *found)
 {
     struct message reply = {.type = MESSAGE_ANSWER, .result = found->result};
     char place[SERVE_PLACE_MAX];
     if (found->result == MESSAGE_EXISTS) {
         reply.entry[0] = found->entry;
-        serve_place(shuntd, dir, &found->entry, place, &reply, 0);
+        reply_put_place(shuntd, dir, &found->entry, place, &reply, 0);
     }
-    return serve_silently(serve_answer(shuntd, request, &reply));
+    return reply_silently(reply_answer(shuntd, request, &reply));
 }
 
-static uint16_t peeks(const struct message *lookup)
+static uint16_t create_peeks(const struct message *lookup)
 {
     return lookup->flags & MESSAGE_PEEK ? NAME_PEEK : 0;
 }
 
-/* What nobody holds, and this daemon decides about, is told without a flight. SERVE_SILENT: it was; SERVE_PARKED: it takes a
- * flight; or a fatal -errno. */
-static int look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request)
+/* What nobody holds, and this daemon decides about, is told without a operation. REPLY_SILENT: it was; REPLY_BLOCKED: it takes
+ * a operation; or a fatal -errno. */
+static int create_look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request)
 {
     const struct message *message = &request->message;
     const struct name_question question = {.op = NAME_LOOKUP,
-                                           .flags = NAME_TRY | peeks(message),
+                                           .flags = NAME_NONBLOCK | create_peeks(message),
                                            .member = shuntd->me.number,
                                            .dir = dir->id,
                                            .name = message->name[0],
                                            .length = message->name_length[0]};
     struct name_answer found;
-    if (dir->sealed || !is_at_home(shuntd, dir, message))
-        return SERVE_PARKED;
+    if (dir->frozen || !create_is_at_home(shuntd, dir, message))
+        return REPLY_BLOCKED;
     int code = home_ask(shuntd, &question, &found);
     if (code != 0 || (found.result != MESSAGE_EXISTS && found.result != MESSAGE_ABSENT))
-        return code != 0 ? code : SERVE_PARKED;
-    return tell_found(shuntd, dir, request, &found);
+        return code != 0 ? code : REPLY_BLOCKED;
+    return create_tell_found(shuntd, dir, request, &found);
 }
 
-int serve_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_lookup(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    struct home_dir *dir = reply_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    struct flight *flight = busy(shuntd, message);
-    if (flight != NULL && ahead_knows(flight)) {
-        const struct name_answer found = ahead_answer(flight);
-        return tell_found(shuntd, dir, request, &found);
+    struct operation *operation = create_busy(shuntd, message);
+    if (operation != NULL && prefetch_knows(operation)) {
+        const struct name_answer found = prefetch_answer(operation);
+        return create_tell_found(shuntd, dir, request, &found);
     }
-    if (flight != NULL && !(message->flags & MESSAGE_PEEK) && !BROKEN("absent-while-pending"))
-        return serve_park(shuntd, &flight->waiting, request);
-    how = look_up_here(shuntd, dir, request);
-    if (how != SERVE_PARKED)
+    if (operation != NULL && !(message->flags & MESSAGE_PEEK) && !BROKEN("absent-while-pending"))
+        return reply_block(shuntd, &operation->blocked, request);
+    how = create_look_up_here(shuntd, dir, request);
+    if (how != REPLY_BLOCKED)
         return how;
-    flight = flight_begin(shuntd, FLIGHT_LOOKUP, dir, message->name[0], message->name_length[0], request);
-    return flight != NULL ? serve_silently(serve_ask(shuntd, flight, NAME_LOOKUP, peeks(message), NULL, tell_and_end))
-                          : -ENOMEM;
+    operation = operation_begin(shuntd, OPERATION_LOOKUP, dir, message->name[0], message->name_length[0], request);
+    return operation != NULL ? reply_silently(home_rpc_request(shuntd, operation, NAME_LOOKUP, create_peeks(message), NULL,
+                                                               create_tell_and_end))
+                             : -ENOMEM;
 }
 
 /* A process of this node found it in the index, without a question: a file, or that it may be made. */
-int serve_looked(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_looked(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct record_entry *entry = &request->message.entry[0];
     struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[0]);
     int code = 0;
     if (dir == NULL || entry->branch > shuntd->root.branch_count)
-        return SERVE_SILENT;
+        return REPLY_SILENT;
     if (entry->state == RECORD_PENDING)
-        code = home_looked_for(shuntd->home, dir->id, request->message.name[0], request->message.name_length[0]);
-    return serve_silently(code != 0 ? code : home_looked_into(shuntd, dir, entry, shuntd->me.number));
+        code = home_recall_prefetched(shuntd->home, dir->id, request->message.name[0], request->message.name_length[0]);
+    return reply_silently(code != 0 ? code : home_report_visit(shuntd, dir, entry, shuntd->me.number));
 }
 
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
  * the call that found nothing may have missed something else, as where a link leads. */
-static bool is_still_there(const struct shuntd *shuntd, const struct flight *flight)
+static bool create_is_still_there(const struct shuntd *shuntd, const struct operation *operation)
 {
     struct statx stat;
-    return look(shuntd, flight, &flight->before, &stat) == 0;
+    return create_look(shuntd, operation, &operation->before, &stat) == 0;
 }
 
 /* The name is held: nobody makes a file at that place meanwhile. */
-static int vanished(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int create_vanished(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
     bool there = answer->result == MESSAGE_EXISTS;
-    bool stays = there && (!record_same(&flight->before, &flight->place) || is_still_there(shuntd, flight));
-    int code = serve_tell_result(shuntd, flight, !there ? MESSAGE_ABSENT : stays ? MESSAGE_CHANGED : 0);
-    int ended = serve_end(shuntd, flight, stays ? &flight->before : NULL);
+    bool stays = there && (!record_same(&operation->before, &operation->place) || create_is_still_there(shuntd, operation));
+    int code = reply_result(shuntd, operation, !there ? MESSAGE_ABSENT : stays ? MESSAGE_CHANGED : 0);
+    int ended = home_rpc_end(shuntd, operation, stays ? &operation->before : NULL);
     return code != 0 ? code : ended;
 }
 
-int serve_vanished(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_vanished(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
-    struct flight *flight = begin(shuntd, request, FLIGHT_VANISHED, answer, &how);
-    if (flight == NULL)
+    struct operation *operation = create_begin(shuntd, request, OPERATION_VANISHED, answer, &how);
+    if (operation == NULL)
         return how;
-    flight->place = request->message.entry[0];
-    return serve_silently(serve_ask(shuntd, flight, NAME_HOLD, 0, NULL, vanished));
+    operation->place = request->message.entry[0];
+    return reply_silently(home_rpc_request(shuntd, operation, NAME_CLAIM, 0, NULL, create_vanished));
 }

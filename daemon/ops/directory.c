@@ -21,7 +21,7 @@
 
 struct directory_job {
     struct disk_job job;
-    struct cast *cast; /* FOLLOW and SYNC: goes on at the end */
+    struct collective *collective; /* FOLLOW and SYNC: goes on at the end */
     uint16_t type;
     bool all; /* of branches that are no member's, too */
     struct dirid id;
@@ -31,50 +31,50 @@ struct directory_job {
 };
 
 /* Branches that no daemon serves are looked after by the one that was asked. */
-static bool is_its_business(const struct directory_job *job, const struct shuntd *shuntd, size_t branch)
+static bool directory_is_its_business(const struct directory_job *job, const struct shuntd *shuntd, size_t branch)
 {
-    return branch + 1 == shuntd->branch || (job->all && relay_member_of(shuntd, (uint16_t)(branch + 1)) == 0);
+    return branch + 1 == shuntd->branch || (job->all && rpc_member_of(shuntd, (uint16_t)(branch + 1)) == 0);
 }
 
-static void each_branch(struct directory_job *job, const struct shuntd *shuntd, int trunk)
+static void directory_each_branch(struct directory_job *job, const struct shuntd *shuntd, int trunk)
 {
     char branch[2 * PATH_MAX];
     for (size_t i = 0; i < shuntd->root.branch_count && job->result == 0; i++) {
-        if (!is_its_business(job, shuntd, i))
+        if (!directory_is_its_business(job, shuntd, i))
             continue;
         snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
         job->result = job->type == MESSAGE_SYNC ? mirror_sync(branch, job->mirror) : mirror_follow(trunk, branch, job->mirror);
     }
 }
 
-static void carry_out_on_mirrors(struct disk_job *base, const struct shuntd *shuntd)
+static void directory_carry_out_on_mirrors(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct directory_job *job = (struct directory_job *)base;
     int trunk = disk_open_trunk(shuntd, job->path, job->id);
     job->result = trunk < 0 ? trunk : 0;
-    each_branch(job, shuntd, trunk);
+    directory_each_branch(job, shuntd, trunk);
     if (trunk >= 0)
         sys_close(trunk);
 }
 
-static int finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
+static int directory_finish_on_mirrors(struct disk_job *base, struct shuntd *shuntd)
 {
     struct directory_job *job = (struct directory_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     int code = 0;
-    dir->working--;
+    dir->disk_jobs--;
     if (job->result > 0)
-        code = serve_stay(shuntd, dir, (enum record_why)job->result);
+        code = placement_pin(shuntd, dir, (enum record_why)job->result);
     if (code == 0)
-        code = home_dir_rest(shuntd->home, dir);
+        code = home_dir_wake(shuntd->home, dir);
     if (code == 0)
-        code = cast_finish(shuntd, job->cast, job->result < 0 ? job->result : 0);
+        code = collective_finish(shuntd, job->collective, job->result < 0 ? job->result : 0);
     home_dir_release(shuntd->home, dir);
     free(job);
     return code;
 }
 
-static struct directory_job *new_job(struct home_dir *dir)
+static struct directory_job *directory_new_job(struct home_dir *dir)
 {
     struct directory_job *job = calloc(1, sizeof *job);
     if (job == NULL)
@@ -85,28 +85,28 @@ static struct directory_job *new_job(struct home_dir *dir)
     return job;
 }
 
-int cast_sync(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_sync(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (dir == NULL || !(dir->record.flags & RECORD_MARKED))
         return 0;
-    if (dir->working > 0) {
-        cast_wait(cast, dir);
-        return CAST_LATER;
+    if (dir->disk_jobs > 0) {
+        collective_wait(collective, dir);
+        return COLLECTIVE_LATER;
     }
-    struct directory_job *job = new_job(dir);
+    struct directory_job *job = directory_new_job(dir);
     if (job == NULL)
         return -ENOMEM;
-    job->job = (struct disk_job){.carry_out = carry_out_on_mirrors, .finish = finish_on_mirrors};
-    job->cast = cast;
+    job->job = (struct disk_job){.carry_out = directory_carry_out_on_mirrors, .finish = directory_finish_on_mirrors};
+    job->collective = collective;
     job->type = message->type;
-    job->all = cast_is_mine(cast);
-    dir->working++;
+    job->all = collective_is_mine(collective);
+    dir->disk_jobs++;
     disk_submit(shuntd->disk, &job->job);
-    return CAST_WORKS;
+    return COLLECTIVE_WORKS;
 }
 
-int cast_place(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_place(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     char paths[MESSAGE_TEXT_MAX + 1];
     memcpy(paths, message->text, message->text_length);
@@ -119,44 +119,44 @@ int cast_place(struct shuntd *shuntd, struct cast *cast, const struct message *m
 
 /* Two places that are too long for one message are found out by whoever uses the directory next: another one is
  * where it was. */
-int cast_moved(struct shuntd *shuntd, const char *from, const char *to)
+int collective_moved(struct shuntd *shuntd, const char *from, const char *to)
 {
     char paths[MESSAGE_TEXT_MAX];
     int length = snprintf(paths, sizeof paths, "%s%c%s", from, '\0', to);
     const struct message moved = {.type = MESSAGE_MOVED, .text = paths, .text_length = (uint16_t)length};
     if (length < (int)sizeof paths)
-        return cast_begin(shuntd, &moved, NULL, NULL, NULL);
+        return collective_begin(shuntd, &moved, NULL, NULL, NULL);
     home_dirs_moved(shuntd->home, from, to);
     return 0;
 }
 
-int serve_about_directory(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_about_directory(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
-    return dir != NULL ? rule_ask_for(shuntd, &request->message, request) : how;
+    struct home_dir *dir = reply_dir(shuntd, request, 0, answer, &how);
+    return dir != NULL ? coordinator_submit_for(shuntd, &request->message, request) : how;
 }
 
 /* The times that are still to be written to the trunk would be an event of their own, after the fact: they
  * are written first. A second watcher finds that done, or the job under way. */
-int cast_watch(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_watch(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     int code = 0;
     if (dir == NULL)
         return 0;
     if (dir->record.why == RECORD_WHY_NOT) {
-        code = serve_stay(shuntd, dir, RECORD_WHY_WATCHED);
+        code = placement_pin(shuntd, dir, RECORD_WHY_WATCHED);
         if (code == 0 && !list_empty(&dir->unwritten) && !dir->writing)
-            code = times_write(shuntd, dir);
+            code = dir_times_write(shuntd, dir);
     }
     if (code != 0 || !dir->writing)
         return code;
-    cast_wait(cast, dir);
-    return CAST_LATER;
+    collective_wait(collective, dir);
+    return COLLECTIVE_LATER;
 }
 
-int serve_place_of(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_place_of(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *m = &request->message;
     struct home_dir *dir = home_dir_of_mirror(shuntd->home, m->name[0], m->name_length[0]);
@@ -165,10 +165,10 @@ int serve_place_of(struct shuntd *shuntd, const struct listen_request *request, 
     else if (strlen(dir->path) > REQUEST_TEXT_MAX)
         answer->result = -ENAMETOOLONG;
     if (answer->result != 0)
-        return SERVE_ANSWER;
+        return REPLY_ANSWER;
     answer->dir[0] = dir->id;
     answer->text = dir->path;
     answer->text_length = (uint16_t)strlen(dir->path);
-    int code = serve_answer(shuntd, request, answer);
-    return code == 0 ? SERVE_SILENT : code;
+    int code = reply_answer(shuntd, request, answer);
+    return code == 0 ? REPLY_SILENT : code;
 }

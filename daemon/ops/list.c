@@ -26,7 +26,7 @@ struct filling {
     uint64_t limit;
 };
 
-static uint32_t word_of(struct filling *filling, uint16_t branch)
+static uint32_t list_word_of(struct filling *filling, uint16_t branch)
 {
     if (branch != 0 && branch != filling->branch)
         filling->word = record_branch_word(filling->root->branches[branch - 1]);
@@ -35,11 +35,11 @@ static uint32_t word_of(struct filling *filling, uint16_t branch)
 }
 
 /* 1: it is behind the limit, or does not fit any more. */
-static int put(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int list_put(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct filling *filling = context;
     const struct page_name one = {
-        .hash = hash, .name = name, .length = length, .branch = word_of(filling, entry->branch), .entry = *entry};
+        .hash = hash, .name = name, .length = length, .branch = list_word_of(filling, entry->branch), .entry = *entry};
     if (hash > filling->limit)
         return 1;
     if (page_add(filling->page, filling->room, &filling->used, &one))
@@ -50,7 +50,7 @@ static int put(void *context, uint64_t hash, const char *name, size_t length, co
 
 /* What each home does. While names are on their way to it, it has to wait for them: also that of who asks, which adds
  * none. */
-int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_list(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     struct filling filling;
@@ -59,23 +59,23 @@ int cast_list(struct shuntd *shuntd, struct cast *cast, const struct message *me
     if (dir == NULL || !dir->complete)
         return MESSAGE_NOT_LOADED;
     if (shuntd->route.missing > 0) {
-        cast_wait(cast, dir);
-        return CAST_LATER;
+        collective_wait(collective, dir);
+        return COLLECTIVE_LATER;
     }
     /* What may be made by now, or not: who holds such names says so of all at once, so that nobody has to look for each. Those
      * that come meanwhile are looked for, or listings would wait for ever where many are at work. */
-    int code = cast_has_waited(cast) ? 0 : home_settle_ahead(shuntd->home, dir);
+    int code = collective_has_waited(collective) ? 0 : home_drain_prefetched(shuntd->home, dir);
     if (code == 1)
-        cast_wait(cast, dir);
+        collective_wait(collective, dir);
     if (code != 0)
-        return code == 1 ? CAST_LATER : code;
+        return code == 1 ? COLLECTIVE_LATER : code;
     filling.root = &shuntd->root;
     filling.branch = 0;
     filling.used = 0;
-    filling.room = cast_room(cast);
+    filling.room = collective_room(collective);
     filling.limit = message->dir[1].ino;
-    code = cast_is_mine(cast) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, put, &filling);
-    return code < 0 ? code : cast_page(cast, filling.page, filling.used, filling.limit);
+    code = collective_is_mine(collective) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, list_put, &filling);
+    return code < 0 ? code : collective_page(collective, filling.page, filling.used, filling.limit);
 }
 
 /* What the node of who asks does. */
@@ -84,42 +84,42 @@ struct asked {
     struct link link;    /* on shuntd->lists while a home is gone */
     struct message list; /* nothing that is pointed at */
     uint64_t client;
-    uint32_t lane, tag;
+    uint32_t qp, tag;
     uint32_t epoch;
 };
 
-static int gather(struct shuntd *, struct asked *);
+static int list_gather(struct shuntd *, struct asked *);
 
-/* In a bay, or as much of it as fits without. */
-static int answer_with_page(struct shuntd *shuntd, const struct asked *asked, const struct cast_end *end)
+/* In a bulk buffer, or as much of it as fits without. */
+static int list_answer_with_page(struct shuntd *shuntd, const struct asked *asked, const struct collective_end *end)
 {
     const struct page_part parts[2] = {{end->page, end->used, end->limit}, {NULL, 0, PAGE_ALL}};
     struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
     char page[REQUEST_TEXT_MAX];
     size_t used = 0;
-    int bay = end->used > sizeof page ? listen_put_page(shuntd->listen, asked->client, end->page, end->used) : -1;
-    answer.child.ino = bay >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
-    if (bay >= 0) {
-        answer.flags = MESSAGE_BAY;
-        answer.child.birth = (uint64_t)bay;
+    int bulk = end->used > sizeof page ? listen_put_page(shuntd->listen, asked->client, end->page, end->used) : -1;
+    answer.child.ino = bulk >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
+    if (bulk >= 0) {
+        answer.flags = MESSAGE_BULK;
+        answer.child.birth = (uint64_t)bulk;
     }
     answer.text = page;
     answer.text_length = (uint16_t)used;
-    return serve_reply(shuntd, asked->client, asked->lane, asked->tag, &answer);
+    return reply_send(shuntd, asked->client, asked->qp, asked->tag, &answer);
 }
 
-static int gathered(struct shuntd *shuntd, void *context, const struct cast_end *end)
+static int list_gathered(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct asked *asked = context;
-    if (anew_is_due(shuntd)) { /* list_again comes back to it */
-        list_append(&shuntd->lists, &asked->link);
+    if (recovery_is_due(shuntd)) { /* list_again comes back to it */
+        list_append(&shuntd->blocked_lists, &asked->link);
         return 0;
     }
-    /* Who is lost may be one of those below, and this daemon have begun anew before it heard of that. Or names may have
+    /* Who is lost may be one of those below, and this daemon have begun again before it heard of that. Or names may have
      * been nowhere while all were asked. */
     if (end->lost || asked->epoch != shuntd->route.epoch)
-        return gather(shuntd, asked);
-    int code = answer_with_page(shuntd, asked, end);
+        return list_gather(shuntd, asked);
+    int code = list_answer_with_page(shuntd, asked, end);
     free(asked);
     return code;
 }
@@ -130,7 +130,7 @@ struct measuring {
     uint64_t limit;
 };
 
-static int measure(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int list_measure(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct measuring *measuring = context;
     if (measuring->bytes < PAGE_NAME_FIXED + length) {
@@ -143,26 +143,26 @@ static int measure(void *context, uint64_t hash, const char *name, size_t length
 
 /* Names are spread evenly over their homes: how far the page will go that many others fill together can be seen from
  * the names that are here. So none of them looks further. */
-static int set_limit(struct shuntd *shuntd, struct message *list)
+static int list_set_limit(struct shuntd *shuntd, struct message *list)
 {
     uint16_t homes[SESSION_MEMBERS_MAX];
     uint32_t own = shuntd->route.own, others = RECORD_SHARDS - own;
     list->dir[1].ino = PAGE_ALL;
-    if (own == 0 || others == 0 || parts_now(&shuntd->session, homes) <= 2)
+    if (own == 0 || others == 0 || roles_now(&shuntd->session, homes) <= 2)
         return 0;
     struct measuring measuring = {.bytes = list->child.birth * own / others, .limit = PAGE_ALL};
-    int code = index_list(shuntd->index, list->dir[0], list->child.ino, measure, &measuring);
+    int code = index_list(shuntd->index, list->dir[0], list->child.ino, list_measure, &measuring);
     list->dir[1].ino = measuring.limit;
     return code < 0 ? code : 0;
 }
 
-static int gather(struct shuntd *shuntd, struct asked *asked)
+static int list_gather(struct shuntd *shuntd, struct asked *asked)
 {
     asked->epoch = shuntd->route.epoch;
-    int code = set_limit(shuntd, &asked->list);
+    int code = list_set_limit(shuntd, &asked->list);
     if (code != 0)
         return code;
-    return cast_begin(shuntd, &asked->list, NULL, gathered, asked);
+    return collective_begin(shuntd, &asked->list, NULL, list_gathered, asked);
 }
 
 int list_again(struct shuntd *shuntd)
@@ -170,30 +170,30 @@ int list_again(struct shuntd *shuntd)
     struct link waiting;
     int code = 0;
     list_init(&waiting);
-    list_move(&waiting, &shuntd->lists);
+    list_move(&waiting, &shuntd->blocked_lists);
     for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;)
-        code = gather(shuntd, LINK_OF(link, struct asked, link));
+        code = list_gather(shuntd, LINK_OF(link, struct asked, link));
     return code;
 }
 
 void list_free(struct shuntd *shuntd)
 {
-    for (struct link *link; (link = list_take(&shuntd->lists)) != NULL;)
+    for (struct link *link; (link = list_take(&shuntd->blocked_lists)) != NULL;)
         free(LINK_OF(link, struct asked, link));
 }
 
 /* What the others' share is of what who asks has room for. */
-static uint64_t room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
+static uint64_t list_room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
 {
     uint64_t room = request->message.child.birth < ROOM_MAX ? request->message.child.birth : ROOM_MAX;
     room = room * (RECORD_SHARDS - shuntd->route.own) / RECORD_SHARDS;
     return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
 }
 
-int serve_list(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_list(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int how;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    struct home_dir *dir = reply_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
     struct asked *asked = malloc(sizeof *asked);
@@ -201,10 +201,10 @@ int serve_list(struct shuntd *shuntd, const struct listen_request *request, stru
         return -ENOMEM;
     *asked = (struct asked){.list = {.type = MESSAGE_LIST,
                                      .dir[0] = dir->id,
-                                     .child = {request->message.child.ino, room_for_others(shuntd, request)}},
+                                     .child = {request->message.child.ino, list_room_for_others(shuntd, request)}},
                             .client = request->client,
-                            .lane = request->lane,
+                            .qp = request->qp,
                             .tag = request->message.tag};
-    int code = gather(shuntd, asked);
-    return code == 0 ? SERVE_SILENT : code;
+    int code = list_gather(shuntd, asked);
+    return code == 0 ? REPLY_SILENT : code;
 }

@@ -14,144 +14,144 @@
 #include "prefetch/grant.h"
 #include "reply/answer_queue.h"
 
-static serve_operation *const operations[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = serve_load,
-    [MESSAGE_LOOKUP] = serve_lookup,
-    [MESSAGE_RESERVE] = serve_reserve,
-    [MESSAGE_CONFIRM] = serve_confirm,
-    [MESSAGE_WITHDRAW] = serve_withdraw,
-    [MESSAGE_ADOPT] = serve_adopt,
-    [MESSAGE_VANISHED] = serve_vanished,
-    [MESSAGE_REMOVE] = serve_remove,
-    [MESSAGE_GONE] = serve_gone,
-    [MESSAGE_RENAME] = serve_rename,
-    [MESSAGE_RENAMED] = serve_renamed,
-    [MESSAGE_CLOSE] = serve_close,
-    [MESSAGE_PROMOTE] = serve_promote,
-    [MESSAGE_FOLLOW] = serve_about_directory,
-    [MESSAGE_SETTLE] = serve_about_directory,
-    [MESSAGE_SYNC] = serve_about_directory,
-    [MESSAGE_STATUS] = serve_status,
-    [MESSAGE_PING] = serve_ping,
-    [MESSAGE_WATCH] = serve_about_directory,
-    [MESSAGE_PLACE] = serve_place_of,
-    [MESSAGE_LIST] = serve_list,
-    [MESSAGE_LOOKED] = serve_looked,
-    [MESSAGE_STOP] = serve_stop,
+static ops_function *const operations[MESSAGE_TYPES] = {
+    [MESSAGE_LOAD] = ops_load,
+    [MESSAGE_LOOKUP] = ops_lookup,
+    [MESSAGE_CREATE] = ops_create,
+    [MESSAGE_COMMIT] = ops_commit,
+    [MESSAGE_ABORT] = ops_abort,
+    [MESSAGE_ADOPT] = ops_adopt,
+    [MESSAGE_VANISHED] = ops_vanished,
+    [MESSAGE_UNLINK] = ops_unlink,
+    [MESSAGE_UNLINKED] = ops_unlinked,
+    [MESSAGE_RENAME] = ops_rename,
+    [MESSAGE_RENAMED] = ops_renamed,
+    [MESSAGE_RMDIR] = ops_rmdir,
+    [MESSAGE_PROMOTE] = ops_promote,
+    [MESSAGE_ATTRIBUTES] = ops_about_directory,
+    [MESSAGE_SETTLE] = ops_about_directory,
+    [MESSAGE_SYNC] = ops_about_directory,
+    [MESSAGE_STATUS] = ops_status,
+    [MESSAGE_PING] = ops_ping,
+    [MESSAGE_WATCH] = ops_about_directory,
+    [MESSAGE_PLACE] = ops_place_of,
+    [MESSAGE_LIST] = ops_list,
+    [MESSAGE_VISITED] = ops_looked,
+    [MESSAGE_STOP] = ops_stop,
 };
 
 /* What is to be heard in any case: how it went, and what is asked of the daemon itself. */
 static const bool is_heard[MESSAGE_TYPES] = {
-    [MESSAGE_CONFIRM] = true, [MESSAGE_WITHDRAW] = true, [MESSAGE_GONE] = true, [MESSAGE_RENAMED] = true,
-    [MESSAGE_LOOKED] = true,  [MESSAGE_STATUS] = true,   [MESSAGE_STOP] = true, [MESSAGE_PING] = true,
+    [MESSAGE_COMMIT] = true,  [MESSAGE_ABORT] = true,  [MESSAGE_UNLINKED] = true, [MESSAGE_RENAMED] = true,
+    [MESSAGE_VISITED] = true, [MESSAGE_STATUS] = true, [MESSAGE_STOP] = true,     [MESSAGE_PING] = true,
 };
 
-int serve(struct shuntd *shuntd, struct listen_request *request)
+int ops_serve(struct shuntd *shuntd, struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER};
     HOOK("request-served");
-    serve_operation *operation = operations[request->message.type];
+    ops_function *operation = operations[request->message.type];
     if (operation == NULL) {
         shuntd->counts.malformed++;
         return 0;
     }
-    if (!spare_is_there() && !is_heard[request->message.type]) {
+    if (!oom_reserve_is_there() && !is_heard[request->message.type]) {
         answer.result = -ENOMEM;
-        return serve_answer(shuntd, request, &answer);
+        return reply_answer(shuntd, request, &answer);
     }
-    int how = offer_see_lane(shuntd, request->lane);
+    int how = grant_see_qp(shuntd, request->qp);
     if (how == 0)
-        how = ahead_make_way(shuntd, &request->message);
+        how = prefetch_make_way(shuntd, &request->message);
     if (how == 0)
         how = operation(shuntd, request, &answer);
-    if (how == SERVE_ANSWER)
-        return serve_answer(shuntd, request, &answer);
+    if (how == REPLY_ANSWER)
+        return reply_answer(shuntd, request, &answer);
     return how < 0 ? how : 0;
 }
 
 /* An answer as it waits: its places are copied along. */
-int serve_reply(struct shuntd *shuntd, uint64_t client, uint32_t lane, uint32_t tag, struct message *answer)
+int reply_send(struct shuntd *shuntd, uint64_t client, uint32_t qp, uint32_t tag, struct message *answer)
 {
     answer->tag = tag;
-    struct queued *queued = queue_add(shuntd->queue);
+    struct queued *queued = answer_queue_add(shuntd->answers);
     if (queued == NULL)
         return -ENOMEM;
-    queued->lane = lane;
+    queued->qp = qp;
     queued->client = client;
     queued->tag = tag;
     queued->size = (uint32_t)message_encode(queued->bytes, sizeof queued->bytes, answer);
     return queued->size > 0 ? 0 : -EINVAL;
 }
 
-int serve_answer(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int reply_answer(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    return serve_reply(shuntd, request->client, request->lane, request->message.tag, answer);
+    return reply_send(shuntd, request->client, request->qp, request->message.tag, answer);
 }
 
-int serve_tell_place(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry, int result)
+int reply_place(struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry, int result)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .result = result, .entry[0] = *entry};
     char place[SERVE_PLACE_MAX];
-    serve_place(shuntd, flight->dir, entry, place, &answer, 0);
-    return serve_reply(shuntd, flight->client, flight->lane, flight->tag, &answer);
+    reply_put_place(shuntd, operation->dir, entry, place, &answer, 0);
+    return reply_send(shuntd, operation->client, operation->qp, operation->tag, &answer);
 }
 
-int serve_tell_result(struct shuntd *shuntd, const struct flight *flight, int result)
+int reply_result(struct shuntd *shuntd, const struct operation *operation, int result)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .result = result};
-    return serve_reply(shuntd, flight->client, flight->lane, flight->tag, &answer);
+    return reply_send(shuntd, operation->client, operation->qp, operation->tag, &answer);
 }
 
 /* What an answer began that nobody has taken is settled with the next tick. */
-static void deliver(struct shuntd *shuntd, const struct queued *queued)
+static void ops_deliver(struct shuntd *shuntd, const struct queued *queued)
 {
     struct message answer;
-    if (listen_answer(shuntd->listen, queued->lane, queued->client, queued->tag, queued->bytes, queued->size))
+    if (listen_answer(shuntd->listen, queued->qp, queued->client, queued->tag, queued->bytes, queued->size))
         return;
-    flight_give_up(shuntd->home, queued->client, queued->lane, queued->tag);
-    if (message_decode(&answer, queued->bytes, queued->size) == 0 && answer.flags & MESSAGE_BAY)
+    operation_give_up(shuntd->home, queued->client, queued->qp, queued->tag);
+    if (message_decode(&answer, queued->bytes, queued->size) == 0 && answer.flags & MESSAGE_BULK)
         listen_take_back_page(shuntd->listen, queued->client, (int)answer.child.birth);
 }
 
-void serve_flush(struct shuntd *shuntd)
+void reply_flush(struct shuntd *shuntd)
 {
-    for (size_t i = 0; i < shuntd->queue->count; i++)
-        deliver(shuntd, &shuntd->queue->answers[i]);
-    shuntd->queue->count = 0;
+    for (size_t i = 0; i < shuntd->answers->count; i++)
+        ops_deliver(shuntd, &shuntd->answers->answers[i]);
+    shuntd->answers->count = 0;
     listen_wake(shuntd->listen);
 }
 
-int serve_park(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
+int reply_block(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
 {
     HOOK("request-parked");
-    int code = home_park(shuntd, waiting, request);
-    return code == 0 ? SERVE_PARKED : code;
+    int code = home_block(shuntd, waiting, request);
+    return code == 0 ? REPLY_BLOCKED : code;
 }
 
-struct home_dir *serve_dir(struct shuntd *shuntd, const struct listen_request *request, int which, struct message *answer,
+struct home_dir *reply_dir(struct shuntd *shuntd, const struct listen_request *request, int which, struct message *answer,
                            int *how)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[which]);
     if (home_dir_is_loaded(dir))
         return dir;
     if (dir != NULL && home_dir_is_busy(dir)) {
-        *how = serve_park(shuntd, &dir->waiting, request);
+        *how = reply_block(shuntd, &dir->blocked, request);
         return NULL;
     }
     answer->result = MESSAGE_NOT_LOADED;
-    *how = SERVE_ANSWER;
+    *how = REPLY_ANSWER;
     return NULL;
 }
 
-int serve_forget(struct shuntd *shuntd, struct home_dir *dir)
+int reply_forget_dir(struct shuntd *shuntd, struct home_dir *dir)
 {
     int code = index_forget_dir(shuntd->index, dir->id);
     dir->record.flags &= ~(uint32_t)RECORD_LOADED;
     return code;
 }
 
-void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, char *to,
-                 struct message *answer, int which)
+void reply_put_place(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, char *to,
+                     struct message *answer, int which)
 {
     if (entry->branch == 0)
         return;
@@ -166,7 +166,7 @@ void serve_place(const struct shuntd *shuntd, const struct home_dir *dir, const 
     answer->name_length[which] = (uint16_t)t.length;
 }
 
-int serve_path(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, const char *name,
+int reply_path(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, const char *name,
                size_t length, char to[PATH_MAX])
 {
     struct text t;

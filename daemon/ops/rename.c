@@ -5,7 +5,7 @@
  *
  * The file goes to the place of what it replaces, whoever's branch that is: one rename of the file system,
  * and no moment with two copies. Onto no name it stays in its leaf if the directory stays the same and nobody
- * waits for its events, else it goes where births of the other directory go; a file of the trunk stays in the
+ * waits for its events, else it goes where creates of the other directory go; a file of the trunk stays in the
  * trunk. */
 
 #include <dirent.h>
@@ -20,45 +20,46 @@
 #include "coordinator/coordinator.h"
 #include "ops/ops.h"
 
-static struct home_dir *both_known(struct shuntd *shuntd, const struct listen_request *request, struct home_dir **to,
-                                   struct message *answer, int *how)
+static struct home_dir *rename_both_known(struct shuntd *shuntd, const struct listen_request *request, struct home_dir **to,
+                                          struct message *answer, int *how)
 {
-    struct home_dir *from = serve_dir(shuntd, request, 0, answer, how);
-    *to = from != NULL ? serve_dir(shuntd, request, 1, answer, how) : NULL;
+    struct home_dir *from = reply_dir(shuntd, request, 0, answer, how);
+    *to = from != NULL ? reply_dir(shuntd, request, 1, answer, how) : NULL;
     return *to != NULL ? from : NULL;
 }
 
-static struct flight *busy(struct shuntd *shuntd, const struct message *message)
+static struct operation *rename_busy(struct shuntd *shuntd, const struct message *message)
 {
-    struct flight *flight = flight_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
-    return flight != NULL ? flight : flight_find(shuntd->home, message->dir[1], message->name[1], message->name_length[1]);
+    struct operation *operation = operation_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+    return operation != NULL ? operation
+                             : operation_find(shuntd->home, message->dir[1], message->name[1], message->name_length[1]);
 }
 
-static bool is_exchange(const struct flight *flight)
+static bool rename_is_exchange(const struct operation *operation)
 {
-    return (flight->flags & MESSAGE_EXCHANGE) != 0;
+    return (operation->flags & MESSAGE_EXCHANGE) != 0;
 }
 
-static bool is_same_name(const struct message *m)
+static bool rename_is_same_name(const struct message *m)
 {
     return dirid_equal(m->dir[0], m->dir[1]) && m->name_length[0] == m->name_length[1] &&
            memcmp(m->name[0], m->name[1], m->name_length[0]) == 0;
 }
 
 /* Two names are held in one order, so that renames that cross do not wait for each other. */
-static bool is_before(const struct flight *a, const struct flight *b)
+static bool rename_is_before(const struct operation *a, const struct operation *b)
 {
     return record_order(a->dir->id, a->name, a->length, b->dir->id, b->name, b->length) < 0;
 }
 
-static int refuse(struct shuntd *shuntd, struct flight *flight, int result)
+static int rename_refuse(struct shuntd *shuntd, struct operation *operation, int result)
 {
-    int code = serve_tell_result(shuntd, flight, result);
-    return code == 0 ? serve_release(shuntd, flight) : code;
+    int code = reply_result(shuntd, operation, result);
+    return code == 0 ? home_rpc_abort(shuntd, operation) : code;
 }
 
 /* Why nothing is to be done; 0: something is. */
-static int reason(const struct flight *from, const struct flight *to, uint16_t flags)
+static int rename_reason(const struct operation *from, const struct operation *to, uint16_t flags)
 {
     if (!from->had_before || (!to->had_before && (flags & MESSAGE_EXCHANGE)))
         return MESSAGE_ABSENT;
@@ -67,10 +68,10 @@ static int reason(const struct flight *from, const struct flight *to, uint16_t f
     return to->had_before && from->before.ino == to->before.ino ? MESSAGE_SAME : 0;
 }
 
-/* Where the old name's file will be; `to->place` is where births of its directory go now. */
-static void choose(const struct flight *from, struct flight *to, uint16_t flags)
+/* Where the old name's file will be; `to->place` is where creates of its directory go now. */
+static void rename_choose(const struct operation *from, struct operation *to, uint16_t flags)
 {
-    struct record_entry births = to->place;
+    struct record_entry creates = to->place;
     to->place = from->before;
     to->place.branch = 0;
     to->place.leaf = 0;
@@ -79,239 +80,243 @@ static void choose(const struct flight *from, struct flight *to, uint16_t flags)
     else if (from->dir == to->dir && to->dir->record.why != RECORD_WHY_WATCHED)
         to->place = from->before;
     else if (from->before.branch != 0 && !(flags & MESSAGE_TRUNK)) {
-        to->place.branch = births.branch;
-        to->place.leaf = births.leaf;
+        to->place.branch = creates.branch;
+        to->place.leaf = creates.leaf;
     }
 }
 
-static int tell(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
 {
     char places[2][SERVE_PLACE_MAX];
     struct message answer = {
         .type = MESSAGE_ANSWER, .result = to->had_before ? MESSAGE_EXISTS : 0, .entry = {from->before, to->place}};
     shuntd->counts.renames++;
-    serve_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
-    serve_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
-    return serve_reply(shuntd, from->client, from->lane, from->tag, &answer);
+    reply_put_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
+    reply_put_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
+    return reply_send(shuntd, from->client, from->qp, from->tag, &answer);
 }
 
-static int give_leave(struct shuntd *shuntd, struct flight *from)
+static int rename_give_leave(struct shuntd *shuntd, struct operation *from)
 {
-    return tell(shuntd, from, from->partner);
+    return rename_tell(shuntd, from, from->partner);
 }
 
-static bool moves_directory(const struct flight *from, const struct flight *to)
+static bool rename_moves_directory(const struct operation *from, const struct operation *to)
 {
     return from->before.type == DT_DIR || (to->had_before && to->before.type == DT_DIR);
 }
 
-static int marked(struct shuntd *shuntd, struct flight *flight, const struct name_answer *unused)
+static int rename_marked(struct shuntd *shuntd, struct operation *operation, const struct name_answer *unused)
 {
-    flight->marked = true;
-    if (!flight->partner->marked)
+    operation->marked = true;
+    if (!operation->partner->marked)
         return 0;
-    struct flight *from = flight->kind == FLIGHT_FROM ? flight : flight->partner, *to = from->partner;
-    int code = from->before.branch != 0 ? flight_touch(shuntd, from) : 0;
+    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->partner, *to = from->partner;
+    int code = from->before.branch != 0 ? operation_note_change(shuntd, from) : 0;
     if (code == 0 && to->place.branch != 0)
-        code = flight_touch(shuntd, to);
-    if (code == 0 && moves_directory(from, to))
-        return moving_begin(shuntd, from, give_leave);
-    return code == 0 ? give_leave(shuntd, from) : code;
+        code = operation_note_change(shuntd, to);
+    if (code == 0 && rename_moves_directory(from, to))
+        return rename_fence_begin(shuntd, from, rename_give_leave);
+    return code == 0 ? rename_give_leave(shuntd, from) : code;
 }
 
 /* Readers meet the old name as dying and a new one as pending. So is a name that is replaced, or exchanged,
  * but in its old place: there is a file there at every moment, and which one it is, is to be looked at. */
-static int mark(struct shuntd *shuntd, struct flight *from, struct flight *to)
+static int rename_mark(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
     struct record_entry dying = from->before, pending = to->place;
-    dying.state = is_exchange(from) ? RECORD_PENDING : RECORD_DYING;
+    dying.state = rename_is_exchange(from) ? RECORD_PENDING : RECORD_DYING;
     pending.state = RECORD_PENDING;
     if (!to->had_before) {
         pending.type = from->before.type;
         pending.ino = 0;
     }
     uint64_t id = to->id;
-    int code = serve_ask(shuntd, from, NAME_MARK, 0, &dying, marked);
-    return code == 0 && flight_by_id(shuntd->home, id) != NULL /* else both were released */
-               ? serve_ask(shuntd, to, NAME_MARK, 0, &pending, marked)
+    int code = home_rpc_request(shuntd, from, NAME_MARK, 0, &dying, rename_marked);
+    return code == 0 && operation_by_id(shuntd->home, id) != NULL /* else both were released */
+               ? home_rpc_request(shuntd, to, NAME_MARK, 0, &pending, rename_marked)
                : code;
 }
 
-static int both_held(struct shuntd *shuntd, struct flight *from, struct flight *to)
+static int rename_both_held(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
-    int why_not = reason(from, to, from->flags);
+    int why_not = rename_reason(from, to, from->flags);
     if (why_not != 0)
-        return refuse(shuntd, from, why_not);
-    if (to->place.branch != 0 && to->lost != to->dir->share.lost)
-        return serve_restart(shuntd, from); /* the leaf went meanwhile */
+        return rename_refuse(shuntd, from, why_not);
+    if (to->place.branch != 0 && to->leaves_generation != to->dir->leaves.generation)
+        return home_rpc_restart(shuntd, from); /* the leaf went meanwhile */
     from->place = from->before;
-    choose(from, to, from->flags);
-    return mark(shuntd, from, to);
+    rename_choose(from, to, from->flags);
+    return rename_mark(shuntd, from, to);
 }
 
-static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int rename_held(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
-    struct flight *partner = flight->partner;
+    struct operation *partner = operation->partner;
     if (answer->result < 0)
-        return refuse(shuntd, flight->kind == FLIGHT_FROM ? flight : partner, answer->result);
-    if (!partner->held)
-        return serve_ask(shuntd, partner, NAME_HOLD, NAME_ANYHOW, NULL, held);
-    return flight->kind == FLIGHT_FROM ? both_held(shuntd, flight, partner) : both_held(shuntd, partner, flight);
+        return rename_refuse(shuntd, operation->kind == OPERATION_RENAME_FROM ? operation : partner, answer->result);
+    if (!partner->claimed)
+        return home_rpc_request(shuntd, partner, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
+    return operation->kind == OPERATION_RENAME_FROM ? rename_both_held(shuntd, operation, partner)
+                                                    : rename_both_held(shuntd, partner, operation);
 }
 
-static struct flight *begin(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
-                            struct home_dir *dir, int i)
+static struct operation *rename_begin(struct shuntd *shuntd, enum operation_kind kind, const struct listen_request *request,
+                                      struct home_dir *dir, int i)
 {
     const struct message *message = &request->message;
-    return flight_begin(shuntd, kind, dir, message->name[i], message->name_length[i], request);
+    return operation_begin(shuntd, kind, dir, message->name[i], message->name_length[i], request);
 }
 
-static int hold(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
-                const struct record_entry *births)
+static int rename_hold(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
+                       const struct record_entry *creates)
 {
-    struct flight *from = begin(shuntd, FLIGHT_FROM, request, dirs[0], 0);
-    struct flight *to = from != NULL ? begin(shuntd, FLIGHT_TO, request, dirs[1], 1) : NULL;
+    struct operation *from = rename_begin(shuntd, OPERATION_RENAME_FROM, request, dirs[0], 0);
+    struct operation *to = from != NULL ? rename_begin(shuntd, OPERATION_RENAME_TO, request, dirs[1], 1) : NULL;
     if (to == NULL)
         return -ENOMEM;
     from->partner = to;
     to->partner = from;
-    to->place = *births;
-    to->lost = dirs[1]->share.lost;
-    return serve_ask(shuntd, is_before(from, to) ? from : to, NAME_HOLD, NAME_ANYHOW, NULL, held);
+    to->place = *creates;
+    to->leaves_generation = dirs[1]->leaves.generation;
+    return home_rpc_request(shuntd, rename_is_before(from, to) ? from : to, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
 }
 
 /* As far as this index knows: where the old name's file is in the trunk, or a new name is there, none is needed. */
-static bool may_need_room(struct shuntd *shuntd, const struct home_dir *dir, const struct message *m)
+static bool rename_may_need_room(struct shuntd *shuntd, const struct home_dir *dir, const struct message *m)
 {
     struct record_entry from, to;
     int old = index_get_entry(shuntd->index, m->dir[0], m->name[0], m->name_length[0], &from);
     int new = index_get_entry(shuntd->index, m->dir[1], m->name[1], m->name_length[1], &to);
     uint16_t home = route_of_name(shuntd, m->dir[0], m->name[0], m->name_length[0]);
-    bool elsewhere = dir->whole == 0 && home != shuntd->me.number;
-    return new == -ENOENT && (old == 0 ? from.branch != 0 : elsewhere);
+    bool remote = dir->delegation == 0 && home != shuntd->me.number;
+    return new == -ENOENT && (old == 0 ? from.branch != 0 : remote);
 }
 
-/* A file in a branch may go to where births of the other directory go: a leaf for it is made before any name
+/* A file in a branch may go to where creates of the other directory go: a leaf for it is made before any name
  * is held. */
-static int find_room(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
-                     struct record_entry *births)
+static int rename_find_room(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
+                            struct record_entry *creates)
 {
     const struct message *message = &request->message;
     if (dirs[0] == dirs[1] || !(dirs[0]->record.flags & RECORD_MARKED) || (message->flags & MESSAGE_TRUNK) ||
-        !may_need_room(shuntd, dirs[0], message))
+        !rename_may_need_room(shuntd, dirs[0], message))
         return 0;
-    return serve_choose(shuntd, dirs[1], message->name[1], message->name_length[1], request->client, births);
+    return placement_choose(shuntd, dirs[1], message->name[1], message->name_length[1], request->client, creates);
 }
 
-static int is_itself(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int rename_is_itself(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
-    bool refused = answer->result == MESSAGE_EXISTS && (flight->flags & MESSAGE_NOREPLACE);
-    return refuse(shuntd, flight, refused ? -EEXIST : answer->result == MESSAGE_EXISTS ? MESSAGE_SAME : MESSAGE_ABSENT);
+    bool refused = answer->result == MESSAGE_EXISTS && (operation->flags & MESSAGE_NOREPLACE);
+    return rename_refuse(shuntd, operation,
+                         refused                            ? -EEXIST
+                         : answer->result == MESSAGE_EXISTS ? MESSAGE_SAME
+                                                            : MESSAGE_ABSENT);
 }
 
-static int onto_itself(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir)
+static int rename_onto_itself(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir)
 {
-    struct flight *flight = begin(shuntd, FLIGHT_LOOKUP, request, dir, 0);
-    int code = flight != NULL ? serve_ask(shuntd, flight, NAME_LOOKUP, 0, NULL, is_itself) : -ENOMEM;
-    return code == 0 ? SERVE_SILENT : code;
+    struct operation *operation = rename_begin(shuntd, OPERATION_LOOKUP, request, dir, 0);
+    int code = operation != NULL ? home_rpc_request(shuntd, operation, NAME_LOOKUP, 0, NULL, rename_is_itself) : -ENOMEM;
+    return code == 0 ? REPLY_SILENT : code;
 }
 
-int serve_rename(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_rename(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    struct record_entry births = {0};
+    struct record_entry creates = {0};
     struct home_dir *dirs[2];
     int how;
-    dirs[0] = both_known(shuntd, request, &dirs[1], answer, &how);
+    dirs[0] = rename_both_known(shuntd, request, &dirs[1], answer, &how);
     if (dirs[0] == NULL)
         return how;
-    struct flight *flight = busy(shuntd, &request->message);
-    if (flight != NULL)
-        return serve_park(shuntd, &flight->waiting, request);
-    if (is_same_name(&request->message))
-        return onto_itself(shuntd, request, dirs[0]);
-    int code = find_room(shuntd, request, dirs, &births);
+    struct operation *operation = rename_busy(shuntd, &request->message);
+    if (operation != NULL)
+        return reply_block(shuntd, &operation->blocked, request);
+    if (rename_is_same_name(&request->message))
+        return rename_onto_itself(shuntd, request, dirs[0]);
+    int code = rename_find_room(shuntd, request, dirs, &creates);
     if (code == -EAGAIN)
-        return serve_park(shuntd, &dirs[1]->waiting, request);
+        return reply_block(shuntd, &dirs[1]->blocked, request);
     if (code == 0)
-        code = hold(shuntd, request, dirs, &births);
-    return code == 0 ? SERVE_SILENT : code;
+        code = rename_hold(shuntd, request, dirs, &creates);
+    return code == 0 ? REPLY_SILENT : code;
 }
 
-static void path_of(const struct flight *flight, char to[PATH_MAX])
+static void rename_path_of(const struct operation *operation, char to[PATH_MAX])
 {
-    const char *parent = strcmp(flight->dir->path, ".") == 0 ? "" : flight->dir->path;
-    snprintf(to, PATH_MAX, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", flight->length, flight->name);
+    const char *parent = strcmp(operation->dir->path, ".") == 0 ? "" : operation->dir->path;
+    snprintf(to, PATH_MAX, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", operation->length, operation->name);
 }
 
-static int moved_directory(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+static int rename_moved_directory(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
 {
     char old_path[PATH_MAX], new_path[PATH_MAX];
-    path_of(from, old_path);
-    path_of(to, new_path);
-    return cast_moved(shuntd, old_path, new_path);
+    rename_path_of(from, old_path);
+    rename_path_of(to, new_path);
+    return collective_moved(shuntd, old_path, new_path);
 }
 
 /* What is known of the places of directories, in three steps: the second must not meet the first's. */
-static int exchanged_directories(struct shuntd *shuntd, const struct flight *from, const struct flight *to)
+static int rename_exchanged_directories(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
 {
     static const char aside[] = "//"; /* no place has that name */
     char old_path[PATH_MAX], new_path[PATH_MAX];
-    path_of(from, old_path);
-    path_of(to, new_path);
-    int code = cast_moved(shuntd, old_path, aside);
+    rename_path_of(from, old_path);
+    rename_path_of(to, new_path);
+    int code = collective_moved(shuntd, old_path, aside);
     if (code == 0)
-        code = cast_moved(shuntd, new_path, old_path);
-    return code == 0 ? cast_moved(shuntd, aside, new_path) : code;
+        code = collective_moved(shuntd, new_path, old_path);
+    return code == 0 ? collective_moved(shuntd, aside, new_path) : code;
 }
 
 /* Place stays with name; what lies there has changed hands. */
-static int exchanged(struct shuntd *shuntd, struct flight *from, struct flight *to)
+static int rename_exchanged(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
     struct record_entry first = from->before, second = to->before;
     first.type = to->before.type;
     first.ino = to->before.ino;
     second.type = from->before.type;
     second.ino = from->before.ino;
-    int code = first.type == DT_DIR || second.type == DT_DIR ? exchanged_directories(shuntd, from, to) : 0;
+    int code = first.type == DT_DIR || second.type == DT_DIR ? rename_exchanged_directories(shuntd, from, to) : 0;
     from->before = first;
     to->before = second;
-    from->touch = to->touch = 0; /* both have changed */
+    from->change = to->change = 0; /* both have changed */
     if (code == 0)
-        code = serve_ended_badly(shuntd, from);
-    return code == 0 ? serve_ended_badly(shuntd, to) : code;
+        code = completion_failed(shuntd, from);
+    return code == 0 ? completion_failed(shuntd, to) : code;
 }
 
-int serve_ended_pair(struct shuntd *shuntd, struct flight *from, struct flight *to, const struct message *renamed)
+int completion_pair(struct shuntd *shuntd, struct operation *from, struct operation *to, const struct message *renamed)
 {
     struct record_entry moved = from->before;
-    int code = moving_end(shuntd, from);
+    int code = rename_fence_end(shuntd, from);
     from->partner = to->partner = NULL;
     if (code != 0)
         return code;
-    if (renamed->result == 0 && is_exchange(from))
-        return exchanged(shuntd, from, to);
+    if (renamed->result == 0 && rename_is_exchange(from))
+        return rename_exchanged(shuntd, from, to);
     if (renamed->result != 0) {
-        code = serve_ended_badly(shuntd, from);
-        return code == 0 ? serve_ended_badly(shuntd, to) : code;
+        code = completion_failed(shuntd, from);
+        return code == 0 ? completion_failed(shuntd, to) : code;
     }
     if (moved.type == DT_DIR) {
-        code = moved_directory(shuntd, from, to);
+        code = rename_moved_directory(shuntd, from, to);
         if (code == 0 && renamed->child.ino != 0)
-            code = rule_drop(shuntd, renamed->child);
+            code = coordinator_drop(shuntd, renamed->child);
         if (code != 0)
             return code;
     }
-    code = serve_ended_well(shuntd, from, &moved, (struct dirid){0, 0});
-    return code == 0 ? serve_ended_well(shuntd, to, &moved, (struct dirid){0, 0}) : code;
+    code = completion_succeeded(shuntd, from, &moved, (struct dirid){0, 0});
+    return code == 0 ? completion_succeeded(shuntd, to, &moved, (struct dirid){0, 0}) : code;
 }
 
-int serve_renamed(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_renamed(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *m = &request->message;
-    struct flight *from = flight_of(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
-    if (from == NULL || from->kind != FLIGHT_FROM || from->partner == NULL || flight_is_asking(from) ||
-        flight_is_asking(from->partner))
-        return SERVE_SILENT;
-    int code = serve_ended_pair(shuntd, from, from->partner, m);
-    return code == 0 ? SERVE_SILENT : code;
+    struct operation *from = operation_find_own(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
+    if (from == NULL || from->kind != OPERATION_RENAME_FROM || from->partner == NULL || operation_is_asking(from) ||
+        operation_is_asking(from->partner))
+        return REPLY_SILENT;
+    int code = completion_pair(shuntd, from, from->partner, m);
+    return code == 0 ? REPLY_SILENT : code;
 }

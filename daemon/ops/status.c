@@ -34,20 +34,20 @@ enum counter {
     REQUESTS,
     BATCHES,
     MALFORMED,
-    BIRTHS,
+    CREATES,
     REDIRECTED,
-    FORESEEN,
-    REMOVALS,
+    PREFETCHED,
+    UNLINKS,
     RENAMES,
     LOADS,
-    PARKED,
-    DEATHS,
+    BLOCKED,
+    CLIENT_EXITS,
     DIRECTORIES,
-    FLIGHTS,
+    IN_OPERATION,
     INDEX_BYTES,
     INDEX_KEYS,
-    ASKED,
-    HOPS, /* of all the highest counts */
+    REMOTE_REQUESTS,
+    MAX_HOPS, /* of all the highest counts */
     FRAMES_SENT,
     FRAMES_RECEIVED,
     FRAMES_AGAIN,
@@ -61,30 +61,30 @@ static const char *const names[COUNTERS] = {
     [REQUESTS] = "requests",
     [BATCHES] = "batches",
     [MALFORMED] = "malformed",
-    [BIRTHS] = "births",
+    [CREATES] = "births",
     [REDIRECTED] = "redirected",
-    [FORESEEN] = "foreseen",
-    [REMOVALS] = "removals",
+    [PREFETCHED] = "foreseen",
+    [UNLINKS] = "removals",
     [RENAMES] = "renames",
     [LOADS] = "loads",
-    [PARKED] = "parked",
-    [DEATHS] = "deaths",
+    [BLOCKED] = "parked",
+    [CLIENT_EXITS] = "deaths",
     [DIRECTORIES] = "directories",
-    [FLIGHTS] = "flights",
+    [IN_OPERATION] = "flights",
     [INDEX_BYTES] = "index-bytes",
     [INDEX_KEYS] = "index-keys",
-    [ASKED] = "asked",
-    [HOPS] = "hops",
+    [REMOTE_REQUESTS] = "asked",
+    [MAX_HOPS] = "hops",
     [FRAMES_SENT] = "frames-sent",
     [FRAMES_RECEIVED] = "frames-received",
     [FRAMES_AGAIN] = "frames-again",
     [FRAMES_DROPPED] = "frames-dropped",
 };
 
-/* What processes did with what they were offered counts as soon as they did it. */
-static int count(struct shuntd *shuntd, uint64_t to[COUNTERS])
+/* What processes did with what they were granted counts as soon as they did it. */
+static int status_count(struct shuntd *shuntd, uint64_t to[COUNTERS])
 {
-    int code = offer_see_all(shuntd);
+    int code = grant_see_all(shuntd);
     if (code != 0)
         return code;
     const struct shuntd_counts *counts = &shuntd->counts;
@@ -96,20 +96,20 @@ static int count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [REQUESTS] = counts->requests,
         [BATCHES] = counts->batches,
         [MALFORMED] = counts->malformed,
-        [BIRTHS] = counts->births,
+        [CREATES] = counts->creates,
         [REDIRECTED] = counts->redirected,
-        [FORESEEN] = counts->foreseen,
-        [REMOVALS] = counts->removals,
+        [PREFETCHED] = counts->prefetched,
+        [UNLINKS] = counts->unlinks,
         [RENAMES] = counts->renames,
         [LOADS] = counts->loads,
-        [PARKED] = counts->parked,
-        [DEATHS] = counts->deaths,
+        [BLOCKED] = counts->blocked,
+        [CLIENT_EXITS] = counts->client_exits,
         [DIRECTORIES] = home_dir_count(shuntd->home),
-        [FLIGHTS] = flight_count(shuntd->home),
+        [IN_OPERATION] = operation_count(shuntd->home),
         [INDEX_BYTES] = size.bytes_used,
         [INDEX_KEYS] = size.entries,
-        [ASKED] = counts->asked,
-        [HOPS] = counts->hops,
+        [REMOTE_REQUESTS] = counts->remote_requests,
+        [MAX_HOPS] = counts->max_hops,
         [FRAMES_SENT] = frames->frames_sent,
         [FRAMES_RECEIVED] = frames->frames_received,
         [FRAMES_AGAIN] = frames->sent_again,
@@ -119,7 +119,7 @@ static int count(struct shuntd *shuntd, uint64_t to[COUNTERS])
     return 0;
 }
 
-static void add_counters(struct text *t, const uint64_t values[COUNTERS], enum counter first)
+static void status_add_counters(struct text *t, const uint64_t values[COUNTERS], enum counter first)
 {
     for (unsigned i = first; i < COUNTERS; i++) {
         text_add(t, names[i]);
@@ -129,7 +129,7 @@ static void add_counters(struct text *t, const uint64_t values[COUNTERS], enum c
     }
 }
 
-static void add_if_stays(struct home_dir *dir, void *context)
+static void status_add_if_stays(struct home_dir *dir, void *context)
 {
     struct text *t = context, before = *t;
     if (dir->record.why == RECORD_WHY_NOT || dir->record.why >= RECORD_WHY_COUNT || t->full)
@@ -144,7 +144,7 @@ static void add_if_stays(struct home_dir *dir, void *context)
 }
 
 /* Those that do not acknowledge what they are sent. */
-static void add_silent(const struct shuntd *shuntd, struct text *t)
+static void status_add_silent(const struct shuntd *shuntd, struct text *t)
 {
     for (size_t i = 0; i < shuntd->session.count; i++) {
         const struct session_member *member = &shuntd->session.members[i];
@@ -159,7 +159,7 @@ static void add_silent(const struct shuntd *shuntd, struct text *t)
 /* Of all daemons. */
 
 /* A page: a little-endian number for each counter. One of another length is of another version, and not counted. */
-static bool read_page(uint64_t to[COUNTERS], const char *page, size_t size)
+static bool status_read_page(uint64_t to[COUNTERS], const char *page, size_t size)
 {
     if (size != COUNTERS * sizeof *to)
         return false;
@@ -169,7 +169,7 @@ static bool read_page(uint64_t to[COUNTERS], const char *page, size_t size)
     return true;
 }
 
-static size_t write_page(char *to, const uint64_t values[COUNTERS])
+static size_t status_write_page(char *to, const uint64_t values[COUNTERS])
 {
     for (unsigned i = 0; i < COUNTERS; i++) {
         const uint64_t value = htole64(values[i]);
@@ -181,24 +181,24 @@ static size_t write_page(char *to, const uint64_t values[COUNTERS])
 size_t status_add(char *to, size_t used, const char *from, size_t size)
 {
     uint64_t sum[COUNTERS] = {0}, more[COUNTERS];
-    if (!read_page(more, from, size))
+    if (!status_read_page(more, from, size))
         return used;
-    read_page(sum, to, used);
+    status_read_page(sum, to, used);
     for (unsigned i = 0; i < COUNTERS; i++)
-        sum[i] = i != HOPS ? sum[i] + more[i] : sum[i] > more[i] ? sum[i] : more[i];
-    return write_page(to, sum);
+        sum[i] = i != MAX_HOPS ? sum[i] + more[i] : sum[i] > more[i] ? sum[i] : more[i];
+    return status_write_page(to, sum);
 }
 
-int cast_status(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_status(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     uint64_t values[COUNTERS];
     char page[sizeof values];
-    int code = count(shuntd, values);
-    return code == 0 ? cast_page(cast, page, write_page(page, values), PAGE_ALL) : code;
+    int code = status_count(shuntd, values);
+    return code == 0 ? collective_page(collective, page, status_write_page(page, values), PAGE_ALL) : code;
 }
 
 /* SIGTERM once more would end it at once; this does not. */
-int cast_stop(struct shuntd *shuntd, struct cast *cast, const struct message *message)
+int collective_stop(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     if (shuntd->stop == 0)
         shuntd->stop = 1;
@@ -211,10 +211,10 @@ int cast_stop(struct shuntd *shuntd, struct cast *cast, const struct message *me
 /* Whose question all are asked. */
 struct asker {
     uint64_t client;
-    uint32_t lane, tag;
+    uint32_t qp, tag;
 };
 
-static int all_have_answered(struct shuntd *shuntd, void *context, const struct cast_end *end)
+static int status_all_have_answered(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct asker asker = *(struct asker *)context;
     struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
@@ -223,51 +223,51 @@ static int all_have_answered(struct shuntd *shuntd, void *context, const struct 
     struct text t;
     free(context);
     text_init(&t, text, sizeof text);
-    if (read_page(values, end->page, end->used))
-        add_counters(&t, values, DAEMONS);
+    if (status_read_page(values, end->page, end->used))
+        status_add_counters(&t, values, DAEMONS);
     answer.text = text;
     answer.text_length = (uint16_t)t.length;
-    return serve_reply(shuntd, asker.client, asker.lane, asker.tag, &answer);
+    return reply_send(shuntd, asker.client, asker.qp, asker.tag, &answer);
 }
 
-static int ask_all(struct shuntd *shuntd, const struct listen_request *request)
+static int status_ask_all(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message message = {.type = request->message.type};
     struct asker *asker = malloc(sizeof *asker);
     if (asker == NULL)
         return -ENOMEM;
-    *asker = (struct asker){request->client, request->lane, request->message.tag};
-    int code = cast_begin(shuntd, &message, NULL, all_have_answered, asker);
-    return code == 0 ? SERVE_SILENT : code;
+    *asker = (struct asker){request->client, request->qp, request->message.tag};
+    int code = collective_begin(shuntd, &message, NULL, status_all_have_answered, asker);
+    return code == 0 ? REPLY_SILENT : code;
 }
 
-int serve_stop(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_stop(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    return ask_all(shuntd, request);
+    return status_ask_all(shuntd, request);
 }
 
-int serve_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     uint64_t values[COUNTERS];
     char text[STATUS_MAX];
     struct text t;
     if (request->message.flags & MESSAGE_ALL)
-        return ask_all(shuntd, request);
+        return status_ask_all(shuntd, request);
     text_init(&t, text, sizeof text);
-    int code = count(shuntd, values);
+    int code = status_count(shuntd, values);
     if (code != 0)
         return code;
-    add_counters(&t, values, REQUESTS);
-    add_silent(shuntd, &t);
-    home_dirs_each(shuntd->home, add_if_stays, &t);
+    status_add_counters(&t, values, REQUESTS);
+    status_add_silent(shuntd, &t);
+    home_dirs_each(shuntd->home, status_add_if_stays, &t);
     answer->text = text;
     answer->text_length = (uint16_t)t.length;
-    code = serve_answer(shuntd, request, answer);
-    return code == 0 ? SERVE_SILENT : code;
+    code = reply_answer(shuntd, request, answer);
+    return code == 0 ? REPLY_SILENT : code;
 }
 
-int serve_ping(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_ping(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    int code = offer_see_all(shuntd);
-    return code == 0 ? SERVE_ANSWER : code;
+    int code = grant_see_all(shuntd);
+    return code == 0 ? REPLY_ANSWER : code;
 }

@@ -8,66 +8,67 @@
 #include "prefetch/prefetch.h"
 #include "ops/ops.h"
 
-static int nothing_there(struct shuntd *shuntd, struct flight *flight)
+static int unlink_nothing_there(struct shuntd *shuntd, struct operation *operation)
 {
-    int code = serve_tell_result(shuntd, flight, MESSAGE_ABSENT);
-    flight_end(shuntd, flight);
+    int code = reply_result(shuntd, operation, MESSAGE_ABSENT);
+    operation_end(shuntd, operation);
     return code;
 }
 
-int serve_removal_begins(struct shuntd *shuntd, struct flight *flight)
+int unlink_begins(struct shuntd *shuntd, struct operation *operation)
 {
-    flight->place = flight->before;
-    shuntd->counts.removals++;
-    int code = flight->before.branch != 0 ? flight_touch(shuntd, flight) : 0;
-    if (code == 0 && flight->foreseen) /* to its home that was no look yet */
-        code = home_looked_into(shuntd, flight->dir, &flight->before, shuntd->me.number);
-    return code == 0 ? ahead_follow(shuntd, flight) : code;
+    operation->place = operation->before;
+    shuntd->counts.unlinks++;
+    int code = operation->before.branch != 0 ? operation_note_change(shuntd, operation) : 0;
+    if (code == 0 && operation->was_prefetched) /* to its home that was no look yet */
+        code = home_report_visit(shuntd, operation->dir, &operation->before, shuntd->me.number);
+    return code == 0 ? prefetch_follow(shuntd, operation) : code;
 }
 
 /* The name is there, and now it is this client's to work on. */
-static int held(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+static int unlink_held(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
     int code = 0;
     if (answer->result == MESSAGE_ABSENT)
-        return nothing_there(shuntd, flight);
-    if (flight->kind == FLIGHT_REMOVAL) {
-        code = serve_removal_begins(shuntd, flight);
+        return unlink_nothing_there(shuntd, operation);
+    if (operation->kind == OPERATION_UNLINK) {
+        code = unlink_begins(shuntd, operation);
     } else {
-        flight->place = flight->before;
-        flight->place.branch = 0;
-        flight->place.leaf = 0;
+        operation->place = operation->before;
+        operation->place.branch = 0;
+        operation->place.leaf = 0;
     }
-    return code == 0 ? serve_tell_place(shuntd, flight, &flight->before, 0) : code;
+    return code == 0 ? reply_place(shuntd, operation, &operation->before, 0) : code;
 }
 
-static int hold(struct shuntd *shuntd, enum flight_kind kind, const struct listen_request *request,
-                const struct record_entry *meanwhile, struct message *answer)
+static int unlink_hold(struct shuntd *shuntd, enum operation_kind kind, const struct listen_request *request,
+                       const struct record_entry *meanwhile, struct message *answer)
 {
     const struct message *message = &request->message;
     bool claimed = false;
     int how, code = 0;
-    struct home_dir *dir = serve_dir(shuntd, request, 0, answer, &how);
+    struct home_dir *dir = reply_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    if (kind == FLIGHT_REMOVAL)
-        code = ahead_claim(shuntd, request, kind, true, &claimed);
+    if (kind == OPERATION_UNLINK)
+        code = prefetch_attach_request(shuntd, request, kind, true, &claimed);
     if (code != 0 || claimed)
-        return serve_silently(code);
-    struct flight *flight = flight_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
-    if (flight != NULL)
-        return serve_park(shuntd, &flight->waiting, request);
-    flight = flight_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
-    return serve_silently(flight != NULL ? serve_ask(shuntd, flight, NAME_HOLD, 0, meanwhile, held) : -ENOMEM);
+        return reply_silently(code);
+    struct operation *operation = operation_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    if (operation != NULL)
+        return reply_block(shuntd, &operation->blocked, request);
+    operation = operation_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    return reply_silently(operation != NULL ? home_rpc_request(shuntd, operation, NAME_CLAIM, 0, meanwhile, unlink_held)
+                                            : -ENOMEM);
 }
 
-int serve_remove(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_unlink(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     static const struct record_entry dying = {.state = RECORD_DYING};
-    return hold(shuntd, FLIGHT_REMOVAL, request, &dying, answer);
+    return unlink_hold(shuntd, OPERATION_UNLINK, request, &dying, answer);
 }
 
-int serve_promote(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int ops_promote(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    return hold(shuntd, FLIGHT_PROMOTION, request, NULL, answer);
+    return unlink_hold(shuntd, OPERATION_PROMOTE, request, NULL, answer);
 }

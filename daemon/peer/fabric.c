@@ -80,7 +80,7 @@ struct fabric {
 
 /* libfabric loses a signal that comes between the reader's last look for one and its sleep (util_wait.c of 1.17 takes
  * it off there without a look): what is urgent is said again until it was noticed. */
-static void wake_thread(struct fabric *fabric)
+static void fabric_wake_thread(struct fabric *fabric)
 {
     fabric->wakes++;
     fi_cq_signal(fabric->provider.received);
@@ -88,12 +88,12 @@ static void wake_thread(struct fabric *fabric)
 
 /* --- what is sent --- */
 
-static bool has_room(const struct peer *peer, size_t size)
+static bool fabric_has_room(const struct peer *peer, size_t size)
 {
     return peer->frames < FABRIC_QUEUE_FRAMES && peer->bytes + size <= FABRIC_QUEUE_BYTES;
 }
 
-static void forget_outgoing(struct fabric *fabric, struct outgoing *one, bool was_sent)
+static void fabric_forget_outgoing(struct fabric *fabric, struct outgoing *one, bool was_sent)
 {
     struct peer *peer = one->peer;
     *(was_sent ? &fabric->counts.sent : &fabric->counts.failed) += 1;
@@ -101,7 +101,7 @@ static void forget_outgoing(struct fabric *fabric, struct outgoing *one, bool wa
     peer->bytes -= one->size;
     if (peer->state == PEER_REMOVED && peer->frames == 0)
         peer->state = PEER_FREE;
-    if (peer->refused && has_room(peer, FABRIC_FRAME_MAX)) {
+    if (peer->refused && fabric_has_room(peer, FABRIC_FRAME_MAX)) {
         peer->refused = false;
         fabric->ring_due = true;
     }
@@ -109,31 +109,31 @@ static void forget_outgoing(struct fabric *fabric, struct outgoing *one, bool wa
     free(one);
 }
 
-static void drop_queue(struct fabric *fabric, struct peer *peer)
+static void fabric_drop_queue(struct fabric *fabric, struct peer *peer)
 {
     while (!list_empty(&peer->queue))
-        forget_outgoing(fabric, LINK_OF(peer->queue.next, struct outgoing, link), false);
+        fabric_forget_outgoing(fabric, LINK_OF(peer->queue.next, struct outgoing, link), false);
     list_remove(&peer->link);
 }
 
 /* libfabric has no event for a connection that was made, nor for one that was refused: it says "not yet" to
- * each send until there is one, and each such send connects anew if need be. So, after growing pauses, it is
+ * each send until there is one, and each such send connects again if need be. So, after growing pauses, it is
  * asked again; but not for ever. */
-static void connect_later(struct fabric *fabric, struct peer *peer, uint64_t now)
+static void fabric_connect_later(struct fabric *fabric, struct peer *peer, uint64_t now)
 {
     if (list_empty(&peer->link)) {
         list_append(&fabric->connecting, &peer->link);
         peer->give_up = now + FABRIC_CONNECT_SECONDS * CLOCK_SECOND;
         peer->pause = PAUSE_FIRST;
     } else if (now >= peer->give_up) {
-        drop_queue(fabric, peer);
+        fabric_drop_queue(fabric, peer);
     } else if (peer->pause < PAUSE_LONGEST) {
         peer->pause *= 2;
     }
     peer->next = now + peer->pause;
 }
 
-static int send_one(struct fabric *fabric, struct outgoing *one)
+static int fabric_send_one(struct fabric *fabric, struct outgoing *one)
 {
     return (int)provider_code(
         fi_send(fabric->provider.endpoint, one->bytes, one->size, NULL, one->peer->address, &one->operation.context));
@@ -141,12 +141,12 @@ static int send_one(struct fabric *fabric, struct outgoing *one)
 
 /* Hands over what waits for a peer, as far as libfabric takes it. When it does not while frames of that peer
  * are under way, the completion of one of those leads back here. */
-static void send_queue(struct fabric *fabric, struct peer *peer, uint64_t now)
+static void fabric_send_queue(struct fabric *fabric, struct peer *peer, uint64_t now)
 {
     int code = 0;
     while (code == 0 && !list_empty(&peer->queue)) {
         struct outgoing *one = LINK_OF(peer->queue.next, struct outgoing, link);
-        code = send_one(fabric, one);
+        code = fabric_send_one(fabric, one);
         if (code != 0)
             break;
         list_remove(&peer->link);
@@ -155,22 +155,22 @@ static void send_queue(struct fabric *fabric, struct peer *peer, uint64_t now)
         peer->flying++;
     }
     if (code == -EAGAIN && peer->flying == 0)
-        connect_later(fabric, peer, now);
+        fabric_connect_later(fabric, peer, now);
     else if (code != 0 && code != -EAGAIN)
-        drop_queue(fabric, peer);
+        fabric_drop_queue(fabric, peer);
 }
 
-static void end_send(struct fabric *fabric, struct outgoing *one, bool was_sent)
+static void fabric_end_send(struct fabric *fabric, struct outgoing *one, bool was_sent)
 {
     struct peer *peer = one->peer;
     peer->flying--;
-    forget_outgoing(fabric, one, was_sent);
+    fabric_forget_outgoing(fabric, one, was_sent);
     if (list_empty(&peer->link))
-        send_queue(fabric, peer, clock_monotonic());
+        fabric_send_queue(fabric, peer, clock_monotonic());
 }
 
 /* Tries those whose time has come. */
-static void connect_again(struct fabric *fabric)
+static void fabric_connect_again(struct fabric *fabric)
 {
     uint64_t now = list_empty(&fabric->connecting) ? 0 : clock_monotonic();
     struct link *link = fabric->connecting.next, *next;
@@ -178,12 +178,12 @@ static void connect_again(struct fabric *fabric)
         struct peer *peer = LINK_OF(link, struct peer, link);
         next = link->next;
         if (peer->next <= now)
-            send_queue(fabric, peer, now);
+            fabric_send_queue(fabric, peer, now);
     }
 }
 
 /* How long the thread may sleep: milliseconds, or -1 for as long as nothing happens. */
-static int sleep_limit(struct fabric *fabric)
+static int fabric_sleep_limit(struct fabric *fabric)
 {
     bool is_idle = list_empty(&fabric->connecting) && list_empty(&fabric->flying);
     uint64_t now = is_idle ? 0 : clock_monotonic();
@@ -200,24 +200,24 @@ static int sleep_limit(struct fabric *fabric)
 
 /* --- what is received --- */
 
-/* Gives a buffer to libfabric. One that it does not take now is offered again by the thread. */
-static void post(struct fabric *fabric, struct incoming *one)
+/* Gives a buffer to libfabric. One that it does not take now is granted again by the thread. */
+static void fabric_post(struct fabric *fabric, struct incoming *one)
 {
     long code = fi_recv(fabric->provider.endpoint, one->bytes, FABRIC_FRAME_MAX, NULL, FI_ADDR_UNSPEC, &one->operation.context);
     if (code != 0)
         list_append(&fabric->unposted, &one->link);
 }
 
-static void post_rest(struct fabric *fabric)
+static void fabric_post_rest(struct fabric *fabric)
 {
     struct link rest;
     list_init(&rest);
     list_move(&rest, &fabric->unposted);
     for (struct link *link; (link = list_take(&rest)) != NULL;)
-        post(fabric, LINK_OF(link, struct incoming, link));
+        fabric_post(fabric, LINK_OF(link, struct incoming, link));
 }
 
-static void end_receive(struct fabric *fabric, struct incoming *one, size_t size)
+static void fabric_end_receive(struct fabric *fabric, struct incoming *one, size_t size)
 {
     one->size = size;
     fabric->counts.received++;
@@ -227,68 +227,69 @@ static void end_receive(struct fabric *fabric, struct incoming *one, size_t size
 
 /* --- the thread --- */
 
-static void end_operation(struct fabric *fabric, const struct fi_cq_msg_entry *entry)
+static void fabric_end_operation(struct fabric *fabric, const struct fi_cq_msg_entry *entry)
 {
     struct operation *operation = entry->op_context;
     if (operation == NULL)
         return;
     if (operation->is_send)
-        end_send(fabric, (struct outgoing *)operation, true);
+        fabric_end_send(fabric, (struct outgoing *)operation, true);
     else
-        end_receive(fabric, (struct incoming *)operation, entry->len);
+        fabric_end_receive(fabric, (struct incoming *)operation, entry->len);
 }
 
 /* An operation that came to nothing: a receive among them when its connection broke in the middle, or when
  * the frame was too long. */
-static void end_failed(struct fabric *fabric, struct fid_cq *queue)
+static void fabric_end_failed(struct fabric *fabric, struct fid_cq *queue)
 {
     struct fi_cq_err_entry error = {0};
     if (fi_cq_readerr(queue, &error, 0) <= 0 || error.op_context == NULL)
         return;
     struct operation *operation = error.op_context;
     if (operation->is_send) {
-        end_send(fabric, (struct outgoing *)operation, false);
+        fabric_end_send(fabric, (struct outgoing *)operation, false);
     } else {
         fabric->counts.dropped++;
-        post(fabric, (struct incoming *)operation);
+        fabric_post(fabric, (struct incoming *)operation);
     }
 }
 
 /* What was read of a queue. */
-static void take_completions(struct fabric *fabric, struct fid_cq *queue, const struct fi_cq_msg_entry *entries, long count)
+static void fabric_take_completions(struct fabric *fabric, struct fid_cq *queue, const struct fi_cq_msg_entry *entries,
+                                    long count)
 {
     for (long i = 0; i < count; i++)
-        end_operation(fabric, &entries[i]);
+        fabric_end_operation(fabric, &entries[i]);
     if (count == -FI_EAVAIL)
-        end_failed(fabric, queue);
+        fabric_end_failed(fabric, queue);
     else if (count < 0 && count != -FI_EAGAIN && count != -FI_EINTR)
         fabric->broken = (int)provider_code(count);
 }
 
 /* Most sends are over when they are begun, as far as libfabric is concerned: whoever sends looks himself. For the thread
  * to be woken by each would cost more than the send. */
-static void take_sent(struct fabric *fabric)
+static void fabric_take_sent(struct fabric *fabric)
 {
     struct fi_cq_msg_entry entries[BATCH];
     long count = list_empty(&fabric->flying) ? 0 : 1;
     while ((count > 0 || count == -FI_EAVAIL) && !list_empty(&fabric->flying)) {
         count = fi_cq_read(fabric->provider.sent, entries, BATCH);
-        take_completions(fabric, fabric->provider.sent, entries, count);
+        fabric_take_completions(fabric, fabric->provider.sent, entries, count);
     }
 }
 
 /* The thread's looks, ever less often while nothing moves. */
-static void look_at_sent(struct fabric *fabric)
+static void fabric_look_at_sent(struct fabric *fabric)
 {
     uint64_t before = fabric->counts.sent + fabric->counts.failed;
-    take_sent(fabric);
+    fabric_take_sent(fabric);
     bool moves = fabric->counts.sent + fabric->counts.failed != before || list_empty(&fabric->flying);
     fabric->patience = moves                                     ? PATIENCE_FIRST
                        : fabric->patience < PATIENCE_LONGEST / 2 ? 2 * fabric->patience
                                                                  : PATIENCE_LONGEST;
 }
 
-static void *carry(void *context)
+static void *fabric_carry(void *context)
 {
     struct fabric *fabric = context;
     struct fi_cq_msg_entry entries[BATCH];
@@ -298,11 +299,11 @@ static void *carry(void *context)
         long count = fi_cq_sread(fabric->provider.received, entries, BATCH, NULL, limit);
         pthread_mutex_lock(&fabric->lock);
         fabric->awoke = fabric->wakes;
-        take_completions(fabric, fabric->provider.received, entries, count);
-        look_at_sent(fabric);
-        post_rest(fabric);
-        connect_again(fabric);
-        limit = sleep_limit(fabric);
+        fabric_take_completions(fabric, fabric->provider.received, entries, count);
+        fabric_look_at_sent(fabric);
+        fabric_post_rest(fabric);
+        fabric_connect_again(fabric);
+        limit = fabric_sleep_limit(fabric);
         going_on = !fabric->ending && fabric->broken == 0;
         bool ring = (fabric->ring_due || fabric->broken != 0) && !fabric->ending;
         fabric->ring_due = false;
@@ -315,25 +316,25 @@ static void *carry(void *context)
 
 /* --- from the outside --- */
 
-static int make_buffers(struct fabric *fabric)
+static int fabric_make_buffers(struct fabric *fabric)
 {
     fabric->buffers = calloc(FABRIC_BUFFERS, sizeof *fabric->buffers);
     if (fabric->buffers == NULL)
         return -ENOMEM;
     for (int i = 0; i < FABRIC_BUFFERS; i++) {
         list_init(&fabric->buffers[i].link);
-        post(fabric, &fabric->buffers[i]);
+        fabric_post(fabric, &fabric->buffers[i]);
     }
     return 0;
 }
 
-static int start(struct fabric *fabric, const char *setting)
+static int fabric_start(struct fabric *fabric, const char *setting)
 {
     int code = provider_open(&fabric->provider, setting, COMPLETIONS);
     if (code == 0)
-        code = make_buffers(fabric);
+        code = fabric_make_buffers(fabric);
     if (code == 0)
-        code = -pthread_create(&fabric->thread, NULL, carry, fabric);
+        code = -pthread_create(&fabric->thread, NULL, fabric_carry, fabric);
     fabric->thread_runs = code == 0;
     return code;
 }
@@ -355,7 +356,7 @@ int fabric_open(struct fabric **to, const char *setting, void (*ring)(void *cont
     list_init(&fabric->connecting);
     faults_excepted(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = start(fabric, setting);
+    int code = fabric_start(fabric, setting);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
         fabric_close(fabric);
@@ -364,7 +365,7 @@ int fabric_open(struct fabric **to, const char *setting, void (*ring)(void *cont
     return code;
 }
 
-static void end_thread(struct fabric *fabric)
+static void fabric_end_thread(struct fabric *fabric)
 {
     int code;
     pthread_mutex_lock(&fabric->lock);
@@ -390,7 +391,7 @@ void fabric_close(struct fabric *fabric)
     if (fabric == NULL)
         return;
     if (fabric->thread_runs)
-        end_thread(fabric);
+        fabric_end_thread(fabric);
     provider_close(&fabric->provider);
     for (unsigned i = 0; i < fabric->peer_count; i++)
         list_move(&fabric->flying, &fabric->peers[i].queue);
@@ -408,7 +409,7 @@ int fabric_address(struct fabric *fabric, uint8_t *bytes, size_t *size)
 }
 
 /* Addresses of one provider are of one size, and those of sockets begin with their family. */
-static bool is_like_ours(struct fabric *fabric, const uint8_t *bytes, size_t size)
+static bool fabric_is_like_ours(struct fabric *fabric, const uint8_t *bytes, size_t size)
 {
     uint8_t own[FABRIC_ADDRESS_MAX];
     size_t own_size = sizeof own;
@@ -418,7 +419,7 @@ static bool is_like_ours(struct fabric *fabric, const uint8_t *bytes, size_t siz
            (!socket || (size > 2 && memcmp(own, bytes, 2) == 0));
 }
 
-static struct peer *free_peer(struct fabric *fabric)
+static struct peer *fabric_free_peer(struct fabric *fabric)
 {
     for (unsigned i = 0; i < fabric->peer_count; i++)
         if (fabric->peers[i].state == PEER_FREE)
@@ -426,9 +427,9 @@ static struct peer *free_peer(struct fabric *fabric)
     return fabric->peer_count < FABRIC_PEERS_MAX ? &fabric->peers[fabric->peer_count++] : NULL;
 }
 
-static int add_peer(struct fabric *fabric, const uint8_t *bytes)
+static int fabric_add_peer(struct fabric *fabric, const uint8_t *bytes)
 {
-    struct peer *peer = free_peer(fabric);
+    struct peer *peer = fabric_free_peer(fabric);
     if (peer == NULL)
         return -ENOSPC;
     *peer = (struct peer){0};
@@ -443,15 +444,15 @@ static int add_peer(struct fabric *fabric, const uint8_t *bytes)
 
 int fabric_peer_add(struct fabric *fabric, const uint8_t *bytes, size_t size)
 {
-    if (!is_like_ours(fabric, bytes, size))
+    if (!fabric_is_like_ours(fabric, bytes, size))
         return -EINVAL;
     pthread_mutex_lock(&fabric->lock);
-    int answer = add_peer(fabric, bytes);
+    int answer = fabric_add_peer(fabric, bytes);
     pthread_mutex_unlock(&fabric->lock);
     return answer;
 }
 
-static struct peer *find_peer(struct fabric *fabric, int peer)
+static struct peer *fabric_find_peer(struct fabric *fabric, int peer)
 {
     bool known = peer >= 0 && (unsigned)peer < fabric->peer_count && fabric->peers[peer].state == PEER_KNOWN;
     return known ? &fabric->peers[peer] : NULL;
@@ -460,10 +461,10 @@ static struct peer *find_peer(struct fabric *fabric, int peer)
 int fabric_peer_remove(struct fabric *fabric, int number)
 {
     pthread_mutex_lock(&fabric->lock);
-    struct peer *peer = find_peer(fabric, number);
+    struct peer *peer = fabric_find_peer(fabric, number);
     if (peer != NULL) {
         peer->refused = false;
-        drop_queue(fabric, peer);
+        fabric_drop_queue(fabric, peer);
         fi_av_remove(fabric->provider.peers, &peer->address, 1, 0);
         peer->state = peer->frames > 0 ? PEER_REMOVED : PEER_FREE;
     }
@@ -471,14 +472,14 @@ int fabric_peer_remove(struct fabric *fabric, int number)
     return peer != NULL ? 0 : -ENOENT;
 }
 
-static int enqueue(struct fabric *fabric, int number, struct outgoing *one)
+static int fabric_enqueue(struct fabric *fabric, int number, struct outgoing *one)
 {
-    struct peer *peer = find_peer(fabric, number);
+    struct peer *peer = fabric_find_peer(fabric, number);
     if (fabric->broken != 0)
         return -EIO;
     if (peer == NULL)
         return -ENOENT;
-    if (!has_room(peer, one->size)) {
+    if (!fabric_has_room(peer, one->size)) {
         peer->refused = true;
         return -EAGAIN;
     }
@@ -488,10 +489,10 @@ static int enqueue(struct fabric *fabric, int number, struct outgoing *one)
     bool first = list_empty(&peer->queue);
     list_append(&peer->queue, &one->link);
     if (first)
-        send_queue(fabric, peer, clock_monotonic());
-    take_sent(fabric);
+        fabric_send_queue(fabric, peer, clock_monotonic());
+    fabric_take_sent(fabric);
     if (!list_empty(&fabric->flying) || !list_empty(&peer->link) || fabric->ring_due)
-        wake_thread(fabric); /* to look at what is under way, at the clock, or to ring */
+        fabric_wake_thread(fabric); /* to look at what is under way, at the clock, or to ring */
     return 0;
 }
 
@@ -507,7 +508,7 @@ int fabric_send(struct fabric *fabric, int peer, const uint8_t *bytes, size_t si
     list_init(&one->link);
     memcpy(one->bytes, bytes, size);
     pthread_mutex_lock(&fabric->lock);
-    int code = enqueue(fabric, peer, one);
+    int code = fabric_enqueue(fabric, peer, one);
     pthread_mutex_unlock(&fabric->lock);
     if (code != 0)
         free(one);
@@ -534,9 +535,9 @@ void fabric_release(struct fabric *fabric, const uint8_t *bytes)
 {
     struct incoming *one = LINK_OF(bytes, struct incoming, bytes);
     pthread_mutex_lock(&fabric->lock);
-    post(fabric, one);
+    fabric_post(fabric, one);
     if (!list_empty(&one->link))
-        wake_thread(fabric);
+        fabric_wake_thread(fabric);
     pthread_mutex_unlock(&fabric->lock);
 }
 

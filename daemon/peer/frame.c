@@ -34,7 +34,7 @@ int frame_start(void)
     return sodium_init() < 0 ? -ENOSYS : 0;
 }
 
-static void hash_of(uint8_t hash[HASH], const uint8_t *bytes, uint32_t payload, const uint8_t *key)
+static void frame_hash_of(uint8_t hash[HASH], const uint8_t *bytes, uint32_t payload, const uint8_t *key)
 {
     crypto_generichash_state state;
     crypto_generichash_init(&state, key, FRAME_KEY, HASH);
@@ -63,12 +63,12 @@ int frame_seal(uint8_t *to, size_t room, const struct frame *frame, const struct
     if (frame->size > 0 && frame->payload != to + FRAME_HEADER)
         memmove(to + FRAME_HEADER, frame->payload, frame->size);
     memcpy(to, &header, HASHED);
-    hash_of(to + HASHED, to, frame->size, self->key);
+    frame_hash_of(to + HASHED, to, frame->size, self->key);
     return (int)(FRAME_HEADER + frame->size);
 }
 
 /* What can be said before the hash is computed: most that is not for us costs no more than this. */
-static int is_for_us(const struct header *header, size_t size, const struct frame_self *self)
+static int frame_is_for_us(const struct header *header, size_t size, const struct frame_self *self)
 {
     if (memcmp(header->magic, magic, sizeof magic) != 0)
         return -EBADMSG;
@@ -83,10 +83,10 @@ static int is_for_us(const struct header *header, size_t size, const struct fram
     return 0;
 }
 
-static int is_authentic(const struct header *header, const uint8_t *bytes, const struct frame_self *self)
+static int frame_is_authentic(const struct header *header, const uint8_t *bytes, const struct frame_self *self)
 {
     uint8_t hash[HASH];
-    hash_of(hash, bytes, header->size, self->key);
+    frame_hash_of(hash, bytes, header->size, self->key);
     return sodium_memcmp(hash, header->hash, HASH) == 0 ? 0 : -EACCES;
 }
 
@@ -98,9 +98,9 @@ int frame_open(struct frame *frame, const uint8_t *bytes, size_t size, const str
     if (code != 0)
         return code;
     memcpy(&header, bytes, sizeof header);
-    code = is_for_us(&header, size, self);
+    code = frame_is_for_us(&header, size, self);
     if (code == 0)
-        code = is_authentic(&header, bytes, self);
+        code = frame_is_authentic(&header, bytes, self);
     if (code == 0 && header.epoch < self->epoch)
         code = -ESTALE;
     if (code != 0)
@@ -119,13 +119,13 @@ int frame_open(struct frame *frame, const uint8_t *bytes, size_t size, const str
     return header.epoch > self->epoch ? FRAME_NEWER : 0;
 }
 
-static uint8_t *put(uint8_t *to, const void *field, size_t size)
+static uint8_t *frame_put(uint8_t *to, const void *field, size_t size)
 {
     memcpy(to, field, size);
     return to + size;
 }
 
-static const uint8_t *take(const uint8_t *from, void *field, size_t size)
+static const uint8_t *frame_take(const uint8_t *from, void *field, size_t size)
 {
     memcpy(field, from, size);
     return from + size;
@@ -138,13 +138,13 @@ int frame_items_add(struct frame_items *items, const struct frame_item *item)
     if (items->size + FRAME_ITEM_HEADER + item->size > FRAME_PAYLOAD_MAX)
         return -ENOSPC;
     uint8_t *to = items->bytes + items->size;
-    to = put(to, &item->lane, 4);
-    to = put(to, &item->client, 8);
-    to = put(to, &item->kind, 2);
-    to = put(to, &item->flags, 2);
-    to = put(to, &item->size, 4);
+    to = frame_put(to, &item->qp, 4);
+    to = frame_put(to, &item->client, 8);
+    to = frame_put(to, &item->kind, 2);
+    to = frame_put(to, &item->flags, 2);
+    to = frame_put(to, &item->size, 4);
     if (item->size > 0)
-        put(to, item->bytes, item->size);
+        frame_put(to, item->bytes, item->size);
     items->size += FRAME_ITEM_HEADER + item->size;
     return 0;
 }
@@ -156,11 +156,11 @@ int frame_items_next(const struct frame *frame, uint32_t *at, struct frame_item 
     if (frame->size - *at < FRAME_ITEM_HEADER)
         return -EBADMSG;
     const uint8_t *from = frame->payload + *at;
-    from = take(from, &item->lane, 4);
-    from = take(from, &item->client, 8);
-    from = take(from, &item->kind, 2);
-    from = take(from, &item->flags, 2);
-    from = take(from, &item->size, 4);
+    from = frame_take(from, &item->qp, 4);
+    from = frame_take(from, &item->client, 8);
+    from = frame_take(from, &item->kind, 2);
+    from = frame_take(from, &item->flags, 2);
+    from = frame_take(from, &item->size, 4);
     if (item->size > frame->size - *at - FRAME_ITEM_HEADER)
         return -EBADMSG;
     item->bytes = from;

@@ -67,7 +67,7 @@ int frame_open(struct frame *, const uint8_t *bytes, size_t size, const struct f
 /* Many messages travel in one frame: its payload is a list of items. What the fields mean is the caller's. */
 struct frame_item {
     uint64_t client;
-    uint32_t lane;
+    uint32_t qp;
     uint16_t kind;
     uint16_t flags;
     uint32_t size;

@@ -20,7 +20,7 @@
 #define LATE_AFTER (CLOCK_SECOND / 2) /* what nobody waits for goes out */
 #define CONGESTED 64                  /* frames on their way to one member */
 
-/* A payload that is kept until the receiver has it. It is sealed anew each time it goes out, since the epoch
+/* A payload that is kept until the receiver has it. It is sealed again each time it goes out, since the epoch
  * may be another by then. */
 struct outgoing {
     struct link link;
@@ -104,24 +104,24 @@ bool peers_is_open(const struct peers *peers)
     return __atomic_load_n(&peers->fabric, __ATOMIC_ACQUIRE) != NULL;
 }
 
-static void forget_outgoing(struct peer *peer, struct outgoing *out)
+static void peers_forget_outgoing(struct peer *peer, struct outgoing *out)
 {
     list_remove(&out->link);
     peer->outgoing_count--;
     free(out);
 }
 
-static void be_busy(struct peers *peers, struct peer *peer)
+static void peers_be_busy(struct peers *peers, struct peer *peer)
 {
     if (list_empty(&peer->link))
         list_append(&peers->busy, &peer->link);
 }
 
-static void peer_free(struct peers *peers, struct peer *peer)
+static void peers_peer_free(struct peers *peers, struct peer *peer)
 {
     list_remove(&peer->link);
     while (peer->outgoing.next != &peer->outgoing)
-        forget_outgoing(peer, LINK_OF(peer->outgoing.next, struct outgoing, link));
+        peers_forget_outgoing(peer, LINK_OF(peer->outgoing.next, struct outgoing, link));
     fabric_peer_remove(peers->fabric, peer->handle);
     free(peer->items.bytes);
     free(peer);
@@ -132,7 +132,7 @@ void peers_destroy(struct peers *peers)
     if (peers == NULL)
         return;
     for (unsigned i = 0; i < peers->count; i++)
-        peer_free(peers, peers->members[peers->numbers[i]]);
+        peers_peer_free(peers, peers->members[peers->numbers[i]]);
     fabric_close(peers->fabric);
     free(peers->members);
     free(peers->numbers);
@@ -146,7 +146,7 @@ int peers_address(const struct peers *peers, uint8_t *to, size_t *size)
 }
 
 /* All that went out is to go out again: how much that is. */
-static unsigned recall(struct peer *peer)
+static unsigned peers_recall(struct peer *peer)
 {
     unsigned count = 0;
     for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next) {
@@ -159,11 +159,11 @@ static unsigned recall(struct peer *peer)
 
 /* What went out in an older epoch was perhaps refused, so it goes out again; and the others hear of the new
  * one at once. */
-static void renew(struct peers *peers, struct peer *peer)
+static void peers_renew(struct peers *peers, struct peer *peer)
 {
-    recall(peer);
+    peers_recall(peer);
     peer->is_to_hear = true;
-    be_busy(peers, peer);
+    peers_be_busy(peers, peer);
 }
 
 void peers_set_self(struct peers *peers, const struct frame_self *self)
@@ -171,7 +171,7 @@ void peers_set_self(struct peers *peers, const struct frame_self *self)
     bool newer = self->epoch > peers->self.epoch;
     peers->self = *self;
     for (unsigned i = 0; i < peers->count && newer; i++)
-        renew(peers, peers->members[peers->numbers[i]]);
+        peers_renew(peers, peers->members[peers->numbers[i]]);
 }
 
 uint64_t peers_epoch(const struct peers *peers)
@@ -206,7 +206,7 @@ int peers_add(struct peers *peers, uint16_t member, uint64_t instance, const uin
     }
     peers->members[member] = peer;
     peers->numbers[peers->count++] = member;
-    be_busy(peers, peer);
+    peers_be_busy(peers, peer);
     return 0;
 }
 
@@ -222,12 +222,12 @@ void peers_remove(struct peers *peers, uint16_t member)
     peers->members[member] = NULL;
     if (peers->from == peer)
         peers->from = NULL;
-    peer_free(peers, peer);
+    peers_peer_free(peers, peer);
 }
 
 /* Items. */
 
-static int close_frame(struct peer *peer)
+static int peers_close_frame(struct peer *peer)
 {
     struct outgoing *out = malloc(sizeof *out + peer->items.size);
     if (out == NULL)
@@ -245,13 +245,13 @@ static int close_frame(struct peer *peer)
     return 0;
 }
 
-static int put(struct peers *peers, struct peer *peer, const struct frame_item *item)
+static int peers_enqueue(struct peers *peers, struct peer *peer, const struct frame_item *item)
 {
-    be_busy(peers, peer);
+    peers_be_busy(peers, peer);
     int code = frame_items_add(&peer->items, item);
     if (code != -ENOSPC)
         return code;
-    code = close_frame(peer);
+    code = peers_close_frame(peer);
     return code == 0 ? frame_items_add(&peer->items, item) : code;
 }
 
@@ -260,7 +260,7 @@ int peers_put(struct peers *peers, uint16_t member, const struct frame_item *ite
     struct peer *peer = peers->members[member];
     if (peer == NULL)
         return -EHOSTUNREACH;
-    int code = put(peers, peer, item);
+    int code = peers_enqueue(peers, peer, item);
     peer->urgent = true;
     return code;
 }
@@ -270,13 +270,13 @@ int peers_put_late(struct peers *peers, uint16_t member, const struct frame_item
     struct peer *peer = peers->members[member];
     if (peer == NULL)
         return -EHOSTUNREACH;
-    int code = put(peers, peer, item);
+    int code = peers_enqueue(peers, peer, item);
     if (peer->late_since == 0)
         peer->late_since = clock_monotonic();
     return code;
 }
 
-static void urge(struct peer *peer)
+static void peers_urge_one(struct peer *peer)
 {
     peer->urgent = peer->items.size > 0;
 }
@@ -284,13 +284,13 @@ static void urge(struct peer *peer)
 void peers_urge(struct peers *peers, uint16_t member)
 {
     if (peers_knows(peers, member))
-        urge(peers->members[member]);
+        peers_urge_one(peers->members[member]);
 }
 
 void peers_urge_all(struct peers *peers)
 {
     for (struct link *link = peers->busy.next; link != &peers->busy; link = link->next)
-        urge(LINK_OF(link, struct peer, link));
+        peers_urge_one(LINK_OF(link, struct peer, link));
 }
 
 bool peers_is_silent(const struct peers *peers, uint16_t member, uint64_t since)
@@ -323,7 +323,7 @@ bool peers_is_idle(const struct peers *peers, uint16_t member)
 /* Frames going out. */
 
 /* Each says what was received, too. */
-static int send_frame(struct peers *peers, struct peer *peer, uint64_t sequence, const uint8_t *payload, uint32_t size)
+static int peers_send_frame(struct peers *peers, struct peer *peer, uint64_t sequence, const uint8_t *payload, uint32_t size)
 {
     const struct frame frame = {.receiver = peer->member,
                                 .receiver_instance = peer->instance,
@@ -345,24 +345,24 @@ static int send_frame(struct peers *peers, struct peer *peer, uint64_t sequence,
 /* The receiver refuses what follows a frame that was lost. So all go again as soon as the oldest is due: if
  * each waited for its own time, what is sent meanwhile would be refused, too, and so on for as long as there
  * is something to say. */
-static void recall_if_lost(struct peers *peers, struct peer *peer, uint64_t now)
+static void peers_recall_if_lost(struct peers *peers, struct peer *peer, uint64_t now)
 {
     const struct link *first = peer->outgoing.next;
     uint64_t sent = first != &peer->outgoing ? LINK_OF(first, struct outgoing, link)->sent : 0;
     if (sent == 0 || now - sent < AGAIN_AFTER)
         return;
-    peers->counts.sent_again += recall(peer);
+    peers->counts.sent_again += peers_recall(peer);
     peers->doubtful = true;
 }
 
 /* What the fabric does not take now goes out with a later flush. */
-static void send_outgoing(struct peers *peers, struct peer *peer, uint64_t now)
+static void peers_send_outgoing(struct peers *peers, struct peer *peer, uint64_t now)
 {
     for (struct link *link = peer->outgoing.next; link != &peer->outgoing; link = link->next) {
         struct outgoing *out = LINK_OF(link, struct outgoing, link);
         if (out->sent != 0)
             continue;
-        if (send_frame(peers, peer, out->sequence, out->payload, out->size) != 0)
+        if (peers_send_frame(peers, peer, out->sequence, out->payload, out->size) != 0)
             return;
         out->sent = now;
     }
@@ -373,30 +373,30 @@ void peers_hasten(struct peers *peers, bool hastens)
     peers->hastens = hastens;
 }
 
-static bool is_overdue(const struct peers *peers, const struct peer *peer, uint64_t now)
+static bool peers_is_overdue(const struct peers *peers, const struct peer *peer, uint64_t now)
 {
     return peer->is_to_hear || peer->received - peer->told >= WINDOW ||
            (peer->waits_since != 0 && (peers->hastens || now - peer->waits_since >= ACKNOWLEDGE_AFTER));
 }
 
-static bool are_to_go(const struct peers *peers, const struct peer *peer, uint64_t now)
+static bool peers_are_to_go(const struct peers *peers, const struct peer *peer, uint64_t now)
 {
     return peer->items.size > 0 && peer->outgoing_count < WINDOW &&
-           (peer->urgent || peers->hastens || is_overdue(peers, peer, now) || now - peer->late_since >= LATE_AFTER);
+           (peer->urgent || peers->hastens || peers_is_overdue(peers, peer, now) || now - peer->late_since >= LATE_AFTER);
 }
 
-static void flush(struct peers *peers, struct peer *peer, uint64_t now)
+static void peers_flush_one(struct peers *peers, struct peer *peer, uint64_t now)
 {
-    if (are_to_go(peers, peer, now) && close_frame(peer) != 0)
+    if (peers_are_to_go(peers, peer, now) && peers_close_frame(peer) != 0)
         return; /* no memory: with the next batch */
-    recall_if_lost(peers, peer, now);
-    send_outgoing(peers, peer, now);
-    if (is_overdue(peers, peer, now))
-        send_frame(peers, peer, 0, NULL, 0);
+    peers_recall_if_lost(peers, peer, now);
+    peers_send_outgoing(peers, peer, now);
+    if (peers_is_overdue(peers, peer, now))
+        peers_send_frame(peers, peer, 0, NULL, 0);
 }
 
 /* Does anything of it wait to go out, or for time to pass? */
-static bool is_busy(const struct peer *peer)
+static bool peers_is_busy(const struct peer *peer)
 {
     return peer->items.size > 0 || peer->outgoing_count > 0 || peer->waits_since != 0 || peer->is_to_hear;
 }
@@ -407,8 +407,8 @@ void peers_flush(struct peers *peers)
     for (struct link *link = peers->busy.next, *next; link != &peers->busy; link = next) {
         struct peer *peer = LINK_OF(link, struct peer, link);
         next = link->next;
-        flush(peers, peer, now);
-        if (!is_busy(peer))
+        peers_flush_one(peers, peer, now);
+        if (!peers_is_busy(peer))
             list_remove(link);
     }
     if (peers->count > 0)
@@ -418,27 +418,27 @@ void peers_flush(struct peers *peers)
 bool peers_wait(const struct peers *peers)
 {
     for (const struct link *link = peers->busy.next; link != &peers->busy; link = link->next)
-        if (is_busy(LINK_OF(link, struct peer, link)))
+        if (peers_is_busy(LINK_OF(link, struct peer, link)))
             return true;
     return false;
 }
 
 /* Frames coming in. */
 
-static void take_acknowledgement(struct peer *peer, uint64_t received)
+static void peers_take_acknowledgement(struct peer *peer, uint64_t received)
 {
     unsigned before = peer->outgoing_count;
     while (peer->outgoing_count > 0) {
         struct outgoing *oldest = LINK_OF(peer->outgoing.next, struct outgoing, link);
         if (oldest->sequence > received)
             break;
-        forget_outgoing(peer, oldest);
+        peers_forget_outgoing(peer, oldest);
     }
     if (peer->outgoing_count < before)
         peer->heard = clock_monotonic();
 }
 
-static void drop(struct peers *peers)
+static void peers_drop(struct peers *peers)
 {
     peers->counts.dropped++;
     fabric_release(peers->fabric, peers->bytes);
@@ -447,17 +447,17 @@ static void drop(struct peers *peers)
 
 /* Of a frame that is authentic: is it the next of its sender? One that came before is acknowledged again: the
  * sender may not have heard of it. */
-static bool is_next(struct peers *peers, struct peer *peer)
+static bool peers_is_next(struct peers *peers, struct peer *peer)
 {
     const struct frame *frame = &peers->frame;
     if (frame->sender_instance != peer->instance)
         return false;
-    take_acknowledgement(peer, frame->received);
+    peers_take_acknowledgement(peer, frame->received);
     if (frame->sequence == 0)
         return true;
     if (peer->waits_since == 0)
         peer->waits_since = clock_monotonic();
-    be_busy(peers, peer);
+    peers_be_busy(peers, peer);
     if (frame->sequence != peer->received + 1)
         return false;
     peer->received++;
@@ -465,7 +465,7 @@ static bool is_next(struct peers *peers, struct peer *peer)
 }
 
 /* Opens the frame at hand: 0 it is open, or was dropped, or says nothing; PEERS_NEWER. */
-static int open_frame(struct peers *peers)
+static int peers_open_frame(struct peers *peers)
 {
     int code = frame_open(&peers->frame, peers->bytes, peers->size, &peers->self);
     struct peer *peer = code >= 0 ? peers->members[peers->frame.sender] : NULL;
@@ -473,8 +473,8 @@ static int open_frame(struct peers *peers)
         peers->looked = true;
         return PEERS_NEWER;
     }
-    if (peer == NULL || !is_next(peers, peer)) {
-        drop(peers);
+    if (peer == NULL || !peers_is_next(peers, peer)) {
+        peers_drop(peers);
         return 0;
     }
     peers->from = peer;
@@ -483,7 +483,7 @@ static int open_frame(struct peers *peers)
 }
 
 /* 1: there is one at hand, perhaps not open. */
-static int take_frame(struct peers *peers)
+static int peers_take_frame(struct peers *peers)
 {
     if (!peers_is_open(peers))
         return 0;
@@ -497,7 +497,7 @@ static int take_frame(struct peers *peers)
     return 1;
 }
 
-static int next_item(struct peers *peers, uint16_t *member, struct frame_item *item)
+static int peers_next_item(struct peers *peers, uint16_t *member, struct frame_item *item)
 {
     if (peers->frame.sequence != 0 && frame_items_next(&peers->frame, &peers->at, item) == 1) {
         *member = peers->from->member;
@@ -515,11 +515,11 @@ int peers_next(struct peers *peers, uint16_t *member, struct frame_item *item)
         peers->doubtful = false;
         return PEERS_NEWER;
     }
-    while (take_frame(peers)) {
-        int code = peers->from != NULL ? 0 : open_frame(peers);
+    while (peers_take_frame(peers)) {
+        int code = peers->from != NULL ? 0 : peers_open_frame(peers);
         if (code != 0)
             return code;
-        if (peers->from != NULL && next_item(peers, member, item) == 1)
+        if (peers->from != NULL && peers_next_item(peers, member, item) == 1)
             return 1;
     }
     return 0;

@@ -22,7 +22,7 @@
  * The library is loaded, not linked, because of what comes with it: Debian links libfabric with libpsm2 and
  * libinfinipath, and a constructor of each calibrates the processor's clock for 100 ms, whatever hardware
  * there is. A daemon that needs no fabric would wait for that at every start. (The first fi_getinfo takes
- * another 80 ms: libfabric's verbs looks through /proc/kallsyms, twice.) */
+ * another 80 ms: libfabric's subcommands looks through /proc/kallsyms, twice.) */
 struct library {
     int (*get_info)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
     struct fi_info *(*duplicate_info)(const struct fi_info *);
@@ -32,16 +32,16 @@ struct library {
 
 /* libinfinipath would catch SIGTERM and others for its backtraces. With ofi_rxm a connection outlives the
  * removal of its peer unless it is told. Who set these knows better. */
-static void set_environment(void)
+static void provider_set_environment(void)
 {
     setenv("IPATH_NO_BACKTRACE", "1", 0);
     setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
 }
 
 /* Never unloaded: its threads and handlers at exit are its own. */
-static int load(struct library *to)
+static int provider_load(struct library *to)
 {
-    set_environment();
+    provider_set_environment();
     void *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return -ELIBACC;
@@ -84,7 +84,7 @@ struct wanted {
     char address[NI_MAXHOST]; /* numeric; empty: the provider's choice */
 };
 
-static int parse(struct wanted *wanted, const char *setting)
+static int provider_parse(struct wanted *wanted, const char *setting)
 {
     setting = setting != NULL && setting[0] != '\0' ? setting : "tcp";
     size_t length = strcspn(setting, ":");
@@ -98,14 +98,14 @@ static int parse(struct wanted *wanted, const char *setting)
     return 0;
 }
 
-static bool is_address(const char *text)
+static bool provider_is_address(const char *text)
 {
     uint8_t bytes[16];
     return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
 /* How well an address of this host would do: 0 not at all. */
-static int rank_of(const struct ifaddrs *one, const char *interface)
+static int provider_rank_of(const struct ifaddrs *one, const char *interface)
 {
     if (one->ifa_addr == NULL || !(one->ifa_flags & IFF_UP))
         return 0;
@@ -120,38 +120,38 @@ static int rank_of(const struct ifaddrs *one, const char *interface)
     return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? 0 : remote + 1;
 }
 
-static int name_address(char *to, size_t size, const struct sockaddr *address)
+static int provider_name_address(char *to, size_t size, const struct sockaddr *address)
 {
     socklen_t length = address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     return getnameinfo(address, length, to, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? 0 : -ENODEV;
 }
 
 /* The best address, of that interface if one is named. 1, 0: there is none, or -errno. */
-static int find_address(char *to, size_t size, const char *interface)
+static int provider_find_address(char *to, size_t size, const char *interface)
 {
     struct ifaddrs *all, *best = NULL;
     if (getifaddrs(&all) != 0)
         return -errno;
     for (struct ifaddrs *one = all; one != NULL; one = one->ifa_next)
-        if (rank_of(one, interface) > (best != NULL ? rank_of(best, interface) : 0))
+        if (provider_rank_of(one, interface) > (best != NULL ? provider_rank_of(best, interface) : 0))
             best = one;
-    int code = best != NULL ? name_address(to, size, best->ifa_addr) : 0;
+    int code = best != NULL ? provider_name_address(to, size, best->ifa_addr) : 0;
     freeifaddrs(all);
     return code != 0 ? code : best != NULL;
 }
 
 /* Where to bind. Providers other than those over IP are left alone unless they are told. */
-static int find_where(struct wanted *wanted)
+static int provider_find_where(struct wanted *wanted)
 {
     bool ip = strncmp(wanted->provider, "tcp", 3) == 0 || strcmp(wanted->provider, "net") == 0;
-    if (is_address(wanted->where)) {
+    if (provider_is_address(wanted->where)) {
         memcpy(wanted->address, wanted->where, sizeof wanted->where);
         wanted->where[0] = '\0';
         return 0;
     }
     if (!ip && wanted->where[0] == '\0')
         return 0;
-    int found = find_address(wanted->address, sizeof wanted->address, wanted->where);
+    int found = provider_find_address(wanted->address, sizeof wanted->address, wanted->where);
     if (found < 0)
         return found;
     if (found == 1)
@@ -159,7 +159,7 @@ static int find_where(struct wanted *wanted)
     return found == 1 || !ip ? 0 : -ENODEV;
 }
 
-static int set_hints(struct fi_info *hints, const char *provider, const struct wanted *wanted)
+static int provider_set_hints(struct fi_info *hints, const char *provider, const struct wanted *wanted)
 {
     hints->ep_attr->type = FI_EP_RDM;
     hints->caps = FI_MSG;
@@ -177,13 +177,13 @@ static int set_hints(struct fi_info *hints, const char *provider, const struct w
     return whole ? 0 : -ENOMEM;
 }
 
-static int ask(struct provider *to, const struct library *library, const char *name, const struct wanted *wanted)
+static int provider_ask(struct provider *to, const struct library *library, const char *name, const struct wanted *wanted)
 {
     const char *address = wanted->address[0] != '\0' ? wanted->address : NULL;
     struct fi_info *hints = library->duplicate_info(NULL);
     if (hints == NULL)
         return -ENOMEM;
-    int code = set_hints(hints, name, wanted);
+    int code = provider_set_hints(hints, name, wanted);
     if (code == 0)
         code = library->get_info(API, address, NULL, address != NULL ? FI_SOURCE : 0, hints, &to->info);
     library->free_info(hints);
@@ -191,15 +191,15 @@ static int ask(struct provider *to, const struct library *library, const char *n
 }
 
 /* TCP without the layer ofi_rxm is `net` in libfabric 1.17, and what `tcp` itself does in later releases. */
-static int choose(struct provider *to, const struct library *library, const struct wanted *wanted)
+static int provider_choose(struct provider *to, const struct library *library, const struct wanted *wanted)
 {
     int code = -ENODEV;
     if (strcmp(wanted->provider, "tcp") == 0)
-        code = ask(to, library, "net", wanted);
-    return code != -ENODEV ? code : ask(to, library, wanted->provider, wanted);
+        code = provider_ask(to, library, "net", wanted);
+    return code != -ENODEV ? code : provider_ask(to, library, wanted->provider, wanted);
 }
 
-static int open_all(struct provider *to, const struct library *library, size_t completions)
+static int provider_open_all(struct provider *to, const struct library *library, size_t completions)
 {
     struct fi_cq_attr received = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_cq_attr sent = {.size = completions, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE};
@@ -231,23 +231,23 @@ int provider_open(struct provider *to, const char *setting, size_t completions)
     struct wanted wanted = {0};
     struct library library;
     *to = (struct provider){0};
-    int code = parse(&wanted, setting);
+    int code = provider_parse(&wanted, setting);
     if (code == 0)
-        code = find_where(&wanted);
+        code = provider_find_where(&wanted);
     if (code == 0)
-        code = load(&library);
+        code = provider_load(&library);
     if (code == 0)
-        code = choose(to, &library, &wanted);
+        code = provider_choose(to, &library, &wanted);
     if (code != 0)
         return code;
     to->free_info = library.free_info;
-    code = open_all(to, &library, completions);
+    code = provider_open_all(to, &library, completions);
     if (code != 0)
         provider_close(to);
     return code;
 }
 
-static void close_one(struct fid *fid)
+static void provider_close_one(struct fid *fid)
 {
     if (fid != NULL)
         fi_close(fid);
@@ -255,12 +255,12 @@ static void close_one(struct fid *fid)
 
 void provider_close(struct provider *provider)
 {
-    close_one(provider->endpoint != NULL ? &provider->endpoint->fid : NULL);
-    close_one(provider->received != NULL ? &provider->received->fid : NULL);
-    close_one(provider->sent != NULL ? &provider->sent->fid : NULL);
-    close_one(provider->peers != NULL ? &provider->peers->fid : NULL);
-    close_one(provider->domain != NULL ? &provider->domain->fid : NULL);
-    close_one(provider->fabric != NULL ? &provider->fabric->fid : NULL);
+    provider_close_one(provider->endpoint != NULL ? &provider->endpoint->fid : NULL);
+    provider_close_one(provider->received != NULL ? &provider->received->fid : NULL);
+    provider_close_one(provider->sent != NULL ? &provider->sent->fid : NULL);
+    provider_close_one(provider->peers != NULL ? &provider->peers->fid : NULL);
+    provider_close_one(provider->domain != NULL ? &provider->domain->fid : NULL);
+    provider_close_one(provider->fabric != NULL ? &provider->fabric->fid : NULL);
     if (provider->info != NULL)
         provider->free_info(provider->info);
     *provider = (struct provider){0};

@@ -12,242 +12,243 @@
 #include "request/channel.h"
 #include "ops/ops.h"
 
-/* So many offers after the one that woke the daemon there are still some left. */
-#define CALLS_EACH (ROAD_OFFERS / 2)
+/* So many grants after the one that woke the daemon there are still some left. */
+#define CALLS_EACH (CHANNEL_GRANTS / 2)
 
-/* The offers of a lane, in a ring: they are taken about in the order in which they were made. */
-struct lane {
+/* The grants of a queue pair, in a ring: they are taken about in the order in which they were made. */
+struct qp {
     struct link link; /* while it has some */
     uint64_t client;
-    uint64_t flight[ROAD_OFFERS]; /* by its number, 0: the slot is free */
+    uint64_t operation[CHANNEL_GRANTS]; /* by its number, 0: the slot is free */
     unsigned used, next;
 };
 
-struct offers {
-    struct link lanes; /* that have some */
-    unsigned lane_count;
-    struct lane lane[ROAD_LANES];
+struct grants {
+    struct link qps; /* that have some */
+    unsigned qp_count;
+    struct qp qp[CHANNEL_QPS];
 };
 
-int offer_create(struct offers **to)
+int grant_create(struct grants **to)
 {
-    struct offers *offers = calloc(1, sizeof *offers);
-    if (offers == NULL)
+    struct grants *grants = calloc(1, sizeof *grants);
+    if (grants == NULL)
         return -ENOMEM;
-    list_init(&offers->lanes);
-    for (unsigned i = 0; i < ROAD_LANES; i++)
-        list_init(&offers->lane[i].link);
-    *to = offers;
+    list_init(&grants->qps);
+    for (unsigned i = 0; i < CHANNEL_QPS; i++)
+        list_init(&grants->qp[i].link);
+    *to = grants;
     return 0;
 }
 
-void offer_destroy(struct offers *offers)
+void grant_destroy(struct grants *grants)
 {
-    free(offers);
+    free(grants);
 }
 
-static struct lane *lane_of(const struct shuntd *shuntd, const struct flight *flight)
+static struct qp *grant_qp_of(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return &shuntd->offers->lane[flight->lane];
+    return &shuntd->grants->qp[operation->qp];
 }
 
-static unsigned slot_of(const struct flight *flight)
+static unsigned grant_slot_of(const struct operation *operation)
 {
-    return flight->offer - 1u;
+    return operation->grant - 1u;
 }
 
-bool offer_is_any(const struct shuntd *shuntd)
+bool grant_is_any(const struct shuntd *shuntd)
 {
-    return shuntd->offers->lane_count > 0;
+    return shuntd->grants->qp_count > 0;
 }
 
-struct flight *offer_in_the_way(const struct shuntd *shuntd, uint32_t number)
+struct operation *grant_in_the_way(const struct shuntd *shuntd, uint32_t number)
 {
-    const struct lane *lane = &shuntd->offers->lane[number];
-    return lane->flight[lane->next] != 0 ? flight_by_id(shuntd->home, lane->flight[lane->next]) : NULL;
+    const struct qp *qp = &shuntd->grants->qp[number];
+    return qp->operation[qp->next] != 0 ? operation_by_id(shuntd->home, qp->operation[qp->next]) : NULL;
 }
 
-static void enter(struct shuntd *shuntd, struct flight *flight, uint64_t client)
+static void grant_enter(struct shuntd *shuntd, struct operation *operation, uint64_t client)
 {
-    struct lane *lane = lane_of(shuntd, flight);
-    flight->offer = (uint16_t)(lane->next + 1);
-    lane->client = client;
-    lane->flight[lane->next] = flight->id;
-    lane->next = (lane->next + 1) % ROAD_OFFERS;
-    if (lane->used++ > 0)
+    struct qp *qp = grant_qp_of(shuntd, operation);
+    operation->grant = (uint16_t)(qp->next + 1);
+    qp->client = client;
+    qp->operation[qp->next] = operation->id;
+    qp->next = (qp->next + 1) % CHANNEL_GRANTS;
+    if (qp->used++ > 0)
         return;
-    list_append(&shuntd->offers->lanes, &lane->link);
-    shuntd->offers->lane_count++;
+    list_append(&shuntd->grants->qps, &qp->link);
+    shuntd->grants->qp_count++;
 }
 
-static void leave(struct shuntd *shuntd, struct flight *flight)
+static void grant_leave(struct shuntd *shuntd, struct operation *operation)
 {
-    struct lane *lane = lane_of(shuntd, flight);
-    lane->flight[slot_of(flight)] = 0;
-    flight->offer = 0;
-    if (--lane->used > 0)
+    struct qp *qp = grant_qp_of(shuntd, operation);
+    qp->operation[grant_slot_of(operation)] = 0;
+    operation->grant = 0;
+    if (--qp->used > 0)
         return;
-    list_remove(&lane->link);
-    shuntd->offers->lane_count--;
+    list_remove(&qp->link);
+    shuntd->grants->qp_count--;
 }
 
-bool offer_make(struct shuntd *shuntd, struct flight *flight, uint64_t client)
+bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t client)
 {
-    const struct lane *lane = lane_of(shuntd, flight);
-    const bool makes = flight->kind == FLIGHT_BIRTH;
-    const struct record_entry *entry = makes ? &flight->place : &flight->before;
+    const struct qp *qp = grant_qp_of(shuntd, operation);
+    const bool makes = operation->kind == OPERATION_CREATE;
+    const struct record_entry *entry = makes ? &operation->place : &operation->before;
     struct message at = {0};
     char place[SERVE_PLACE_MAX];
-    if (offer_in_the_way(shuntd, flight->lane) != NULL || (lane->used > 0 && lane->client != client))
+    if (grant_in_the_way(shuntd, operation->qp) != NULL || (qp->used > 0 && qp->client != client))
         return false;
-    serve_place(shuntd, flight->dir, entry, place, &at, 0);
-    const struct listen_offer offer = {.type = makes ? MESSAGE_RESERVE : MESSAGE_REMOVE,
-                                       .calls = lane->next % CALLS_EACH == CALLS_EACH - 1,
-                                       .dir = flight->dir->id,
+    reply_put_place(shuntd, operation->dir, entry, place, &at, 0);
+    const struct listen_grant grant = {.type = makes ? MESSAGE_CREATE : MESSAGE_UNLINK,
+                                       .calls = qp->next % CALLS_EACH == CALLS_EACH - 1,
+                                       .dir = operation->dir->id,
                                        .entry = *entry,
-                                       .name = flight->name,
-                                       .name_length = flight->length,
+                                       .name = operation->name,
+                                       .name_length = operation->length,
                                        .place = place,
                                        .place_length = at.name_length[0]};
-    if (!listen_offer(shuntd->listen, flight->lane, lane->next, &offer))
+    if (!listen_grant(shuntd->listen, operation->qp, qp->next, &grant))
         return false;
-    enter(shuntd, flight, client);
+    grant_enter(shuntd, operation, client);
     return true;
 }
 
-bool offer_take_back(struct shuntd *shuntd, struct flight *flight)
+bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
 {
-    if (flight->offer == 0)
+    if (operation->grant == 0)
         return true;
     if (BROKEN("offer-kept"))
-        listen_end_offer(shuntd->listen, flight->lane, slot_of(flight)); /* whoever has taken it */
-    else if (!listen_take_back_offer(shuntd->listen, flight->lane, slot_of(flight)))
+        listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whoever has taken it */
+    else if (!listen_take_back_grant(shuntd->listen, operation->qp, grant_slot_of(operation)))
         return false;
-    leave(shuntd, flight);
+    grant_leave(shuntd, operation);
     return true;
 }
 
-void offer_over(struct shuntd *shuntd, struct flight *flight)
+void grant_ends(struct shuntd *shuntd, struct operation *operation)
 {
-    if (flight->offer == 0)
+    if (operation->grant == 0)
         return;
-    listen_end_offer(shuntd->listen, flight->lane, slot_of(flight));
-    leave(shuntd, flight);
+    listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation));
+    grant_leave(shuntd, operation);
 }
 
 /* It was taken: as if its process had asked for it then, and been answered. */
-static int claim(struct shuntd *shuntd, struct flight *flight, uint64_t taken_at)
+static int grant_claim(struct shuntd *shuntd, struct operation *operation, uint64_t taken_at)
 {
     const uint64_t now = clock_files();
-    flight->began = taken_at < now ? taken_at : now;
-    flight->client = lane_of(shuntd, flight)->client;
-    shuntd->counts.foreseen++;
-    int code = flight_claim(shuntd->home, flight, NULL);
+    operation->began = taken_at < now ? taken_at : now;
+    operation->client = grant_qp_of(shuntd, operation)->client;
+    shuntd->counts.prefetched++;
+    int code = operation_attach_request(shuntd->home, operation, NULL);
     if (code != 0)
         return code;
-    return flight->kind == FLIGHT_BIRTH ? serve_birth_begins(shuntd, flight) : serve_removal_begins(shuntd, flight);
+    return operation->kind == OPERATION_CREATE ? create_begins(shuntd, operation) : unlink_begins(shuntd, operation);
 }
 
 /* A number that is none is a process's mistake. */
-static int finish(struct shuntd *shuntd, struct flight *flight, uint64_t made)
+static int grant_finish(struct shuntd *shuntd, struct operation *operation, uint64_t made)
 {
     const struct record_entry entry = {.type = DT_REG, .ino = made};
-    return flight->kind == FLIGHT_BIRTH && made == 0 ? serve_settle_by_disk(shuntd, flight)
-                                                     : serve_ended_well(shuntd, flight, &entry, (struct dirid){0, 0});
+    return operation->kind == OPERATION_CREATE && made == 0
+               ? completion_settle_by_disk(shuntd, operation)
+               : completion_succeeded(shuntd, operation, &entry, (struct dirid){0, 0});
 }
 
-static int see(struct shuntd *shuntd, struct flight *flight)
+static int grant_see(struct shuntd *shuntd, struct operation *operation)
 {
     uint64_t taken_at, made;
-    const enum listen_offered what = listen_offered(shuntd->listen, flight->lane, slot_of(flight), &taken_at, &made);
-    if (what == LISTEN_OFFERED || BROKEN("offer-unseen"))
+    const enum listen_granted what = listen_granted(shuntd->listen, operation->qp, grant_slot_of(operation), &taken_at, &made);
+    if (what == LISTEN_GRANTED || BROKEN("offer-unseen"))
         return 0;
-    int code = flight->ahead ? claim(shuntd, flight, taken_at) : 0;
-    return code == 0 && what == LISTEN_DONE ? finish(shuntd, flight, made) : code;
+    int code = operation->prefetched ? grant_claim(shuntd, operation, taken_at) : 0;
+    return code == 0 && what == LISTEN_DONE ? grant_finish(shuntd, operation, made) : code;
 }
 
-int offer_settle(struct shuntd *shuntd, struct flight *flight)
+int grant_settle(struct shuntd *shuntd, struct operation *operation)
 {
-    if (flight->offer == 0 || (flight->ahead && offer_take_back(shuntd, flight)))
+    if (operation->grant == 0 || (operation->prefetched && grant_take_back(shuntd, operation)))
         return 0;
-    return see(shuntd, flight);
+    return grant_see(shuntd, operation);
 }
 
-typedef int each_offer(struct shuntd *, struct flight *);
+typedef int each_grant(struct shuntd *, struct operation *);
 
 /* Those of a directory (NULL: all), the oldest first. What follows from one may add others. */
-static int in_lane(struct shuntd *shuntd, struct lane *lane, const struct home_dir *dir, each_offer *each)
+static int grant_in_qp(struct shuntd *shuntd, struct qp *qp, const struct home_dir *dir, each_grant *each)
 {
-    const unsigned first = lane->next;
+    const unsigned first = qp->next;
     int code = 0;
-    for (unsigned i = 0; i < ROAD_OFFERS && lane->used > 0 && code == 0; i++) {
-        const uint64_t id = lane->flight[(first + i) % ROAD_OFFERS];
-        struct flight *flight = id != 0 ? flight_by_id(shuntd->home, id) : NULL;
-        code = flight != NULL && (dir == NULL || flight->dir == dir) ? each(shuntd, flight) : 0;
+    for (unsigned i = 0; i < CHANNEL_GRANTS && qp->used > 0 && code == 0; i++) {
+        const uint64_t id = qp->operation[(first + i) % CHANNEL_GRANTS];
+        struct operation *operation = id != 0 ? operation_by_id(shuntd->home, id) : NULL;
+        code = operation != NULL && (dir == NULL || operation->dir == dir) ? each(shuntd, operation) : 0;
     }
     return code;
 }
 
-/* ... of a client (0: all). Lanes that come meanwhile are left out. */
-static int in_lanes(struct shuntd *shuntd, const struct home_dir *dir, uint64_t client, each_offer *each)
+/* ... of a client (0: all). Queue pairs that come meanwhile are left out. */
+static int grant_in_qps(struct shuntd *shuntd, const struct home_dir *dir, uint64_t client, each_grant *each)
 {
-    struct link *lanes = &shuntd->offers->lanes;
+    struct link *qps = &shuntd->grants->qps;
     int code = 0;
-    for (unsigned left = shuntd->offers->lane_count; left > 0 && !list_empty(lanes) && code == 0; left--) {
-        struct link *link = list_take(lanes);
-        struct lane *lane = LINK_OF(link, struct lane, link);
-        list_append(lanes, link);
-        code = client == 0 || lane->client == client ? in_lane(shuntd, lane, dir, each) : 0;
+    for (unsigned left = shuntd->grants->qp_count; left > 0 && !list_empty(qps) && code == 0; left--) {
+        struct link *link = list_take(qps);
+        struct qp *qp = LINK_OF(link, struct qp, link);
+        list_append(qps, link);
+        code = client == 0 || qp->client == client ? grant_in_qp(shuntd, qp, dir, each) : 0;
     }
     return code;
 }
 
-int offer_settle_dir(struct shuntd *shuntd, const struct home_dir *dir)
+int grant_settle_dir(struct shuntd *shuntd, const struct home_dir *dir)
 {
-    return in_lanes(shuntd, dir, 0, offer_settle);
+    return grant_in_qps(shuntd, dir, 0, grant_settle);
 }
 
-int offer_settle_client(struct shuntd *shuntd, uint64_t client)
+int grant_settle_client(struct shuntd *shuntd, uint64_t client)
 {
-    return in_lanes(shuntd, NULL, client, offer_settle);
+    return grant_in_qps(shuntd, NULL, client, grant_settle);
 }
 
-int offer_see_all(struct shuntd *shuntd)
+int grant_see_all(struct shuntd *shuntd)
 {
-    return in_lanes(shuntd, NULL, 0, see);
+    return grant_in_qps(shuntd, NULL, 0, grant_see);
 }
 
-/* With each request of a process that is offered something: as a rule nothing was taken. */
-static bool has_taken(struct shuntd *shuntd, uint32_t number)
+/* With each request of a process that is granted something: as a rule nothing was taken. */
+static bool grant_has_taken(struct shuntd *shuntd, uint32_t number)
 {
-    const struct lane *lane = &shuntd->offers->lane[number];
-    for (unsigned i = 0; i < ROAD_OFFERS; i++)
-        if (lane->flight[i] != 0 && listen_is_taken(shuntd->listen, number, i))
+    const struct qp *qp = &shuntd->grants->qp[number];
+    for (unsigned i = 0; i < CHANNEL_GRANTS; i++)
+        if (qp->operation[i] != 0 && listen_is_taken(shuntd->listen, number, i))
             return true;
     return false;
 }
 
-int offer_see_lane(struct shuntd *shuntd, uint32_t lane)
+int grant_see_qp(struct shuntd *shuntd, uint32_t qp)
 {
-    return shuntd->offers->lane[lane].used > 0 && has_taken(shuntd, lane)
-               ? in_lane(shuntd, &shuntd->offers->lane[lane], NULL, see)
+    return shuntd->grants->qp[qp].used > 0 && grant_has_taken(shuntd, qp)
+               ? grant_in_qp(shuntd, &shuntd->grants->qp[qp], NULL, grant_see)
                : 0;
 }
 
-int offer_step(struct shuntd *shuntd)
+int grant_step(struct shuntd *shuntd)
 {
     int code = 0;
-    for (int lane; code == 0 && (lane = listen_next_visited(shuntd->listen)) >= 0;)
-        code = offer_see_lane(shuntd, (uint32_t)lane);
+    for (int qp; code == 0 && (qp = listen_next_visited(shuntd->listen)) >= 0;)
+        code = grant_see_qp(shuntd, (uint32_t)qp);
     return code;
 }
 
-void offer_take_back_like(struct shuntd *shuntd, const struct flight *last)
+void grant_take_back_like(struct shuntd *shuntd, const struct operation *last)
 {
-    const struct lane *lane = lane_of(shuntd, last);
-    for (unsigned i = 0; i < ROAD_OFFERS && lane->used > 0; i++) {
-        struct flight *flight = lane->flight[i] != 0 ? flight_by_id(shuntd->home, lane->flight[i]) : NULL;
-        if (flight != NULL && flight->ahead && flight->kind == last->kind)
-            offer_take_back(shuntd, flight);
+    const struct qp *qp = grant_qp_of(shuntd, last);
+    for (unsigned i = 0; i < CHANNEL_GRANTS && qp->used > 0; i++) {
+        struct operation *operation = qp->operation[i] != 0 ? operation_by_id(shuntd->home, qp->operation[i]) : NULL;
+        if (operation != NULL && operation->prefetched && operation->kind == last->kind)
+            grant_take_back(shuntd, operation);
     }
 }

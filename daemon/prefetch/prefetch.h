@@ -7,47 +7,47 @@
  * A process that makes ckpt.0001, ckpt.0002, ckpt.0003, ckpt.0004 will make ckpt.0005; one that removes them will remove that.
  * Where another daemon is home of it, its daemon asks for it meanwhile: for several names in one frame, and when their
  * process asks, it is answered here. So such a create or unlink waits for no network, as a file that is read in order is
- * read ahead. And some of the next names, those with a home here, too, are offered to the process (offer.h), which then
+ * read ahead. And some of the next names, those with a home here, too, are granted to the process (grant.h), which then
  * need not even ask.
  *
- * To its home this is a birth or a removal whose process takes its time (here a flight that is `ahead`), and each rule about
+ * To its home this is a birth or a removal whose process takes its time (here a operation that is `ahead`), and each rule about
  * those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; who asks
- * for it waits for its end, and the home tells so (NEWS_AWAITED), on which it is given back, unless its process has asked by
+ * for it waits for its end, and the home tells so (NOTIFY_AWAITED), on which it is given back, unless its process has asked by
  * then. It is also given back where another request of this node is about that name; where its file would go elsewhere by
  * now; when its process has named nothing from one tick to the next, or goes on with other names; and when this daemon ends.
- * In what is given back nothing was begun: nothing is to be looked for on disk. And whose names were foreseen wrongly has to
+ * In what is given back nothing was begun: nothing is to be looked for on disk. And whose names were predicted wrongly has to
  * name more of them in a row the next time. */
 
 #include "home/home.h"
 #include "listen/listen.h"
 #include "shuntd.h"
 
-int ahead_create(struct ahead **);
-void ahead_destroy(struct ahead *);
+int prefetch_create(struct prefetch **);
+void prefetch_destroy(struct prefetch *);
 
-/* The process of that flight, a birth or a removal, was just told that it may begin: what it will ask for next, if that can be
- * foreseen, and is in a branch, is asked for. 0 or a fatal -errno. */
-int ahead_follow(struct shuntd *, const struct flight *last);
+/* The process of that operation, a birth or a removal, was just told that it may begin: what it will ask for next, if that can
+ * be predicted, and is in a branch, is asked for. 0 or a fatal -errno. */
+int prefetch_follow(struct shuntd *, const struct operation *last);
 /* What was asked for ahead of a request is the request's from now on, if it is that and `fits`, and goes on or will. Else it is
  * given back. 0 or a fatal -errno. */
-int ahead_claim(struct shuntd *, const struct listen_request *, enum flight_kind, bool fits, bool *claimed);
+int prefetch_attach_request(struct shuntd *, const struct listen_request *, enum operation_kind, bool fits, bool *claimed);
 /* Its home has given it, and no process has asked for it: then nobody else changes it, and what it was is what it is. So who
  * looks at a name before he makes or removes it asks nobody, either. */
-bool ahead_knows(const struct flight *);
-struct name_answer ahead_answer(const struct flight *); /* MESSAGE_EXISTS, MESSAGE_ABSENT */
+bool prefetch_knows(const struct operation *);
+struct name_answer prefetch_answer(const struct operation *); /* MESSAGE_EXISTS, MESSAGE_ABSENT */
 /* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim, and LOOKUP,
- * which is answered; and what was offered of its names is settled. 0 or a fatal -errno. */
-int ahead_make_way(struct shuntd *, const struct message *);
-/* It is given back, and offered to nobody. 0 or a fatal -errno. */
-int ahead_give_back(struct shuntd *, struct flight *);
-/* All homes begin anew, and none of them has given anything: nothing is asked for ahead any more. 0 or a fatal -errno. */
-int ahead_forget(struct shuntd *);
-/* Its home has given it, and it can be offered. 0 or a fatal -errno. */
-int ahead_given(struct shuntd *, const struct flight *);
-/* A client has ended: what was foreseen of it is given back, and what it took is its own. 0 or a fatal -errno. */
-int ahead_ends(struct shuntd *, uint64_t client);
-/* A leaf was looked into: if its owner is to go on in another one, so is what was foreseen. 0 or a fatal -errno. */
-int ahead_leave(struct shuntd *, const struct home_dir *, uint32_t leaf);
+ * which is answered; and what was granted of its names is settled. 0 or a fatal -errno. */
+int prefetch_make_way(struct shuntd *, const struct message *);
+/* It is given back, and granted to nobody. 0 or a fatal -errno. */
+int prefetch_give_back(struct shuntd *, struct operation *);
+/* All homes begin again, and none of them has given anything: nothing is asked for ahead any more. 0 or a fatal -errno. */
+int prefetch_forget(struct shuntd *);
+/* Its home has given it, and it can be granted. 0 or a fatal -errno. */
+int prefetch_granted(struct shuntd *, const struct operation *);
+/* A client has ended: what was predicted of it is given back, and what it took is its own. 0 or a fatal -errno. */
+int prefetch_client_exits(struct shuntd *, uint64_t client);
+/* A leaf was looked into: if its owner is to go on in another one, so is what was predicted. 0 or a fatal -errno. */
+int prefetch_leave_leaf(struct shuntd *, const struct home_dir *, uint32_t leaf);
 /* With each tick: those that nobody has asked for since the last one are given back; all, when this daemon is to end. 0
  * or a fatal -errno. */
-int ahead_tick(struct shuntd *);
+int prefetch_tick(struct shuntd *);

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int queue_create(struct serve_queue **to)
+int answer_queue_create(struct answer_queue **to)
 {
     *to = calloc(1, sizeof **to);
     return *to != NULL ? 0 : -ENOMEM;
 }
 
-void queue_destroy(struct serve_queue *queue)
+void answer_queue_destroy(struct answer_queue *queue)
 {
     if (queue == NULL)
         return;
@@ -20,7 +20,7 @@ void queue_destroy(struct serve_queue *queue)
     free(queue);
 }
 
-struct queued *queue_add(struct serve_queue *queue)
+struct queued *answer_queue_add(struct answer_queue *queue)
 {
     if (queue->count == queue->room) {
         size_t room = queue->room > 0 ? queue->room * 2 : 16;

@@ -11,19 +11,19 @@
 #include "request/request.h"
 
 struct queued {
-    uint32_t lane;
+    uint32_t qp;
     uint64_t client;
     uint32_t tag;
     uint32_t size;
     uint8_t bytes[REQUEST_ANSWER_MAX];
 };
 
-struct serve_queue {
+struct answer_queue {
     size_t count, room;
     struct queued *answers;
 };
 
-int queue_create(struct serve_queue **);
-void queue_destroy(struct serve_queue *);
+int answer_queue_create(struct answer_queue **);
+void answer_queue_destroy(struct answer_queue *);
 /* Room for one more, or NULL. */
-struct queued *queue_add(struct serve_queue *);
+struct queued *answer_queue_add(struct answer_queue *);

@@ -12,7 +12,7 @@
 #include "rpc/peer_rpc.h"
 #include "wire/page.h"
 
-enum cast_flag { CAST_LOST = 2 };
+enum collective_flag { COLLECTIVE_LOST = 2 };
 
 #define ANSWER_MAX (MESSAGE_FIXED + PAGE_MAX)
 _Static_assert(ANSWER_MAX <= FRAME_ITEM_MAX, "an answer fits a frame");
@@ -23,7 +23,7 @@ struct stop {
     uint32_t expected;
 };
 
-struct cast {
+struct collective {
     struct link all;
     struct link link; /* on a directory's casts */
     uint64_t id;      /* here */
@@ -37,7 +37,7 @@ struct cast {
     bool lost;
     unsigned hops;
     uint16_t type; /* of the message */
-    cast_done *done;
+    collective_done *done;
     void *context;
     char *page; /* NULL: nothing yet */
     size_t room, used;
@@ -46,200 +46,204 @@ struct cast {
     uint8_t bytes[]; /* the message */
 };
 
-static cast_part *const parts[MESSAGE_TYPES] = {
-    [MESSAGE_KNOWN] = cast_known,   [MESSAGE_RECORD] = cast_record, [MESSAGE_SEAL] = cast_seal,
-    [MESSAGE_UNSEAL] = cast_unseal, [MESSAGE_DROP] = cast_drop,     [MESSAGE_SETTLE] = cast_settle,
-    [MESSAGE_FOLLOW] = cast_sync,   [MESSAGE_SYNC] = cast_sync,     [MESSAGE_WATCH] = cast_watch,
-    [MESSAGE_LIST] = cast_list,     [MESSAGE_MOVED] = cast_place,   [MESSAGE_IDLE] = cast_moved_on,
-    [MESSAGE_STATUS] = cast_status, [MESSAGE_STOP] = cast_stop,     [MESSAGE_MOVING] = cast_moving,
+static collective_part *const parts[MESSAGE_TYPES] = {
+    [MESSAGE_LOADED] = collective_known,    [MESSAGE_RECORD] = collective_record, [MESSAGE_FREEZE] = collective_freeze,
+    [MESSAGE_THAW] = collective_thaw,       [MESSAGE_DROP] = collective_drop,     [MESSAGE_SETTLE] = collective_settle,
+    [MESSAGE_ATTRIBUTES] = collective_sync, [MESSAGE_SYNC] = collective_sync,     [MESSAGE_WATCH] = collective_watch,
+    [MESSAGE_LIST] = collective_list,       [MESSAGE_MOVED] = collective_place,   [MESSAGE_IDLE] = collective_moved_on,
+    [MESSAGE_STATUS] = collective_status,   [MESSAGE_STOP] = collective_stop,     [MESSAGE_FENCE] = collective_moving,
 };
 
-uint32_t cast_expected(const struct cast *cast)
+uint32_t collective_expected(const struct collective *collective)
 {
-    return cast->expected;
+    return collective->expected;
 }
 
-size_t cast_room(const struct cast *cast)
+size_t collective_room(const struct collective *collective)
 {
-    return cast->room;
+    return collective->room;
 }
 
-bool cast_has_waited(const struct cast *cast)
+bool collective_has_waited(const struct collective *collective)
 {
-    return cast->waited;
+    return collective->waited;
 }
 
-bool cast_is_mine(const struct cast *cast)
+bool collective_is_mine(const struct collective *collective)
 {
-    return cast->parent_id == 0;
+    return collective->parent_id == 0;
 }
 
-void cast_wait_on(struct cast *cast, struct link *list)
+void collective_wait_on(struct collective *collective, struct link *list)
 {
-    cast->waited = true;
-    list_remove(&cast->link);
-    list_append(list, &cast->link);
+    collective->waited = true;
+    list_remove(&collective->link);
+    list_append(list, &collective->link);
 }
 
-void cast_wait(struct cast *cast, struct home_dir *dir)
+void collective_wait(struct collective *collective, struct home_dir *dir)
 {
-    cast_wait_on(cast, &dir->casts);
+    collective_wait_on(collective, &dir->blocked_collectives);
 }
 
-static int add_counters(struct cast *cast, const char *page, size_t used)
+static int collective_add_counters(struct collective *collective, const char *page, size_t used)
 {
-    if (cast->page == NULL && (cast->page = calloc(1, REQUEST_TEXT_MAX)) == NULL)
+    if (collective->page == NULL && (collective->page = calloc(1, REQUEST_TEXT_MAX)) == NULL)
         return -ENOMEM;
-    cast->used = status_add(cast->page, cast->used, page, used);
+    collective->used = status_add(collective->page, collective->used, page, used);
     return 0;
 }
 
-int cast_page(struct cast *cast, const char *page, size_t used, uint64_t limit)
+int collective_page(struct collective *collective, const char *page, size_t used, uint64_t limit)
 {
-    const struct page_part parts_of[2] = {{cast->page, cast->used, cast->limit}, {page, used, limit}};
-    if (cast->type == MESSAGE_STATUS)
-        return add_counters(cast, page, used);
-    if (cast->type != MESSAGE_LIST)
+    const struct page_part parts_of[2] = {{collective->page, collective->used, collective->limit}, {page, used, limit}};
+    if (collective->type == MESSAGE_STATUS)
+        return collective_add_counters(collective, page, used);
+    if (collective->type != MESSAGE_LIST)
         return 0;
-    char *merged = malloc(cast->room);
+    char *merged = malloc(collective->room);
     if (merged == NULL)
         return -ENOMEM;
-    cast->limit = page_merge(merged, cast->room, &cast->used, parts_of);
-    free(cast->page);
-    cast->page = merged;
+    collective->limit = page_merge(merged, collective->room, &collective->used, parts_of);
+    free(collective->page);
+    collective->page = merged;
     return 0;
 }
 
 /* The way back. */
 
 /* What one daemon says that decides for all. */
-static int rank(int result)
+static int collective_rank(int result)
 {
     return result < 0 ? 1000 : result == MESSAGE_NOT_EMPTY ? 999 : result;
 }
 
-static void combine(struct cast *cast, int result)
+static void collective_combine(struct collective *collective, int result)
 {
-    if (rank(result) > rank(cast->result))
-        cast->result = result;
+    if (collective_rank(result) > collective_rank(collective->result))
+        collective->result = result;
 }
 
-static int end_here(struct shuntd *shuntd, struct cast *cast)
+static int collective_end_here(struct shuntd *shuntd, struct collective *collective)
 {
-    const struct cast_end end = {.result = cast->result,
-                                 .page = cast->page,
-                                 .used = cast->used,
-                                 .limit = cast->limit,
-                                 .lost = cast->lost,
-                                 .hops = cast->hops};
-    if (cast->hops > shuntd->counts.hops)
-        shuntd->counts.hops = cast->hops;
-    return cast->done != NULL ? cast->done(shuntd, cast->context, &end) : 0;
+    const struct collective_end end = {.result = collective->result,
+                                       .page = collective->page,
+                                       .used = collective->used,
+                                       .limit = collective->limit,
+                                       .lost = collective->lost,
+                                       .hops = collective->hops};
+    if (collective->hops > shuntd->counts.max_hops)
+        shuntd->counts.max_hops = collective->hops;
+    return collective->done != NULL ? collective->done(shuntd, collective->context, &end) : 0;
 }
 
 /* The bytes: the answer, the page. */
-static int answer_above(struct shuntd *shuntd, const struct cast *cast)
+static int collective_answer_above(struct shuntd *shuntd, const struct collective *collective)
 {
     const struct message answer = {.type = MESSAGE_ANSWER,
-                                   .flags = cast->lost ? CAST_LOST : 0,
-                                   .tag = cast->hops + 2,
-                                   .result = cast->result,
-                                   .child.ino = cast->limit};
+                                   .flags = collective->lost ? COLLECTIVE_LOST : 0,
+                                   .tag = collective->hops + 2,
+                                   .result = collective->result,
+                                   .child.ino = collective->limit};
     uint8_t bytes[ANSWER_MAX];
     size_t head = message_encode(bytes, sizeof bytes, &answer);
-    if (cast->used > 0)
-        memcpy(bytes + head, cast->page, cast->used);
-    const struct frame_item item = {
-        .kind = RELAY_CAST_ANSWER, .client = cast->parent_id, .bytes = bytes, .size = (uint32_t)(head + cast->used)};
-    int code = peers_put(shuntd->peers, cast->parent, &item);
+    if (collective->used > 0)
+        memcpy(bytes + head, collective->page, collective->used);
+    const struct frame_item item = {.kind = RPC_COLLECTIVE_ANSWER,
+                                    .client = collective->parent_id,
+                                    .bytes = bytes,
+                                    .size = (uint32_t)(head + collective->used)};
+    int code = peers_put(shuntd->peers, collective->parent, &item);
     return code == -EHOSTUNREACH ? 0 : code;
 }
 
-static void cast_destroy(struct cast *cast)
+static void collective_destroy(struct collective *collective)
 {
-    free(cast->page);
-    free(cast);
+    free(collective->page);
+    free(collective);
 }
 
 /* All is answered: it goes up, or has come to its end. */
-static int settle(struct shuntd *shuntd, struct cast *cast)
+static int collective_settle_part(struct shuntd *shuntd, struct collective *collective)
 {
-    if (cast->working || cast->below[0] != 0 || cast->below[1] != 0)
+    if (collective->working || collective->below[0] != 0 || collective->below[1] != 0)
         return 0;
-    list_remove(&cast->all);
-    list_remove(&cast->link);
-    int code = cast_is_mine(cast) ? end_here(shuntd, cast) : answer_above(shuntd, cast);
-    cast_destroy(cast);
+    list_remove(&collective->all);
+    list_remove(&collective->link);
+    int code =
+        collective_is_mine(collective) ? collective_end_here(shuntd, collective) : collective_answer_above(shuntd, collective);
+    collective_destroy(collective);
     return code;
 }
 
-int cast_finish(struct shuntd *shuntd, struct cast *cast, int result)
+int collective_finish(struct shuntd *shuntd, struct collective *collective, int result)
 {
-    combine(cast, result);
-    cast->working = false;
-    return settle(shuntd, cast);
+    collective_combine(collective, result);
+    collective->working = false;
+    return collective_settle_part(shuntd, collective);
 }
 
-static int do_part(struct shuntd *shuntd, struct cast *cast)
+static int collective_do_part(struct shuntd *shuntd, struct collective *collective)
 {
     struct message message;
-    int result = message_decode(&message, cast->bytes, cast->size);
-    cast->working = true;
+    int result = message_decode(&message, collective->bytes, collective->size);
+    collective->working = true;
     if (result == 0)
-        result = parts[message.type](shuntd, cast, &message);
-    if (result == CAST_LATER || result == CAST_WORKS)
+        result = parts[message.type](shuntd, collective, &message);
+    if (result == COLLECTIVE_LATER || result == COLLECTIVE_WORKS)
         return 0;
-    return cast_finish(shuntd, cast, result);
+    return collective_finish(shuntd, collective, result);
 }
 
-static struct cast *by_id(struct shuntd *shuntd, uint64_t id)
+static struct collective *collective_by_id(struct shuntd *shuntd, uint64_t id)
 {
-    for (struct link *link = shuntd->casts.next; link != &shuntd->casts; link = link->next)
-        if (LINK_OF(link, struct cast, all)->id == id)
-            return LINK_OF(link, struct cast, all);
+    for (struct link *link = shuntd->collectives.next; link != &shuntd->collectives; link = link->next)
+        if (LINK_OF(link, struct collective, all)->id == id)
+            return LINK_OF(link, struct collective, all);
     return NULL;
 }
 
-int cast_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
+int collective_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
 {
-    struct cast *cast = by_id(shuntd, id);
+    struct collective *collective = collective_by_id(shuntd, id);
     struct message answer;
-    if (cast == NULL || size < MESSAGE_FIXED || message_decode(&answer, bytes, MESSAGE_FIXED) != 0 ||
-        (cast->below[0] != member && cast->below[1] != member))
+    if (collective == NULL || size < MESSAGE_FIXED || message_decode(&answer, bytes, MESSAGE_FIXED) != 0 ||
+        (collective->below[0] != member && collective->below[1] != member))
         return 0;
-    cast->below[cast->below[0] == member ? 0 : 1] = 0;
-    combine(cast, answer.result);
-    if (answer.tag > cast->hops)
-        cast->hops = answer.tag;
-    cast->lost |= (answer.flags & CAST_LOST) != 0;
-    combine(cast, cast_page(cast, (const char *)bytes + MESSAGE_FIXED, size - MESSAGE_FIXED, answer.child.ino));
-    return settle(shuntd, cast);
+    collective->below[collective->below[0] == member ? 0 : 1] = 0;
+    collective_combine(collective, answer.result);
+    if (answer.tag > collective->hops)
+        collective->hops = answer.tag;
+    collective->lost |= (answer.flags & COLLECTIVE_LOST) != 0;
+    collective_combine(
+        collective, collective_page(collective, (const char *)bytes + MESSAGE_FIXED, size - MESSAGE_FIXED, answer.child.ino));
+    return collective_settle_part(shuntd, collective);
 }
 
-int cast_gone(struct shuntd *shuntd, uint16_t member)
+int collective_gone(struct shuntd *shuntd, uint16_t member)
 {
-    struct link *link = shuntd->casts.next;
+    struct link *link = shuntd->collectives.next;
     int code = 0;
-    while (code == 0 && link != &shuntd->casts) {
-        struct cast *cast = LINK_OF(link, struct cast, all);
+    while (code == 0 && link != &shuntd->collectives) {
+        struct collective *collective = LINK_OF(link, struct collective, all);
         link = link->next;
         for (int i = 0; i < 2; i++)
-            if (cast->below[i] == member) {
-                cast->below[i] = 0;
-                cast->lost = true;
+            if (collective->below[i] == member) {
+                collective->below[i] = 0;
+                collective->lost = true;
             }
-        if (!cast_is_mine(cast) && cast->parent == member)
-            cast->below[0] = cast->below[1] = 0;
-        code = settle(shuntd, cast);
+        if (!collective_is_mine(collective) && collective->parent == member)
+            collective->below[0] = collective->below[1] = 0;
+        code = collective_settle_part(shuntd, collective);
     }
     return code;
 }
 
-int cast_resume(struct shuntd *shuntd)
+int collective_resume(struct shuntd *shuntd)
 {
     int code = 0;
-    for (struct link *link; code == 0 && (link = home_next_ready(shuntd->home)) != NULL;)
-        code = do_part(shuntd, LINK_OF(link, struct cast, link));
+    for (struct link *link; code == 0 && (link = home_next_collective(shuntd->home)) != NULL;)
+        code = collective_do_part(shuntd, LINK_OF(link, struct collective, link));
     return code;
 }
 
@@ -247,7 +251,7 @@ int cast_resume(struct shuntd *shuntd)
 
 #define STOP_SIZE 6
 
-static void put_stop(uint8_t *to, const struct stop *stop)
+static void collective_put_stop(uint8_t *to, const struct stop *stop)
 {
     const uint16_t member = htole16(stop->member);
     const uint32_t expected = htole32(stop->expected);
@@ -255,7 +259,7 @@ static void put_stop(uint8_t *to, const struct stop *stop)
     memcpy(to + 2, &expected, 4);
 }
 
-static struct stop take_stop(const uint8_t *from)
+static struct stop collective_take_stop(const uint8_t *from)
 {
     struct stop stop;
     memcpy(&stop.member, from, 2);
@@ -264,60 +268,62 @@ static struct stop take_stop(const uint8_t *from)
 }
 
 /* Hands `count` stops to the first of them. The bytes: how many others, each, the message. */
-static int hand_over(struct shuntd *shuntd, struct cast *cast, const struct stop *stops, size_t count, int which)
+static int collective_hand_over(struct shuntd *shuntd, struct collective *collective, const struct stop *stops, size_t count,
+                                int which)
 {
     const uint16_t number = htole16((uint16_t)count);
     size_t head = 2 + count * STOP_SIZE;
-    uint8_t *bytes = malloc(head + cast->size);
+    uint8_t *bytes = malloc(head + collective->size);
     if (bytes == NULL)
         return -ENOMEM;
     memcpy(bytes, &number, 2);
     for (size_t i = 0; i < count; i++)
-        put_stop(bytes + 2 + i * STOP_SIZE, &stops[i]);
-    memcpy(bytes + head, cast->bytes, cast->size);
+        collective_put_stop(bytes + 2 + i * STOP_SIZE, &stops[i]);
+    memcpy(bytes + head, collective->bytes, collective->size);
     const struct frame_item item = {
-        .kind = RELAY_CAST, .client = cast->id, .bytes = bytes, .size = (uint32_t)(head + cast->size)};
+        .kind = RPC_COLLECTIVE, .client = collective->id, .bytes = bytes, .size = (uint32_t)(head + collective->size)};
     int code = peers_put(shuntd->peers, stops[0].member, &item);
     free(bytes);
     if (code == 0)
-        cast->below[which] = stops[0].member;
+        collective->below[which] = stops[0].member;
     return code == -EHOSTUNREACH ? 0 : code;
 }
 
-static int spread(struct shuntd *shuntd, struct cast *cast, const struct stop *stops, size_t count)
+static int collective_spread(struct shuntd *shuntd, struct collective *collective, const struct stop *stops, size_t count)
 {
     size_t half = (count + 1) / 2;
-    int code = half > 0 ? hand_over(shuntd, cast, stops, half, 0) : 0;
-    return code == 0 && count > half ? hand_over(shuntd, cast, stops + half, count - half, 1) : code;
+    int code = half > 0 ? collective_hand_over(shuntd, collective, stops, half, 0) : 0;
+    return code == 0 && count > half ? collective_hand_over(shuntd, collective, stops + half, count - half, 1) : code;
 }
 
 /* As much of a page as was asked for. */
-static size_t room_of(const struct message *message)
+static size_t collective_room_of(const struct message *message)
 {
     uint64_t room = message->type == MESSAGE_LIST ? message->child.birth : 0;
     return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
 }
 
-static struct cast *begin(struct shuntd *shuntd, const struct message *message, const uint8_t *bytes, size_t size)
+static struct collective *collective_start(struct shuntd *shuntd, const struct message *message, const uint8_t *bytes,
+                                           size_t size)
 {
-    struct cast *cast = calloc(1, sizeof *cast + size);
-    if (cast == NULL)
+    struct collective *collective = calloc(1, sizeof *collective + size);
+    if (collective == NULL)
         return NULL;
-    cast->id = ++shuntd->last_cast;
-    cast->type = message->type;
-    cast->room = room_of(message);
-    cast->limit = PAGE_ALL;
-    cast->parent = shuntd->me.number;
-    cast->working = true; /* until its part was done */
-    cast->size = (uint32_t)size;
-    memcpy(cast->bytes, bytes, size);
-    list_init(&cast->link);
-    list_append(&shuntd->casts, &cast->all);
-    return cast;
+    collective->id = ++shuntd->last_collective;
+    collective->type = message->type;
+    collective->room = collective_room_of(message);
+    collective->limit = PAGE_ALL;
+    collective->parent = shuntd->me.number;
+    collective->working = true; /* until its part was done */
+    collective->size = (uint32_t)size;
+    memcpy(collective->bytes, bytes, size);
+    list_init(&collective->link);
+    list_append(&shuntd->collectives, &collective->all);
+    return collective;
 }
 
 /* Not to those who cannot be reached yet: they know nothing. */
-static size_t list_members(const struct shuntd *shuntd, const uint32_t *expected, struct stop *stops)
+static size_t collective_list_members(const struct shuntd *shuntd, const uint32_t *expected, struct stop *stops)
 {
     size_t count = 0;
     for (size_t i = 0; i < shuntd->session.count; i++) {
@@ -329,21 +335,22 @@ static size_t list_members(const struct shuntd *shuntd, const uint32_t *expected
     return count;
 }
 
-int cast_begin(struct shuntd *shuntd, const struct message *message, const uint32_t *expected, cast_done *done, void *context)
+int collective_begin(struct shuntd *shuntd, const struct message *message, const uint32_t *expected, collective_done *done,
+                     void *context)
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
     struct stop stops[SESSION_MEMBERS_MAX];
-    struct cast *cast = begin(shuntd, message, bytes, message_encode(bytes, sizeof bytes, message));
-    if (cast == NULL)
+    struct collective *collective = collective_start(shuntd, message, bytes, message_encode(bytes, sizeof bytes, message));
+    if (collective == NULL)
         return -ENOMEM;
-    cast->done = done;
-    cast->context = context;
-    cast->expected = expected != NULL ? expected[shuntd->me.number] : 0;
-    int code = spread(shuntd, cast, stops, list_members(shuntd, expected, stops));
-    return code == 0 ? do_part(shuntd, cast) : code;
+    collective->done = done;
+    collective->context = context;
+    collective->expected = expected != NULL ? expected[shuntd->me.number] : 0;
+    int code = collective_spread(shuntd, collective, stops, collective_list_members(shuntd, expected, stops));
+    return code == 0 ? collective_do_part(shuntd, collective) : code;
 }
 
-int cast_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
+int collective_receive(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
 {
     struct stop stops[SESSION_MEMBERS_MAX];
     struct message message;
@@ -354,29 +361,29 @@ int cast_take(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t
     size_t head = 2 + (size_t)count * STOP_SIZE;
     if (count == 0 || count > SESSION_MEMBERS_MAX || size < head || id == 0 ||
         message_decode(&message, bytes + head, size - head) != 0 || message.type >= MESSAGE_TYPES ||
-        parts[message.type] == NULL || take_stop(bytes + 2).member != shuntd->me.number) {
+        parts[message.type] == NULL || collective_take_stop(bytes + 2).member != shuntd->me.number) {
         shuntd->counts.malformed++;
         return 0;
     }
     for (size_t i = 0; i < count; i++)
-        stops[i] = take_stop(bytes + 2 + i * STOP_SIZE);
-    struct cast *cast = begin(shuntd, &message, bytes + head, size - head);
-    if (cast == NULL)
+        stops[i] = collective_take_stop(bytes + 2 + i * STOP_SIZE);
+    struct collective *collective = collective_start(shuntd, &message, bytes + head, size - head);
+    if (collective == NULL)
         return -ENOMEM;
-    cast->parent = member;
-    cast->parent_id = id;
-    cast->expected = stops[0].expected;
-    int code = spread(shuntd, cast, stops + 1, count - 1u);
-    return code == 0 ? do_part(shuntd, cast) : code;
+    collective->parent = member;
+    collective->parent_id = id;
+    collective->expected = stops[0].expected;
+    int code = collective_spread(shuntd, collective, stops + 1, count - 1u);
+    return code == 0 ? collective_do_part(shuntd, collective) : code;
 }
 
-bool cast_is_under_way(const struct shuntd *shuntd)
+bool collective_is_under_way(const struct shuntd *shuntd)
 {
-    return !list_empty(&shuntd->casts);
+    return !list_empty(&shuntd->collectives);
 }
 
-void cast_free(struct shuntd *shuntd)
+void collective_free(struct shuntd *shuntd)
 {
-    for (struct link *link; (link = list_take(&shuntd->casts)) != NULL;)
-        cast_destroy(LINK_OF(link, struct cast, all));
+    for (struct link *link; (link = list_take(&shuntd->collectives)) != NULL;)
+        collective_destroy(LINK_OF(link, struct collective, all));
 }

@@ -15,7 +15,7 @@
 
 /* How it went: the first -errno, else the highest of the results. `page` and `used`: the names of MESSAGE_LIST, all
  * up to `limit` (page.h), or the counters of MESSAGE_STATUS. 0 or a fatal -errno. */
-struct cast_end {
+struct collective_end {
     int result;
     const char *page;
     size_t used;
@@ -23,41 +23,43 @@ struct cast_end {
     bool lost;     /* a daemon that was to answer is gone */
     unsigned hops; /* messages on the longest way, there and back */
 };
-typedef int cast_done(struct shuntd *, void *context, const struct cast_end *);
+typedef int collective_done(struct shuntd *, void *context, const struct collective_end *);
 
 /* 0 or a fatal -errno; `done` (or NULL) is called at the end, perhaps at once. `expected` (or NULL) is what
- * MESSAGE_KNOWN tells each member: how many names it was sent. */
-int cast_begin(struct shuntd *, const struct message *, const uint32_t *expected, cast_done *done, void *context);
+ * MESSAGE_LOADED tells each member: how many names it was sent. */
+int collective_begin(struct shuntd *, const struct message *, const uint32_t *expected, collective_done *done, void *context);
 /* A directory was renamed. */
-int cast_moved(struct shuntd *, const char *from, const char *to);
+int collective_moved(struct shuntd *, const char *from, const char *to);
 
 /* What came from another daemon. */
-int cast_take(struct shuntd *, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size);
-int cast_answered(struct shuntd *, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size);
+int collective_receive(struct shuntd *, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size);
+int collective_answered(struct shuntd *, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size);
 /* A daemon is a member no more: its answers are not waited for. */
-int cast_gone(struct shuntd *, uint16_t member);
+int collective_gone(struct shuntd *, uint16_t member);
 /* Those that waited for a directory to rest go on. */
-int cast_resume(struct shuntd *);
-bool cast_is_under_way(const struct shuntd *);
-void cast_free(struct shuntd *);
+int collective_resume(struct shuntd *);
+bool collective_is_under_way(const struct shuntd *);
+void collective_free(struct shuntd *);
 
-/* What each daemon does. CAST_LATER: cast_resume comes back to it; CAST_WORKS: cast_finish says how it went. */
-#define CAST_LATER 1000
-#define CAST_WORKS 1001
-struct cast;
-typedef int cast_part(struct shuntd *, struct cast *, const struct message *);
-cast_part cast_known, cast_record, cast_seal, cast_unseal, cast_drop, cast_settle, cast_sync, cast_watch, cast_list, cast_place,
-    cast_moved_on, cast_moving, cast_status, cast_stop;
-int cast_finish(struct shuntd *, struct cast *, int result);
+/* What each daemon does. COLLECTIVE_LATER: collective_resume comes back to it; COLLECTIVE_WORKS: collective_finish says how it
+ * went. */
+#define COLLECTIVE_LATER 1000
+#define COLLECTIVE_WORKS 1001
+struct collective;
+typedef int collective_part(struct shuntd *, struct collective *, const struct message *);
+collective_part collective_known, collective_record, collective_freeze, collective_thaw, collective_drop, collective_settle,
+    collective_sync, collective_watch, collective_list, collective_place, collective_moved_on, collective_moving,
+    collective_status, collective_stop;
+int collective_finish(struct shuntd *, struct collective *, int result);
 /* For the parts. */
-uint32_t cast_expected(const struct cast *);
-bool cast_is_mine(const struct cast *);    /* it was begun here */
-bool cast_has_waited(const struct cast *); /* CAST_LATER once */
-void cast_wait(struct cast *, struct home_dir *);
-void cast_wait_on(struct cast *, struct link *list);
+uint32_t collective_expected(const struct collective *);
+bool collective_is_mine(const struct collective *);    /* it was begun here */
+bool collective_has_waited(const struct collective *); /* COLLECTIVE_LATER once */
+void collective_wait(struct collective *, struct home_dir *);
+void collective_wait_on(struct collective *, struct link *list);
 /* Of MESSAGE_LIST: how large a page is to be. */
-size_t cast_room(const struct cast *);
+size_t collective_room(const struct collective *);
 /* Of MESSAGE_LIST: a page of this daemon's names. Of MESSAGE_STATUS: its counters. 0 or -ENOMEM. */
-int cast_page(struct cast *, const char *page, size_t used, uint64_t limit);
+int collective_page(struct collective *, const char *page, size_t used, uint64_t limit);
 /* Adds the counters of one page to those of another, of `used` bytes; how many it has then (status.c). Pure. */
 size_t status_add(char *to, size_t used, const char *from, size_t size);

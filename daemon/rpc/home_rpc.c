@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What a flight asks of the home of its name, here or elsewhere, and what an answer means to any flight. */
+/* What a operation asks of the home of its name, here or elsewhere, and what an answer means to any operation. */
 
 #include <errno.h>
 #include <string.h>
@@ -16,196 +16,201 @@
 #include "coordinator/coordinator.h"
 #include "ops/ops.h"
 
-static struct name_question question_of(const struct shuntd *shuntd, const struct flight *flight)
+static struct name_question home_rpc_question_of(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return (struct name_question){.op = flight->asking,
-                                  .flags = flight->ask_flags,
+    return (struct name_question){.op = operation->pending_op,
+                                  .flags = operation->pending_flags,
                                   .member = shuntd->me.number,
-                                  .id = flight->id,
-                                  .dir = flight->dir->id,
-                                  .entry = flight->ask_entry,
-                                  .name = flight->name,
-                                  .length = flight->length};
+                                  .id = operation->id,
+                                  .dir = operation->dir->id,
+                                  .entry = operation->pending_entry,
+                                  .name = operation->name,
+                                  .length = operation->length};
 }
 
-static uint16_t home_of(const struct shuntd *shuntd, const struct flight *flight)
+static uint16_t home_rpc_home_of(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return flight->dir->whole != 0 ? shuntd->me.number : shuntd->route.home[flight->shard];
+    return operation->dir->delegation != 0 ? shuntd->me.number : shuntd->route.home[operation->shard];
 }
 
-static bool is_awaited(const struct shuntd *shuntd, const struct flight *flight)
+static bool home_rpc_is_awaited(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return flight->dir->whole == 0 && move_is_awaited(shuntd, flight->shard);
+    return operation->dir->delegation == 0 && migration_is_awaited(shuntd, operation->shard);
 }
 
 /* Who is cut off from the home of a name waits for it: nobody else knows who has the name by now. */
-static bool decides_alone(const struct shuntd *shuntd, const struct flight *flight)
+static bool home_rpc_decides_alone(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return BROKEN("silent-home") && (flight->asking == NAME_LOOKUP || flight->asking == NAME_RESERVE) &&
-           peers_is_silent(shuntd->peers, flight->asked, shuntd->options.deadline);
+    return BROKEN("silent-home") && (operation->pending_op == NAME_LOOKUP || operation->pending_op == NAME_RESERVE) &&
+           peers_is_silent(shuntd->peers, operation->pending_member, shuntd->options.deadline);
 }
 
-static int ask(struct shuntd *shuntd, struct flight *flight)
+static int home_rpc_ask(struct shuntd *shuntd, struct operation *operation)
 {
-    struct name_question question = question_of(shuntd, flight);
+    struct name_question question = home_rpc_question_of(shuntd, operation);
     struct name_answer answer;
-    flight->asked = home_of(shuntd, flight);
-    if (decides_alone(shuntd, flight)) {
-        answer = (struct name_answer){.result = flight->asking == NAME_LOOKUP ? MESSAGE_ABSENT : 0};
-        return serve_answered(shuntd, flight, &answer);
+    operation->pending_member = home_rpc_home_of(shuntd, operation);
+    if (home_rpc_decides_alone(shuntd, operation)) {
+        answer = (struct name_answer){.result = operation->pending_op == NAME_LOOKUP ? MESSAGE_ABSENT : 0};
+        return home_rpc_answered(shuntd, operation, &answer);
     }
-    if (flight->asked != shuntd->me.number || is_awaited(shuntd, flight))
-        return relay_ask(shuntd, flight->asked, &question);
+    if (operation->pending_member != shuntd->me.number || home_rpc_is_awaited(shuntd, operation))
+        return rpc_home_request(shuntd, operation->pending_member, &question);
     int code = home_ask(shuntd, &question, &answer);
-    return code == HOME_WAITS ? 0 : code != 0 ? code : serve_answered(shuntd, flight, &answer);
+    return code == HOME_WAITS ? 0 : code != 0 ? code : home_rpc_answered(shuntd, operation, &answer);
 }
 
-int serve_ask(struct shuntd *shuntd, struct flight *flight, enum name_op op, unsigned flags, const struct record_entry *entry,
-              flight_next *then)
+int home_rpc_request(struct shuntd *shuntd, struct operation *operation, enum name_op op, unsigned flags,
+                     const struct record_entry *entry, operation_next *then)
 {
-    flight->asking = (uint16_t)op;
-    flight->ask_flags = (uint16_t)flags;
-    flight->ask_entry = entry != NULL ? *entry : (struct record_entry){0};
-    flight->then = then;
-    return ask(shuntd, flight);
+    operation->pending_op = (uint16_t)op;
+    operation->pending_flags = (uint16_t)flags;
+    operation->pending_entry = entry != NULL ? *entry : (struct record_entry){0};
+    operation->completion = then;
+    return home_rpc_ask(shuntd, operation);
 }
 
-/* The first flight behind that number that asks a daemon which is gone. */
-static struct flight *asks_nobody(struct shuntd *shuntd, uint64_t behind)
+/* The first operation behind that number that asks a daemon which is gone. */
+static struct operation *home_rpc_asks_nobody(struct shuntd *shuntd, uint64_t behind)
 {
-    struct link *flights = &shuntd->home->flights;
-    for (struct link *link = flights->next; link != flights; link = link->next) {
-        struct flight *flight = LINK_OF(link, struct flight, all);
-        if (flight->id > behind && flight->asking != 0 && !session_has(&shuntd->session, flight->asked))
-            return flight;
+    struct link *operations = &shuntd->home->operations;
+    for (struct link *link = operations->next; link != operations; link = link->next) {
+        struct operation *operation = LINK_OF(link, struct operation, all);
+        if (operation->id > behind && operation->pending_op != 0 && !session_has(&shuntd->session, operation->pending_member))
+            return operation;
     }
     return NULL;
 }
 
-int serve_ask_again(struct shuntd *shuntd)
+int home_rpc_repeat(struct shuntd *shuntd)
 {
     uint64_t last = 0;
     int code = 0;
-    for (struct flight *flight; code == 0 && (flight = asks_nobody(shuntd, last)) != NULL;) {
-        last = flight->id;
-        code = ask(shuntd, flight);
+    for (struct operation *operation; code == 0 && (operation = home_rpc_asks_nobody(shuntd, last)) != NULL;) {
+        last = operation->id;
+        code = home_rpc_ask(shuntd, operation);
     }
     return code;
 }
 
-static int tell_end(struct shuntd *shuntd, const struct flight *flight, const struct record_entry *entry)
+static int home_rpc_tell_end(struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry)
 {
-    struct name_question question = question_of(shuntd, flight);
+    struct name_question question = home_rpc_question_of(shuntd, operation);
     struct name_answer unused;
-    question.op = NAME_END;
+    question.op = NAME_RELEASE;
     question.flags = 0;
     question.entry = entry != NULL ? *entry : (struct record_entry){0};
     if (entry != NULL)
         question.entry.state = RECORD_LIVE;
-    uint16_t home = home_of(shuntd, flight);
-    return home == shuntd->me.number && !is_awaited(shuntd, flight) ? home_ask(shuntd, &question, &unused)
-                                                                    : relay_end(shuntd, home, &question, flight->awaited);
+    uint16_t home = home_rpc_home_of(shuntd, operation);
+    return home == shuntd->me.number && !home_rpc_is_awaited(shuntd, operation)
+               ? home_ask(shuntd, &question, &unused)
+               : rpc_home_release(shuntd, home, &question, operation->awaited);
 }
 
-int serve_tell_claimed(struct shuntd *shuntd, const struct flight *flight)
+int home_rpc_requested(struct shuntd *shuntd, const struct operation *operation)
 {
-    struct name_question question = question_of(shuntd, flight);
+    struct name_question question = home_rpc_question_of(shuntd, operation);
     struct name_answer unused;
-    uint16_t home = home_of(shuntd, flight);
-    question.op = NAME_CLAIMED;
+    uint16_t home = home_rpc_home_of(shuntd, operation);
+    question.op = NAME_REQUESTED;
     question.flags = 0;
-    return home == shuntd->me.number && !is_awaited(shuntd, flight) ? home_ask(shuntd, &question, &unused)
-                                                                    : relay_ask(shuntd, home, &question);
+    return home == shuntd->me.number && !home_rpc_is_awaited(shuntd, operation) ? home_ask(shuntd, &question, &unused)
+                                                                                : rpc_home_request(shuntd, home, &question);
 }
 
-int serve_end(struct shuntd *shuntd, struct flight *flight, const struct record_entry *entry)
+int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struct record_entry *entry)
 {
-    int code = flight->held ? tell_end(shuntd, flight, entry) : 0;
-    offer_over(shuntd, flight);
-    flight_end(shuntd, flight);
+    int code = operation->claimed ? home_rpc_tell_end(shuntd, operation, entry) : 0;
+    grant_ends(shuntd, operation);
+    operation_end(shuntd, operation);
     return code;
 }
 
-int serve_release(struct shuntd *shuntd, struct flight *flight)
+int home_rpc_abort(struct shuntd *shuntd, struct operation *operation)
 {
-    struct flight *partner = flight->partner;
+    struct operation *partner = operation->partner;
     int code = 0;
     if (partner != NULL) {
         partner->partner = NULL;
-        if (flight_is_asking(partner))
+        if (operation_is_asking(partner))
             partner->abandoned = true;
         else
-            code = serve_release(shuntd, partner);
+            code = home_rpc_abort(shuntd, partner);
     }
-    if (code == 0 && flight->sealed)
-        code = rule_unseal(shuntd, flight->child);
-    int ended = serve_end(shuntd, flight, flight->had_before ? &flight->before : NULL);
+    if (code == 0 && operation->frozen)
+        code = coordinator_thaw(shuntd, operation->child);
+    int ended = home_rpc_end(shuntd, operation, operation->had_before ? &operation->before : NULL);
     return code != 0 ? code : ended;
 }
 
-int serve_restart(struct shuntd *shuntd, struct flight *flight)
+int home_rpc_restart(struct shuntd *shuntd, struct operation *operation)
 {
-    struct flight *first = flight->request != NULL || flight->partner == NULL ? flight : flight->partner;
-    struct home_parked *request = first->request;
+    struct operation *first = operation->request != NULL || operation->partner == NULL ? operation : operation->partner;
+    struct blocked_request *request = first->request;
     first->request = NULL;
-    int code = serve_release(shuntd, flight);
+    int code = home_rpc_abort(shuntd, operation);
     if (request != NULL)
-        home_again(shuntd->home, request);
+        home_retry(shuntd->home, request);
     return code;
 }
 
-static int not_loaded(struct shuntd *shuntd, struct flight *flight)
+static int home_rpc_not_loaded(struct shuntd *shuntd, struct operation *operation)
 {
-    const struct flight *first = flight->tag != 0 ? flight : flight->partner;
-    int code = serve_forget(shuntd, flight->dir);
+    const struct operation *first = operation->tag != 0 ? operation : operation->partner;
+    int code = reply_forget_dir(shuntd, operation->dir);
     if (code == 0)
-        code = serve_tell_result(shuntd, first, MESSAGE_NOT_LOADED);
-    return code == 0 ? serve_release(shuntd, flight) : code;
+        code = reply_result(shuntd, first, MESSAGE_NOT_LOADED);
+    return code == 0 ? home_rpc_abort(shuntd, operation) : code;
 }
 
 /* What it was told of its name before, and that it has it. */
-static void note_held(struct flight *flight, const struct name_answer *answer)
+static void home_rpc_note_held(struct operation *operation, const struct name_answer *answer)
 {
-    flight->had_before = answer->result == MESSAGE_EXISTS;
-    flight->before = flight->shown = answer->entry;
-    flight->held = flight->had_before || (flight->ask_flags & NAME_ANYHOW) != 0;
-    if (!flight->had_before)
-        flight->shown = (struct record_entry){0};
-    else if (flight->ask_entry.state != 0)
-        flight->shown.state = flight->ask_entry.state;
+    operation->had_before = answer->result == MESSAGE_EXISTS;
+    operation->before = operation->shown = answer->entry;
+    operation->claimed = operation->had_before || (operation->pending_flags & NAME_EVEN_ABSENT) != 0;
+    if (!operation->had_before)
+        operation->shown = (struct record_entry){0};
+    else if (operation->pending_entry.state != 0)
+        operation->shown.state = operation->pending_entry.state;
 }
 
-static void note(struct flight *flight, uint16_t op, const struct name_answer *answer)
+static void home_rpc_note(struct operation *operation, uint16_t op, const struct name_answer *answer)
 {
     if (op == NAME_RESERVE && answer->result == 0) {
-        flight->held = true;
-        flight->shown = answer->entry;
+        operation->claimed = true;
+        operation->shown = answer->entry;
     }
-    if (op == NAME_HOLD && (answer->result == MESSAGE_EXISTS || answer->result == MESSAGE_ABSENT))
-        note_held(flight, answer);
+    if (op == NAME_CLAIM && (answer->result == MESSAGE_EXISTS || answer->result == MESSAGE_ABSENT))
+        home_rpc_note_held(operation, answer);
     if (op == NAME_MARK && answer->result == 0)
-        flight->shown = flight->ask_entry;
+        operation->shown = operation->pending_entry;
 }
 
-int serve_answered(struct shuntd *shuntd, struct flight *flight, const struct name_answer *answer)
+int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
-    uint16_t op = flight->asking;
-    flight->asking = 0;
-    note(flight, op, answer);
-    const bool in_trunk = flight->had_before && flight->before.branch == 0; /* perhaps no file: what is said of it may differ */
-    if (flight->abandoned || (flight->ahead && (!flight->held || in_trunk)))
-        return serve_release(shuntd, flight);
-    if (flight->ahead) { /* ahead_claim goes on with it; who looks for the name has waited for that */
-        home_wake(shuntd->home, &flight->waiting);
-        return ahead_given(shuntd, flight);
+    uint16_t op = operation->pending_op;
+    operation->pending_op = 0;
+    home_rpc_note(operation, op, answer);
+    const bool in_trunk =
+        operation->had_before && operation->before.branch == 0; /* perhaps no file: what is said of it may differ */
+    if (operation->abandoned || (operation->prefetched && (!operation->claimed || in_trunk)))
+        return home_rpc_abort(shuntd, operation);
+    if (operation->prefetched) { /* prefetch_attach_request goes on with it; who looks for the name has waited for that */
+        home_wake(shuntd->home, &operation->blocked);
+        return prefetch_granted(shuntd, operation);
     }
-    if (answer->result == MESSAGE_BUSY && (flight->ask_flags & NAME_AHEAD)) /* it was claimed meanwhile, and can wait now */
-        return serve_ask(shuntd, flight, op, flight->ask_flags & ~(unsigned)NAME_AHEAD, &flight->ask_entry, flight->then);
-    if (answer->result == MESSAGE_ELSEWHERE && (op == NAME_MARK || flight->kind == FLIGHT_CLOSE))
-        return serve_ask(shuntd, flight, op, flight->ask_flags, &flight->ask_entry, flight->then);
-    if (answer->result == MESSAGE_ELSEWHERE)
-        return serve_restart(shuntd, flight);
+    if (answer->result == MESSAGE_BUSY &&
+        (operation->pending_flags & NAME_PREFETCH)) /* it was claimed meanwhile, and can wait now */
+        return home_rpc_request(shuntd, operation, op, operation->pending_flags & ~(unsigned)NAME_PREFETCH,
+                                &operation->pending_entry, operation->completion);
+    if (answer->result == MESSAGE_REMOTE && (op == NAME_MARK || operation->kind == OPERATION_RMDIR))
+        return home_rpc_request(shuntd, operation, op, operation->pending_flags, &operation->pending_entry,
+                                operation->completion);
+    if (answer->result == MESSAGE_REMOTE)
+        return home_rpc_restart(shuntd, operation);
     if (answer->result == MESSAGE_NOT_LOADED)
-        return not_loaded(shuntd, flight);
-    return flight->then(shuntd, flight, answer);
+        return home_rpc_not_loaded(shuntd, operation);
+    return operation->completion(shuntd, operation, answer);
 }

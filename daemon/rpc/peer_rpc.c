@@ -27,30 +27,30 @@
 /* Going out. */
 
 /* To itself goes what waits for something that is on its way here. */
-static int put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, bool late)
+static int peer_rpc_put(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, bool late)
 {
     if (member == shuntd->me.number)
-        return move_keep(shuntd, member, item);
+        return migration_defer(shuntd, member, item);
     int code = late ? peers_put_late(shuntd->peers, member, item) : peers_put(shuntd->peers, member, item);
     return code == -EHOSTUNREACH ? 0 : code; /* who waits for an answer does so until his deadline */
 }
 
-static int put_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id, const struct message *message,
-                       bool late)
+static int peer_rpc_put_message(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind, uint64_t id,
+                                const struct message *message, bool late)
 {
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
     const struct frame_item item = {
         .kind = (uint16_t)kind, .client = id, .bytes = bytes, .size = (uint32_t)message_encode(bytes, sizeof bytes, message)};
-    return item.size > 0 ? put(shuntd, member, &item, late) : -EINVAL;
+    return item.size > 0 ? peer_rpc_put(shuntd, member, &item, late) : -EINVAL;
 }
 
-int relay_message(struct shuntd *shuntd, uint16_t member, enum relay_kind kind, uint64_t id, const struct message *message)
+int rpc_message(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind, uint64_t id, const struct message *message)
 {
-    return put_message(shuntd, member, kind, id, message, false);
+    return peer_rpc_put_message(shuntd, member, kind, id, message, false);
 }
 
-struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
-                           const struct record_entry *entry)
+struct message rpc_name_message(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
+                                const struct record_entry *entry)
 {
     struct message message = {
         .type = MESSAGE_NAME, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
@@ -62,7 +62,7 @@ struct message relay_about(const struct shuntd *shuntd, struct dirid dir, const 
 }
 
 /* Who speaks of a branch may not know yet that it was fenced. */
-static int number_of(struct shuntd *shuntd, const char *branch)
+static int peer_rpc_number_of(struct shuntd *shuntd, const char *branch)
 {
     char fenced[LAYOUT_BRANCH_MAX];
     int number = union_root_branch(&shuntd->root, branch);
@@ -75,7 +75,7 @@ static int number_of(struct shuntd *shuntd, const char *branch)
     return code == 0 ? number : code;
 }
 
-int relay_entry(struct shuntd *shuntd, const struct message *message, struct record_entry *entry)
+int rpc_entry(struct shuntd *shuntd, const struct message *message, struct record_entry *entry)
 {
     char branch[LAYOUT_BRANCH_MAX];
     uint32_t incarnation;
@@ -86,46 +86,46 @@ int relay_entry(struct shuntd *shuntd, const struct message *message, struct rec
         return -EBADMSG;
     memcpy(branch, message->text, message->text_length);
     branch[message->text_length] = '\0';
-    int number = number_of(shuntd, branch);
+    int number = peer_rpc_number_of(shuntd, branch);
     if (number < 0)
         return number;
     entry->branch = (uint16_t)number;
     return 0;
 }
 
-static struct message message_of(const struct shuntd *shuntd, const struct name_question *question)
+static struct message peer_rpc_message_of(const struct shuntd *shuntd, const struct name_question *question)
 {
-    struct message message = relay_about(shuntd, question->dir, question->name, question->length, &question->entry);
+    struct message message = rpc_name_message(shuntd, question->dir, question->name, question->length, &question->entry);
     message.tag = shuntd->route.epoch;
     message.result = question->op;
     message.flags = question->flags;
     return message;
 }
 
-int relay_ask(struct shuntd *shuntd, uint16_t member, const struct name_question *question)
+int rpc_home_request(struct shuntd *shuntd, uint16_t member, const struct name_question *question)
 {
-    const struct message message = message_of(shuntd, question);
+    const struct message message = peer_rpc_message_of(shuntd, question);
     HOOK("request-relayed");
-    return relay_message(shuntd, member, RELAY_ASK, question->id, &message);
+    return rpc_message(shuntd, member, RPC_HOME_REQUEST, question->id, &message);
 }
 
-int relay_end(struct shuntd *shuntd, uint16_t member, const struct name_question *question, bool awaited)
+int rpc_home_release(struct shuntd *shuntd, uint16_t member, const struct name_question *question, bool awaited)
 {
-    const struct message message = message_of(shuntd, question);
+    const struct message message = peer_rpc_message_of(shuntd, question);
     HOOK("notice-relayed");
-    return put_message(shuntd, member, RELAY_ASK, question->id, &message, !awaited);
+    return peer_rpc_put_message(shuntd, member, RPC_HOME_REQUEST, question->id, &message, !awaited);
 }
 
-int relay_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
-               const struct record_entry *entry)
+int rpc_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
+             const struct record_entry *entry)
 {
-    struct message message = relay_about(shuntd, dir->id, name, length, entry);
+    struct message message = rpc_name_message(shuntd, dir->id, name, length, entry);
     message.tag = shuntd->route.epoch;
     message.child.birth = dir->version;
-    return relay_message(shuntd, member, RELAY_LISTED, 0, &message);
+    return rpc_message(shuntd, member, RPC_LISTED, 0, &message);
 }
 
-uint16_t relay_member_of(const struct shuntd *shuntd, uint16_t branch)
+uint16_t rpc_member_of(const struct shuntd *shuntd, uint16_t branch)
 {
     if (branch == shuntd->branch)
         return shuntd->me.number;
@@ -135,115 +135,117 @@ uint16_t relay_member_of(const struct shuntd *shuntd, uint16_t branch)
     return 0;
 }
 
-bool relay_waits(const struct shuntd *shuntd)
+bool rpc_waits(const struct shuntd *shuntd)
 {
-    return flight_count(shuntd->home) > 0 || cast_is_under_way(shuntd) || peers_wait(shuntd->peers) || homes_are_moving(shuntd);
+    return operation_count(shuntd->home) > 0 || collective_is_under_way(shuntd) || peers_wait(shuntd->peers) ||
+           homes_are_moving(shuntd);
 }
 
 /* Coming in. */
 
-static int malformed(struct shuntd *shuntd)
+static int peer_rpc_malformed(struct shuntd *shuntd)
 {
     shuntd->counts.malformed++;
     return 0;
 }
 
-static int reply(struct shuntd *shuntd, const struct name_question *question, const struct name_answer *answer)
+static int peer_rpc_reply(struct shuntd *shuntd, const struct name_question *question, const struct name_answer *answer)
 {
     if (question->member == shuntd->me.number) {
-        struct flight *flight = flight_by_id(shuntd->home, question->id);
-        return flight != NULL && flight->asking != 0 ? serve_answered(shuntd, flight, answer) : 0;
+        struct operation *operation = operation_by_id(shuntd->home, question->id);
+        return operation != NULL && operation->pending_op != 0 ? home_rpc_answered(shuntd, operation, answer) : 0;
     }
-    struct message message = relay_about(shuntd, question->dir, NULL, 0, &answer->entry);
+    struct message message = rpc_name_message(shuntd, question->dir, NULL, 0, &answer->entry);
     message.type = MESSAGE_ANSWER;
     message.tag = shuntd->route.epoch;
     message.result = answer->result;
-    return relay_message(shuntd, question->member, RELAY_REPLY, question->id, &message);
+    return rpc_message(shuntd, question->member, RPC_HOME_REPLY, question->id, &message);
 }
 
-static bool wants_answer(const struct name_question *question)
+static bool peer_rpc_wants_answer(const struct name_question *question)
 {
-    return question->op != NAME_END && question->op != NAME_CLAIMED;
+    return question->op != NAME_RELEASE && question->op != NAME_REQUESTED;
 }
 
 /* The end of a name that another daemon is home of by now finds its way; who wants an answer asks again. */
-static int pass_on(struct shuntd *shuntd, const struct name_question *question, const struct frame_item *item)
+static int peer_rpc_pass_on(struct shuntd *shuntd, const struct name_question *question, const struct frame_item *item)
 {
-    static const struct name_answer elsewhere = {.result = MESSAGE_ELSEWHERE};
+    static const struct name_answer remote = {.result = MESSAGE_REMOTE};
     struct frame_item passed = *item;
-    if (question->op != NAME_END)
-        return wants_answer(question) ? reply(shuntd, question, &elsewhere) : 0;
-    passed.lane = question->member;
-    return put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed, false);
+    if (question->op != NAME_RELEASE)
+        return peer_rpc_wants_answer(question) ? peer_rpc_reply(shuntd, question, &remote) : 0;
+    passed.qp = question->member;
+    return peer_rpc_put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed, false);
 }
 
-static int take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int peer_rpc_take_ask(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct message message;
     struct name_question question;
     struct name_answer answer;
     if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME || message.result <= 0 ||
-        message.result >= NAME_OPS || item->lane > UINT16_MAX)
-        return malformed(shuntd);
+        message.result >= NAME_OPS || item->qp > UINT16_MAX)
+        return peer_rpc_malformed(shuntd);
     question = (struct name_question){.op = (uint16_t)message.result,
                                       .flags = message.flags,
-                                      .member = item->lane != 0 ? (uint16_t)item->lane : member,
+                                      .member = item->qp != 0 ? (uint16_t)item->qp : member,
                                       .id = item->client,
                                       .dir = message.dir[0],
                                       .name = message.name[0],
                                       .length = message.name_length[0]};
-    if (question.op == NAME_END && move_is_outdated(shuntd, message.tag))
+    if (question.op == NAME_RELEASE && migration_is_outdated(shuntd, message.tag))
         return 0;
-    int code = relay_entry(shuntd, &message, &question.entry);
+    int code = rpc_entry(shuntd, &message, &question.entry);
     if (code != 0)
-        return code == -EBADMSG ? malformed(shuntd) : code;
+        return code == -EBADMSG ? peer_rpc_malformed(shuntd) : code;
     if (route_of_name(shuntd, question.dir, question.name, question.length) != shuntd->me.number)
-        return pass_on(shuntd, &question, item);
-    if (move_is_awaited(shuntd, record_shard(question.dir, record_hash(question.name, question.length))))
-        return move_keep(shuntd, member, item);
-    shuntd->counts.asked++;
+        return peer_rpc_pass_on(shuntd, &question, item);
+    if (migration_is_awaited(shuntd, record_shard(question.dir, record_hash(question.name, question.length))))
+        return migration_defer(shuntd, member, item);
+    shuntd->counts.remote_requests++;
     code = home_ask(shuntd, &question, &answer);
-    if (code == 0 && wants_answer(&question))
-        code = reply(shuntd, &question, &answer);
+    if (code == 0 && peer_rpc_wants_answer(&question))
+        code = peer_rpc_reply(shuntd, &question, &answer);
     return code == HOME_WAITS ? 0 : code;
 }
 
-static int take_reply(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int peer_rpc_take_reply(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
-    struct flight *flight = flight_by_id(shuntd->home, item->client);
+    struct operation *operation = operation_by_id(shuntd->home, item->client);
     struct message message;
     struct name_answer answer;
     if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_ANSWER)
-        return malformed(shuntd);
-    int code = relay_entry(shuntd, &message, &answer.entry);
+        return peer_rpc_malformed(shuntd);
+    int code = rpc_entry(shuntd, &message, &answer.entry);
     if (code != 0)
-        return code == -EBADMSG ? malformed(shuntd) : code;
-    answer.result = move_is_outdated(shuntd, message.tag) ? MESSAGE_ELSEWHERE : message.result;
-    return flight != NULL && flight->asking != 0 ? serve_answered(shuntd, flight, &answer) : 0;
+        return code == -EBADMSG ? peer_rpc_malformed(shuntd) : code;
+    answer.result = migration_is_outdated(shuntd, message.tag) ? MESSAGE_REMOTE : message.result;
+    return operation != NULL && operation->pending_op != 0 ? home_rpc_answered(shuntd, operation, &answer) : 0;
 }
 
-static int take_rule(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int peer_rpc_take_rule(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct message message;
     if (message_decode(&message, item->bytes, item->size) != 0)
-        return malformed(shuntd);
-    if (item->kind == RELAY_RULE_ANSWER)
-        return rule_answered(shuntd, item->client, &message);
-    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number && move_is_awaited(shuntd, record_shard(message.dir[0], 0)))
-        return move_keep(shuntd, member, item);
-    return rule_take(shuntd, member, item->client, &message);
+        return peer_rpc_malformed(shuntd);
+    if (item->kind == RPC_COORDINATOR_ANSWER)
+        return coordinator_answered(shuntd, item->client, &message);
+    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number &&
+        migration_is_awaited(shuntd, record_shard(message.dir[0], 0)))
+        return migration_defer(shuntd, member, item);
+    return coordinator_receive(shuntd, member, item->client, &message);
 }
 
-/* The directory is not known as complete yet; its ruler says how many there are (cast_known). */
-static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
+/* The directory is not known as complete yet; its coordinator says how many there are (collective_known). */
+static int peer_rpc_take_listed(struct shuntd *shuntd, const struct frame_item *item)
 {
     struct message message;
     struct record_entry entry;
     if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME)
-        return malformed(shuntd);
-    int code = relay_entry(shuntd, &message, &entry);
+        return peer_rpc_malformed(shuntd);
+    int code = rpc_entry(shuntd, &message, &entry);
     if (code != 0 || entry.state != RECORD_LIVE)
-        return code == -EBADMSG || code == 0 ? malformed(shuntd) : code;
+        return code == -EBADMSG || code == 0 ? peer_rpc_malformed(shuntd) : code;
     struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
     if (message.tag != shuntd->route.epoch)
         return 0;
@@ -253,137 +255,140 @@ static int take_listed(struct shuntd *shuntd, const struct frame_item *item)
     if (code != 0 || dir->complete)
         return code == -ESTALE ? 0 : code;
     code = home_list_name(shuntd, dir, message.name[0], message.name_length[0], &entry);
-    return ++dir->listed == dir->expected && code == 0 ? home_dir_rest(shuntd->home, dir) : code;
+    return ++dir->listed == dir->expected && code == 0 ? home_dir_wake(shuntd->home, dir) : code;
 }
 
-/* What the ruler is told that is about to be one waits until it is. */
-static int take_times(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, const struct message *message)
+/* What the coordinator is told that is about to be one waits until it is. */
+static int peer_rpc_take_times(struct shuntd *shuntd, uint16_t member, const struct frame_item *item,
+                               const struct message *message)
 {
     bool rules = route_of_dir(shuntd, message->dir[0]) == shuntd->me.number;
-    return rules && move_is_awaited(shuntd, record_shard(message->dir[0], 0)) ? move_keep(shuntd, member, item)
-                                                                              : times_take(shuntd, member, message);
+    return rules && migration_is_awaited(shuntd, record_shard(message->dir[0], 0)) ? migration_defer(shuntd, member, item)
+                                                                                   : dir_times_take(shuntd, member, message);
 }
 
 /* Its process is at work on it; or has not asked for it yet: then who waits goes first. Or it has ended, and word of that
  * has not left yet. */
-static int heed_awaited(struct shuntd *shuntd, uint16_t member, uint64_t id)
+static int peer_rpc_heed_awaited(struct shuntd *shuntd, uint16_t member, uint64_t id)
 {
-    struct flight *flight = flight_by_id(shuntd->home, id);
-    int code = flight != NULL ? offer_settle(shuntd, flight) : 0;
-    flight = flight_by_id(shuntd->home, id);
-    flight_await(shuntd->home, id);
-    if (flight == NULL)
+    struct operation *operation = operation_by_id(shuntd->home, id);
+    int code = operation != NULL ? grant_settle(shuntd, operation) : 0;
+    operation = operation_by_id(shuntd->home, id);
+    operation_await(shuntd->home, id);
+    if (operation == NULL)
         peers_urge(shuntd->peers, member);
-    if (code != 0 || flight == NULL || !flight->foreseen || (!flight->ahead && BROKEN("ahead-unclaimed")))
+    if (code != 0 || operation == NULL || !operation->was_prefetched || (!operation->prefetched && BROKEN("ahead-unclaimed")))
         return code;
-    return flight->ahead ? ahead_give_back(shuntd, flight) : serve_tell_claimed(shuntd, flight);
+    return operation->prefetched ? prefetch_give_back(shuntd, operation) : home_rpc_requested(shuntd, operation);
 }
 
-static int heed_news(struct shuntd *shuntd, uint16_t member, uint64_t flight, const struct message *message)
+static int peer_rpc_heed_notifications(struct shuntd *shuntd, uint16_t member, uint64_t operation,
+                                       const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (message->type == MESSAGE_IDLE)
-        return rule_idle(shuntd, message->dir[0]);
-    if (message->type == MESSAGE_WANTED)
-        return whole_wanted(shuntd, member, message->dir[0], message->child.birth);
+        return coordinator_dir_idle(shuntd, message->dir[0]);
+    if (message->type == MESSAGE_RECALL)
+        return delegation_recalled(shuntd, member, message->dir[0], message->child.birth);
     if (message->type == MESSAGE_AWAITED)
-        return heed_awaited(shuntd, member, flight);
+        return peer_rpc_heed_awaited(shuntd, member, operation);
     if (message->type == MESSAGE_NODES && dir != NULL)
         dir->nodes = message->tag;
-    if (message->type != MESSAGE_LOOKED || dir == NULL)
+    if (message->type != MESSAGE_VISITED || dir == NULL)
         return 0;
-    home_leaf_looked_into(&dir->share, message->tag);
-    return ahead_leave(shuntd, dir, message->tag);
+    home_leaf_note_visit(&dir->leaves, message->tag);
+    return prefetch_leave_leaf(shuntd, dir, message->tag);
 }
 
-static int take_news(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int peer_rpc_take_notifications(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct message message;
     if (message_decode(&message, item->bytes, item->size) != 0)
-        return malformed(shuntd);
+        return peer_rpc_malformed(shuntd);
     if (message.type == MESSAGE_TIMES)
-        return take_times(shuntd, member, item, &message);
-    return heed_news(shuntd, member, item->client, &message);
+        return peer_rpc_take_times(shuntd, member, item, &message);
+    return peer_rpc_heed_notifications(shuntd, member, item->client, &message);
 }
 
-static int say(struct shuntd *shuntd, uint16_t member, enum relay_kind kind)
+static int peer_rpc_say(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind)
 {
     const struct frame_item item = {.kind = (uint16_t)kind};
-    return put(shuntd, member, &item, false);
+    return peer_rpc_put(shuntd, member, &item, false);
 }
 
-static int take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+static int peer_rpc_take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     switch (item->kind) {
-    case RELAY_ASK:
-        return take_ask(shuntd, member, item);
-    case RELAY_REPLY:
-        return take_reply(shuntd, member, item);
-    case RELAY_RULE:
-    case RELAY_RULE_ANSWER:
-        return take_rule(shuntd, member, item);
-    case RELAY_CAST:
-        return cast_take(shuntd, member, item->client, item->bytes, item->size);
-    case RELAY_CAST_ANSWER:
-        return cast_answered(shuntd, member, item->client, item->bytes, item->size);
-    case RELAY_LISTED:
-        return take_listed(shuntd, item);
-    case RELAY_NEWS:
-        return take_news(shuntd, member, item);
-    case RELAY_MOVE:
-        return move_take(shuntd, member, item);
-    case RELAY_HELLO:
-        return say(shuntd, member, RELAY_WELCOME);
-    case RELAY_WELCOME:
-        shuntd->welcome = true;
+    case RPC_HOME_REQUEST:
+        return peer_rpc_take_ask(shuntd, member, item);
+    case RPC_HOME_REPLY:
+        return peer_rpc_take_reply(shuntd, member, item);
+    case RPC_COORDINATOR:
+    case RPC_COORDINATOR_ANSWER:
+        return peer_rpc_take_rule(shuntd, member, item);
+    case RPC_COLLECTIVE:
+        return collective_receive(shuntd, member, item->client, item->bytes, item->size);
+    case RPC_COLLECTIVE_ANSWER:
+        return collective_answered(shuntd, member, item->client, item->bytes, item->size);
+    case RPC_LISTED:
+        return peer_rpc_take_listed(shuntd, item);
+    case RPC_NOTIFY:
+        return peer_rpc_take_notifications(shuntd, member, item);
+    case RPC_MIGRATE:
+        return migration_receive(shuntd, member, item);
+    case RPC_HELLO:
+        return peer_rpc_say(shuntd, member, RPC_WELCOME);
+    case RPC_WELCOME:
+        shuntd->is_welcome = true;
         return 0;
     default:
-        return malformed(shuntd);
+        return peer_rpc_malformed(shuntd);
     }
 }
 
-int relay_greet(struct shuntd *shuntd, uint16_t member)
+int rpc_greet(struct shuntd *shuntd, uint16_t member)
 {
-    return say(shuntd, member, RELAY_HELLO);
+    return peer_rpc_say(shuntd, member, RPC_HELLO);
 }
 
-int relay_kept(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+int rpc_receive_deferred(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
-    return take_item(shuntd, member, item);
+    return peer_rpc_take_item(shuntd, member, item);
 }
 
-static int tell_news(struct shuntd *shuntd, const struct home_news *news)
+static int peer_rpc_tell_notifications(struct shuntd *shuntd, const struct home_notification *notifications)
 {
     static const uint16_t types[] = {
-        [NEWS_LOOKED_INTO] = MESSAGE_LOOKED, [NEWS_IDLE] = MESSAGE_IDLE, [NEWS_AWAITED] = MESSAGE_AWAITED};
-    if (news->kind == NEWS_FREE)
-        return whole_go_on(shuntd, news->dir);
-    const struct message message = {.type = types[news->kind], .tag = news->leaf, .dir[0] = news->dir};
-    uint16_t member = news->kind == NEWS_IDLE          ? route_of_dir(shuntd, news->dir)
-                      : news->kind == NEWS_LOOKED_INTO ? relay_member_of(shuntd, news->branch)
-                                                       : news->member;
+        [NOTIFY_LEAF_VISITED] = MESSAGE_VISITED, [NOTIFY_IDLE] = MESSAGE_IDLE, [NOTIFY_AWAITED] = MESSAGE_AWAITED};
+    if (notifications->kind == NOTIFY_UNCLAIMED)
+        return delegation_continue(shuntd, notifications->dir);
+    const struct message message = {
+        .type = types[notifications->kind], .tag = notifications->leaf, .dir[0] = notifications->dir};
+    uint16_t member = notifications->kind == NOTIFY_IDLE           ? route_of_dir(shuntd, notifications->dir)
+                      : notifications->kind == NOTIFY_LEAF_VISITED ? rpc_member_of(shuntd, notifications->branch)
+                                                                   : notifications->member;
     if (member == shuntd->me.number)
-        return heed_news(shuntd, member, news->flight, &message);
-    return member != 0 ? relay_message(shuntd, member, RELAY_NEWS, news->flight, &message) : 0;
+        return peer_rpc_heed_notifications(shuntd, member, notifications->operation, &message);
+    return member != 0 ? rpc_message(shuntd, member, RPC_NOTIFY, notifications->operation, &message) : 0;
 }
 
-int relay_questions(struct shuntd *shuntd)
+int rpc_resume(struct shuntd *shuntd)
 {
     struct name_question question;
     struct name_answer answer;
-    struct home_news news;
+    struct home_notification notifications;
     int got, code = 0;
     while (code == 0 && (got = home_next_question(shuntd, &question, &answer)) != 0)
-        code = got < 0 ? got : reply(shuntd, &question, &answer);
-    while (code == 0 && home_next_news(shuntd->home, &news))
-        code = tell_news(shuntd, &news);
-    return code == 0 ? cast_resume(shuntd) : code;
+        code = got < 0 ? got : peer_rpc_reply(shuntd, &question, &answer);
+    while (code == 0 && home_next_notification(shuntd->home, &notifications))
+        code = peer_rpc_tell_notifications(shuntd, &notifications);
+    return code == 0 ? collective_resume(shuntd) : code;
 }
 
 /* Who is there. */
 
 /* Who joined, and is no member any more perhaps, may have left files in a branch that this daemon has not heard of. */
-static int look_for_branches(struct shuntd *shuntd)
+static int peer_rpc_look_for_branches(struct shuntd *shuntd)
 {
     size_t known = shuntd->root.branch_count;
     if (shuntd->session.next == shuntd->next_seen)
@@ -396,11 +401,11 @@ static int look_for_branches(struct shuntd *shuntd)
 }
 
 /* A branch is known for good: its number stands in entries. */
-static int add_branch(struct shuntd *shuntd, const struct session_member *member)
+static int peer_rpc_add_branch(struct shuntd *shuntd, const struct session_member *member)
 {
     if (shuntd->branch_of[member->number] != 0)
         return 0;
-    int number = number_of(shuntd, member->branch);
+    int number = peer_rpc_number_of(shuntd, member->branch);
     if (number < 0)
         return number;
     shuntd->branch_of[member->number] = (uint16_t)number;
@@ -408,18 +413,18 @@ static int add_branch(struct shuntd *shuntd, const struct session_member *member
 }
 
 /* One without an address is not reached yet, and reaches nobody. */
-static int add_member(struct shuntd *shuntd, const struct session_member *member)
+static int peer_rpc_add_member(struct shuntd *shuntd, const struct session_member *member)
 {
     if (member->number == shuntd->me.number || member->address_size == 0)
         return 0;
-    int code = add_branch(shuntd, member);
+    int code = peer_rpc_add_branch(shuntd, member);
     return code == 0 && member->home != SESSION_LOST
                ? peers_add(shuntd->peers, member->number, member->since, member->address, member->address_size)
                : code;
 }
 
 /* Those of members that were lost have another name now; their numbers stay. */
-static int follow_fences(struct shuntd *shuntd)
+static int peer_rpc_follow_fences(struct shuntd *shuntd)
 {
     char fenced[LAYOUT_BRANCH_MAX];
     int code = 0;
@@ -437,62 +442,62 @@ static int follow_fences(struct shuntd *shuntd)
     return code;
 }
 
-static int remove_members(struct shuntd *shuntd)
+static int peer_rpc_remove_members(struct shuntd *shuntd)
 {
     int code = 0;
     for (uint32_t number = 1; number < shuntd->session.next && code == 0; number++) {
         uint16_t member = (uint16_t)number;
         if (!peers_knows(shuntd->peers, member) || session_has(&shuntd->session, member))
             continue;
-        code = cast_gone(shuntd, member);
+        code = collective_gone(shuntd, member);
         if (code == 0)
-            code = whole_gone(shuntd, member);
-        moving_gone(shuntd, member);
+            code = delegation_member_gone(shuntd, member);
+        rename_fence_gone(shuntd, member);
         if (code == 0)
-            code = serve_settle_member(shuntd, member);
+            code = completion_settle_member(shuntd, member);
         peers_remove(shuntd->peers, member);
     }
     return code;
 }
 
 /* Read once for a session: what becomes of the file later changes nothing for who has the key. */
-static int own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
+static int peer_rpc_own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
 {
     int code = 0;
-    if (shuntd->keyed != shuntd->session.id)
+    if (shuntd->key_session != shuntd->session.id)
         code = session_key(shuntd->root.path, &shuntd->session, shuntd->key);
     if (code == 0)
-        shuntd->keyed = shuntd->session.id;
+        shuntd->key_session = shuntd->session.id;
     memcpy(key, shuntd->key, FRAME_KEY);
     return code;
 }
 
-int relay_adopt(struct shuntd *shuntd)
+int rpc_adopt_session(struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
     struct frame_self self = {
         .session = session->id, .epoch = session->epoch, .instance = shuntd->me.since, .member = shuntd->me.number};
-    int code = own_key(shuntd, self.key);
+    int code = peer_rpc_own_key(shuntd, self.key);
     if (code != 0)
         return code;
     peers_set_self(shuntd->peers, &self);
     /* Who hands over what he has, and ends, waits until all that he said and was told is acknowledged. */
-    peers_hasten(shuntd->peers, parts_are_leaving(session));
-    code = look_for_branches(shuntd);
+    peers_hasten(shuntd->peers, roles_are_leaving(session));
+    code = peer_rpc_look_for_branches(shuntd);
     for (size_t i = 0; i < session->count && code == 0; i++)
-        code = add_member(shuntd, &session->members[i]);
+        code = peer_rpc_add_member(shuntd, &session->members[i]);
     if (code == 0)
         code = homes_adopt(shuntd);
     if (code == 0)
-        code = remove_members(shuntd);
+        code = peer_rpc_remove_members(shuntd);
     if (code == 0)
-        code = follow_fences(shuntd);
-    beat_adopt(shuntd);
+        code = peer_rpc_follow_fences(shuntd);
+    heartbeat_adopt(shuntd);
     shuntd->cut_off |= shuntd->me.number != 0 && !session_has(session, shuntd->me.number);
-    return code == 0 ? anew_gone(shuntd) : code;
+    return code == 0 ? recovery_members_gone(shuntd) : code;
 }
 
-static int look(struct shuntd *shuntd, bool anyhow)
+static int peer_rpc_look(struct shuntd *shuntd, bool anyhow)
 {
     struct session session;
     int code = session_read(shuntd->root.path, &session);
@@ -505,21 +510,21 @@ static int look(struct shuntd *shuntd, bool anyhow)
     }
     session_finish(&shuntd->session);
     shuntd->session = session;
-    code = relay_adopt(shuntd);
+    code = rpc_adopt_session(shuntd);
     return code;
 }
 
-int relay_look(struct shuntd *shuntd)
+int rpc_refresh_session(struct shuntd *shuntd)
 {
-    return look(shuntd, false);
+    return peer_rpc_look(shuntd, false);
 }
 
-int relay_reread(struct shuntd *shuntd)
+int rpc_reread_session(struct shuntd *shuntd)
 {
-    return look(shuntd, true);
+    return peer_rpc_look(shuntd, true);
 }
 
-void relay_leave(struct shuntd *shuntd)
+void rpc_leave_session(struct shuntd *shuntd)
 {
     struct frame_self self = {.session = shuntd->session.id,
                               .epoch = shuntd->session.epoch + 1,
@@ -533,7 +538,7 @@ void relay_leave(struct shuntd *shuntd)
 }
 
 /* The file system may fail for a while: then it is told with a later batch. */
-static int revise(struct shuntd *shuntd)
+static int peer_rpc_revise(struct shuntd *shuntd)
 {
     struct session_member *me = session_find(&shuntd->session, shuntd->me.number);
     size_t size = sizeof me->address;
@@ -547,59 +552,59 @@ static int revise(struct shuntd *shuntd)
     return code;
 }
 
-int relay_tell_address(struct shuntd *shuntd)
+int rpc_publish_address(struct shuntd *shuntd)
 {
     if (shuntd->me.address_size > 0 || !peers_is_open(shuntd->peers))
         return 0;
-    int code = revise(shuntd);
+    int code = peer_rpc_revise(shuntd);
     while (code == -ESTALE) { /* somebody joined meanwhile */
-        if ((code = relay_look(shuntd)) != 0)
+        if ((code = rpc_refresh_session(shuntd)) != 0)
             return code;
-        code = revise(shuntd);
+        code = peer_rpc_revise(shuntd);
     }
     if (code == 0)
-        return relay_adopt(shuntd);
+        return rpc_adopt_session(shuntd);
     log_line("the session cannot be told the address: %s", strerror(-code));
     return 0;
 }
 
-int relay_items(struct shuntd *shuntd)
+int rpc_receive_all(struct shuntd *shuntd)
 {
     struct frame_item item;
     uint16_t member;
     int code = 0;
     for (int got; code == 0 && (got = peers_next(shuntd->peers, &member, &item)) != 0;)
-        code = got == PEERS_NEWER ? relay_look(shuntd) : take_item(shuntd, member, &item);
+        code = got == PEERS_NEWER ? rpc_refresh_session(shuntd) : peer_rpc_take_item(shuntd, member, &item);
     return code;
 }
 
 /* Coming: what is asked of a home here is waited for, since nothing else is to be done. */
 
-static int pass(struct shuntd *shuntd)
+static int peer_rpc_pass(struct shuntd *shuntd)
 {
-    int code = relay_look(shuntd);
+    int code = rpc_refresh_session(shuntd);
     if (code == 0)
-        code = relay_items(shuntd);
+        code = rpc_receive_all(shuntd);
     peers_flush(shuntd->peers);
     return code;
 }
 
 /* A home may end meanwhile: then another one is to know. */
-int relay_join(struct shuntd *shuntd, uint64_t deadline)
+int rpc_join_session(struct shuntd *shuntd, uint64_t deadline)
 {
     const uint64_t pulse = 50 * CLOCK_MILLISECOND, until = clock_monotonic() + deadline;
     const struct session_member *home;
     uint16_t told = 0;
     int code = 0;
-    while (code == 0 && !shuntd->welcome && clock_monotonic() < until && (home = session_home(&shuntd->session)) != NULL) {
+    while (code == 0 && !shuntd->is_welcome && clock_monotonic() < until && (home = session_home(&shuntd->session)) != NULL) {
         uint32_t rings = listen_rings(shuntd->listen);
         if (home->number != told)
-            code = say(shuntd, home->number, RELAY_HELLO);
+            code = peer_rpc_say(shuntd, home->number, RPC_HELLO);
         told = home->number;
         if (code == 0)
-            code = pass(shuntd);
-        if (code == 0 && !shuntd->welcome)
+            code = peer_rpc_pass(shuntd);
+        if (code == 0 && !shuntd->is_welcome)
             listen_wait(shuntd->listen, rings, pulse);
     }
-    return code != 0 || shuntd->welcome || home == NULL ? code : -ETIMEDOUT;
+    return code != 0 || shuntd->is_welcome || home == NULL ? code : -ETIMEDOUT;
 }

@@ -11,7 +11,7 @@
 #define PLACE_DIRECTORY (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* A path being resolved. */
-struct road {
+struct channel {
     char text[PATH_MAX];
     const char *last; /* the last component, in text; empty for `/`, `.` and `..`, which name a directory */
     bool slash;       /* it ended in one: a directory is meant */
@@ -33,38 +33,38 @@ void place_finish(struct place *place)
     place_init(place);
 }
 
-static int road_take(struct road *road, const char *path)
+static int place_channel_take(struct channel *channel, const char *path)
 {
     struct text t;
-    text_init(&t, road->text, sizeof road->text);
+    text_init(&t, channel->text, sizeof channel->text);
     text_add(&t, path);
     if (!text_ok(&t))
         return -ENAMETOOLONG;
     if (t.length == 0)
         return -ENOENT;
-    road->slash = false;
-    while (t.length > 1 && road->text[t.length - 1] == '/') {
-        road->text[--t.length] = '\0';
-        road->slash = true;
+    channel->slash = false;
+    while (t.length > 1 && channel->text[t.length - 1] == '/') {
+        channel->text[--t.length] = '\0';
+        channel->slash = true;
     }
-    const char *slash = strrchr(road->text, '/');
-    road->last = slash ? slash + 1 : road->text;
-    if (!strcmp(road->last, ".") || !strcmp(road->last, ".."))
-        road->last = "";
+    const char *slash = strrchr(channel->text, '/');
+    channel->last = slash ? slash + 1 : channel->text;
+    if (!strcmp(channel->last, ".") || !strcmp(channel->last, ".."))
+        channel->last = "";
     return 0;
 }
 
-static int road_open_parent(const struct road *road)
+static int place_channel_open_parent(const struct channel *channel)
 {
-    size_t length = (size_t)(road->last - road->text);
+    size_t length = (size_t)(channel->last - channel->text);
     char parent[PATH_MAX];
-    memcpy(parent, road->text, length);
+    memcpy(parent, channel->text, length);
     memcpy(parent + length, ".", 2);
     return sys_openat(AT_FDCWD, parent, PLACE_DIRECTORY, 0);
 }
 
 /* The next path to resolve, if a link is what is there. Targets are relative to where the link lies. */
-static int road_follow(struct road *road, int directory, const char *canonical, const char *link)
+static int place_channel_follow(struct channel *channel, int directory, const char *canonical, const char *link)
 {
     char next[2 * PATH_MAX];
     struct text t;
@@ -73,7 +73,7 @@ static int road_follow(struct road *road, int directory, const char *canonical, 
     ssize_t length = sys_readlinkat(directory, link, target, sizeof target - 1);
     if (length < 0)
         return (int)length;
-    if (++road->links > PLACE_LINKS_MAX)
+    if (++channel->links > PLACE_LINKS_MAX)
         return -ELOOP;
     target[length] = '\0';
     if (target[0] != '/') {
@@ -81,13 +81,13 @@ static int road_follow(struct road *road, int directory, const char *canonical, 
         text_add(&t, "/");
     }
     text_add(&t, target);
-    if (road->slash)
+    if (channel->slash)
         text_add(&t, "/");
-    return road_take(road, next);
+    return place_channel_take(channel, next);
 }
 
 /* The place of a directory relative to the root that place->root is; NULL: outside of it. */
-static const char *relative(const struct place *place, const char *canonical)
+static const char *place_relative(const struct place *place, const char *canonical)
 {
     size_t length = strcmp(place->root.path, "/") ? strlen(place->root.path) : 0;
     if (strncmp(canonical, place->root.path, length) != 0)
@@ -97,13 +97,13 @@ static const char *relative(const struct place *place, const char *canonical)
     return canonical[length] == '/' ? canonical + length + 1 : NULL;
 }
 
-static bool is_own(const char *path)
+static bool place_is_own(const char *path)
 {
     size_t length = sizeof LAYOUT_OWN - 1;
     return !strncmp(path, LAYOUT_OWN, length) && (path[length] == '\0' || path[length] == '/');
 }
 
-static int load_root(struct place *place, const char *canonical)
+static int place_load_root(struct place *place, const char *canonical)
 {
     if (place->rooted)
         union_root_finish(&place->root);
@@ -114,25 +114,25 @@ static int load_root(struct place *place, const char *canonical)
 }
 
 /* Makes `fd` the folder. It is taken over, also on failure. */
-static int enter(struct place *place, int fd, const char *canonical)
+static int place_enter_dir(struct place *place, int fd, const char *canonical)
 {
-    const char *path = place->rooted ? relative(place, canonical) : NULL;
+    const char *path = place->rooted ? place_relative(place, canonical) : NULL;
     if (path && place->folder.fd >= 0 && !strcmp(path, place->folder.path)) {
         sys_close(fd);
         return 0;
     }
     folder_close(&place->folder);
-    int error = load_root(place, canonical);
-    if (error == 0 && !(path = relative(place, canonical)))
+    int error = place_load_root(place, canonical);
+    if (error == 0 && !(path = place_relative(place, canonical)))
         error = -ENOTUNIQ;
     if (error == 0)
-        error = is_own(path) ? -EINVAL : folder_of(&place->folder, fd, path);
+        error = place_is_own(path) ? -EINVAL : folder_of(&place->folder, fd, path);
     if (error < 0)
         sys_close(fd);
     return error;
 }
 
-static int enter_path(struct place *place, int at, const char *path, int flags)
+static int place_enter_path(struct place *place, int at, const char *path, int flags)
 {
     char canonical[PATH_MAX];
     int fd = sys_openat(at, path, PLACE_DIRECTORY | flags, 0);
@@ -143,73 +143,73 @@ static int enter_path(struct place *place, int at, const char *path, int flags)
         sys_close(fd);
         return length;
     }
-    return enter(place, fd, canonical);
+    return place_enter_dir(place, fd, canonical);
 }
 
-/* The directory lies in no root. The name may still be a root, or a link into one: then `road` goes on. */
-static int from_outside(struct place *place, struct road *road, int parent, const char *canonical)
+/* The directory lies in no root. The name may still be a root, or a link into one: then `channel` goes on. */
+static int place_from_outside(struct place *place, struct channel *channel, int parent, const char *canonical)
 {
-    int error = enter_path(place, parent, road->last, O_NOFOLLOW);
+    int error = place_enter_path(place, parent, channel->last, O_NOFOLLOW);
     if (error != -ENOTDIR && error != -ELOOP)
         return error;
-    error = road_follow(road, parent, canonical, road->last);
+    error = place_channel_follow(channel, parent, canonical, channel->last);
     if (error == -EINVAL)
         return -ENOTUNIQ;
     return error < 0 ? error : 1;
 }
 
-/* The name in the folder: 0, or 1 if `road` goes on with a link's target. */
-static int look_up(struct place *place, struct road *road, unsigned flags)
+/* The name in the folder: 0, or 1 if `channel` goes on with a link's target. */
+static int place_look_up(struct place *place, struct channel *channel, unsigned flags)
 {
-    if (layout_is_ours(road->last, strlen(road->last), !strcmp(place->folder.path, ".")))
+    if (layout_is_ours(channel->last, strlen(channel->last), !strcmp(place->folder.path, ".")))
         return -EINVAL;
     int error = folder_list(&place->folder, &place->root, 0);
     if (error < 0)
         return error;
-    const struct union_name *found = listing_find(&place->folder.listing, road->last, strlen(road->last));
+    const struct union_name *found = listing_find(&place->folder.listing, channel->last, strlen(channel->last));
     if (!found)
         return -ENOENT;
-    if (found->type == DT_LNK && (flags & PLACE_FOLLOW || road->slash)) {
+    if (found->type == DT_LNK && (flags & PLACE_FOLLOW || channel->slash)) {
         char canonical[PATH_MAX];
         error = folder_where(&place->folder, &place->root, NULL, canonical, sizeof canonical);
         if (error == 0)
-            error = road_follow(road, place->folder.fd, canonical, road->last);
+            error = place_channel_follow(channel, place->folder.fd, canonical, channel->last);
         return error < 0 ? error : 1;
     }
     if (found->type == DT_DIR && flags & PLACE_ENTER)
-        return enter_path(place, place->folder.fd, road->last, O_NOFOLLOW);
+        return place_enter_path(place, place->folder.fd, channel->last, O_NOFOLLOW);
     place->found = found;
-    return road->slash && found->type != DT_DIR ? -ENOTDIR : 0;
+    return channel->slash && found->type != DT_DIR ? -ENOTDIR : 0;
 }
 
 /* One step: as look_up. */
-static int step(struct place *place, struct road *road, unsigned flags)
+static int place_step(struct place *place, struct channel *channel, unsigned flags)
 {
-    if (*road->last == '\0')
-        return enter_path(place, AT_FDCWD, road->text, 0);
-    int parent = road_open_parent(road);
+    if (*channel->last == '\0')
+        return place_enter_path(place, AT_FDCWD, channel->text, 0);
+    int parent = place_channel_open_parent(channel);
     if (parent < 0)
         return parent;
     char canonical[PATH_MAX];
     int error = disk_canonical(parent, canonical, sizeof canonical);
     if (error >= 0)
-        error = enter_path(place, parent, ".", 0);
+        error = place_enter_path(place, parent, ".", 0);
     if (error == -ENOTUNIQ)
-        error = from_outside(place, road, parent, canonical);
+        error = place_from_outside(place, channel, parent, canonical);
     else if (error == 0)
-        error = look_up(place, road, flags);
+        error = place_look_up(place, channel, flags);
     sys_close(parent);
     return error;
 }
 
 int place_find(struct place *place, const char *path, unsigned flags)
 {
-    struct road road = {.links = 0};
+    struct channel channel = {.links = 0};
     place->found = NULL;
-    int error = road_take(&road, path);
+    int error = place_channel_take(&channel, path);
     if (error == 0)
         do
-            error = step(place, &road, flags);
+            error = place_step(place, &channel, flags);
         while (error == 1);
     return error;
 }

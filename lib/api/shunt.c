@@ -20,7 +20,7 @@ const char *shunt_version(void)
 }
 
 /* A place is too large for a small thread's stack. */
-static int find(const char *path, unsigned flags, struct place **place)
+static int shunt_find(const char *path, unsigned flags, struct place **place)
 {
     *place = malloc(sizeof **place);
     if (!*place)
@@ -29,7 +29,7 @@ static int find(const char *path, unsigned flags, struct place **place)
     return place_find(*place, path, flags);
 }
 
-static void forget(struct place *place)
+static void shunt_forget(struct place *place)
 {
     if (!place)
         return;
@@ -40,10 +40,10 @@ static void forget(struct place *place)
 int shunt_where(const char *path, char *to, size_t size)
 {
     struct place *place;
-    int error = find(path, PLACE_FOLLOW, &place);
+    int error = shunt_find(path, PLACE_FOLLOW, &place);
     if (error == 0)
         error = folder_where(&place->folder, &place->root, place->found, to, size);
-    forget(place);
+    shunt_forget(place);
     return error;
 }
 
@@ -85,7 +85,7 @@ void shunt_list_close(struct shunt_list *list)
     free(list);
 }
 
-static int sync_path(int at, const char *path)
+static int shunt_sync_path(int at, const char *path)
 {
     int fd = sys_openat(at, path, DISK_DIRECTORY, 0);
     if (fd < 0)
@@ -95,7 +95,7 @@ static int sync_path(int at, const char *path)
     return error;
 }
 
-static int sync_mirrors(const struct place *place)
+static int shunt_sync_mirrors(const struct place *place)
 {
     const struct listing *listing = &place->folder.listing;
     int first = 0;
@@ -116,13 +116,13 @@ static int sync_mirrors(const struct place *place)
 int shunt_sync(const char *path)
 {
     struct place *place;
-    int error = find(path, PLACE_FOLLOW | PLACE_ENTER, &place);
+    int error = shunt_find(path, PLACE_FOLLOW | PLACE_ENTER, &place);
     if (error == 0)
         error = folder_list(&place->folder, &place->root, 0);
     if (error == 0)
-        error = sync_path(place->folder.fd, ".");
+        error = shunt_sync_path(place->folder.fd, ".");
     if (error == 0)
-        error = sync_mirrors(place);
-    forget(place);
+        error = shunt_sync_mirrors(place);
+    shunt_forget(place);
     return error;
 }

@@ -15,30 +15,30 @@
 #include "base/clock.h"
 
 /* ns: as long as it takes to be woken, so that who looks in vain pays twice at most (Karlin et al., SOSP 1991) */
-#define MOMENT 50000
-#define MOMENT_REST 256 /* waits at most between two tries */
+#define SPIN 50000
+#define SPIN_REST 256 /* waits at most between two tries */
 
-struct moment {
+struct adaptive_spin {
     uint32_t rest, next; /* so many waits go without, and so many behind the next try that is in vain */
 };
 
-static inline bool moment_pays(struct moment *moment)
+static inline bool adaptive_spin_pays(struct adaptive_spin *spin)
 {
-    uint32_t rest = __atomic_load_n(&moment->rest, __ATOMIC_RELAXED);
+    uint32_t rest = __atomic_load_n(&spin->rest, __ATOMIC_RELAXED);
     if (rest > 0)
-        __atomic_store_n(&moment->rest, rest - 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&spin->rest, rest - 1, __ATOMIC_RELAXED);
     return rest == 0;
 }
 
-static inline void moment_was(struct moment *moment, bool in_vain)
+static inline void adaptive_spin_was(struct adaptive_spin *spin, bool in_vain)
 {
-    uint32_t next = __atomic_load_n(&moment->next, __ATOMIC_RELAXED);
-    next = !in_vain ? next - next / 8 - (next > 0) : next < MOMENT_REST / 2 ? 2 * next + 1 : MOMENT_REST;
-    __atomic_store_n(&moment->next, next, __ATOMIC_RELAXED);
-    __atomic_store_n(&moment->rest, in_vain ? next : 0, __ATOMIC_RELAXED);
+    uint32_t next = __atomic_load_n(&spin->next, __ATOMIC_RELAXED);
+    next = !in_vain ? next - next / 8 - (next > 0) : next < SPIN_REST / 2 ? 2 * next + 1 : SPIN_REST;
+    __atomic_store_n(&spin->next, next, __ATOMIC_RELAXED);
+    __atomic_store_n(&spin->rest, in_vain ? next : 0, __ATOMIC_RELAXED);
 }
 
-static inline void moment_pause(void)
+static inline void adaptive_spin_pause(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -47,15 +47,15 @@ static inline void moment_pause(void)
 #endif
 }
 
-#define MOMENT_LOOKS 16 /* between two looks at the clock, which takes as long as one of them */
+#define SPIN_LOOKS 16 /* between two looks at the clock, which takes as long as one of them */
 
 /* Looks for a moment until DONE: whether it is. Who is answered at once asks for no time. */
-#define MOMENT_LOOK(DONE)                                                                                                      \
+#define SPIN_LOOK(DONE)                                                                                                        \
     ({                                                                                                                         \
         bool done_ = (DONE);                                                                                                   \
         for (uint64_t now_ = 0, end_ = UINT64_MAX; !done_ && now_ < end_;                                                      \
-             now_ = clock_monotonic(), end_ = end_ == UINT64_MAX ? now_ + MOMENT : end_)                                       \
-            for (int i_ = 0; i_ < MOMENT_LOOKS && !done_; i_++, done_ = (DONE))                                                \
-                moment_pause();                                                                                                \
+             now_ = clock_monotonic(), end_ = end_ == UINT64_MAX ? now_ + SPIN : end_)                                         \
+            for (int i_ = 0; i_ < SPIN_LOOKS && !done_; i_++, done_ = (DONE))                                                  \
+                adaptive_spin_pause();                                                                                         \
         done_;                                                                                                                 \
     })

@@ -10,14 +10,14 @@
 
 #define FETCH_LINE 64
 
-static inline void fetch_to_read(const void *from, size_t size)
+static inline void cache_line_to_read(const void *from, size_t size)
 {
     for (size_t at = 0; at < size; at += FETCH_LINE)
         __builtin_prefetch((const char *)from + at, 0);
 }
 
 /* So that nobody else has them. GCC takes PREFETCHW for granted on no x86_64: where a processor lacks it, it does nothing. */
-static inline void fetch_to_write(const void *from, size_t size)
+static inline void cache_line_to_write(const void *from, size_t size)
 {
     for (size_t at = 0; at < size; at += FETCH_LINE)
 #if defined(__x86_64__)

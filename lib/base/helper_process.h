@@ -17,16 +17,16 @@
 #define APART_STACK 65536
 #define APART_CLOSED 16
 
-struct apart {
+struct helper {
     int (*run)(void *context);
     void *context;
     int kept; /* a descriptor that `run` needs, or a negative number */
     int answer;
 };
 
-static inline int apart_child(void *of)
+static inline int helper_child(void *of)
 {
-    struct apart *apart = (struct apart *)of;
+    struct helper *apart = (struct helper *)of;
     for (int fd = 0; fd < APART_CLOSED; fd++)
         if (fd != apart->kept)
             sys_close(fd);
@@ -36,13 +36,13 @@ static inline int apart_child(void *of)
 
 /* Its answer (in which no descriptor may be), or -EMFILE if there can be no child. It must not ask for its
  * own process id, and signals are blocked by the caller. Async-signal-safe. */
-static inline int apart_run(int (*run)(void *context), void *context, int kept)
+static inline int helper_run(int (*run)(void *context), void *context, int kept)
 {
-    struct apart apart = {run, context, kept, -EMFILE};
+    struct helper apart = {run, context, kept, -EMFILE};
     char *stack = (char *)sys_mmap(NULL, APART_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_is_error(stack))
         return -EMFILE;
-    int child = clone(apart_child, stack + APART_STACK, CLONE_VM | CLONE_VFORK, &apart);
+    int child = clone(helper_child, stack + APART_STACK, CLONE_VM | CLONE_VFORK, &apart);
     while (child > 0 && SYS4(SYS_wait4, child, NULL, __WALL, NULL) == -EINTR)
         continue;
     sys_munmap(stack, APART_STACK);

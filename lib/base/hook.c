@@ -25,7 +25,7 @@ struct reader {
 };
 
 /* The next byte, or -1. */
-static int next(struct reader *r)
+static int hook_next(struct reader *r)
 {
     if (r->at == r->filled) {
         ssize_t got = sys_read(r->fd, r->bytes, sizeof r->bytes);
@@ -36,11 +36,11 @@ static int next(struct reader *r)
 }
 
 /* One NAME=VALUE, cut off where it is too long. False: that was the last. */
-static bool next_variable(struct reader *r, char *to, size_t size)
+static bool hook_next_variable(struct reader *r, char *to, size_t size)
 {
     size_t length = 0;
     int c;
-    while ((c = next(r)) > 0)
+    while ((c = hook_next(r)) > 0)
         if (length + 1 < size)
             to[length++] = (char)c;
     to[length] = '\0';
@@ -48,12 +48,12 @@ static bool next_variable(struct reader *r, char *to, size_t size)
 }
 
 /* Not from libc's environment: the shim's is the application's, who may have changed it. */
-static void read_settings(void)
+static void hook_read_settings(void)
 {
     static const char hooks[] = "SHUNT_HOOKS=", breaks[] = "SHUNT_BREAK=";
     char variable[SETTING_MAX];
     struct reader r = {.fd = sys_openat(AT_FDCWD, "/proc/self/environ", O_RDONLY | O_CLOEXEC, 0)};
-    while (r.fd >= 0 && next_variable(&r, variable, sizeof variable)) {
+    while (r.fd >= 0 && hook_next_variable(&r, variable, sizeof variable)) {
         if (strncmp(variable, hooks, sizeof hooks - 1) == 0)
             strcpy(setting.hooks, variable + sizeof hooks - 1);
         if (strncmp(variable, breaks, sizeof breaks - 1) == 0)
@@ -65,19 +65,19 @@ static void read_settings(void)
 }
 
 /* Two threads that come first read the same. */
-static void have_settings(void)
+static void hook_have_settings(void)
 {
     if (__atomic_load_n(&setting.is_read, __ATOMIC_ACQUIRE) == 0)
-        read_settings();
+        hook_read_settings();
 }
 
-static void pause_for(uint64_t ns)
+static void hook_pause_for(uint64_t ns)
 {
     const struct timespec time = clock_split(ns);
     SYS2(SYS_nanosleep, &time, NULL);
 }
 
-static uint64_t number_of(const char *text, size_t length, size_t *at)
+static uint64_t hook_number_of(const char *text, size_t length, size_t *at)
 {
     uint64_t number = 0;
     for (*at = 0; *at < length && text[*at] >= '0' && text[*at] <= '9'; ++*at)
@@ -85,15 +85,15 @@ static uint64_t number_of(const char *text, size_t length, size_t *at)
     return number;
 }
 
-static uint64_t time_of(const char *text, size_t length)
+static uint64_t hook_time_of(const char *text, size_t length)
 {
     size_t at;
-    uint64_t number = number_of(text, length, &at);
+    uint64_t number = hook_number_of(text, length, &at);
     return number * (at < length && text[at] == 'm' ? CLOCK_MILLISECOND : CLOCK_MILLISECOND / 1000);
 }
 
 /* False: somebody was here before. */
-static bool tell(const char *path, size_t length)
+static bool hook_tell(const char *path, size_t length)
 {
     char words[SETTING_MAX];
     struct text text;
@@ -106,19 +106,19 @@ static bool tell(const char *path, size_t length)
     return fd >= 0;
 }
 
-static void meet(const char *name, const char *path, size_t length)
+static void hook_meet(const char *name, const char *path, size_t length)
 {
     char words[SETTING_MAX];
     struct text text;
     struct statx stat;
-    if (!tell(path, length))
+    if (!hook_tell(path, length))
         return;
     text_init(&text, words, sizeof words);
     text_bytes(&text, path, length);
     text_add(&text, ".go");
     uint64_t until = clock_monotonic() + MEET_WITHIN;
     while (sys_statx(AT_FDCWD, words, 0, STATX_TYPE, &stat) != 0 && clock_monotonic() < until)
-        pause_for(CLOCK_MILLISECOND);
+        hook_pause_for(CLOCK_MILLISECOND);
     if (clock_monotonic() >= until) {
         sys_write(2, name, strlen(name));
         sys_write(2, ": nobody came\n", 14);
@@ -127,40 +127,40 @@ static void meet(const char *name, const char *path, size_t length)
 }
 
 /* Only one hook of a process is its end, so that one count will do. A child goes on with its parent's. */
-static void die(const char *text, size_t length)
+static void hook_die(const char *text, size_t length)
 {
     static uint64_t reached;
     size_t at;
     if (length == 0)
         SYS2(SYS_kill, sys_getpid(), SIGKILL);
-    else if (__atomic_add_fetch(&reached, 1, __ATOMIC_RELAXED) == number_of(text, length, &at) &&
-             (at == length || tell(text + at, length - at)))
+    else if (__atomic_add_fetch(&reached, 1, __ATOMIC_RELAXED) == hook_number_of(text, length, &at) &&
+             (at == length || hook_tell(text + at, length - at)))
         SYS2(SYS_kill, sys_getpid(), SIGKILL);
 }
 
-static bool begins(const char *text, size_t length, const char *word)
+static bool hook_begins(const char *text, size_t length, const char *word)
 {
     size_t size = strlen(word);
     return length >= size && memcmp(text, word, size) == 0;
 }
 
-static void act(const char *name, const char *action, size_t length)
+static void hook_act(const char *name, const char *action, size_t length)
 {
     const char *value = memchr(action, '=', length);
     size_t rest = value != NULL ? length - (size_t)(++value - action) : 0;
-    if (begins(action, length, "delay="))
-        pause_for(time_of(value, rest));
-    else if (begins(action, length, "random="))
-        pause_for(clock_monotonic() / 7 % (time_of(value, rest) + 1));
-    else if (begins(action, length, "meet="))
-        meet(name, value, rest);
-    else if (begins(action, length, "tell="))
-        tell(value, rest);
-    else if (begins(action, length, "kill"))
-        die(value, rest);
+    if (hook_begins(action, length, "delay="))
+        hook_pause_for(hook_time_of(value, rest));
+    else if (hook_begins(action, length, "random="))
+        hook_pause_for(clock_monotonic() / 7 % (hook_time_of(value, rest) + 1));
+    else if (hook_begins(action, length, "meet="))
+        hook_meet(name, value, rest);
+    else if (hook_begins(action, length, "tell="))
+        hook_tell(value, rest);
+    else if (hook_begins(action, length, "kill"))
+        hook_die(value, rest);
 }
 
-static bool matches(const char *pattern, size_t length, const char *name)
+static bool hook_matches(const char *pattern, size_t length, const char *name)
 {
     if (length > 0 && pattern[length - 1] == '*')
         return strncmp(pattern, name, length - 1) == 0;
@@ -169,21 +169,21 @@ static bool matches(const char *pattern, size_t length, const char *name)
 
 void hook_reach(const char *name)
 {
-    have_settings();
+    hook_have_settings();
     for (const char *at = setting.hooks; *at != '\0';) {
         size_t length = strcspn(at, ","), pattern = strcspn(at, ":");
-        if (pattern < length && matches(at, pattern, name))
-            act(name, at + pattern + 1, length - pattern - 1);
+        if (pattern < length && hook_matches(at, pattern, name))
+            hook_act(name, at + pattern + 1, length - pattern - 1);
         at += length + (at[length] == ',');
     }
 }
 
 bool hook_breaks(const char *guard)
 {
-    have_settings();
+    hook_have_settings();
     for (const char *at = setting.breaks; *at != '\0';) {
         size_t length = strcspn(at, ",");
-        if (matches(at, length, guard))
+        if (hook_matches(at, length, guard))
             return true;
         at += length + (at[length] == ',');
     }

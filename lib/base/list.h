@@ -23,7 +23,7 @@ static inline bool list_empty(const struct link *list)
     return list->next == list;
 }
 
-/* The same without the lock that others append under: whoever was told of it since (by a futex, a bell) sees what they
+/* The same without the lock that others append under: whoever was told of it since (by a futex, a doorbell) sees what they
  * appended before. */
 static inline bool list_seems_empty(const struct link *list)
 {

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-static const char *value_of(char *const environment[], const char *name)
+static const char *config_value_of(char *const environment[], const char *name)
 {
     size_t length = strlen(name);
     for (; environment != NULL && *environment != NULL; environment++)
@@ -20,7 +20,7 @@ static const char *value_of(char *const environment[], const char *name)
 
 const char *config_value(char *const environment[], const char *name, const char *otherwise)
 {
-    const char *value = value_of(environment, name);
+    const char *value = config_value_of(environment, name);
     return value != NULL && *value != '\0' ? value : otherwise;
 }
 
@@ -51,7 +51,7 @@ int config_number_parse(const char *text, uint64_t most, uint64_t *number)
     return 0;
 }
 
-static void read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
+static void config_read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
 {
     const char *value = config_value(environment, name, NULL);
     if (value != NULL && config_number_parse(value, most, to) != 0 && config->bad == NULL)
@@ -74,9 +74,9 @@ void config_read(struct config *config, char *const environment[])
     const char *placement = config_value(environment, "SHUNT_PLACEMENT", "auto");
     if (config_placement_parse(placement, &config->placement) != 0)
         config->bad = "SHUNT_PLACEMENT";
-    read_number(config, environment, "SHUNT_LEAF_FULL", UINT32_MAX, &full);
-    read_number(config, environment, "SHUNT_DEADLINE", 86400, &deadline);
-    read_number(config, environment, "SHUNT_STALE", 86400, &stale);
+    config_read_number(config, environment, "SHUNT_LEAF_FULL", UINT32_MAX, &full);
+    config_read_number(config, environment, "SHUNT_DEADLINE", 86400, &deadline);
+    config_read_number(config, environment, "SHUNT_STALE", 86400, &stale);
     config->leaf_full = (uint32_t)full;
     config->deadline = deadline * CLOCK_SECOND;
     config->stale = stale * CLOCK_SECOND;

@@ -27,64 +27,64 @@ struct index {
     bool damaged;           /* -EBADMSG was answered */
 };
 
-static int note(struct index *index, int code)
+static int index_note(struct index *index, int code)
 {
     index->damaged |= code == -EBADMSG;
     return code;
 }
 
-static struct table *table_of(struct index *index)
+static struct table *index_table_of(struct index *index)
 {
     return &index->blocks.table;
 }
 
-static struct table_head *head_of(struct index *index)
+static struct table_head *index_head_of(struct index *index)
 {
-    return table_head(table_of(index));
+    return table_head(index_table_of(index));
 }
 
 /* Readers that have looked meanwhile look again. */
 
-static void begin_change(struct table_map *map)
+static void index_begin_change(struct table_map *map)
 {
     __atomic_store_n(&map->changes, map->changes + 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static void end_change(struct table_map *map)
+static void index_end_change(struct table_map *map)
 {
     __atomic_store_n(&map->changes, map->changes + 1, __ATOMIC_RELEASE);
 }
 
 /* Blocks. */
 
-static int take(struct index *index, unsigned class, uint32_t *reference, void *block)
+static int index_take(struct index *index, unsigned class, uint32_t *reference, void *block)
 {
     int code = blocks_take(&index->blocks, class, reference, block);
     index->used += code == 0 ? table_class_size(class) : 0;
     return code;
 }
 
-static void give(struct index *index, uint32_t reference, unsigned class)
+static void index_give(struct index *index, uint32_t reference, unsigned class)
 {
     index->used -= table_class_size(class);
     blocks_give(&index->blocks, reference, class);
 }
 
-static unsigned array_class(uint32_t depth)
+static unsigned index_array_class(uint32_t depth)
 {
     return blocks_class(sizeof(uint32_t) << depth);
 }
 
 /* Buckets. */
 
-static uint32_t slots_end(const struct table_bucket *bucket)
+static uint32_t index_slots_end(const struct table_bucket *bucket)
 {
     return (uint32_t)sizeof *bucket + bucket->count * (uint32_t)sizeof *bucket->slots;
 }
 
 /* Behind all others. There is room. */
-static void append(struct table_bucket *bucket, uint64_t hash, const void *value, const void *key, uint32_t length)
+static void index_append(struct table_bucket *bucket, uint64_t hash, const void *value, const void *key, uint32_t length)
 {
     bucket->low -= TABLE_VALUE + length;
     memcpy((char *)bucket + bucket->low, value, TABLE_VALUE);
@@ -94,7 +94,7 @@ static void append(struct table_bucket *bucket, uint64_t hash, const void *value
 }
 
 /* With a quarter of room to grow. */
-static unsigned class_for(uint32_t live)
+static unsigned index_class_for(uint32_t live)
 {
     uint32_t size = (uint32_t)sizeof(struct table_bucket) + live;
     size += size / 4;
@@ -102,11 +102,11 @@ static unsigned class_for(uint32_t live)
 }
 
 /* The records of slots of one bucket, of so many bytes, and room for more, in one that nobody sees yet. */
-static int copy_bucket(struct index *index, const struct table_spot *old, uint32_t from, uint32_t to, unsigned class,
-                       unsigned depth, uint32_t *reference)
+static int index_copy_bucket(struct index *index, const struct table_spot *old, uint32_t from, uint32_t to, unsigned class,
+                             unsigned depth, uint32_t *reference)
 {
     struct table_bucket *bucket;
-    int code = take(index, class, reference, &bucket);
+    int code = index_take(index, class, reference, &bucket);
     if (code != 0)
         return code;
     *bucket = (struct table_bucket){.magic = TABLE_BUCKET_MAGIC,
@@ -116,17 +116,17 @@ static int copy_bucket(struct index *index, const struct table_spot *old, uint32
     for (; from < to; from++) {
         const struct table_slot *slot = &old->bucket->slots[from];
         const char *record = (const char *)old->bucket + slot->at;
-        append(bucket, slot->hash, record, record + TABLE_VALUE, slot->length);
+        index_append(bucket, slot->hash, record, record + TABLE_VALUE, slot->length);
     }
     return 0;
 }
 
 /* Is it what it was when it was written? Then what it says of itself can be gone by. */
-static int check_bucket(const struct table_spot *spot)
+static int index_check_bucket(const struct table_spot *spot)
 {
     const struct table_bucket *bucket = spot->bucket;
     uint32_t live = 0;
-    if (bucket->low > spot->size || slots_end(bucket) > bucket->low || bucket->depth > TABLE_DEPTH_MAX)
+    if (bucket->low > spot->size || index_slots_end(bucket) > bucket->low || bucket->depth > TABLE_DEPTH_MAX)
         return -EBADMSG;
     for (uint32_t i = 0; i < bucket->count; i++) {
         const struct table_slot *slot = &bucket->slots[i];
@@ -139,14 +139,14 @@ static int check_bucket(const struct table_spot *spot)
 }
 
 /* The references to the bucket of a hash: all of an array whose first bits are the bucket's. */
-static int references_to(struct index *index, struct table_map *map, uint64_t hash, unsigned depth, uint32_t **first,
-                         uint32_t *count)
+static int index_references_to(struct index *index, struct table_map *map, uint64_t hash, unsigned depth, uint32_t **first,
+                               uint32_t *count)
 {
     *first = &map->buckets;
     *count = 1;
     if (map->depth == 0)
         return 0;
-    int code = table_block(table_of(index), map->buckets, sizeof **first << map->depth, first);
+    int code = table_block(index_table_of(index), map->buckets, sizeof **first << map->depth, first);
     if (code != 0 || depth > map->depth)
         return code != 0 ? code : -EBADMSG;
     *count = 1u << (map->depth - depth);
@@ -154,57 +154,58 @@ static int references_to(struct index *index, struct table_map *map, uint64_t ha
     return 0;
 }
 
-static void refer(uint32_t *first, uint32_t count, uint32_t reference)
+static void index_refer(uint32_t *first, uint32_t count, uint32_t reference)
 {
     for (uint32_t i = 0; i < count; i++)
         __atomic_store_n(&first[i], reference, __ATOMIC_RELAXED);
 }
 
 /* In a bucket of another class instead. */
-static int replace(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *old, unsigned class)
+static int index_replace(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *old,
+                         unsigned class)
 {
     const unsigned old_class = old->bucket->class, depth = old->bucket->depth;
     uint32_t reference, *first, count;
-    int code = check_bucket(old);
+    int code = index_check_bucket(old);
     if (code == 0)
-        code = references_to(index, map, hash, depth, &first, &count);
+        code = index_references_to(index, map, hash, depth, &first, &count);
     if (code == 0)
-        code = copy_bucket(index, old, 0, old->bucket->count, class, depth, &reference);
+        code = index_copy_bucket(index, old, 0, old->bucket->count, class, depth, &reference);
     if (code != 0)
         return code;
-    begin_change(map);
-    refer(first, count, reference);
-    end_change(map);
-    give(index, old->reference, old_class);
+    index_begin_change(map);
+    index_refer(first, count, reference);
+    index_end_change(map);
+    index_give(index, old->reference, old_class);
     return 0;
 }
 
 /* An array of twice as many references, or the first one. */
-static int widen(struct index *index, struct table_map *map)
+static int index_widen(struct index *index, struct table_map *map)
 {
     const uint32_t old = map->buckets, count = 1u << map->depth;
-    const unsigned class = array_class(map->depth + 1);
+    const unsigned class = index_array_class(map->depth + 1);
     uint32_t reference, *array, *from = &map->buckets;
-    int code = map->depth > 0 ? table_block(table_of(index), old, sizeof *from * count, &from) : 0;
+    int code = map->depth > 0 ? table_block(index_table_of(index), old, sizeof *from * count, &from) : 0;
     if (code == 0)
-        code = take(index, class, &reference, &array);
+        code = index_take(index, class, &reference, &array);
     if (code != 0)
         return code;
     for (uint32_t i = 0; i < count; i++)
         array[2 * i] = array[2 * i + 1] = from[i];
-    begin_change(map);
+    index_begin_change(map);
     map->buckets = reference;
     map->depth++;
-    end_change(map);
+    index_end_change(map);
     if (map->depth > 1)
-        give(index, old, array_class(map->depth - 1));
+        index_give(index, old, index_array_class(map->depth - 1));
     if (index->widest < table_class_size(class))
         index->widest = table_class_size(class);
     return 0;
 }
 
 /* The first slot whose hash has the bit behind the bucket's own. */
-static uint32_t middle(const struct table_bucket *bucket)
+static uint32_t index_middle(const struct table_bucket *bucket)
 {
     uint32_t slot = 0;
     while (slot < bucket->count && (bucket->slots[slot].hash >> (TABLE_HASH_BITS - 1 - bucket->depth) & 1) == 0)
@@ -212,7 +213,7 @@ static uint32_t middle(const struct table_bucket *bucket)
     return slot;
 }
 
-static uint32_t live_in(const struct table_bucket *bucket, uint32_t from, uint32_t to)
+static uint32_t index_live_in(const struct table_bucket *bucket, uint32_t from, uint32_t to)
 {
     uint32_t live = 0;
     for (; from < to; from++)
@@ -221,194 +222,197 @@ static uint32_t live_in(const struct table_bucket *bucket, uint32_t from, uint32
 }
 
 /* Two of it. */
-static int part(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *old)
+static int index_part(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *old)
 {
     const unsigned old_class = old->bucket->class, depth = old->bucket->depth + 1;
-    const uint32_t half = middle(old->bucket), end = old->bucket->count;
-    const uint32_t live[2] = {live_in(old->bucket, 0, half), live_in(old->bucket, half, end)};
+    const uint32_t half = index_middle(old->bucket), end = old->bucket->count;
+    const uint32_t live[2] = {index_live_in(old->bucket, 0, half), index_live_in(old->bucket, half, end)};
     uint32_t lower, upper, *first, count;
-    int code = check_bucket(old);
+    int code = index_check_bucket(old);
     if (code == 0)
-        code = references_to(index, map, hash, depth - 1, &first, &count);
+        code = index_references_to(index, map, hash, depth - 1, &first, &count);
     if (code == 0)
-        code = copy_bucket(index, old, 0, half, class_for(live[0]), depth, &lower);
+        code = index_copy_bucket(index, old, 0, half, index_class_for(live[0]), depth, &lower);
     if (code != 0)
         return code;
-    code = copy_bucket(index, old, half, end, class_for(live[1]), depth, &upper);
+    code = index_copy_bucket(index, old, half, end, index_class_for(live[1]), depth, &upper);
     if (code != 0) {
-        give(index, lower, class_for(live[0]));
+        index_give(index, lower, index_class_for(live[0]));
         return code;
     }
-    begin_change(map);
-    refer(first, count / 2, lower);
-    refer(first + count / 2, count / 2, upper);
-    end_change(map);
-    give(index, old->reference, old_class);
+    index_begin_change(map);
+    index_refer(first, count / 2, lower);
+    index_refer(first + count / 2, count / 2, upper);
+    index_end_change(map);
+    index_give(index, old->reference, old_class);
     return 0;
 }
 
 /* An array has a reference for every few records at most, whatever their hashes are. */
-static bool may_part(const struct table_map *map, const struct table_bucket *bucket)
+static bool index_may_part(const struct table_map *map, const struct table_bucket *bucket)
 {
     return bucket->depth < map->depth || (map->depth < TABLE_DEPTH_MAX && map->count >> map->depth >= 2 * ARRAY_SHARE);
 }
 
 /* What a bucket would have left if it were put together, without what was removed, and with so many bytes more. */
-static int64_t left(const struct table_spot *spot, uint32_t size)
+static int64_t index_left(const struct table_spot *spot, uint32_t size)
 {
     return (int64_t)spot->size - (int64_t)sizeof *spot->bucket - spot->bucket->live - size;
 }
 
-static bool is_to_part(const struct table_map *map, const struct table_bucket *bucket, uint32_t size)
+static bool index_is_to_part(const struct table_map *map, const struct table_bucket *bucket, uint32_t size)
 {
-    return table_class_size(class_for(bucket->live + size)) > BUCKET_FULL && may_part(map, bucket);
+    return table_class_size(index_class_for(bucket->live + size)) > BUCKET_FULL && index_may_part(map, bucket);
 }
 
-static int split(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot)
+static int index_split(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot)
 {
     if (spot->bucket->depth >= TABLE_DEPTH_MAX)
         return -ENOSPC;
-    int code = spot->bucket->depth == map->depth ? widen(index, map) : 0;
-    return code == 0 ? part(index, map, hash, spot) : code;
+    int code = spot->bucket->depth == map->depth ? index_widen(index, map) : 0;
+    return code == 0 ? index_part(index, map, hash, spot) : code;
 }
 
 /* So that one more record may fit. Nothing more is taken if that leaves something; and where there is no block of the kind
  * that is best, another will do. */
-static int enlarge(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot, uint32_t size)
+static int index_enlarge(struct index *index, struct table_map *map, uint64_t hash, const struct table_spot *spot,
+                         uint32_t size)
 {
-    const unsigned own = spot->bucket->class, class = class_for(spot->bucket->live + size);
-    const bool parts = is_to_part(map, spot->bucket, size);
-    const int64_t rest = left(spot, size);
+    const unsigned own = spot->bucket->class, class = index_class_for(spot->bucket->live + size);
+    const bool parts = index_is_to_part(map, spot->bucket, size);
+    const int64_t rest = index_left(spot, size);
     if (rest >= (int64_t)spot->size / 8)
-        return replace(index, map, hash, spot, own);
-    int code = parts ? split(index, map, hash, spot) : replace(index, map, hash, spot, class);
+        return index_replace(index, map, hash, spot, own);
+    int code = parts ? index_split(index, map, hash, spot) : index_replace(index, map, hash, spot, class);
     if (code == -ENOSPC)
-        code = parts ? replace(index, map, hash, spot, class) : split(index, map, hash, spot);
-    return code == -ENOSPC && rest >= 0 ? replace(index, map, hash, spot, own) : code;
+        code = parts ? index_replace(index, map, hash, spot, class) : index_split(index, map, hash, spot);
+    return code == -ENOSPC && rest >= 0 ? index_replace(index, map, hash, spot, own) : code;
 }
 
-static int first_bucket(struct index *index, struct table_map *map)
+static int index_first_bucket(struct index *index, struct table_map *map)
 {
     const struct table_spot none = {0};
     uint32_t reference;
-    int code = copy_bucket(index, &none, 0, 0, class_for(0), 0, &reference);
+    int code = index_copy_bucket(index, &none, 0, 0, index_class_for(0), 0, &reference);
     if (code != 0)
         return code;
-    begin_change(map);
+    index_begin_change(map);
     map->depth = 0;
     map->buckets = reference;
-    end_change(map);
+    index_end_change(map);
     return 0;
 }
 
-static void insert(struct table_bucket *bucket, uint32_t slot, const struct table_key *key, const uint8_t value[TABLE_VALUE])
+static void index_insert(struct table_bucket *bucket, uint32_t slot, const struct table_key *key,
+                         const uint8_t value[TABLE_VALUE])
 {
-    append(bucket, key->hash, value, key->bytes, (uint32_t)key->length);
+    index_append(bucket, key->hash, value, key->bytes, (uint32_t)key->length);
     const struct table_slot last = bucket->slots[bucket->count - 1];
     memmove(&bucket->slots[slot + 1], &bucket->slots[slot], (bucket->count - 1 - slot) * sizeof last);
     bucket->slots[slot] = last;
 }
 
-static bool fits(const struct table_bucket *bucket, size_t length)
+static bool index_fits(const struct table_bucket *bucket, size_t length)
 {
-    return slots_end(bucket) + RECORD_SIZE(length) <= bucket->low;
+    return index_slots_end(bucket) + RECORD_SIZE(length) <= bucket->low;
 }
 
-static bool has_spot(const struct table_spot *spot, const struct table_key *key)
+static bool index_has_spot(const struct table_spot *spot, const struct table_key *key)
 {
-    return spot->bucket != NULL && (spot->same || fits(spot->bucket, key->length));
+    return spot->bucket != NULL && (spot->same || index_fits(spot->bucket, key->length));
 }
 
 /* A spot where there is room, as far as it must be made. */
-static int make_spot(struct index *index, struct table_map *map, const struct table_key *key, struct table_spot *spot)
+static int index_make_spot(struct index *index, struct table_map *map, const struct table_key *key, struct table_spot *spot)
 {
-    int code = table_seek(table_of(index), map, key, spot);
-    while (code == 0 && !has_spot(spot, key)) {
-        code = spot->bucket == NULL ? first_bucket(index, map) : enlarge(index, map, key->hash, spot, RECORD_SIZE(key->length));
+    int code = table_seek(index_table_of(index), map, key, spot);
+    while (code == 0 && !index_has_spot(spot, key)) {
+        code = spot->bucket == NULL ? index_first_bucket(index, map)
+                                    : index_enlarge(index, map, key->hash, spot, RECORD_SIZE(key->length));
         if (code == 0)
-            code = table_seek(table_of(index), map, key, spot);
+            code = table_seek(index_table_of(index), map, key, spot);
     }
     return code == 0 && spot->bucket->low > spot->size ? -EBADMSG : code;
 }
 
-static int put_at(struct index *index, struct table_map *map, const struct table_spot *spot, const struct table_key *key,
-                  const uint8_t value[TABLE_VALUE])
+static int index_put_at(struct index *index, struct table_map *map, const struct table_spot *spot, const struct table_key *key,
+                        const uint8_t value[TABLE_VALUE])
 {
-    begin_change(map);
+    index_begin_change(map);
     if (spot->same)
         memcpy((char *)spot->bucket + spot->bucket->slots[spot->slot].at, value, TABLE_VALUE);
     else
-        insert(spot->bucket, spot->slot, key, value);
+        index_insert(spot->bucket, spot->slot, key, value);
     map->count += !spot->same;
-    end_change(map);
+    index_end_change(map);
     index->entries += !spot->same;
     return 0;
 }
 
-static int put(struct index *index, struct table_map *map, const struct table_key *key, const uint8_t value[TABLE_VALUE])
+static int index_put(struct index *index, struct table_map *map, const struct table_key *key, const uint8_t value[TABLE_VALUE])
 {
     struct table_spot spot;
-    int code = make_spot(index, map, key, &spot);
-    return code == 0 ? put_at(index, map, &spot, key, value) : code;
+    int code = index_make_spot(index, map, key, &spot);
+    return code == 0 ? index_put_at(index, map, &spot, key, value) : code;
 }
 
 /* The largest block that it may take to put such a record there. */
-static unsigned class_wanted(const struct table_map *map, const struct table_spot *spot, uint32_t size)
+static unsigned index_class_wanted(const struct table_map *map, const struct table_spot *spot, uint32_t size)
 {
     if (spot->bucket == NULL)
-        return class_for(size);
-    if (!is_to_part(map, spot->bucket, size))
-        return class_for(spot->bucket->live + size);
-    const unsigned half = class_for(spot->bucket->live);
-    const unsigned array = spot->bucket->depth == map->depth ? array_class(map->depth + 1) : 0;
+        return index_class_for(size);
+    if (!index_is_to_part(map, spot->bucket, size))
+        return index_class_for(spot->bucket->live + size);
+    const unsigned half = index_class_for(spot->bucket->live);
+    const unsigned array = spot->bucket->depth == map->depth ? index_array_class(map->depth + 1) : 0;
     return half > array ? half : array;
 }
 
 /* ... and what is kept for others besides. */
-static bool has_room(struct index *index, unsigned class, uint64_t bytes)
+static bool index_has_room(struct index *index, unsigned class, uint64_t bytes)
 {
     return blocks_have(&index->blocks, class, ROOM_RESERVE + 4 * index->widest + bytes);
 }
 
 /* Can it be put without taking what is kept for others? */
-static bool may_put(struct index *index, const struct table_map *map, const struct table_spot *spot,
-                    const struct table_key *key)
+static bool index_may_put(struct index *index, const struct table_map *map, const struct table_spot *spot,
+                          const struct table_key *key)
 {
     const uint32_t size = RECORD_SIZE(key->length);
-    return has_spot(spot, key) || (spot->bucket != NULL && left(spot, size) >= 0) ||
-           has_room(index, class_wanted(map, spot, size), ROOM_CHANGE);
+    return index_has_spot(spot, key) || (spot->bucket != NULL && index_left(spot, size) >= 0) ||
+           index_has_room(index, index_class_wanted(map, spot, size), ROOM_CHANGE);
 }
 
 /* -EEXIST: it is there, and with that value. What is kept for others is not for this one. */
-static int add(struct index *index, struct table_map *map, const struct table_key *key, uint8_t value[TABLE_VALUE])
+static int index_add(struct index *index, struct table_map *map, const struct table_key *key, uint8_t value[TABLE_VALUE])
 {
     struct table_spot spot;
-    int code = table_seek(table_of(index), map, key, &spot);
+    int code = table_seek(index_table_of(index), map, key, &spot);
     if (code == 0)
-        code = may_put(index, map, &spot, key) ? make_spot(index, map, key, &spot) : -ENOSPC;
+        code = index_may_put(index, map, &spot, key) ? index_make_spot(index, map, key, &spot) : -ENOSPC;
     if (code != 0)
         return code;
     if (!spot.same)
-        return put_at(index, map, &spot, key, value);
+        return index_put_at(index, map, &spot, key, value);
     memcpy(value, (char *)spot.bucket + spot.bucket->slots[spot.slot].at, TABLE_VALUE);
     return -EEXIST;
 }
 
 /* The bucket of that hash, and on to the next: 1; 0: it was the last. What is damaged may be referred to again. */
-static int give_bucket(struct index *index, const struct table_map *map, struct table_key *at)
+static int index_give_bucket(struct index *index, const struct table_map *map, struct table_key *at)
 {
     struct table_spot spot;
-    int code = table_seek(table_of(index), map, at, &spot);
+    int code = table_seek(index_table_of(index), map, at, &spot);
     if (code != 0 || spot.bucket->depth > map->depth)
         return -EBADMSG;
     const unsigned class = spot.bucket->class;
     const bool more = table_go_on(spot.bucket, &at->hash);
-    give(index, spot.reference, class);
+    index_give(index, spot.reference, class);
     return more;
 }
 
 /* The blocks of a map that nobody finds any more. */
-static int give_all(struct index *index, const struct table_map *map)
+static int index_give_all(struct index *index, const struct table_map *map)
 {
     struct table_key at = {.bytes = ""};
     uint32_t *array;
@@ -416,26 +420,26 @@ static int give_all(struct index *index, const struct table_map *map)
     if (map->depth > TABLE_DEPTH_MAX)
         return -EBADMSG;
     if (map->depth > 0 && map->buckets != 0 &&
-        table_block(table_of(index), map->buckets, sizeof *array << map->depth, &array) != 0)
+        table_block(index_table_of(index), map->buckets, sizeof *array << map->depth, &array) != 0)
         return -EBADMSG;
     while (code == 1)
-        code = give_bucket(index, map, &at);
+        code = index_give_bucket(index, map, &at);
     if (code == 0 && map->depth > 0 && map->buckets != 0)
-        give(index, map->buckets, array_class(map->depth));
+        index_give(index, map->buckets, index_array_class(map->depth));
     return code;
 }
 
-static int empty(struct index *index, struct table_map *map)
+static int index_empty(struct index *index, struct table_map *map)
 {
     struct table_map old = *map;
-    begin_change(map);
+    index_begin_change(map);
     map->count = map->depth = map->buckets = 0;
-    end_change(map);
-    return give_all(index, &old);
+    index_end_change(map);
+    return index_give_all(index, &old);
 }
 
 /* Its record's bytes are free when the bucket is copied. */
-static void take_out(struct table_bucket *bucket, uint32_t slot)
+static void index_take_out(struct table_bucket *bucket, uint32_t slot)
 {
     bucket->live -= RECORD_SIZE(bucket->slots[slot].length);
     bucket->count--;
@@ -443,23 +447,23 @@ static void take_out(struct table_bucket *bucket, uint32_t slot)
 }
 
 /* A bucket that is almost empty is replaced by a small one; without room it stays. */
-static int del(struct index *index, struct table_map *map, const struct table_key *key)
+static int index_del(struct index *index, struct table_map *map, const struct table_key *key)
 {
     struct table_spot spot;
-    int code = table_seek(table_of(index), map, key, &spot);
+    int code = table_seek(index_table_of(index), map, key, &spot);
     if (code != 0 || !spot.same)
         return code;
-    begin_change(map);
-    take_out(spot.bucket, spot.slot);
+    index_begin_change(map);
+    index_take_out(spot.bucket, spot.slot);
     HOOK("index-removal");
     map->count--;
-    end_change(map);
+    index_end_change(map);
     index->entries--;
     if (map->count == 0)
-        return empty(index, map);
-    if (4 * table_class_size(class_for(spot.bucket->live)) > spot.size)
+        return index_empty(index, map);
+    if (4 * table_class_size(index_class_for(spot.bucket->live)) > spot.size)
         return 0;
-    code = replace(index, map, key->hash, &spot, class_for(spot.bucket->live));
+    code = index_replace(index, map, key->hash, &spot, index_class_for(spot.bucket->live));
     return code == -ENOSPC ? 0 : code;
 }
 
@@ -475,7 +479,7 @@ int index_create(struct index **to, const char *directory, size_t map_size, cons
         index_destroy(index);
         return code;
     }
-    struct table_head *head = head_of(index);
+    struct table_head *head = index_head_of(index);
     head->format = RECORD_FORMAT;
     head->stamp = *stamp;
     index->entries = 1;
@@ -500,127 +504,127 @@ bool index_is_damaged(const struct index *index)
 
 /* Things: directories and branches. */
 
-static int find_dir(struct index *index, struct dirid id, struct table_dir **dir)
+static int index_find_dir(struct index *index, struct dirid id, struct table_dir **dir)
 {
-    if (head_of(index)->magic != TABLE_MAGIC)
-        return note(index, -EBADMSG);
+    if (index_head_of(index)->magic != TABLE_MAGIC)
+        return index_note(index, -EBADMSG);
     *dir = index->last;
     if (*dir != NULL && dirid_equal((*dir)->id, id))
         return 0;
-    int code = table_find(table_of(index), id, sizeof **dir, &index->last_at, dir);
+    int code = table_find(index_table_of(index), id, sizeof **dir, &index->last_at, dir);
     index->last = code == 0 ? *dir : NULL;
-    return note(index, code);
+    return index_note(index, code);
 }
 
-static int add_thing(struct index *index, struct dirid id, const void *thing, size_t size)
+static int index_add_thing(struct index *index, struct dirid id, const void *thing, size_t size)
 {
     const struct table_key key = table_key_thing(&id);
     const unsigned class = blocks_class(size);
     uint8_t value[TABLE_VALUE] = {0};
     uint32_t reference;
     void *block;
-    int code = take(index, class, &reference, &block);
+    int code = index_take(index, class, &reference, &block);
     if (code != 0)
-        return note(index, code);
+        return index_note(index, code);
     memcpy(block, thing, size);
     memcpy(value, &reference, sizeof reference);
-    code = put(index, &head_of(index)->things, &key, value);
+    code = index_put(index, &index_head_of(index)->things, &key, value);
     if (code != 0)
-        give(index, reference, class);
-    return note(index, code);
+        index_give(index, reference, class);
+    return index_note(index, code);
 }
 
-static int make_dir(struct index *index, struct dirid id, struct table_dir **dir)
+static int index_make_dir(struct index *index, struct dirid id, struct table_dir **dir)
 {
-    int code = find_dir(index, id, dir);
+    int code = index_find_dir(index, id, dir);
     if (code != -ENOENT)
         return code;
-    const struct table_dir new = {.id = id, .stamp = ++head_of(index)->stamps};
-    code = add_thing(index, id, &new, sizeof new);
-    return code == 0 ? find_dir(index, id, dir) : code;
+    const struct table_dir new = {.id = id, .stamp = ++index_head_of(index)->stamps};
+    code = index_add_thing(index, id, &new, sizeof new);
+    return code == 0 ? index_find_dir(index, id, dir) : code;
 }
 
 /* The one that was found last. */
-static int drop_dir(struct index *index)
+static int index_drop_dir(struct index *index)
 {
     struct table_dir *dir = index->last;
     const struct dirid id = dir->id;
     const struct table_key key = table_key_thing(&id);
-    int code = del(index, &head_of(index)->things, &key);
+    int code = index_del(index, &index_head_of(index)->things, &key);
     if (code != 0)
-        return note(index, code);
+        return index_note(index, code);
     index->last = NULL;
     index->entries -= dir->names.count;
-    code = give_all(index, &dir->names);
-    give(index, index->last_at, blocks_class(sizeof *dir));
-    return note(index, code);
+    code = index_give_all(index, &dir->names);
+    index_give(index, index->last_at, blocks_class(sizeof *dir));
+    return index_note(index, code);
 }
 
 /* One without a record and without names is none. */
-static int drop_if_idle(struct index *index, struct table_dir *dir)
+static int index_drop_if_idle(struct index *index, struct table_dir *dir)
 {
-    return dir->known || dir->names.count > 0 ? 0 : drop_dir(index);
+    return dir->known || dir->names.count > 0 ? 0 : index_drop_dir(index);
 }
 
 int index_put_branch(struct index *index, uint16_t number, const char *name)
 {
     struct table_branch *there, branch = {.id = table_branch_id(number)};
-    struct table_map *things = &head_of(index)->things;
+    struct table_map *things = &index_head_of(index)->things;
     size_t length = strlen(name);
     if (length >= sizeof branch.name)
         return -ENAMETOOLONG;
     memcpy(branch.name, name, length);
     uint32_t reference;
-    int code = table_find(table_of(index), branch.id, sizeof branch, &reference, &there);
+    int code = table_find(index_table_of(index), branch.id, sizeof branch, &reference, &there);
     if (code == -ENOENT)
-        return add_thing(index, branch.id, &branch, sizeof branch);
+        return index_add_thing(index, branch.id, &branch, sizeof branch);
     if (code != 0)
-        return note(index, code);
-    begin_change(things);
+        return index_note(index, code);
+    index_begin_change(things);
     *there = branch;
-    end_change(things);
+    index_end_change(things);
     return 0;
 }
 
 int index_get_dir(struct index *index, struct dirid id, struct record_dir *record)
 {
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code != 0)
         return code;
-    return dir->known ? note(index, record_dir_decode(record, dir->record, sizeof dir->record)) : -ENOENT;
+    return dir->known ? index_note(index, record_dir_decode(record, dir->record, sizeof dir->record)) : -ENOENT;
 }
 
 int index_put_dir(struct index *index, struct dirid id, const struct record_dir *record)
 {
     struct table_dir *dir;
-    int code = make_dir(index, id, &dir);
+    int code = index_make_dir(index, id, &dir);
     if (code != 0)
         return code;
-    begin_change(&dir->names);
+    index_begin_change(&dir->names);
     record_dir_encode(dir->record, record);
     dir->known = 1;
-    end_change(&dir->names);
+    index_end_change(&dir->names);
     return 0;
 }
 
 int index_del_dir(struct index *index, struct dirid id)
 {
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
-    return code == 0 ? drop_dir(index) : code == -ENOENT ? 0 : code;
+    int code = index_find_dir(index, id, &dir);
+    return code == 0 ? index_drop_dir(index) : code == -ENOENT ? 0 : code;
 }
 
 int index_forget_dir(struct index *index, struct dirid id)
 {
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
-    begin_change(&dir->names);
+    index_begin_change(&dir->names);
     dir->known = 0;
-    end_change(&dir->names);
-    return drop_if_idle(index, dir);
+    index_end_change(&dir->names);
+    return index_drop_if_idle(index, dir);
 }
 
 /* Names. */
@@ -630,10 +634,10 @@ int index_get_entry(struct index *index, struct dirid id, const char *name, size
     const struct table_key key = table_key_name(name, length);
     uint8_t value[TABLE_VALUE];
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code == 0)
-        code = table_get(table_of(index), &dir->names, &key, value);
-    return note(index, code == 0 ? record_entry_decode(entry, value, sizeof value) : code);
+        code = table_get(index_table_of(index), &dir->names, &key, value);
+    return index_note(index, code == 0 ? record_entry_decode(entry, value, sizeof value) : code);
 }
 
 int index_put_entry(struct index *index, struct dirid id, const char *name, size_t length, const struct record_entry *entry)
@@ -644,12 +648,12 @@ int index_put_entry(struct index *index, struct dirid id, const char *name, size
     if (length > RECORD_NAME_MAX)
         return -ENAMETOOLONG;
     record_entry_encode(value, entry);
-    int code = make_dir(index, id, &dir);
+    int code = index_make_dir(index, id, &dir);
     if (code != 0)
         return code;
-    code = note(index, put(index, &dir->names, &key, value));
+    code = index_note(index, index_put(index, &dir->names, &key, value));
     if (code != 0)
-        drop_if_idle(index, dir);
+        index_drop_if_idle(index, dir);
     return code;
 }
 
@@ -661,12 +665,12 @@ int index_add_entry(struct index *index, struct dirid id, const char *name, size
     if (length > RECORD_NAME_MAX)
         return -ENAMETOOLONG;
     record_entry_encode(value, entry);
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code == -ENOENT)
-        code = has_room(index, 0, ROOM_CHANGE) ? make_dir(index, id, &dir) : -ENOSPC;
+        code = index_has_room(index, 0, ROOM_CHANGE) ? index_make_dir(index, id, &dir) : -ENOSPC;
     if (code == 0)
-        code = note(index, add(index, &dir->names, &key, value));
-    int damaged = code == -EEXIST ? note(index, record_entry_decode(entry, value, sizeof value)) : 0;
+        code = index_note(index, index_add(index, &dir->names, &key, value));
+    int damaged = code == -EEXIST ? index_note(index, record_entry_decode(entry, value, sizeof value)) : 0;
     return damaged != 0 ? damaged : code;
 }
 
@@ -674,49 +678,49 @@ int index_del_entry(struct index *index, struct dirid id, const char *name, size
 {
     const struct table_key key = table_key_name(name, length);
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
-    code = note(index, del(index, &dir->names, &key));
-    return code == 0 ? drop_if_idle(index, dir) : code;
+    code = index_note(index, index_del(index, &dir->names, &key));
+    return code == 0 ? index_drop_if_idle(index, dir) : code;
 }
 
-static int del_some(struct index *index, struct table_dir *dir, index_is_meant *is_meant, void *context)
+static int index_del_some(struct index *index, struct table_dir *dir, index_is_meant *is_meant, void *context)
 {
     struct table_record at = {0};
     int code;
-    while ((code = table_next(table_of(index), &dir->names, &at)) > 0) {
+    while ((code = table_next(index_table_of(index), &dir->names, &at)) > 0) {
         const struct table_key key = {.hash = at.hash, .bytes = at.key, .length = at.length};
-        code = code == 1 && is_meant(context, at.hash) ? del(index, &dir->names, &key) : 0;
+        code = code == 1 && is_meant(context, at.hash) ? index_del(index, &dir->names, &key) : 0;
         if (code != 0)
             return code;
     }
     return code;
 }
 
-static int del_all(struct index *index, struct table_dir *dir)
+static int index_del_all(struct index *index, struct table_dir *dir)
 {
     index->entries -= dir->names.count;
-    return empty(index, &dir->names);
+    return index_empty(index, &dir->names);
 }
 
 int index_del_names(struct index *index, struct dirid id, index_is_meant *is_meant, void *context)
 {
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
-    begin_change(&dir->names);
-    dir->stamp = ++head_of(index)->stamps;
-    end_change(&dir->names);
-    code = is_meant != NULL ? del_some(index, dir, is_meant, context) : del_all(index, dir);
-    return code == 0 ? drop_if_idle(index, dir) : note(index, code);
+    index_begin_change(&dir->names);
+    dir->stamp = ++index_head_of(index)->stamps;
+    index_end_change(&dir->names);
+    code = is_meant != NULL ? index_del_some(index, dir, is_meant, context) : index_del_all(index, dir);
+    return code == 0 ? index_drop_if_idle(index, dir) : index_note(index, code);
 }
 
 int index_has_names(struct index *index, struct dirid id)
 {
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     return code == 0 ? dir->names.count > 0 : code == -ENOENT ? 0 : code;
 }
 
@@ -725,19 +729,19 @@ int index_list(struct index *index, struct dirid id, uint64_t from, index_each *
     struct table_record record = {.hash = from};
     struct record_entry entry;
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code != 0)
         return code == -ENOENT ? 0 : code;
-    while ((code = table_next(table_of(index), &dir->names, &record)) > 0) {
+    while ((code = table_next(index_table_of(index), &dir->names, &record)) > 0) {
         if (code == TABLE_ON)
             continue;
-        code = note(index, record_entry_decode(&entry, record.value, sizeof record.value));
+        code = index_note(index, record_entry_decode(&entry, record.value, sizeof record.value));
         if (code == 0)
             code = each(context, record.hash, record.key, record.length, &entry);
         if (code != 0)
             return code;
     }
-    return note(index, code);
+    return index_note(index, code);
 }
 
 /* Room. */
@@ -748,19 +752,19 @@ int index_make_room(struct index *index, struct dirid id, const char *name, size
     const struct table_map none = {0};
     struct table_spot spot = {0};
     struct table_dir *dir;
-    int code = find_dir(index, id, &dir);
+    int code = index_find_dir(index, id, &dir);
     if (code == 0)
-        code = note(index, table_seek(table_of(index), &dir->names, &key, &spot));
+        code = index_note(index, table_seek(index_table_of(index), &dir->names, &key, &spot));
     if (code != 0 && code != -ENOENT)
         return code;
-    return may_put(index, code == 0 ? &dir->names : &none, &spot, &key) ? 0 : -ENOSPC;
+    return index_may_put(index, code == 0 ? &dir->names : &none, &spot, &key) ? 0 : -ENOSPC;
 }
 
 /* Buckets are half full, as a rule, when they have just been parted. */
 int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
 {
     const uint64_t size = names * RECORD_SIZE(0) + bytes, array = 4 * (names / ARRAY_SHARE * sizeof(uint32_t));
-    return has_room(index, blocks_class(array), 2 * size) ? 0 : -ENOSPC;
+    return index_has_room(index, blocks_class(array), 2 * size) ? 0 : -ENOSPC;
 }
 
 void index_measure(struct index *index, struct index_size *size)

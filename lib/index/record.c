@@ -45,57 +45,57 @@ uint32_t record_shard(struct dirid dir, uint64_t hash)
     return (uint32_t)(XXH3_64bits(words, sizeof words) % RECORD_SHARDS);
 }
 
-static int order_of(uint64_t a, uint64_t b)
+static int record_order_of(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
 
 int record_order(struct dirid a, const char *name, size_t length, struct dirid b, const char *other_name, size_t other_length)
 {
-    int order = order_of(a.ino, b.ino);
+    int order = record_order_of(a.ino, b.ino);
     if (order == 0)
-        order = order_of(a.birth, b.birth);
+        order = record_order_of(a.birth, b.birth);
     if (order == 0)
-        order = order_of(record_hash(name, length), record_hash(other_name, other_length));
+        order = record_order_of(record_hash(name, length), record_hash(other_name, other_length));
     if (order == 0)
         order = memcmp(name, other_name, length < other_length ? length : other_length);
-    return order != 0 ? order : order_of(length, other_length);
+    return order != 0 ? order : record_order_of(length, other_length);
 }
 
 /* Values are little-endian with fixed offsets, so an index can be read on any machine that maps it. */
-static uint8_t *put16(uint8_t *to, uint16_t number)
+static uint8_t *record_put16(uint8_t *to, uint16_t number)
 {
     number = htole16(number);
     return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
 }
 
-static uint8_t *put32(uint8_t *to, uint32_t number)
+static uint8_t *record_put32(uint8_t *to, uint32_t number)
 {
     number = htole32(number);
     return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
 }
 
-static uint8_t *put64(uint8_t *to, uint64_t number)
+static uint8_t *record_put64(uint8_t *to, uint64_t number)
 {
     number = htole64(number);
     return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
 }
 
-static uint16_t get16(const uint8_t *from)
+static uint16_t record_get16(const uint8_t *from)
 {
     uint16_t number;
     memcpy(&number, from, sizeof number);
     return le16toh(number);
 }
 
-static uint32_t get32(const uint8_t *from)
+static uint32_t record_get32(const uint8_t *from)
 {
     uint32_t number;
     memcpy(&number, from, sizeof number);
     return le32toh(number);
 }
 
-static uint64_t get64(const uint8_t *from)
+static uint64_t record_get64(const uint8_t *from)
 {
     uint64_t number;
     memcpy(&number, from, sizeof number);
@@ -106,11 +106,11 @@ size_t record_entry_encode(uint8_t to[16], const struct record_entry *entry)
 {
     to[0] = entry->type;
     to[1] = entry->state;
-    put64(put32(put16(to + 2, entry->branch), entry->leaf), entry->ino);
+    record_put64(record_put32(record_put16(to + 2, entry->branch), entry->leaf), entry->ino);
     return RECORD_ENTRY_SIZE;
 }
 
-static bool type_is_known(uint8_t type)
+static bool record_type_is_known(uint8_t type)
 {
     const unsigned known = 1u << DT_UNKNOWN | 1u << DT_FIFO | 1u << DT_CHR | 1u << DT_DIR | 1u << DT_BLK | 1u << DT_REG |
                            1u << DT_LNK | 1u << DT_SOCK;
@@ -122,9 +122,12 @@ int record_entry_decode(struct record_entry *entry, const void *bytes, size_t si
     const uint8_t *from = bytes;
     if (size != RECORD_ENTRY_SIZE)
         return -EBADMSG;
-    *entry = (struct record_entry){
-        .type = from[0], .state = from[1], .branch = get16(from + 2), .leaf = get32(from + 4), .ino = get64(from + 8)};
-    if (!type_is_known(entry->type) || entry->state < RECORD_LIVE || entry->state > RECORD_DYING)
+    *entry = (struct record_entry){.type = from[0],
+                                   .state = from[1],
+                                   .branch = record_get16(from + 2),
+                                   .leaf = record_get32(from + 4),
+                                   .ino = record_get64(from + 8)};
+    if (!record_type_is_known(entry->type) || entry->state < RECORD_LIVE || entry->state > RECORD_DYING)
         return -EBADMSG;
     return entry->branch == 0 && entry->leaf != 0 ? -EBADMSG : 0;
 }
@@ -142,9 +145,9 @@ void record_times(const struct record_dir *dir, uint64_t *modified, uint64_t *ch
 
 size_t record_dir_encode(uint8_t to[RECORD_DIR_SIZE], const struct record_dir *dir)
 {
-    uint8_t *at = put32(put32(to, dir->flags), dir->why);
-    at = put64(put64(at, dir->marker), dir->changed);
-    at = put64(put64(at, dir->settled), dir->stood);
+    uint8_t *at = record_put32(record_put32(to, dir->flags), dir->why);
+    at = record_put64(record_put64(at, dir->marker), dir->changed);
+    at = record_put64(record_put64(at, dir->settled), dir->stood);
     size_t length = strnlen(dir->mirror, RECORD_MIRROR_MAX - 1);
     memset(at, 0, RECORD_MIRROR_MAX);
     memcpy(at, dir->mirror, length);
@@ -152,7 +155,7 @@ size_t record_dir_encode(uint8_t to[RECORD_DIR_SIZE], const struct record_dir *d
 }
 
 /* It becomes a component of a path: it must not lead elsewhere. */
-static bool mirror_is_sane(const char *mirror, uint64_t marker)
+static bool record_mirror_is_sane(const char *mirror, uint64_t marker)
 {
     size_t length = strnlen(mirror, RECORD_MIRROR_MAX);
     if (length == RECORD_MIRROR_MAX || memchr(mirror, '/', length))
@@ -167,15 +170,15 @@ int record_dir_decode(struct record_dir *dir, const void *bytes, size_t size)
     const uint8_t *from = bytes;
     if (size != RECORD_DIR_SIZE)
         return -EBADMSG;
-    *dir = (struct record_dir){.flags = get32(from),
-                               .why = get32(from + 4),
-                               .marker = get64(from + 8),
-                               .changed = get64(from + 16),
-                               .settled = get64(from + 24),
-                               .stood = get64(from + 32)};
+    *dir = (struct record_dir){.flags = record_get32(from),
+                               .why = record_get32(from + 4),
+                               .marker = record_get64(from + 8),
+                               .changed = record_get64(from + 16),
+                               .settled = record_get64(from + 24),
+                               .stood = record_get64(from + 32)};
     memcpy(dir->mirror, from + 40, RECORD_MIRROR_MAX);
-    const uint32_t flags = RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN | RECORD_WHOLE;
+    const uint32_t flags = RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN | RECORD_DELEGATED;
     if ((dir->flags & ~flags) != 0 || dir->why >= RECORD_WHY_COUNT)
         return -EBADMSG;
-    return dir->marker >> RECORD_MARKER_BITS || !mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;
+    return dir->marker >> RECORD_MARKER_BITS || !record_mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;
 }

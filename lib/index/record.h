@@ -72,14 +72,14 @@ static inline bool record_same(const struct record_entry *a, const struct record
 }
 
 enum record_dir_flag {
-    RECORD_LOADED = 1,   /* its homes have all its names: of a shard that is at home here this index may answer "absent" */
-    RECORD_MARKED = 2,   /* it has a marker, and so may have mirrors */
-    RECORD_UNLISTED = 4, /* the trunk could not be listed (no permission): absent names must be asked of it */
-    RECORD_WRITTEN = 8,  /* the trunk has been told `changed` */
-    RECORD_WHOLE = 16,   /* all its names are at home here, whatever their shards */
+    RECORD_LOADED = 1,     /* its homes have all its names: of a shard that is at home here this index may answer "absent" */
+    RECORD_MARKED = 2,     /* it has a marker, and so may have mirrors */
+    RECORD_UNLISTED = 4,   /* the trunk could not be listed (no permission): absent names must be asked of it */
+    RECORD_WRITTEN = 8,    /* the trunk has been told `changed` */
+    RECORD_DELEGATED = 16, /* all its names are at home here, whatever their shards */
 };
 
-/* Why births in a directory stay in the trunk although the placement says otherwise. */
+/* Why creates in a directory stay in the trunk although the placement says otherwise. */
 enum record_why {
     RECORD_WHY_NOT = 0,
     RECORD_WHY_OWNER,      /* a mirror could not be given its owner or group */

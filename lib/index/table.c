@@ -20,7 +20,7 @@ int table_block(const struct table *table, uint32_t reference, uint64_t size, vo
     return 0;
 }
 
-static int get_bucket(const struct table *table, uint32_t reference, struct table_spot *spot)
+static int table_get_bucket(const struct table *table, uint32_t reference, struct table_spot *spot)
 {
     struct table_bucket *bucket;
     int code = table_block(table, reference, sizeof *bucket, &bucket);
@@ -34,7 +34,7 @@ static int get_bucket(const struct table *table, uint32_t reference, struct tabl
     return table_block(table, reference, spot->size, &spot->bucket);
 }
 
-static int find_bucket(const struct table *table, const struct table_map *map, uint64_t hash, struct table_spot *spot)
+static int table_find_bucket(const struct table *table, const struct table_map *map, uint64_t hash, struct table_spot *spot)
 {
     const uint32_t depth = LOAD(map->depth), reference = LOAD(map->buckets);
     uint32_t *array;
@@ -42,15 +42,15 @@ static int find_bucket(const struct table *table, const struct table_map *map, u
     if (reference == 0 || hash >> TABLE_HASH_BITS != 0)
         return 0;
     if (depth == 0)
-        return get_bucket(table, reference, spot);
+        return table_get_bucket(table, reference, spot);
     if (depth > TABLE_DEPTH_MAX)
         return -EBADMSG;
     int code = table_block(table, reference, sizeof *array << depth, &array);
-    return code == 0 ? get_bucket(table, LOAD(array[hash >> (TABLE_HASH_BITS - depth)]), spot) : code;
+    return code == 0 ? table_get_bucket(table, LOAD(array[hash >> (TABLE_HASH_BITS - depth)]), spot) : code;
 }
 
 /* The record of a slot, of `length` bytes of key, is within the bucket: where it is, else NULL. */
-static const char *record_at(const struct table_spot *spot, uint32_t slot, uint32_t *length)
+static const char *table_record_at(const struct table_spot *spot, uint32_t slot, uint32_t *length)
 {
     const uint32_t at = LOAD(spot->bucket->slots[slot].at);
     *length = LOAD(spot->bucket->slots[slot].length);
@@ -59,21 +59,21 @@ static const char *record_at(const struct table_spot *spot, uint32_t slot, uint3
 }
 
 /* In the order of page_order (wire/page.h). */
-static int compare(const char *bytes, size_t length, const struct table_key *key)
+static int table_compare(const char *bytes, size_t length, const struct table_key *key)
 {
     int order = memcmp(bytes, key->bytes, length < key->length ? length : key->length);
     return order != 0 ? order : (length > key->length) - (length < key->length);
 }
 
 /* Of those that have the key's hash: one as a rule, and it is the key's or the file is damaged. */
-static int seek_key(const struct table_key *key, uint32_t count, struct table_spot *spot)
+static int table_seek_key(const struct table_key *key, uint32_t count, struct table_spot *spot)
 {
     for (; spot->slot < count && LOAD(spot->bucket->slots[spot->slot].hash) == key->hash; spot->slot++) {
         uint32_t length;
-        const char *record = record_at(spot, spot->slot, &length);
+        const char *record = table_record_at(spot, spot->slot, &length);
         if (record == NULL)
             return -EBADMSG;
-        int order = compare(record + TABLE_VALUE, length, key);
+        int order = table_compare(record + TABLE_VALUE, length, key);
         spot->same = order == 0;
         if (!spot->same && key->length > 0 && record_hash(record + TABLE_VALUE, length) != key->hash)
             return -EBADMSG;
@@ -83,18 +83,18 @@ static int seek_key(const struct table_key *key, uint32_t count, struct table_sp
     return 0;
 }
 
-static bool holds(const struct table_spot *spot, uint32_t count)
+static bool table_holds(const struct table_spot *spot, uint32_t count)
 {
     return sizeof *spot->bucket + count * (uint64_t)sizeof *spot->bucket->slots <= spot->size;
 }
 
 int table_seek(const struct table *table, const struct table_map *map, const struct table_key *key, struct table_spot *spot)
 {
-    int code = find_bucket(table, map, key->hash, spot);
+    int code = table_find_bucket(table, map, key->hash, spot);
     if (code != 0 || spot->bucket == NULL)
         return code;
     const uint32_t count = LOAD(spot->bucket->count);
-    if (!holds(spot, count))
+    if (!table_holds(spot, count))
         return -EBADMSG;
     for (uint32_t rest = count; rest > 0;) { /* those before `slot` are before the key; those `rest` behind it nobody knows */
         const uint32_t half = rest / 2;
@@ -102,7 +102,7 @@ int table_seek(const struct table *table, const struct table_map *map, const str
         spot->slot += before ? half + 1 : 0;
         rest = before ? rest - half - 1 : half;
     }
-    return seek_key(key, count, spot);
+    return table_seek_key(key, count, spot);
 }
 
 int table_get(const struct table *table, const struct table_map *map, const struct table_key *key, uint8_t value[TABLE_VALUE])
@@ -112,7 +112,7 @@ int table_get(const struct table *table, const struct table_map *map, const stru
     int code = table_seek(table, map, key, &spot);
     if (code != 0 || !spot.same)
         return code != 0 ? code : -ENOENT;
-    const char *record = record_at(&spot, spot.slot, &length);
+    const char *record = table_record_at(&spot, spot.slot, &length);
     if (record == NULL)
         return -EBADMSG;
     memcpy(value, record, TABLE_VALUE);
@@ -120,13 +120,14 @@ int table_get(const struct table *table, const struct table_map *map, const stru
 }
 
 /* It must be behind the one that is there: whoever lists comes to an end, whatever the file says. */
-static int copy(const struct table_spot *spot, uint32_t slot, struct table_record *to)
+static int table_copy(const struct table_spot *spot, uint32_t slot, struct table_record *to)
 {
     const struct table_key before = {.hash = to->hash, .bytes = to->key, .length = to->length};
     const uint64_t hash = LOAD(spot->bucket->slots[slot].hash);
     uint32_t length;
-    const char *record = record_at(spot, slot, &length);
-    if (record == NULL || hash < before.hash || (hash == before.hash && compare(record + TABLE_VALUE, length, &before) <= 0))
+    const char *record = table_record_at(spot, slot, &length);
+    if (record == NULL || hash < before.hash ||
+        (hash == before.hash && table_compare(record + TABLE_VALUE, length, &before) <= 0))
         return -EBADMSG;
     to->hash = hash;
     to->length = length;
@@ -154,7 +155,7 @@ int table_next(const struct table *table, const struct table_map *map, struct ta
         return code;
     const uint32_t next = spot.slot + spot.same, count = LOAD(spot.bucket->count);
     if (next < count)
-        return holds(&spot, count) ? copy(&spot, next, record) : -EBADMSG;
+        return table_holds(&spot, count) ? table_copy(&spot, next, record) : -EBADMSG;
     record->length = 0;
     return table_go_on(spot.bucket, &record->hash) ? TABLE_ON : 0;
 }

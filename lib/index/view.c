@@ -31,32 +31,32 @@ struct view {
 
 /* Reading beside the writer: what was read between the two is of one moment if settled_still says so. */
 
-static bool settled_still(const struct table_map *map, uint64_t changes)
+static bool view_settled_still(const struct table_map *map, uint64_t changes)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(&map->changes, __ATOMIC_RELAXED) == changes;
 }
 
-static int settle(const struct table_map *map, uint64_t *changes)
+static int view_settle(const struct table_map *map, uint64_t *changes)
 {
     for (unsigned i = 0; i < LOOKS + YIELDS; i++) {
         *changes = __atomic_load_n(&map->changes, __ATOMIC_ACQUIRE);
         if ((*changes & 1) == 0)
             return 0;
         if (i < LOOKS)
-            moment_pause();
+            adaptive_spin_pause();
         else
             SYS0(SYS_sched_yield);
     }
     return -EBUSY;
 }
 
-static const struct table_map *things_of(const struct view *view)
+static const struct table_map *view_things_of(const struct view *view)
 {
     return &table_head(&view->table)->things;
 }
 
-static int find_thing(struct view *view, uint64_t *last, uint64_t changes, struct dirid id, uint64_t size, void *block)
+static int view_find_thing(struct view *view, uint64_t *last, uint64_t changes, struct dirid id, uint64_t size, void *block)
 {
     const uint64_t seen = __atomic_load_n(last, __ATOMIC_RELAXED), when = changes >> 1 << 32;
     uint32_t reference = (uint32_t)seen;
@@ -69,15 +69,15 @@ static int find_thing(struct view *view, uint64_t *last, uint64_t changes, struc
     return code;
 }
 
-static int find_dir(struct view *view, uint64_t changes, struct dirid id, struct table_dir **dir)
+static int view_find_dir(struct view *view, uint64_t changes, struct dirid id, struct table_dir **dir)
 {
-    return find_thing(view, &view->last_dir, changes, id, sizeof **dir, dir);
+    return view_find_thing(view, &view->last_dir, changes, id, sizeof **dir, dir);
 }
 
-static int find_branch(struct view *view, uint64_t changes, uint16_t number, char name[LAYOUT_BRANCH_MAX])
+static int view_search_branch(struct view *view, uint64_t changes, uint16_t number, char name[LAYOUT_BRANCH_MAX])
 {
     struct table_branch *branch;
-    int code = find_thing(view, &view->last_branch, changes, table_branch_id(number), sizeof *branch, &branch);
+    int code = view_find_thing(view, &view->last_branch, changes, table_branch_id(number), sizeof *branch, &branch);
     if (code != 0)
         return code;
     memcpy(name, branch->name, LAYOUT_BRANCH_MAX);
@@ -85,8 +85,8 @@ static int find_branch(struct view *view, uint64_t changes, uint16_t number, cha
     return length > 0 && length < LAYOUT_BRANCH_MAX && memchr(name, '/', length) == NULL && name[0] != '.' ? 0 : -EBADMSG;
 }
 
-static int find_name(struct view *view, uint64_t changes, const struct table_dir *dir, const char *name, size_t length,
-                     struct view_found *found)
+static int view_find_name(struct view *view, uint64_t changes, const struct table_dir *dir, const char *name, size_t length,
+                          struct view_found *found)
 {
     const struct table_key key = table_key_name(name, length);
     uint8_t value[TABLE_VALUE];
@@ -95,7 +95,7 @@ static int find_name(struct view *view, uint64_t changes, const struct table_dir
         return code == -ENOENT ? 0 : code;
     code = record_entry_decode(&found->entry, value, sizeof value);
     if (code == 0 && found->entry.branch != 0)
-        code = find_branch(view, changes, found->entry.branch, found->branch);
+        code = view_search_branch(view, changes, found->entry.branch, found->branch);
     found->known = code == 0;
     return code == -ENOENT ? -EBADMSG : code;
 }
@@ -104,23 +104,23 @@ static int find_name(struct view *view, uint64_t changes, const struct table_dir
 typedef int read_dir(struct view *, uint64_t changes, const struct table_dir *, void *what);
 
 /* -EAGAIN: it has changed meanwhile; -ENOENT: there is no such directory. */
-static int look(struct view *view, struct dirid id, read_dir *read, void *what)
+static int view_look(struct view *view, struct dirid id, read_dir *read, void *what)
 {
-    const struct table_map *things = things_of(view);
+    const struct table_map *things = view_things_of(view);
     uint64_t changes, names_changes;
     struct table_dir *dir;
-    int code = settle(things, &changes);
+    int code = view_settle(things, &changes);
     if (code != 0)
         return code;
-    code = find_dir(view, changes, id, &dir);
+    code = view_find_dir(view, changes, id, &dir);
     if (code == 0)
-        code = settle(&dir->names, &names_changes);
+        code = view_settle(&dir->names, &names_changes);
     if (code == 0) {
         code = read(view, changes, dir, what);
-        if (!settled_still(&dir->names, names_changes))
+        if (!view_settled_still(&dir->names, names_changes))
             code = -EAGAIN;
     }
-    return settled_still(things, changes) ? code : -EAGAIN;
+    return view_settled_still(things, changes) ? code : -EAGAIN;
 }
 
 struct finding {
@@ -129,7 +129,7 @@ struct finding {
     struct view_found *found;
 };
 
-static int read_found(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
+static int view_read_found(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
 {
     const struct finding *finding = what;
     struct view_found *found = finding->found;
@@ -138,7 +138,7 @@ static int read_found(struct view *view, uint64_t changes, const struct table_di
     if (!found->dir_known)
         return 0;
     int code = record_dir_decode(&found->dir, dir->record, sizeof dir->record);
-    return code == 0 && finding->length > 0 ? find_name(view, changes, dir, finding->name, finding->length, found) : code;
+    return code == 0 && finding->length > 0 ? view_find_name(view, changes, dir, finding->name, finding->length, found) : code;
 }
 
 int view_find(struct view *view, struct dirid id, const char *name, size_t length, struct view_found *found)
@@ -147,27 +147,27 @@ int view_find(struct view *view, struct dirid id, const char *name, size_t lengt
     int code;
     found->dir_known = found->known = false;
     found->branch[0] = '\0';
-    while ((code = look(view, id, read_found, &finding)) == -EAGAIN)
+    while ((code = view_look(view, id, view_read_found, &finding)) == -EAGAIN)
         found->branch[0] = '\0';
     if (code == -ENOENT)
         found->dir_known = found->known = false;
     return code == -ENOENT ? 0 : code;
 }
 
-static int look_for_branch(struct view *view, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
+static int view_look_for_branch(struct view *view, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
 {
     uint64_t changes;
-    int code = settle(things_of(view), &changes);
+    int code = view_settle(view_things_of(view), &changes);
     if (code == 0)
-        code = find_branch(view, changes, number, branch);
-    return settled_still(things_of(view), changes) ? code : -EAGAIN;
+        code = view_search_branch(view, changes, number, branch);
+    return view_settled_still(view_things_of(view), changes) ? code : -EAGAIN;
 }
 
 int view_find_branch(struct view *view, uint32_t word, char branch[LAYOUT_BRANCH_MAX])
 {
     int code = 0;
     for (uint16_t number = 1; number != 0 && (code == 0 || code == -EAGAIN); number += code == 0) {
-        code = look_for_branch(view, number, branch);
+        code = view_look_for_branch(view, number, branch);
         if (code == 0 && record_branch_word(branch) == word)
             return 0;
     }
@@ -183,7 +183,7 @@ struct listing {
 };
 
 /* Is it the directory that is being listed, and are all its names there? */
-static bool is_whole(const struct table_dir *dir, const struct view_place *place)
+static bool view_is_whole(const struct table_dir *dir, const struct view_place *place)
 {
     struct record_dir record;
     return dir->known && record_dir_decode(&record, dir->record, sizeof dir->record) == 0 && (record.flags & RECORD_LOADED) &&
@@ -191,12 +191,12 @@ static bool is_whole(const struct table_dir *dir, const struct view_place *place
 }
 
 /* As table_next, behind the place. */
-static int read_next(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
+static int view_read_next(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
 {
     struct listing *listing = what;
     const struct view_place *place = listing->place;
     struct table_record *record = &listing->record;
-    if (!is_whole(dir, place))
+    if (!view_is_whole(dir, place))
         return -ENODATA;
     listing->stamp = dir->stamp;
     record->hash = place->hash;
@@ -205,7 +205,7 @@ static int read_next(struct view *view, uint64_t changes, const struct table_dir
     return table_next(&view->table, &dir->names, record);
 }
 
-static void go_behind(struct view_place *place, const struct listing *listing)
+static void view_go_behind(struct view_place *place, const struct listing *listing)
 {
     const struct table_record *record = &listing->record;
     place->stamp = listing->stamp;
@@ -220,10 +220,10 @@ int view_list(struct view *view, struct dirid id, struct view_place *place, inde
     const struct table_record *record = &listing.record;
     struct record_entry entry;
     int code;
-    while ((code = look(view, id, read_next, &listing)) > 0 || code == -EAGAIN) {
+    while ((code = view_look(view, id, view_read_next, &listing)) > 0 || code == -EAGAIN) {
         if (code == -EAGAIN)
             continue;
-        go_behind(place, &listing);
+        view_go_behind(place, &listing);
         if (code == TABLE_ON)
             continue;
         code = record_entry_decode(&entry, record->value, sizeof record->value);
@@ -237,14 +237,14 @@ int view_list(struct view *view, struct dirid id, struct view_place *place, inde
 
 /* Opening. */
 
-static size_t map_size(uint64_t used)
+static size_t view_map_size(uint64_t used)
 {
     uint64_t size = 2 * used > MAP_LEAST ? 2 * used : MAP_LEAST;
     return (size + MAP_GRAIN - 1) / MAP_GRAIN * MAP_GRAIN;
 }
 
 /* Its head, and is all of it there that is used? What is cut off would be a SIGBUS. */
-static int check_head(const struct table_head *head, uint64_t size, const struct index_stamp *expected)
+static int view_check_head(const struct table_head *head, uint64_t size, const struct index_stamp *expected)
 {
     if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != TABLE_MAGIC || head->format != RECORD_FORMAT || head->end > size)
         return -EBADMSG;
@@ -258,7 +258,7 @@ struct opening {
 };
 
 /* The head before the size: the file grows before the head says so. */
-static int map(struct opening *opening, int fd)
+static int view_map(struct opening *opening, int fd)
 {
     struct table_head head;
     struct statx stat;
@@ -266,10 +266,10 @@ static int map(struct opening *opening, int fd)
         return -EBADMSG;
     int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &stat);
     if (code == 0)
-        code = check_head(&head, stat.stx_size, opening->expected);
+        code = view_check_head(&head, stat.stx_size, opening->expected);
     if (code != 0)
         return code;
-    const size_t mapped = map_size(head.end);
+    const size_t mapped = view_map_size(head.end);
     void *at = sys_mmap(NULL, mapped, PROT_READ, MAP_SHARED, fd, 0);
     if (sys_is_error(at))
         return (int)(long)at;
@@ -278,7 +278,7 @@ static int map(struct opening *opening, int fd)
 }
 
 /* A descriptor of the file. No path is put together: the stack may be a signal's. */
-static int open_in(const char *directory)
+static int view_open_in(const char *directory)
 {
     int dir = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (dir < 0)
@@ -289,18 +289,18 @@ static int open_in(const char *directory)
 }
 
 /* What needs descriptors. */
-static int open_file(void *context)
+static int view_open_file(void *context)
 {
     struct opening *opening = context;
-    int fd = open_in(opening->directory);
+    int fd = view_open_in(opening->directory);
     if (fd < 0)
         return fd;
-    int code = map(opening, fd);
+    int code = view_map(opening, fd);
     sys_close(fd);
     return code;
 }
 
-static int make(struct view **to, const struct table *table)
+static int view_make(struct view **to, const struct table *table)
 {
     struct view *view = sys_mmap(NULL, sizeof *view, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_is_error(view)) {
@@ -315,20 +315,20 @@ static int make(struct view **to, const struct table *table)
 int view_open(struct view **to, const char *directory, const struct index_stamp *expected)
 {
     struct opening opening = {.directory = directory, .expected = expected};
-    int code = open_file(&opening);
+    int code = view_open_file(&opening);
     if (code == -EMFILE)
-        code = apart_run(open_file, &opening, -1);
-    return code == 0 ? make(to, &opening.table) : code;
+        code = helper_run(view_open_file, &opening, -1);
+    return code == 0 ? view_make(to, &opening.table) : code;
 }
 
 /* An old size of 0 asks for a second mapping of the same file. */
 int view_grow(struct view **to, const struct view *old)
 {
-    const size_t size = map_size(table_head(&old->table)->end);
+    const size_t size = view_map_size(table_head(&old->table)->end);
     if (size <= old->table.size)
         return -EBADMSG;
     void *at = (void *)SYS4(SYS_mremap, old->table.at, 0, size, MREMAP_MAYMOVE);
-    return sys_is_error(at) ? (int)(long)at : make(to, &(struct table){.at = at, .size = size});
+    return sys_is_error(at) ? (int)(long)at : view_make(to, &(struct table){.at = at, .size = size});
 }
 
 void view_abandon(struct view *view)

@@ -32,7 +32,7 @@ struct view_found {
     struct record_dir dir; /* if dir_known */
     struct record_entry entry;
     char branch[LAYOUT_BRANCH_MAX]; /* where entry.branch says a branch; else empty */
-    uint32_t gains;                 /* the road's, from before the look (names/names.h) */
+    uint32_t gains;                 /* the channel's, from before the look (names/names.h) */
 };
 
 /* As of one moment: the directory, the name in it (none is looked up if length is 0) and its branch. 0; -EOVERFLOW: the

@@ -31,7 +31,7 @@ struct search {
 };
 
 /* The next character, or 0 at the end. */
-static char next(struct reader *r)
+static char mounts_next(struct reader *r)
 {
     if (r->at == r->filled) {
         ssize_t count = sys_read(r->fd, r->bytes, sizeof r->bytes);
@@ -42,29 +42,29 @@ static char next(struct reader *r)
 }
 
 /* Space, tab, newline and backslash stand as three octal digits. */
-static char unescaped(struct reader *r, char c)
+static char mounts_unescaped(struct reader *r, char c)
 {
     unsigned value = 0;
     if (c != '\\')
         return c;
     for (int i = 0; i < 3; i++)
-        value = value * 8 + (unsigned)(next(r) - '0');
+        value = value * 8 + (unsigned)(mounts_next(r) - '0');
     return (char)value;
 }
 
 /* A word, up to the space behind it. What does not fit is cut: no path is that long. */
-static bool take_word(struct reader *r, char *to, size_t size)
+static bool mounts_take_word(struct reader *r, char *to, size_t size)
 {
     size_t length = 0;
     char c;
-    while ((c = next(r)) != '\0' && c != ' ')
+    while ((c = mounts_next(r)) != '\0' && c != ' ')
         if (length + 1 < size)
-            to[length++] = unescaped(r, c);
+            to[length++] = mounts_unescaped(r, c);
     to[length] = '\0';
     return c == ' ';
 }
 
-static uint64_t number_of(const char *word)
+static uint64_t mounts_number_of(const char *word)
 {
     uint64_t number = 0;
     for (; *word >= '0' && *word <= '9'; word++)
@@ -72,27 +72,27 @@ static uint64_t number_of(const char *word)
     return number;
 }
 
-static bool take_line(struct reader *r, struct mount *mount)
+static bool mounts_take_line(struct reader *r, struct mount *mount)
 {
     char word[64], c;
-    if (!take_word(r, word, sizeof word))
+    if (!mounts_take_word(r, word, sizeof word))
         return false;
-    mount->id = number_of(word);
-    bool whole = take_word(r, word, sizeof word) && take_word(r, word, sizeof word) &&
-                 take_word(r, mount->root, sizeof mount->root) && take_word(r, mount->point, sizeof mount->point);
-    while ((c = next(r)) != '\n' && c != '\0')
+    mount->id = mounts_number_of(word);
+    bool whole = mounts_take_word(r, word, sizeof word) && mounts_take_word(r, word, sizeof word) &&
+                 mounts_take_word(r, mount->root, sizeof mount->root) && mounts_take_word(r, mount->point, sizeof mount->point);
+    while ((c = mounts_next(r)) != '\n' && c != '\0')
         continue;
     return whole;
 }
 
 /* Fills own and other, of which the ids are given. */
-static bool find_both(struct search *s)
+static bool mounts_find_both(struct search *s)
 {
     int missing = 2;
     s->reader.fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
     if (s->reader.fd < 0)
         return false;
-    while (missing > 0 && take_line(&s->reader, &s->read)) {
+    while (missing > 0 && mounts_take_line(&s->reader, &s->read)) {
         struct mount *wanted = s->read.id == s->own.id ? &s->own : s->read.id == s->other.id ? &s->other : NULL;
         if (wanted != NULL)
             *wanted = s->read, missing--;
@@ -102,7 +102,7 @@ static bool find_both(struct search *s)
 }
 
 /* What follows `above` in a path beneath it: "" or "/...". NULL: it is not beneath it. */
-static const char *behind(const char *path, const char *above)
+static const char *mounts_behind(const char *path, const char *above)
 {
     size_t length = above[1] == '\0' ? 0 : strlen(above);
     if (strncmp(path, above, length) != 0 || (path[length] != '/' && path[length] != '\0'))
@@ -111,10 +111,10 @@ static const char *behind(const char *path, const char *above)
 }
 
 /* The path within the file system of what is at `path` by this mount. */
-static bool within(const struct mount *mount, const char *path, char to[PATH_MAX])
+static bool mounts_within(const struct mount *mount, const char *path, char to[PATH_MAX])
 {
     struct text t;
-    const char *rest = behind(path, mount->point);
+    const char *rest = mounts_behind(path, mount->point);
     text_init(&t, to, PATH_MAX);
     if (rest == NULL)
         return false;
@@ -123,18 +123,18 @@ static bool within(const struct mount *mount, const char *path, char to[PATH_MAX
     return text_ok(&t);
 }
 
-static int place(struct search *s, const char *root, char *text)
+static int mounts_place_of(struct search *s, const char *root, char *text)
 {
-    if (!find_both(s) || !within(&s->own, root, s->own_path) || !within(&s->other, text, s->other_path))
+    if (!mounts_find_both(s) || !mounts_within(&s->own, root, s->own_path) || !mounts_within(&s->other, text, s->other_path))
         return 0;
-    const char *relative = behind(s->other_path, s->own_path);
+    const char *relative = mounts_behind(s->other_path, s->own_path);
     if (relative == NULL)
         return 0;
     strcpy(text, *relative == '\0' ? "." : relative + 1);
     return 1;
 }
 
-static uint64_t mount_of(int at, const char *path, int flags)
+static uint64_t mounts_mount_of(int at, const char *path, int flags)
 {
     struct statx stat;
     if (sys_statx(at, path, flags, STATX_MNT_ID, &stat) != 0 || !(stat.stx_mask & STATX_MNT_ID))
@@ -144,7 +144,7 @@ static uint64_t mount_of(int at, const char *path, int flags)
 
 int mounts_place(const char *root, int directory, char *text)
 {
-    uint64_t own = mount_of(AT_FDCWD, root, 0), other = mount_of(directory, "", AT_EMPTY_PATH);
+    uint64_t own = mounts_mount_of(AT_FDCWD, root, 0), other = mounts_mount_of(directory, "", AT_EMPTY_PATH);
     if (own == 0 || other == 0 || own == other)
         return 0;
     struct search *s = sys_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -152,7 +152,7 @@ int mounts_place(const char *root, int directory, char *text)
         return (int)(long)s;
     s->own.id = own;
     s->other.id = other;
-    int code = place(s, root, text);
+    int code = mounts_place_of(s, root, text);
     sys_munmap(s, sizeof *s);
     return code;
 }

@@ -30,7 +30,7 @@ uint64_t names_device(const struct statx *stat)
     return makedev(stat->stx_dev_major, stat->stx_dev_minor); /* as st_dev has it */
 }
 
-static void proc_fd(struct text *t, int fd)
+static void names_proc_fd(struct text *t, int fd)
 {
     text_add(t, "/proc/self/fd/");
     text_number(t, (uint64_t)fd, 10);
@@ -42,7 +42,7 @@ int names_read_place(int fd, char to[PATH_MAX])
     char link[40];
     struct text t;
     text_init(&t, link, sizeof link);
-    proc_fd(&t, fd);
+    names_proc_fd(&t, fd);
     ssize_t length = sys_readlinkat(AT_FDCWD, link, to, PATH_MAX - 1);
     if (length < 0)
         return (int)length;
@@ -52,7 +52,7 @@ int names_read_place(int fd, char to[PATH_MAX])
 
 /* A plain text on whose way there is no symbolic link is canonical already: to be told so by openat2 takes a
  * tenth of the time that /proc takes to say the same. */
-static int open_canonical(const char *text)
+static int names_open_canonical(const char *text)
 {
     const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
     size_t length = strlen(text);
@@ -62,10 +62,10 @@ static int open_canonical(const char *text)
 }
 
 /* Sets path, which is as it was given or goes to `to`, of PATH_MAX bytes. */
-static int resolve(struct names_root *root, char *to)
+static int names_resolve(struct names_root *root, char *to)
 {
     struct statx stat;
-    int fd = open_canonical(root->given);
+    int fd = names_open_canonical(root->given);
     root->path = fd >= 0 ? root->given : to;
     if (fd < 0) /* or a kernel that has no openat2, or a filter that does not know it */
         fd = sys_openat(AT_FDCWD, root->given, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -90,12 +90,12 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     root->deadline = deadline;
     root->attaching = root->told = 0;
     root->view = NULL;
-    root->road = root->inherited_road = NULL;
+    root->channel = root->inherited_channel = NULL;
     text_init(&given, root->texts, PATH_MAX);
     text_bytes(&given, text, length);
     root->given = given.at;
     char *rest = given.at + given.length + 1;
-    int code = text_ok(&given) ? resolve(root, rest) : -ENAMETOOLONG;
+    int code = text_ok(&given) ? names_resolve(root, rest) : -ENAMETOOLONG;
     if (code != 0)
         return code;
     if (root->path == rest)
@@ -125,11 +125,11 @@ int names_process_init(void)
 }
 
 /* A view is as good in a child. */
-static void set_apart(struct names_root *root)
+static void names_set_apart(struct names_root *root)
 {
-    if (root->road != NULL) /* else it is the child of a child that never attached */
-        root->inherited_road = root->road;
-    root->road = NULL;
+    if (root->channel != NULL) /* else it is the child of a child that never attached */
+        root->inherited_channel = root->channel;
+    root->channel = NULL;
     root->attaching = 0;
 }
 
@@ -138,13 +138,13 @@ void names_process_is_new(struct names_root *roots, unsigned count)
 {
     uint64_t before = sys_block_signals();
     for (unsigned i = 0; i < count && *names_process_page == 0; i++)
-        set_apart(&roots[i]);
+        names_set_apart(&roots[i]);
     owner_is_me();
     *names_process_page = 1;
     sys_set_signals(before);
 }
 
-static const char *reason(int code)
+static const char *names_reason(int code)
 {
     switch (code) {
     case -ENOENT:
@@ -179,38 +179,38 @@ static const char *reason(int code)
     }
 }
 
-static struct iovec words(const char *text)
+static struct iovec names_words(const char *text)
 {
     return (struct iovec){(void *)text, strlen(text)};
 }
 
 /* Fail closed, and say why once: in one write, from where the words are, since the stack may be a signal's.
  */
-static int fail(struct names_root *root, int code)
+static int names_fail(struct names_root *root, int code)
 {
-    const struct iovec line[] = {words("shunt: "), words(root->path), words(" cannot be used: "), words(reason(code)),
-                                 words("\n")};
+    const struct iovec line[] = {names_words("shunt: "), names_words(root->path), names_words(" cannot be used: "),
+                                 names_words(names_reason(code)), names_words("\n")};
     if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0)
         SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
     return -EIO;
 }
 
-static int open_view(struct names_root *root, struct request_road *road, struct view **view)
+static int names_open_view(struct names_root *root, struct request_channel *channel, struct view **view)
 {
-    struct index_stamp stamp = {.session = request_session(road), .root = root->id};
-    return dirid_equal(request_root(road), root->id) ? view_open(view, root->run_dir, &stamp) : -ESTALE;
+    struct index_stamp stamp = {.session = request_session(channel), .root = root->id};
+    return dirid_equal(request_root(channel), root->id) ? view_open(view, root->run_dir, &stamp) : -ESTALE;
 }
 
-/* A daemon that was started anew since has other files. */
-static int inherit(struct names_root *root, struct request_road **road, struct view **view)
+/* A daemon that was started again since has other files. */
+static int names_inherit(struct names_root *root, struct request_channel **channel, struct view **view)
 {
-    struct request_road *parents = root->inherited_road;
+    struct request_channel *parents = root->inherited_channel;
     if (parents == NULL)
         return -ENOENT;
-    root->inherited_road = NULL;
+    root->inherited_channel = NULL;
     int code = request_inherit(parents);
     if (code == 0) {
-        *road = parents;
+        *channel = parents;
         *view = root->view;
         return 0;
     }
@@ -219,46 +219,46 @@ static int inherit(struct names_root *root, struct request_road **road, struct v
     return code;
 }
 
-static int open_both(struct names_root *root, struct request_road **road, struct view **view)
+static int names_open_both(struct names_root *root, struct request_channel **channel, struct view **view)
 {
-    int code = request_attach(road, root->run_dir);
+    int code = request_attach(channel, root->run_dir);
     if (code != 0)
         return code;
-    code = open_view(root, *road, view);
+    code = names_open_view(root, *channel, view);
     if (code == 0)
         return 0;
-    if (!request_is_alive(*road)) /* and what was found is of the next one */
+    if (!request_is_alive(*channel)) /* and what was found is of the next one */
         code = -EINPROGRESS;
-    request_abandon(*road);
+    request_abandon(*channel);
     return code;
 }
 
-static int map(struct names_root *root)
+static int names_map(struct names_root *root)
 {
-    struct request_road *road;
+    struct request_channel *channel;
     struct view *view;
-    int code = inherit(root, &road, &view);
+    int code = names_inherit(root, &channel, &view);
     if (code != 0)
-        code = open_both(root, &road, &view);
+        code = names_open_both(root, &channel, &view);
     if (code != 0)
         return code;
     /* What stood there before is left mapped: another thread may be looking. It served a daemon that is gone.
      */
     __atomic_store_n(&root->view, view, __ATOMIC_RELEASE);
-    __atomic_store_n(&root->road, road, __ATOMIC_RELEASE);
+    __atomic_store_n(&root->channel, channel, __ATOMIC_RELEASE);
     return 0;
 }
 
 /* NULL: not attached. */
-static struct request_road *road_of(const struct names_root *root)
+static struct request_channel *names_channel_of(const struct names_root *root)
 {
-    return __atomic_load_n(&root->road, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&root->channel, __ATOMIC_ACQUIRE);
 }
 
-static bool is_attached(const struct names_root *root)
+static bool names_root_is_attached(const struct names_root *root)
 {
-    const struct request_road *road = road_of(root);
-    return road != NULL && request_is_alive(road);
+    const struct request_channel *channel = names_channel_of(root);
+    return channel != NULL && request_is_alive(channel);
 }
 
 /* One thread at a time maps, no handler comes in between, and errno is as it was behind it. */
@@ -267,7 +267,7 @@ struct mapping {
     int saved;
 };
 
-static struct mapping begin_mapping(struct names_root *root)
+static struct mapping names_begin_mapping(struct names_root *root)
 {
     const uint64_t signals = sys_block_signals();
     while (__atomic_exchange_n(&root->attaching, 1, __ATOMIC_ACQUIRE) != 0)
@@ -275,78 +275,78 @@ static struct mapping begin_mapping(struct names_root *root)
     return (struct mapping){signals, errno};
 }
 
-static void end_mapping(struct names_root *root, const struct mapping *mapping)
+static void names_end_mapping(struct names_root *root, const struct mapping *mapping)
 {
     errno = mapping->saved;
     __atomic_store_n(&root->attaching, 0, __ATOMIC_RELEASE);
     sys_set_signals(mapping->signals);
 }
 
-static int attach(struct names_root *root)
+static int names_attach_root(struct names_root *root)
 {
-    const struct mapping mapping = begin_mapping(root);
-    int code = is_attached(root) ? 0 : map(root);
-    end_mapping(root, &mapping);
+    const struct mapping mapping = names_begin_mapping(root);
+    int code = names_root_is_attached(root) ? 0 : names_map(root);
+    names_end_mapping(root, &mapping);
     return code;
 }
 
 /* A daemon that has crashed is waited for if somebody starts it again. */
-static int attach_patiently(struct names_root *root)
+static int names_attach_patiently(struct names_root *root)
 {
     const struct timespec pause = clock_split(LOOK);
     uint64_t began = clock_monotonic();
     int code;
-    while ((code = attach(root)) == -EINPROGRESS && clock_monotonic() - began < root->deadline)
+    while ((code = names_attach_root(root)) == -EINPROGRESS && clock_monotonic() - began < root->deadline)
         SYS2(SYS_nanosleep, &pause, NULL);
     return code;
 }
 
 bool names_is_attached(struct names_root *root)
 {
-    return __builtin_expect(is_attached(root), 1) || attach_patiently(root) == 0;
+    return __builtin_expect(names_root_is_attached(root), 1) || names_attach_patiently(root) == 0;
 }
 
 int names_attach(struct names_root *root)
 {
-    if (__builtin_expect(is_attached(root), 1))
+    if (__builtin_expect(names_root_is_attached(root), 1))
         return 0;
-    int code = attach_patiently(root);
-    return code == 0 ? 0 : fail(root, code);
+    int code = names_attach_patiently(root);
+    return code == 0 ? 0 : names_fail(root, code);
 }
 
 /* What was read holds if this node was still of the session then: 0. Else that is waited for: -EAGAIN, look again;
  * -EHOSTDOWN, the daemon has ended; or -ENOLINK. */
-static int check_lease(const struct names_root *root, const struct request_road *road)
+static int names_check_lease(const struct names_root *root, const struct request_channel *channel)
 {
     const struct timespec pause = clock_split(LOOK);
-    if (__builtin_expect(request_has_lease(road), 1) || BROKEN("no-lease"))
+    if (__builtin_expect(request_has_lease(channel), 1) || BROKEN("no-lease"))
         return 0;
     uint64_t began = clock_monotonic();
-    while (request_is_alive(road) && clock_monotonic() - began < root->deadline) {
+    while (request_is_alive(channel) && clock_monotonic() - began < root->deadline) {
         SYS2(SYS_nanosleep, &pause, NULL);
-        if (request_has_lease(road))
+        if (request_has_lease(channel))
             return -EAGAIN;
     }
-    return request_is_alive(road) ? -ENOLINK : -EHOSTDOWN;
+    return request_is_alive(channel) ? -ENOLINK : -EHOSTDOWN;
 }
 
 /* The index has outgrown what this process maps of it. Who comes second finds it done. */
-static int grow(struct names_root *root, const struct view *small)
+static int names_grow(struct names_root *root, const struct view *small)
 {
     struct view *larger;
-    const struct mapping mapping = begin_mapping(root);
+    const struct mapping mapping = names_begin_mapping(root);
     int code = root->view == small ? view_grow(&larger, small) : 0;
     if (code == 0 && root->view == small)
         __atomic_store_n(&root->view, larger, __ATOMIC_RELEASE);
-    end_mapping(root, &mapping);
+    names_end_mapping(root, &mapping);
     return code;
 }
 
 /* The index's writer stands still in the middle of a change: it has lost the processor, or is dead. */
-static int await_writer(const struct names_root *root, const struct request_road *road, uint64_t began)
+static int names_await_writer(const struct names_root *root, const struct request_channel *channel, uint64_t began)
 {
     const struct timespec pause = clock_split(LOOK);
-    if (!request_is_alive(road))
+    if (!request_is_alive(channel))
         return -EHOSTDOWN;
     if (clock_monotonic() - began >= root->deadline)
         return -ETIMEDOUT;
@@ -355,57 +355,61 @@ static int await_writer(const struct names_root *root, const struct request_road
 }
 
 /* 0: a look that failed may go better now. */
-static int mend(struct names_root *root, const struct request_road *road, const struct view *view, uint64_t began, int code)
+static int names_mend(struct names_root *root, const struct request_channel *channel, const struct view *view, uint64_t began,
+                      int code)
 {
-    return code == -EOVERFLOW ? grow(root, view) : code == -EBUSY ? await_writer(root, road, began) : code;
+    return code == -EOVERFLOW ? names_grow(root, view) : code == -EBUSY ? names_await_writer(root, channel, began) : code;
 }
 
-static int find_patiently(struct names_root *root, const struct request_road *road, struct view *view, struct dirid dir,
-                          const char *name, size_t length, struct view_found *found, int code)
+static int names_find_patiently(struct names_root *root, const struct request_channel *channel, struct view *view,
+                                struct dirid dir, const char *name, size_t length, struct view_found *found, int code)
 {
     const uint64_t began = clock_monotonic();
-    while (code != 0 && (code = mend(root, road, view, began, code)) == 0) {
+    while (code != 0 && (code = names_mend(root, channel, view, began, code)) == 0) {
         view = root->view;
         code = view_find(view, dir, name, length, found);
     }
     return code;
 }
 
-static bool is_offered(const struct names_root *root, uint16_t type, struct dirid dir, const char *name, size_t length)
+static bool names_name_is_granted(const struct names_root *root, uint16_t type, struct dirid dir, const char *name,
+                                  size_t length)
 {
     const struct message request = {
         .type = type, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0].type = DT_REG};
-    return request_is_offered(root->road, &request);
+    return request_is_granted(root->channel, &request);
 }
 
-bool names_is_offered(const struct names_root *root, struct dirid dir, const char *name, size_t length)
+bool names_is_granted(const struct names_root *root, struct dirid dir, const char *name, size_t length)
 {
-    return is_offered(root, MESSAGE_RESERVE, dir, name, length);
+    return names_name_is_granted(root, MESSAGE_CREATE, dir, name, length);
 }
 
-/* What is only offered to this process is as it was: nobody is at work on it, and nobody will be before the offer is taken
+/* What is only granted to this process is as it was: nobody is at work on it, and nobody will be before the grant is taken
  * back. */
-static void see_offered(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
+static void names_see_granted(struct names_root *root, struct dirid dir, const char *name, size_t length,
+                              struct view_found *found)
 {
     const bool pending = found->entry.state == RECORD_PENDING;
-    if (!is_offered(root, pending ? MESSAGE_RESERVE : MESSAGE_REMOVE, dir, name, length))
+    if (!names_name_is_granted(root, pending ? MESSAGE_CREATE : MESSAGE_UNLINK, dir, name, length))
         return;
     found->known = !pending;
     found->entry.state = RECORD_LIVE;
 }
 
-static int find(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
+static int names_search_index(struct names_root *root, struct dirid dir, const char *name, size_t length,
+                              struct view_found *found)
 {
-    const struct request_road *road = root->road;
-    uint32_t gains = request_gains(road);
+    const struct request_channel *channel = root->channel;
+    uint32_t gains = request_gains(channel);
     struct view *view = root->view;
     int code = view_find(view, dir, name, length, found);
     if (__builtin_expect(code != 0, 0))
-        code = find_patiently(root, road, view, dir, name, length, found, code);
+        code = names_find_patiently(root, channel, view, dir, name, length, found, code);
     found->gains = gains;
     if (code == 0 && found->known && found->entry.state != RECORD_LIVE)
-        see_offered(root, dir, name, length, found);
-    return code == 0 ? check_lease(root, road) : code;
+        names_see_granted(root, dir, name, length, found);
+    return code == 0 ? names_check_lease(root, channel) : code;
 }
 
 int names_find(struct names_root *root, struct dirid dir, const char *name, size_t length, struct view_found *found)
@@ -414,28 +418,28 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     if (code != 0)
         return code;
     do
-        code = find(root, dir, name, length, found);
-    while (code == -EAGAIN || (code == -EHOSTDOWN && attach_patiently(root) == 0));
-    return code == 0 ? 0 : fail(root, code);
+        code = names_search_index(root, dir, name, length, found);
+    while (code == -EAGAIN || (code == -EHOSTDOWN && names_attach_patiently(root) == 0));
+    return code == 0 ? 0 : names_fail(root, code);
 }
 
 bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                    const struct view_found *found)
 {
-    if (found->dir_known && (found->dir.flags & RECORD_WHOLE))
+    if (found->dir_known && (found->dir.flags & RECORD_DELEGATED))
         return true;
     bool is_home =
-        request_is_sole_home(root->road) || request_is_home(root->road, record_shard(dir, record_hash(name, length)));
-    return is_home && request_gains(root->road) == found->gains;
+        request_is_sole_home(root->channel) || request_is_home(root->channel, record_shard(dir, record_hash(name, length)));
+    return is_home && request_gains(root->channel) == found->gains;
 }
 
 bool names_is_sole_home(const struct names_root *root)
 {
-    return request_is_sole_home(root->road);
+    return request_is_sole_home(root->channel);
 }
 
 /* Names of which other nodes' daemons are home: a page, up to its limit. */
-struct far_names {
+struct slow_lookups {
     struct request_answer answer;
     uint64_t limit;
     size_t at;
@@ -443,27 +447,27 @@ struct far_names {
     int there; /* as page_next */
 };
 
-static void take_far(struct far_names *far)
+static void names_take_far(struct slow_lookups *far)
 {
     const struct message *message = &far->answer.message;
     far->there = page_next(message->text, message->text_length, &far->at, &far->next);
 }
 
-static int ask_far(struct names_root *root, struct dirid dir, uint64_t from, size_t room, struct far_names *far)
+static int names_ask_far(struct names_root *root, struct dirid dir, uint64_t from, size_t room, struct slow_lookups *far)
 {
     const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child = {.ino = from, .birth = room}};
     int code = names_ask(root, &list, &far->answer);
     if (code != 0)
         return code;
     far->limit = far->answer.message.child.ino;
-    take_far(far);
+    names_take_far(far);
     code = far->answer.message.result;
     return code == MESSAGE_NOT_LOADED ? -ESTALE : code;
 }
 
 /* The names of this node's index and the far ones, in one order. */
 struct merging {
-    struct far_names far;
+    struct slow_lookups far;
     index_each *each;
     void *context;
     bool passed; /* the far names' limit */
@@ -471,21 +475,21 @@ struct merging {
 
 /* Tells the far names that come before `until`, NULL: all. A name may be on its way from one home to another, and in
  * both. */
-static int tell_far(struct merging *merging, const struct page_name *until)
+static int names_tell_far(struct merging *merging, const struct page_name *until)
 {
-    struct far_names *far = &merging->far;
+    struct slow_lookups *far = &merging->far;
     while (far->there == 1) {
         int order = until != NULL ? page_order(&far->next, until) : -1;
         int code =
             order < 0 ? merging->each(merging->context, far->next.hash, far->next.name, far->next.length, &far->next.entry) : 0;
         if (order > 0 || code != 0)
             return code;
-        take_far(far);
+        names_take_far(far);
     }
     return far->there;
 }
 
-static int tell_near(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int names_tell_near(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct merging *merging = context;
     const struct page_name near = {.hash = hash, .name = name, .length = length};
@@ -493,50 +497,51 @@ static int tell_near(void *context, uint64_t hash, const char *name, size_t leng
         merging->passed = true;
         return 1;
     }
-    int code = tell_far(merging, &near);
+    int code = names_tell_far(merging, &near);
     return code != 0 ? code : merging->each(merging->context, hash, name, length, entry);
 }
 
 /* `merging` has the far names by now. */
-static int list_near(struct names_root *root, struct dirid dir, uint64_t from, struct merging *merging)
+static int names_list_near(struct names_root *root, struct dirid dir, uint64_t from, struct merging *merging)
 {
-    const struct request_road *road = root->road;
+    const struct request_channel *channel = root->channel;
     struct view_place place = {.hash = from};
     struct view *view = root->view;
-    int code = view_list(view, dir, &place, tell_near, merging);
+    int code = view_list(view, dir, &place, names_tell_near, merging);
     for (uint64_t began = clock_monotonic(), last = from; code < 0; last = place.hash) {
         if (place.hash != last)
             began = clock_monotonic();
-        if ((code = mend(root, road, view, began, code)) != 0)
+        if ((code = names_mend(root, channel, view, began, code)) != 0)
             break;
         view = root->view;
-        code = view_list(view, dir, &place, tell_near, merging);
+        code = view_list(view, dir, &place, names_tell_near, merging);
     }
     if (code == 0 || merging->passed)
-        code = tell_far(merging, NULL);
+        code = names_tell_far(merging, NULL);
     const bool is_over = code == -ENODATA || code == -EHOSTDOWN; /* the next daemon has it read again */
-    return code >= 0 ? code : is_over ? -ESTALE : fail(root, code);
+    return code >= 0 ? code : is_over ? -ESTALE : names_fail(root, code);
 }
 
 /* What it is told is true until `losses` says otherwise. */
-static bool is_whole(struct names_root *root, struct dirid dir)
+static bool names_is_whole(struct names_root *root, struct dirid dir)
 {
     struct view_found found;
-    return find(root, dir, NULL, 0, &found) == 0 && found.dir_known && (found.dir.flags & RECORD_WHOLE);
+    return names_search_index(root, dir, NULL, 0, &found) == 0 && found.dir_known && (found.dir.flags & RECORD_DELEGATED);
 }
 
 /* What was asked for and what was read then are together all names only if none began to leave this node's index in
  * between. */
-static int list(struct names_root *root, struct dirid dir, uint64_t *from, size_t room, struct merging *merging)
+static int names_list_dir(struct names_root *root, struct dirid dir, uint64_t *from, size_t room, struct merging *merging)
 {
-    const struct request_road *road = root->road;
-    uint32_t losses = request_losses(road);
-    int code = request_is_sole_home(road) || is_whole(root, dir) ? 0 : ask_far(root, dir, *from, room, &merging->far);
+    const struct request_channel *channel = root->channel;
+    uint32_t losses = request_losses(channel);
+    int code =
+        request_is_sole_home(channel) || names_is_whole(root, dir) ? 0 : names_ask_far(root, dir, *from, room, &merging->far);
     HOOK("list-asked");
     if (code != 0)
         return code;
-    code = list_near(root, dir, *from, merging);
-    if (code >= 0 && (root->road != road || request_losses(road) != losses || check_lease(root, road) != 0) &&
+    code = names_list_near(root, dir, *from, merging);
+    if (code >= 0 && (root->channel != channel || request_losses(channel) != losses || names_check_lease(root, channel) != 0) &&
         !BROKEN("list-torn"))
         return -ESTALE;
     *from = merging->far.limit + 1; /* 0 behind PAGE_ALL */
@@ -548,23 +553,23 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t *from, size_t
     struct merging merging = {.far = {.limit = PAGE_ALL}, .each = each, .context = context};
     int code = names_attach(root);
     if (code == 0)
-        code = list(root, dir, from, room, &merging);
+        code = names_list_dir(root, dir, from, room, &merging);
     request_read(&merging.far.answer);
     return code;
 }
 
 /* Nobody may go by an answer without a lease. If it comes back, nobody went on without this node, and the answer is as
  * good as it was; who was given leave to change something has no other choice than to wait for that. */
-static int ask_once(struct names_root *root, const struct message *message, struct request_answer *answer,
-                    struct request_hold *hold)
+static int names_ask_once(struct names_root *root, const struct message *message, struct request_answer *answer,
+                          struct request_hold *hold)
 {
-    struct request_road *road = root->road;
-    int code = hold == NULL ? request_ask(road, message, answer, root->deadline)
-                            : request_hold(road, message, answer, root->deadline, hold);
+    struct request_channel *channel = root->channel;
+    int code = hold == NULL ? request_ask(channel, message, answer, root->deadline)
+                            : request_hold(channel, message, answer, root->deadline, hold);
     if (code != 0)
         return code;
     do
-        code = check_lease(root, road);
+        code = names_check_lease(root, channel);
     while (code == -EAGAIN || (code == -ENOLINK && hold != NULL));
     if (code != 0 && hold != NULL)
         request_let_go(hold);
@@ -574,38 +579,39 @@ static int ask_once(struct names_root *root, const struct message *message, stru
 }
 
 /* What a daemon that crashed has not answered is asked its successor. */
-static int ask(struct names_root *root, const struct message *message, struct request_answer *answer, struct request_hold *hold)
+static int names_ask_daemon(struct names_root *root, const struct message *message, struct request_answer *answer,
+                            struct request_hold *hold)
 {
     int code = names_attach(root);
     if (code != 0)
         return code;
     do
-        code = ask_once(root, message, answer, hold);
-    while (code == -EHOSTDOWN && attach_patiently(root) == 0);
-    return code == 0 ? 0 : fail(root, code);
+        code = names_ask_once(root, message, answer, hold);
+    while (code == -EHOSTDOWN && names_attach_patiently(root) == 0);
+    return code == 0 ? 0 : names_fail(root, code);
 }
 
 int names_ask(struct names_root *root, const struct message *message, struct request_answer *answer)
 {
-    return ask(root, message, answer, NULL);
+    return names_ask_daemon(root, message, answer, NULL);
 }
 
 int names_hold(struct names_root *root, const struct message *message, struct request_answer *answer, struct request_hold *hold)
 {
-    return ask(root, message, answer, hold);
+    return names_ask_daemon(root, message, answer, hold);
 }
 
 void names_withdraw(struct names_root *root, const struct message *message, struct request_hold *hold)
 {
     int result;
-    request_result(hold->road, message, &result, root->deadline);
+    request_result(hold->channel, message, &result, root->deadline);
     request_let_go(hold);
 }
 
 void names_tell(struct names_root *root, const struct message *message)
 {
-    if (is_attached(root))
-        request_tell(root->road, message);
+    if (names_root_is_attached(root))
+        request_tell(root->channel, message);
 }
 
 void names_tell_end(struct names_root *root, const struct message *message, struct request_hold *hold)
@@ -617,44 +623,44 @@ void names_tell_end(struct names_root *root, const struct message *message, stru
 
 bool names_is_of_others(const struct names_root *root, const struct record_entry *entry)
 {
-    return entry->branch != 0 && entry->branch != request_branch(root->road);
+    return entry->branch != 0 && entry->branch != request_branch(root->channel);
 }
 
 void names_looked(struct names_root *root, struct dirid dir, const char *name, size_t length, const struct record_entry *entry)
 {
     const struct message looked = {
-        .type = MESSAGE_LOOKED, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
+        .type = MESSAGE_VISITED, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
     names_tell(root, &looked);
 }
 
 bool names_has_redirected(const struct names_root *root)
 {
-    const struct request_road *road = road_of(root);
-    return road != NULL && request_has_redirected(road);
+    const struct request_channel *channel = names_channel_of(root);
+    return channel != NULL && request_has_redirected(channel);
 }
 
-bool names_is_far(const struct names_root *root)
+bool names_is_slow_lookup(const struct names_root *root)
 {
-    const struct request_road *road = road_of(root);
-    return road != NULL && request_is_far(road);
+    const struct request_channel *channel = names_channel_of(root);
+    return channel != NULL && request_is_slow_lookup(channel);
 }
 
 uint64_t names_places(const struct names_root *root)
 {
-    const struct request_road *road = road_of(root);
-    return road != NULL ? request_places(road) : 0;
+    const struct request_channel *channel = names_channel_of(root);
+    return channel != NULL ? request_places(channel) : 0;
 }
 
 void names_raise_places(struct names_root *root)
 {
-    struct request_road *road = road_of(root);
-    if (road != NULL)
-        request_raise_places(road);
+    struct request_channel *channel = names_channel_of(root);
+    if (channel != NULL)
+        request_raise_places(channel);
 }
 
 /* Is a directory whose place is too long to be told beneath the root? Every step of the way up is asked; one
  * that may not be taken counts as leading there. */
-static bool leads_up_to(const struct names_root *root, int directory)
+static bool names_leads_up_to(const struct names_root *root, int directory)
 {
     const unsigned identity = STATX_INO | STATX_BTIME;
     struct statx below = {0}, stat = {0};
@@ -678,7 +684,7 @@ static bool leads_up_to(const struct names_root *root, int directory)
 int names_place_of(const struct names_root *root, int directory, char *text, const char **relative)
 {
     int code = names_read_place(directory, text);
-    if (code == -ENAMETOOLONG && !leads_up_to(root, directory))
+    if (code == -ENAMETOOLONG && !names_leads_up_to(root, directory))
         return 0;
     if (code != 0)
         return code;
@@ -696,29 +702,29 @@ int names_place_of(const struct names_root *root, int directory, char *text, con
     return is_own ? 0 : layout_is_in_reach(length + 1 + strlen(*relative)) ? 1 : -ENAMETOOLONG;
 }
 
-static int ping(struct request_road *road, uint64_t deadline)
+static int names_ping(struct request_channel *channel, uint64_t deadline)
 {
     const struct message ping = {.type = MESSAGE_PING};
     int result;
-    return request_result(road, &ping, &result, deadline);
+    return request_result(channel, &ping, &result, deadline);
 }
 
-int names_see_offers(struct names_root *root)
+int names_see_grants(struct names_root *root)
 {
-    struct request_road *road = road_of(root);
-    if (road == NULL || __builtin_expect(!request_has_offers(road), 1) || BROKEN("times-unseen"))
+    struct request_channel *channel = names_channel_of(root);
+    if (channel == NULL || __builtin_expect(!request_has_grants(channel), 1) || BROKEN("times-unseen"))
         return 0;
-    int code = ping(road, root->deadline);
-    return code == 0 || code == -EHOSTDOWN ? 1 : fail(root, code);
+    int code = names_ping(channel, root->deadline);
+    return code == 0 || code == -EHOSTDOWN ? 1 : names_fail(root, code);
 }
 
 /* It may take long while everybody is there; if another node is silent, the daemon says so. */
-static int load_patiently(struct names_root *root, const struct message *load, int *result)
+static int names_load_patiently(struct names_root *root, const struct message *load, int *result)
 {
     int code = -ETIMEDOUT;
     for (uint64_t waited = 0; code == -ETIMEDOUT && waited < LOAD_DEADLINE; waited += root->deadline + 1) {
-        code = request_result(root->road, load, result, root->deadline);
-        if (code == -ETIMEDOUT && ping(root->road, root->deadline) != 0)
+        code = request_result(root->channel, load, result, root->deadline);
+        if (code == -ETIMEDOUT && names_ping(root->channel, root->deadline) != 0)
             return code;
     }
     return code;
@@ -731,9 +737,9 @@ int names_load(struct names_root *root, struct dirid dir, const char *relative)
     if (code != 0)
         return code;
     do
-        code = load_patiently(root, &load, &result);
-    while (code == -EHOSTDOWN && attach_patiently(root) == 0);
+        code = names_load_patiently(root, &load, &result);
+    while (code == -EHOSTDOWN && names_attach_patiently(root) == 0);
     if (code == 0 && result == -ETIMEDOUT) /* a node is silent */
         code = result;
-    return code == 0 ? result : fail(root, code);
+    return code == 0 ? result : names_fail(root, code);
 }

@@ -5,7 +5,7 @@
 /* What this node knows of a name: from the mapped index; else it asks the daemon.
  *
  * Callable from any thread, in signal handlers and in vfork children. A fork child finds out by itself that
- * it is one and goes on with index and road where its parent mapped them, by lanes of its own: it may have lost the
+ * it is one and goes on with index and channel where its parent mapped them, by queue pairs of its own: it may have lost the
  * permission to open them. Errors are -errno of the kind that an application is to see: -EIO where the root cannot be served
  * (no daemon, an index that is not the session's, no answer in time), and the reason stands on standard error, once for a root
  * and a process. A daemon that has crashed is waited for if its supervisor starts another one, and that one is asked what the
@@ -30,9 +30,9 @@ struct names_root {
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
     struct view *view;  /* in a fork child its parent's, as long as it serves */
-    struct request_road *road;
-    struct request_road *inherited_road; /* in a fork child, of its parent, until it attaches */
-    char texts[3 * PATH_MAX];            /* the paths, one behind the other: each page more costs every process's start */
+    struct request_channel *channel;
+    struct request_channel *inherited_channel; /* in a fork child, of its parent, until it attaches */
+    char texts[3 * PATH_MAX];                  /* the paths, one behind the other: each page more costs every process's start */
 };
 
 uint64_t names_device(const struct statx *);
@@ -57,7 +57,7 @@ static inline void names_process_check(struct names_root *roots, unsigned count)
         names_process_is_new(roots, count);
 }
 
-/* Makes sure that index and road are mapped and the daemon lives. 0 or -EIO. */
+/* Makes sure that index and channel are mapped and the daemon lives. 0 or -EIO. */
 int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */
 bool names_is_attached(struct names_root *);
@@ -72,17 +72,17 @@ int names_list(struct names_root *, struct dirid, uint64_t *from, size_t room, i
 bool names_has_all(const struct names_root *, struct dirid, const char *name, size_t length, const struct view_found *);
 /* Where a name that another node's daemon is home of was when that was last asked, by whichever process of this node: it
  * may be elsewhere by now, or gone, which the caller is to find out. names_recall sets entry, branch and dir.mirror of what
- * was found of its directory; *foreseen: it was told with others, and its home does not know that it is looked at. False:
+ * was found of its directory; *predicted: it was told with others, and its home does not know that it is looked at. False:
  * nobody knows. */
 bool names_recall(const struct names_root *, struct dirid, const char *name, size_t length, struct view_found *,
-                  bool *foreseen);
+                  bool *prefetched);
 void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct record_entry *,
                     const char *branch, const char *mirror);
 /* The same of the names of a directory from a hash on, some hundreds, with one question to all daemons: for who looks at
  * one after the other. Up to which hash that was. */
-uint64_t names_foresee(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
-/* Has the daemon offered this process to make it? Then nobody has made it. */
-bool names_is_offered(const struct names_root *, struct dirid, const char *name, size_t length);
+uint64_t names_bulk_lookup(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
+/* Has the daemon granted this process to make it? Then nobody has made it. */
+bool names_is_granted(const struct names_root *, struct dirid, const char *name, size_t length);
 /* Are all names of all directories in this node's index? */
 bool names_is_sole_home(const struct names_root *);
 /* Is what the index tells of a name in another node's branch? */
@@ -97,17 +97,17 @@ int names_hold(struct names_root *, const struct message *, struct request_answe
 void names_withdraw(struct names_root *, const struct message *, struct request_hold *);
 /* Without an answer. The daemon that is gone has nothing to be told. */
 void names_tell(struct names_root *, const struct message *);
-/* The same of how a change went that is held for: where a daemon had offered that, it hears of it there. */
+/* The same of how a change went that is held for: where a daemon had granted that, it hears of it there. */
 void names_tell_end(struct names_root *, const struct message *, struct request_hold *);
 
 /* Has a directory of this root names elsewhere, or times that its trunk does not show? False if not attached.
  */
 bool names_has_redirected(const struct names_root *);
-/* Are the times of directories in the index those of now, as far as processes of this node make and remove names by offers? 0:
+/* Are the times of directories in the index those of now, as far as processes of this node make and remove names by grants? 0:
  * they are; 1: they are by now, look again; or -EIO. */
-int names_see_offers(struct names_root *);
+int names_see_grants(struct names_root *);
 /* Does its file system ask a server for each part of a path? False if not attached. */
-bool names_is_far(const struct names_root *);
+bool names_is_slow_lookup(const struct names_root *);
 /* A word for where directories are and whom they let through, as far as the session changes that (request_places); 0:
  * not attached. */
 uint64_t names_places(const struct names_root *);

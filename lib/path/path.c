@@ -13,7 +13,7 @@ struct walk {
     size_t depth, matched;
 };
 
-static size_t component_length(const char *at)
+static size_t path_component_length(const char *at)
 {
     size_t length = 0;
     while (at[length] != '\0' && at[length] != '/')
@@ -21,7 +21,7 @@ static size_t component_length(const char *at)
     return length;
 }
 
-static const char *next_component(const char *at)
+static const char *path_next_component(const char *at)
 {
     while (*at == '/')
         at++;
@@ -29,43 +29,43 @@ static const char *next_component(const char *at)
 }
 
 /* The root's component after `count` others. */
-static const char *root_after(const char *root, size_t count)
+static const char *path_root_after(const char *root, size_t count)
 {
-    const char *at = next_component(root);
+    const char *at = path_next_component(root);
     while (count-- > 0)
-        at = next_component(at + component_length(at));
+        at = path_next_component(at + path_component_length(at));
     return at;
 }
 
-static void go_up(struct walk *walk)
+static void path_go_up(struct walk *walk)
 {
     if (walk->depth > 0)
         walk->depth--;
     if (walk->matched > walk->depth) {
         walk->matched = walk->depth;
-        walk->root = root_after(walk->start, walk->matched);
+        walk->root = path_root_after(walk->start, walk->matched);
     }
 }
 
-static void go_down(struct walk *walk, const char *name, size_t length)
+static void path_go_down(struct walk *walk, const char *name, size_t length)
 {
-    size_t wanted = component_length(walk->root);
+    size_t wanted = path_component_length(walk->root);
     if (walk->matched == walk->depth && wanted == length && length > 0 && memcmp(walk->root, name, length) == 0) {
         walk->matched++;
-        walk->root = next_component(walk->root + length);
+        walk->root = path_next_component(walk->root + length);
     }
     walk->depth++;
 }
 
-static void go_along(struct walk *walk, const char *path)
+static void path_go_along(struct walk *walk, const char *path)
 {
-    for (const char *at = next_component(path); *at != '\0';) {
-        size_t length = component_length(at);
+    for (const char *at = path_next_component(path); *at != '\0';) {
+        size_t length = path_component_length(at);
         if (length == 2 && at[0] == '.' && at[1] == '.')
-            go_up(walk);
+            path_go_up(walk);
         else if (length != 1 || at[0] != '.')
-            go_down(walk, at, length);
-        at = next_component(at + length);
+            path_go_down(walk, at, length);
+        at = path_next_component(at + length);
     }
 }
 
@@ -80,8 +80,8 @@ bool path_is_plainly_beneath(const char *root, const char *path)
 
 bool path_has_component(const char *path, const char *name, size_t length)
 {
-    for (const char *at = next_component(path); *at != '\0'; at = next_component(at + component_length(at)))
-        if (component_length(at) == length && memcmp(at, name, length) == 0)
+    for (const char *at = path_next_component(path); *at != '\0'; at = path_next_component(at + path_component_length(at)))
+        if (path_component_length(at) == length && memcmp(at, name, length) == 0)
             return true;
     return false;
 }
@@ -90,10 +90,10 @@ enum path_verdict path_verdict(const char *root, const char *base, const char *p
 {
     if (path_is_plainly_beneath(root, path))
         return PATH_BENEATH;
-    struct walk walk = {.root = next_component(root), .start = root};
+    struct walk walk = {.root = path_next_component(root), .start = root};
     if (path[0] != '/' && base != NULL)
-        go_along(&walk, base);
-    go_along(&walk, path);
+        path_go_along(&walk, base);
+    path_go_along(&walk, path);
     if (*walk.root != '\0')
         return PATH_FOREIGN;
     return walk.depth == walk.matched ? PATH_IS_ROOT : PATH_BENEATH;

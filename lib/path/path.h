@@ -5,7 +5,7 @@
 /* What a path's text says by itself. Pure: no I/O, no buffer, no allocation; async-signal-safe.
  *
  * The text cannot know symbolic links: `..` is taken to go back by one component here. So the verdict is a
- * first sieve: what may lie under a root is then resolved by the kernel. */
+ * first prefilter: what may lie under a root is then resolved by the kernel. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,81 +9,80 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* What offers are made of: a regular file that goes where the placement says, or the end of one. */
-static bool may_be_offered(const struct message *message)
+/* What grants are made of: a regular file that goes where the placement says, or the end of one. */
+static bool grant_may_be_granted(const struct message *message)
 {
     return message->flags == 0 &&
-           (message->type == MESSAGE_REMOVE || (message->type == MESSAGE_RESERVE && message->entry[0].type == DT_REG));
+           (message->type == MESSAGE_UNLINK || (message->type == MESSAGE_CREATE && message->entry[0].type == DT_REG));
 }
 
 /* May be torn: who takes it compares the word again. */
-static bool is_about(const struct road_offer *offer, const struct message *message)
+static bool grant_is_about(const struct channel_grant *grant, const struct message *message)
 {
     const size_t length = message->name_length[0];
-    return length <= sizeof offer->name && offer->name_length == length && memcmp(offer->name, message->name[0], length) == 0 &&
-           offer->type == message->type && dirid_equal(offer->dir, message->dir[0]);
+    return length <= sizeof grant->name && grant->name_length == length && memcmp(grant->name, message->name[0], length) == 0 &&
+           grant->type == message->type && dirid_equal(grant->dir, message->dir[0]);
 }
 
-static uint64_t word_of(const struct road_offer *offer)
+static uint64_t grant_word_of(const struct channel_grant *grant)
 {
-    return __atomic_load_n(&offer->word, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&grant->word, __ATOMIC_ACQUIRE);
 }
 
-static bool is_offered(const struct road_offer *offer, const struct message *message)
+static bool grant_is_granted(const struct channel_grant *grant, const struct message *message)
 {
-    return ROAD_OFFER_STATE(word_of(offer)) == ROAD_OFFERED && is_about(offer, message);
+    return CHANNEL_GRANT_STATE(grant_word_of(grant)) == CHANNEL_GRANTED && grant_is_about(grant, message);
 }
 
-int offer_find(const struct road_lane *lane, const struct message *message, unsigned first)
+int grant_find(const struct channel_qp *qp, const struct message *message, unsigned first)
 {
-    if (__atomic_load_n(&lane->offers, __ATOMIC_RELAXED) == 0 || !may_be_offered(message))
+    if (__atomic_load_n(&qp->grants, __ATOMIC_RELAXED) == 0 || !grant_may_be_granted(message))
         return -1;
-    for (unsigned i = 0; i < ROAD_OFFERS; i++)
-        if (is_offered(&lane->offer[(first + i) % ROAD_OFFERS], message))
-            return (int)((first + i) % ROAD_OFFERS);
+    for (unsigned i = 0; i < CHANNEL_GRANTS; i++)
+        if (grant_is_granted(&qp->grant[(first + i) % CHANNEL_GRANTS], message))
+            return (int)((first + i) % CHANNEL_GRANTS);
     return -1;
 }
 
 /* BRANCH/MIRROR/LEAF, as answers tell a place. */
-static uint16_t copy_place(const struct road_lane *lane, uint32_t leaf, char *to)
+static uint16_t grant_copy_place(const struct channel_qp *qp, uint32_t leaf, char *to)
 {
-    const uint16_t length = __atomic_load_n(&lane->place_length, __ATOMIC_RELAXED);
+    const uint16_t length = __atomic_load_n(&qp->place_length, __ATOMIC_RELAXED);
     struct text t;
-    text_init(&t, to, OFFER_PLACE_MAX);
-    text_bytes(&t, lane->place, length < sizeof lane->place ? length : sizeof lane->place);
+    text_init(&t, to, GRANT_PLACE_MAX);
+    text_bytes(&t, qp->place, length < sizeof qp->place ? length : sizeof qp->place);
     text_number(&t, leaf, 10);
     return (uint16_t)t.length;
 }
 
-/* The order matters: the word, what it stands for, then the swap, which fails if that is another offer's by now. The time is
+/* The order matters: the word, what it stands for, then the swap, which fails if that is another grant's by now. The time is
  * there before the daemon can see that it was taken. */
-uint64_t offer_take(struct road_lane *lane, unsigned slot, const struct message *message, struct message *answer,
-                    uint8_t *bytes)
+uint64_t grant_take(struct channel_qp *qp, unsigned slot, const struct message *message, struct message *answer, uint8_t *bytes)
 {
-    struct road_offer *offer = &lane->offer[slot];
-    uint64_t word = word_of(offer);
-    const uint64_t taken = word - ROAD_OFFERED + ROAD_TAKEN;
-    if (ROAD_OFFER_STATE(word) != ROAD_OFFERED || !is_about(offer, message))
+    struct channel_grant *grant = &qp->grant[slot];
+    uint64_t word = grant_word_of(grant);
+    const uint64_t taken = word - CHANNEL_GRANTED + CHANNEL_TAKEN;
+    if (CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED || !grant_is_about(grant, message))
         return 0;
-    *answer = (struct message){.type = MESSAGE_ANSWER, .entry[0] = offer->entry, .name[0] = (const char *)bytes};
-    answer->name_length[0] = copy_place(lane, offer->entry.leaf, (char *)bytes);
-    __atomic_store_n(&offer->taken_at, clock_files(), __ATOMIC_RELAXED);
-    return __atomic_compare_exchange_n(&offer->word, &word, taken, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? taken : 0;
+    *answer = (struct message){.type = MESSAGE_ANSWER, .entry[0] = grant->entry, .name[0] = (const char *)bytes};
+    answer->name_length[0] = grant_copy_place(qp, grant->entry.leaf, (char *)bytes);
+    __atomic_store_n(&grant->taken_at, clock_files(), __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&grant->word, &word, taken, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? taken : 0;
 }
 
-static bool is_its_end(const struct road_offer *offer, const struct message *message)
+static bool grant_is_its_end(const struct channel_grant *grant, const struct message *message)
 {
-    return offer->type == MESSAGE_RESERVE ? message->type == MESSAGE_CONFIRM && message->entry[0].type == DT_REG
-                                          : message->type == MESSAGE_GONE;
+    return grant->type == MESSAGE_CREATE ? message->type == MESSAGE_COMMIT && message->entry[0].type == DT_REG
+                                         : message->type == MESSAGE_UNLINKED;
 }
 
-bool offer_end(struct road_lane *lane, unsigned slot, uint64_t word, const struct message *message, bool *calls)
+bool grant_end(struct channel_qp *qp, unsigned slot, uint64_t word, const struct message *message, bool *calls)
 {
-    struct road_offer *offer = &lane->offer[slot];
-    if (word_of(offer) != word || !is_its_end(offer, message))
+    struct channel_grant *grant = &qp->grant[slot];
+    if (grant_word_of(grant) != word || !grant_is_its_end(grant, message))
         return false;
-    *calls = offer->calls != 0;
-    offer->made = message->entry[0].ino;
-    return __atomic_compare_exchange_n(&offer->word, &word, word - ROAD_TAKEN + ROAD_DONE, false, __ATOMIC_SEQ_CST,
+    *calls = grant->calls != 0;
+    grant->made = message->entry[0].ino;
+    return __atomic_compare_exchange_n(&grant->word, &word, word - CHANNEL_TAKEN + CHANNEL_DONE, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_RELAXED);
 }

@@ -2,19 +2,19 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Private to this room: what a daemon has offered in a lane (channel.h), from the side of a process. Async-signal-safe, from any
- * thread. */
+/* Private to this room: what a daemon has granted in a queue pair (channel.h), from the side of a process. Async-signal-safe,
+ * from any thread. */
 
 #include <stdbool.h>
 
 #include "request/channel.h"
 
-#define OFFER_PLACE_MAX (ROAD_OFFER_PLACE + 12)
+#define GRANT_PLACE_MAX (CHANNEL_GRANT_PLACE + 12)
 
-/* The slot of the offer that is the answer to this request, which looks at `first` first: its number, -1: there is none. */
-int offer_find(const struct road_lane *, const struct message *, unsigned first);
-/* Takes it, and copies the answer, whose place is written to `bytes` (of OFFER_PLACE_MAX): its word from then on, 0: it is
+/* The slot of the grant that is the answer to this request, which looks at `first` first: its number, -1: there is none. */
+int grant_find(const struct channel_qp *, const struct message *, unsigned first);
+/* Takes it, and copies the answer, whose place is written to `bytes` (of GRANT_PLACE_MAX): its word from then on, 0: it is
  * another's by now. */
-uint64_t offer_take(struct road_lane *, unsigned slot, const struct message *, struct message *answer, uint8_t *bytes);
+uint64_t grant_take(struct channel_qp *, unsigned slot, const struct message *, struct message *answer, uint8_t *bytes);
 /* Says how that went: true, and whether the daemon is to be woken; false: such an end takes a message. */
-bool offer_end(struct road_lane *, unsigned slot, uint64_t word, const struct message *, bool *calls);
+bool grant_end(struct channel_qp *, unsigned slot, uint64_t word, const struct message *, bool *calls);

@@ -8,7 +8,7 @@
 #include "session/session.h"
 #include "union/disk.h"
 
-static int open_branches(const char *root)
+static int branch_open_branches(const char *root)
 {
     int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -18,7 +18,7 @@ static int open_branches(const char *root)
     return branches;
 }
 
-static int last_incarnation(int branches, const char *node, uint32_t *last)
+static int branch_last_incarnation(int branches, const char *node, uint32_t *last)
 {
     char buffer[8192] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -36,7 +36,7 @@ static int last_incarnation(int branches, const char *node, uint32_t *last)
 }
 
 /* The branch of a member may be gone, since it was empty; it is his still, until it is fenced. */
-static void last_member(const char *root, const char *node, uint32_t *last)
+static void branch_last_member(const char *root, const char *node, uint32_t *last)
 {
     struct session session;
     uint32_t incarnation;
@@ -50,7 +50,7 @@ static void last_member(const char *root, const char *node, uint32_t *last)
     session_finish(&session);
 }
 
-static int make_branch(int branches, const char *name)
+static int branch_make_branch(int branches, const char *name)
 {
     int error = disk_make_private(branches, name);
     if (error < 0)
@@ -64,7 +64,7 @@ static int make_branch(int branches, const char *name)
     return error;
 }
 
-static void add_name(struct text *t, const char *node, size_t length, uint32_t incarnation)
+static void branch_add_name(struct text *t, const char *node, size_t length, uint32_t incarnation)
 {
     text_bytes(t, node, length);
     text_add(t, ".");
@@ -72,21 +72,21 @@ static void add_name(struct text *t, const char *node, size_t length, uint32_t i
 }
 
 /* Even incarnations are branches that were fenced. */
-static int claim_branch(const char *root, int branches, const char *node, char branch[LAYOUT_BRANCH_MAX])
+static int branch_claim_branch(const char *root, int branches, const char *node, char branch[LAYOUT_BRANCH_MAX])
 {
     uint32_t last;
-    int error = last_incarnation(branches, node, &last);
+    int error = branch_last_incarnation(branches, node, &last);
     if (error < 0)
         return error;
-    last_member(root, node, &last);
+    branch_last_member(root, node, &last);
     uint64_t incarnation = (last + 1ull) | 1;
     do {
         if (incarnation >= UINT32_MAX)
             return -EOVERFLOW;
         struct text t;
         text_init(&t, branch, LAYOUT_BRANCH_MAX);
-        add_name(&t, node, strlen(node), (uint32_t)incarnation);
-        error = make_branch(branches, branch);
+        branch_add_name(&t, node, strlen(node), (uint32_t)incarnation);
+        error = branch_make_branch(branches, branch);
         incarnation += 2;
     } while (error == -EEXIST);
     return error;
@@ -96,10 +96,10 @@ int session_claim_branch(const char *root, const char *node, char branch[LAYOUT_
 {
     if (!layout_node_is_valid(node, strlen(node)))
         return -EINVAL;
-    int branches = open_branches(root);
+    int branches = branch_open_branches(root);
     if (branches < 0)
         return branches;
-    int error = claim_branch(root, branches, node, branch);
+    int error = branch_claim_branch(root, branches, node, branch);
     sys_close(branches);
     return error;
 }
@@ -112,7 +112,7 @@ bool session_fenced_name(const char *branch, char fenced[LAYOUT_BRANCH_MAX])
     if (node == 0 || incarnation % 2 == 0 || incarnation == UINT32_MAX)
         return false;
     text_init(&t, fenced, LAYOUT_BRANCH_MAX);
-    add_name(&t, branch, node, incarnation + 1);
+    branch_add_name(&t, branch, node, incarnation + 1);
     return text_ok(&t);
 }
 
@@ -121,7 +121,7 @@ int session_fence(const char *root, const char *branch)
     char fenced[LAYOUT_BRANCH_MAX];
     if (!session_fenced_name(branch, fenced))
         return -EINVAL;
-    int branches = open_branches(root);
+    int branches = branch_open_branches(root);
     if (branches < 0)
         return branches;
     int error = sys_renameat2(branches, branch, branches, fenced, 0);
@@ -133,7 +133,7 @@ bool session_is_fenced(const char *root, const char *branch)
 {
     char fenced[LAYOUT_BRANCH_MAX];
     struct statx stat;
-    int branches = session_fenced_name(branch, fenced) ? open_branches(root) : -EINVAL;
+    int branches = session_fenced_name(branch, fenced) ? branch_open_branches(root) : -EINVAL;
     if (branches < 0)
         return false;
     int error = sys_statx(branches, fenced, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_TYPE, &stat);

@@ -23,7 +23,7 @@ enum member_line { NUMBER, NODE, BRANCH, HOST, BOOT, PID, STARTED, MEMBER_SINCE,
 static const char *const member_keys[MEMBER_LINES] = {"member",  "node",  "branch", "host",    "boot", "pid",
                                                       "started", "since", "run",    "address", "home"};
 
-static bool take_lines(struct lines *lines, const char *const keys[], size_t count, struct lines_value to[])
+static bool epoch_take_lines(struct lines *lines, const char *const keys[], size_t count, struct lines_value to[])
 {
     for (size_t i = 0; i < count; i++)
         if (!lines_take(lines, keys[i], &to[i]))
@@ -31,24 +31,25 @@ static bool take_lines(struct lines *lines, const char *const keys[], size_t cou
     return true;
 }
 
-static bool number_upto(struct lines_value value, uint64_t most, uint64_t *number)
+static bool epoch_number_upto(struct lines_value value, uint64_t most, uint64_t *number)
 {
     return lines_number(value, 10, number) && *number <= most;
 }
 
-static bool parse_head(struct lines *lines, struct session *session, uint64_t *members)
+static bool epoch_parse_head(struct lines *lines, struct session *session, uint64_t *members)
 {
     struct lines_value values[HEAD_LINES];
     uint64_t uid, next;
-    if (!lines_expect(lines, EPOCH_HEAD) || !take_lines(lines, head_keys, HEAD_LINES, values))
+    if (!lines_expect(lines, EPOCH_HEAD) || !epoch_take_lines(lines, head_keys, HEAD_LINES, values))
         return false;
     if (!lines_number(values[ID], 16, &session->id) || !lines_number(values[EPOCH], 10, &session->epoch) ||
-        !lines_number(values[FOUNDED], 10, &session->founded) || !number_upto(values[UID], UINT32_MAX, &uid) ||
+        !lines_number(values[FOUNDED], 10, &session->founded) || !epoch_number_upto(values[UID], UINT32_MAX, &uid) ||
         !lines_word(values[USER], session->user, sizeof session->user) || !lines_number(values[MOVED], 10, &session->moved) ||
         session->moved > session->epoch || !lines_dirid(values[ROOT], &session->root) ||
         !lines_dirid(values[PROBE], &session->probe) || !lines_number(values[SYSTEM], 16, &session->system) ||
         !lines_number(values[SINCE], 10, &session->since) || !lines_number(values[LEASE], 10, &session->lease) ||
-        !number_upto(values[NEXT], UINT16_MAX + 1, &next) || !number_upto(values[MEMBERS], SESSION_MEMBERS_MAX, members))
+        !epoch_number_upto(values[NEXT], UINT16_MAX + 1, &next) ||
+        !epoch_number_upto(values[MEMBERS], SESSION_MEMBERS_MAX, members))
         return false;
     session->uid = (uid_t)uid;
     session->next = (uint32_t)next;
@@ -61,22 +62,22 @@ int session_count(const char *text, size_t length)
     struct lines lines = {text, length};
     struct session session;
     uint64_t members;
-    return parse_head(&lines, &session, &members) ? (int)members : -EBADMSG;
+    return epoch_parse_head(&lines, &session, &members) ? (int)members : -EBADMSG;
 }
 
-static unsigned digit_of(char c)
+static unsigned epoch_digit_of(char c)
 {
     if (c >= '0' && c <= '9')
         return (unsigned)(c - '0');
     return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 255;
 }
 
-static bool parse_address(struct lines_value value, struct session_member *member)
+static bool epoch_parse_address(struct lines_value value, struct session_member *member)
 {
     if (value.length % 2 != 0 || value.length / 2 > SESSION_ADDRESS_MAX)
         return false;
     for (size_t i = 0; i < value.length; i += 2) {
-        unsigned high = digit_of(value.at[i]), low = digit_of(value.at[i + 1]);
+        unsigned high = epoch_digit_of(value.at[i]), low = epoch_digit_of(value.at[i + 1]);
         if (high > 15 || low > 15)
             return false;
         member->address[i / 2] = (uint8_t)(high << 4 | low);
@@ -92,7 +93,7 @@ const char *session_part_word(uint8_t part)
     return part < SESSION_PARTS ? parts[part] : "";
 }
 
-static bool parse_home(struct lines_value value, struct session_member *member)
+static bool epoch_parse_home(struct lines_value value, struct session_member *member)
 {
     char word[8];
     if (!lines_word(value, word, sizeof word))
@@ -103,31 +104,31 @@ static bool parse_home(struct lines_value value, struct session_member *member)
     return false;
 }
 
-static bool names_are_valid(const struct session_member *member)
+static bool epoch_names_are_valid(const struct session_member *member)
 {
     uint32_t incarnation;
     return layout_node_is_valid(member->node, strlen(member->node)) &&
            layout_branch_node(member->branch, strlen(member->branch), &incarnation) > 0;
 }
 
-static bool parse_texts(struct session_member *member, const struct lines_value values[MEMBER_LINES])
+static bool epoch_parse_texts(struct session_member *member, const struct lines_value values[MEMBER_LINES])
 {
     return lines_word(values[NODE], member->node, sizeof member->node) &&
            lines_word(values[BRANCH], member->branch, sizeof member->branch) &&
            lines_word(values[HOST], member->host, sizeof member->host) &&
            lines_word(values[BOOT], member->boot, sizeof member->boot) &&
-           lines_path(values[RUN], member->run_dir, sizeof member->run_dir) && parse_address(values[ADDRESS], member) &&
-           parse_home(values[HOME], member) && names_are_valid(member);
+           lines_path(values[RUN], member->run_dir, sizeof member->run_dir) && epoch_parse_address(values[ADDRESS], member) &&
+           epoch_parse_home(values[HOME], member) && epoch_names_are_valid(member);
 }
 
-static bool parse_member(struct lines *lines, struct session_member *member)
+static bool epoch_parse_member(struct lines *lines, struct session_member *member)
 {
     struct lines_value values[MEMBER_LINES];
     uint64_t number, pid;
     /* Of process numbers, 0 and negative ones mean groups to kill(2). */
-    if (!take_lines(lines, member_keys, MEMBER_LINES, values) || !parse_texts(member, values) ||
-        !number_upto(values[NUMBER], UINT16_MAX, &number) || number == 0 || !number_upto(values[PID], INT32_MAX, &pid) ||
-        pid == 0 || !lines_number(values[STARTED], 10, &member->started) ||
+    if (!epoch_take_lines(lines, member_keys, MEMBER_LINES, values) || !epoch_parse_texts(member, values) ||
+        !epoch_number_upto(values[NUMBER], UINT16_MAX, &number) || number == 0 ||
+        !epoch_number_upto(values[PID], INT32_MAX, &pid) || pid == 0 || !lines_number(values[STARTED], 10, &member->started) ||
         !lines_number(values[MEMBER_SINCE], 10, &member->since))
         return false;
     member->number = (uint16_t)number;
@@ -140,13 +141,13 @@ int session_parse(struct session *session, const char *text, size_t length)
     struct lines lines = {text, length};
     uint64_t members, before = 0;
     session->count = 0;
-    if (!parse_head(&lines, session, &members))
+    if (!epoch_parse_head(&lines, session, &members))
         return -EBADMSG;
     if (members > session->room)
         return -E2BIG;
     for (size_t i = 0; i < members; i++) {
         struct session_member *member = &session->members[i];
-        if (!parse_member(&lines, member) || member->number <= before || member->number >= session->next)
+        if (!epoch_parse_member(&lines, member) || member->number <= before || member->number >= session->next)
             return -EBADMSG;
         before = member->number;
     }
@@ -156,7 +157,7 @@ int session_parse(struct session *session, const char *text, size_t length)
     return 0;
 }
 
-static void add_head(struct text *t, const struct session *session)
+static void epoch_add_head(struct text *t, const struct session *session)
 {
     text_add(t, EPOCH_HEAD "\n");
     lines_add_number(t, head_keys[ID], session->id, 16);
@@ -174,7 +175,7 @@ static void add_head(struct text *t, const struct session *session)
     lines_add_number(t, head_keys[MEMBERS], session->count, 10);
 }
 
-static void add_member(struct text *t, const struct session_member *member)
+static void epoch_add_member(struct text *t, const struct session_member *member)
 {
     lines_add_number(t, member_keys[NUMBER], member->number, 10);
     lines_add(t, member_keys[NODE], member->node);
@@ -199,9 +200,9 @@ ssize_t session_format(const struct session *session, char *to, size_t size)
 {
     struct text t;
     text_init(&t, to, size);
-    add_head(&t, session);
+    epoch_add_head(&t, session);
     for (size_t i = 0; i < session->count; i++)
-        add_member(&t, &session->members[i]);
+        epoch_add_member(&t, &session->members[i]);
     return text_ok(&t) ? (ssize_t)t.length : -ENAMETOOLONG;
 }
 
@@ -210,7 +211,7 @@ size_t session_text_max(size_t members)
     return HEAD_TEXT_MAX + members * MEMBER_TEXT_MAX;
 }
 
-static void add_two_digits(struct text *t, uint64_t number)
+static void epoch_add_two_digits(struct text *t, uint64_t number)
 {
     text_number(t, number / 10, 10);
     text_number(t, number % 10, 10);
@@ -218,7 +219,7 @@ static void add_two_digits(struct text *t, uint64_t number)
 
 /* YYYY-MM-DD hh:mm:ss UTC, without libc, which would read its time zone files. Days are counted in years that
  * begin in March, so that the leap day is the last. */
-static void add_date(struct text *t, uint64_t ns)
+static void epoch_add_date(struct text *t, uint64_t ns)
 {
     uint64_t seconds = ns / CLOCK_SECOND, days = seconds / 86400 + 719468;
     uint64_t era = days / 146097, day = days % 146097;
@@ -227,18 +228,18 @@ static void add_date(struct text *t, uint64_t ns)
     uint64_t month = (5 * rest + 2) / 153;
     text_number(t, year + era * 400 + (month >= 10), 10);
     text_add(t, "-");
-    add_two_digits(t, month < 10 ? month + 3 : month - 9);
+    epoch_add_two_digits(t, month < 10 ? month + 3 : month - 9);
     text_add(t, "-");
-    add_two_digits(t, rest - (153 * month + 2) / 5 + 1);
+    epoch_add_two_digits(t, rest - (153 * month + 2) / 5 + 1);
     const uint64_t clock[] = {seconds / 3600 % 24, seconds / 60 % 60, seconds % 60};
     for (size_t i = 0; i < 3; i++) {
         text_add(t, i == 0 ? " " : ":");
-        add_two_digits(t, clock[i]);
+        epoch_add_two_digits(t, clock[i]);
     }
     text_add(t, " UTC");
 }
 
-static void add_owner(struct text *t, const struct session *session)
+static void epoch_add_owner(struct text *t, const struct session *session)
 {
     if (session->user[0]) {
         text_add(t, session->user);
@@ -248,7 +249,7 @@ static void add_owner(struct text *t, const struct session *session)
     }
 }
 
-static void add_place(struct text *t, const struct session_member *member, size_t others)
+static void epoch_add_place(struct text *t, const struct session_member *member, size_t others)
 {
     text_add(t, " on host ");
     text_add(t, member->host);
@@ -269,10 +270,10 @@ void session_describe(const struct session *session, const struct session_member
     struct text t;
     text_init(&t, to, size);
     text_add(&t, "a session of ");
-    add_owner(&t, session);
+    epoch_add_owner(&t, session);
     text_add(&t, " holds it");
     if (session->count > 0)
-        add_place(&t, member ? member : session->members, session->count - 1);
+        epoch_add_place(&t, member ? member : session->members, session->count - 1);
     text_add(&t, " since ");
-    add_date(&t, session->since);
+    epoch_add_date(&t, session->since);
 }

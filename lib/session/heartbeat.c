@@ -9,7 +9,7 @@
 #include "session/store.h"
 #include "union/disk.h"
 
-static int open_beat(const char *root, const struct session *session, uint16_t number, char name[STORE_NAME_MAX])
+static int heartbeat_open_beat(const char *root, const struct session *session, uint16_t number, char name[STORE_NAME_MAX])
 {
     store_name(name, "beat", session, number);
     return store_open(root);
@@ -44,7 +44,7 @@ uint64_t session_beat_interval(size_t members)
 int session_beat_end(const char *root, const struct session *session, uint16_t number)
 {
     char name[STORE_NAME_MAX];
-    int directory = open_beat(root, session, number, name);
+    int directory = heartbeat_open_beat(root, session, number, name);
     if (directory < 0)
         return directory;
     int error = sys_unlinkat(directory, name, 0);
@@ -64,11 +64,11 @@ void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t be
 }
 
 /* 0 and what the file's time is, 0 without one; or -errno. What this node remembers of it does not count. */
-static int read_beat(const char *root, const struct session *session, uint16_t number, uint64_t *beat)
+static int heartbeat_read_beat(const char *root, const struct session *session, uint16_t number, uint64_t *beat)
 {
     char name[STORE_NAME_MAX];
     struct statx stat;
-    int directory = open_beat(root, session, number, name);
+    int directory = heartbeat_open_beat(root, session, number, name);
     if (directory < 0)
         return directory;
     int error = sys_statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_MTIME, &stat);
@@ -80,7 +80,7 @@ static int read_beat(const char *root, const struct session *session, uint16_t n
 int session_observe(const char *root, const struct session *session, uint16_t number, struct session_pulse *pulse)
 {
     uint64_t beat, began = clock_monotonic();
-    int error = read_beat(root, session, number, &beat);
+    int error = heartbeat_read_beat(root, session, number, &beat);
     if (error < 0)
         pulse->read = 0;
     else

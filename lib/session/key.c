@@ -15,7 +15,7 @@
 #define PROBE_HEAD "shunt-probe 1"
 #define TEXT_MAX 256
 
-static bool add_key(struct text *t)
+static bool key_add_key(struct text *t)
 {
     uint8_t key[SESSION_KEY_SIZE];
     if (SYS3(SYS_getrandom, key, sizeof key, 0) != (long)sizeof key)
@@ -37,13 +37,13 @@ int key_make(int directory, const struct session *session)
     text_add(&t, KEY_HEAD " ");
     text_number(&t, session->id, 16);
     text_add(&t, "\n");
-    if (!add_key(&t))
+    if (!key_add_key(&t))
         return -EIO;
     store_name(name, "key", session, 0);
     return disk_write_new(directory, name, text, t.length, 0600);
 }
 
-static int parse_key(const char *text, size_t length, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
+static int key_parse_key(const char *text, size_t length, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
 {
     struct lines lines = {text, length};
     struct lines_value id, words;
@@ -62,7 +62,7 @@ static int parse_key(const char *text, size_t length, const struct session *sess
     return 0;
 }
 
-static int read_key(int fd, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
+static int key_read_key(int fd, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
 {
     char text[TEXT_MAX];
     struct statx stat;
@@ -72,7 +72,7 @@ static int read_key(int fd, const struct session *session, uint8_t key[SESSION_K
     if (!S_ISREG(stat.stx_mode) || stat.stx_uid != (uid_t)SYS0(SYS_geteuid) || (stat.stx_mode & 077) != 0)
         return -EPERM;
     ssize_t length = disk_read_all(fd, text, sizeof text);
-    return length < 0 ? (int)length : parse_key(text, (size_t)length, session, key);
+    return length < 0 ? (int)length : key_parse_key(text, (size_t)length, session, key);
 }
 
 int session_key(const char *root, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
@@ -86,12 +86,12 @@ int session_key(const char *root, const struct session *session, uint8_t key[SES
     sys_close(directory);
     if (fd < 0)
         return fd == -ELOOP || fd == -ENXIO || fd == -EACCES ? -EPERM : fd;
-    int error = read_key(fd, session, key);
+    int error = key_read_key(fd, session, key);
     sys_close(fd);
     return error;
 }
 
-static size_t probe_text(const struct session *session, char to[TEXT_MAX])
+static size_t key_probe_text(const struct session *session, char to[TEXT_MAX])
 {
     struct text t;
     text_init(&t, to, TEXT_MAX);
@@ -101,7 +101,7 @@ static size_t probe_text(const struct session *session, char to[TEXT_MAX])
 }
 
 /* Root, probe and file system as they are from here. */
-static int look(int directory, struct session *session)
+static int key_look(int directory, struct session *session)
 {
     char name[STORE_NAME_MAX];
     struct statx stat;
@@ -124,19 +124,19 @@ static int look(int directory, struct session *session)
 int probe_make(int directory, struct session *session)
 {
     char text[TEXT_MAX], name[STORE_NAME_MAX];
-    size_t length = probe_text(session, text);
+    size_t length = key_probe_text(session, text);
     store_name(name, "probe", session, 0);
     int error = disk_write_new(directory, name, text, length, 0644);
-    return error < 0 ? error : look(directory, session);
+    return error < 0 ? error : key_look(directory, session);
 }
 
 int probe_check(int directory, const struct session *session)
 {
     char name[STORE_NAME_MAX], expected[TEXT_MAX], found[TEXT_MAX];
     struct session here = *session;
-    size_t length = probe_text(session, expected);
+    size_t length = key_probe_text(session, expected);
     store_name(name, "probe", session, 0);
-    if (look(directory, &here) < 0 || !dirid_equal(here.probe, session->probe) || !dirid_equal(here.root, session->root) ||
+    if (key_look(directory, &here) < 0 || !dirid_equal(here.probe, session->probe) || !dirid_equal(here.root, session->root) ||
         here.system != session->system)
         return -EXDEV;
     ssize_t size = disk_read(directory, name, found, sizeof found);

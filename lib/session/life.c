@@ -12,7 +12,7 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* A small file of /proc, without the newline at its end; empty if it cannot be read. */
-static size_t read_proc(const char *path, char *to, size_t size)
+static size_t life_read_proc(const char *path, char *to, size_t size)
 {
     int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     ssize_t length = fd < 0 ? 0 : sys_read(fd, to, size - 1);
@@ -28,7 +28,7 @@ static size_t read_proc(const char *path, char *to, size_t size)
 
 /* State and start time of a process: fields 3 and 22, counted from the last parenthesis, since the name in
  * field 2 may hold anything. False: there is none, or it is not shown to us. */
-static bool read_process(pid_t pid, char *state, uint64_t *started)
+static bool life_read_process(pid_t pid, char *state, uint64_t *started)
 {
     char path[32], stat[1024];
     struct text t;
@@ -36,7 +36,7 @@ static bool read_process(pid_t pid, char *state, uint64_t *started)
     text_add(&t, "/proc/");
     text_number(&t, (uint64_t)pid, 10);
     text_add(&t, "/stat");
-    size_t length = read_proc(path, stat, sizeof stat);
+    size_t length = life_read_proc(path, stat, sizeof stat);
     const char *at = memrchr(stat, ')', length);
     if (!at || at[1] != ' ')
         return false;
@@ -54,17 +54,17 @@ uint64_t session_process_started(pid_t pid)
 {
     char state;
     uint64_t started;
-    return pid > 0 && read_process(pid, &state, &started) ? started : 0;
+    return pid > 0 && life_read_process(pid, &state, &started) ? started : 0;
 }
 
 /* -ESRCH from kill(2) is certain; a process hidden by the mount options of /proc is taken for alive. */
-static bool process_lives(pid_t pid, uint64_t expected)
+static bool life_process_lives(pid_t pid, uint64_t expected)
 {
     char state;
     uint64_t started;
     if (pid <= 0)
         return false;
-    if (!read_process(pid, &state, &started))
+    if (!life_read_process(pid, &state, &started))
         return SYS2(SYS_kill, pid, 0) != -ESRCH;
     return state != 'Z' && state != 'X' && (expected == 0 || started == expected);
 }
@@ -80,7 +80,7 @@ void session_self(struct session_member *member, const char *node)
     SYS1(SYS_uname, &host);
     text_init(&t, member->host, sizeof member->host);
     text_add(&t, host.nodename);
-    read_proc(BOOT_ID, member->boot, sizeof member->boot);
+    life_read_proc(BOOT_ID, member->boot, sizeof member->boot);
 }
 
 /* One boot is one machine, whatever it calls itself in its containers; in another of those the process may
@@ -89,18 +89,18 @@ int session_lives(const struct session_member *member)
 {
     char boot[64];
     struct utsname host = {0};
-    read_proc(BOOT_ID, boot, sizeof boot);
+    life_read_proc(BOOT_ID, boot, sizeof boot);
     SYS1(SYS_uname, &host);
     bool same_boot = boot[0] && !strcmp(boot, member->boot);
     bool same_host = !strncmp(host.nodename, member->host, SESSION_HOST_MAX - 1);
-    if (same_boot && process_lives(member->pid, member->started))
+    if (same_boot && life_process_lives(member->pid, member->started))
         return 1;
     if (!same_host)
         return -EREMOTE;
     /* Without a boot id on either side, the start time has to do. */
     if (boot[0] && member->boot[0])
         return 0;
-    return process_lives(member->pid, member->started);
+    return life_process_lives(member->pid, member->started);
 }
 
 const struct session_member *session_living(const struct session *session)

@@ -28,7 +28,7 @@ struct preparation {
     bool made_own, made_session, made_branches, made_readme;
 };
 
-static bool holds_stamp(const char *directory)
+static bool prepare_holds_stamp(const char *directory)
 {
     char path[PATH_MAX + 16];
     struct statx stat;
@@ -40,7 +40,7 @@ static bool holds_stamp(const char *directory)
 }
 
 /* 0; -ELOOP: a directory above is a root; -EBUSY: it is the one above all. */
-static int check_above(int root)
+static int prepare_check_above(int root)
 {
     char path[PATH_MAX];
     int length = disk_canonical(root, path, sizeof path);
@@ -50,14 +50,14 @@ static int check_above(int root)
         return -EBUSY;
     for (char *slash; (slash = strrchr(path, '/')) && path[1];) {
         *slash = '\0';
-        if (holds_stamp(path))
+        if (prepare_holds_stamp(path))
             return -ELOOP;
     }
     return 0;
 }
 
 /* A directory that is there has its mode; a new one gets it whatever the umask and ACLs of the root say. */
-static int ensure_directory(int dir, const char *name, mode_t mode, bool *made)
+static int prepare_ensure_directory(int dir, const char *name, mode_t mode, bool *made)
 {
     int error = disk_make_private(dir, name);
     *made = error == 0;
@@ -78,14 +78,14 @@ static int ensure_directory(int dir, const char *name, mode_t mode, bool *made)
     return fd;
 }
 
-static bool has_ino(int dir, const char *name, uint64_t ino)
+static bool prepare_has_ino(int dir, const char *name, uint64_t ino)
 {
     struct statx stat;
     return sys_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0 && stat.stx_ino == ino;
 }
 
 /* Listings take inode numbers from the directory, and compare them with those of stat. */
-static bool lists_ino(int dir, const char *name, uint64_t ino)
+static bool prepare_lists_ino(int dir, const char *name, uint64_t ino)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -98,7 +98,7 @@ static bool lists_ino(int dir, const char *name, uint64_t ino)
     return found;
 }
 
-static int probe_names(int dir, const char *first, const char *second)
+static int prepare_probe_names(int dir, const char *first, const char *second)
 {
     struct statx stat;
     int error = sys_statx(dir, first, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat);
@@ -110,17 +110,17 @@ static int probe_names(int dir, const char *first, const char *second)
         return -EOPNOTSUPP;
     if (error < 0)
         return error;
-    bool stable = has_ino(dir, first, ino) && has_ino(dir, second, ino) && lists_ino(dir, second, ino);
+    bool stable = prepare_has_ino(dir, first, ino) && prepare_has_ino(dir, second, ino) && prepare_lists_ino(dir, second, ino);
     error = sys_unlinkat(dir, second, 0);
     if (error == 0)
         error = sys_renameat2(dir, first, dir, second, 0);
     if (error < 0)
         return error;
-    return stable && has_ino(dir, second, ino) ? 0 : -EMEDIUMTYPE;
+    return stable && prepare_has_ino(dir, second, ino) ? 0 : -EMEDIUMTYPE;
 }
 
 /* Will this file system do? */
-static int probe(int dir)
+static int prepare_probe(int dir)
 {
     char first[32], second[32];
     struct text t;
@@ -131,13 +131,13 @@ static int probe(int dir)
     int error = disk_write_new(dir, first, "", 0, 0600);
     if (error < 0)
         return error;
-    error = probe_names(dir, first, second);
+    error = prepare_probe_names(dir, first, second);
     sys_unlinkat(dir, first, 0);
     sys_unlinkat(dir, second, 0);
     return error;
 }
 
-static int settle_stamp(const struct preparation *p, bool *restamped)
+static int prepare_settle_stamp(const struct preparation *p, bool *restamped)
 {
     struct stamp stamp;
     int error = stamp_read(p->own, &stamp);
@@ -148,39 +148,39 @@ static int settle_stamp(const struct preparation *p, bool *restamped)
     return error == -ENOENT ? stamp_renew(p->own, p->id) : error;
 }
 
-static int make_readme(struct preparation *p)
+static int prepare_make_readme(struct preparation *p)
 {
     int error = disk_write_new(p->own, "README", readme, sizeof readme - 1, 0644);
     p->made_readme = error == 0;
     return error == -EEXIST ? 0 : error;
 }
 
-static int make_branches(struct preparation *p)
+static int prepare_make_branches(struct preparation *p)
 {
-    int fd = ensure_directory(p->own, "b", 0755, &p->made_branches);
+    int fd = prepare_ensure_directory(p->own, "b", 0755, &p->made_branches);
     if (fd >= 0)
         sys_close(fd);
     return fd < 0 ? fd : 0;
 }
 
 /* The stamp comes last: where it is, all is. */
-static int make_all(struct preparation *p, bool *restamped)
+static int prepare_make_all(struct preparation *p, bool *restamped)
 {
-    p->own = ensure_directory(p->root, LAYOUT_OWN, 0755, &p->made_own);
+    p->own = prepare_ensure_directory(p->root, LAYOUT_OWN, 0755, &p->made_own);
     if (p->own < 0)
         return p->own;
-    p->session = ensure_directory(p->own, "session", 0755, &p->made_session);
+    p->session = prepare_ensure_directory(p->own, "session", 0755, &p->made_session);
     if (p->session < 0)
         return p->session;
-    int error = probe(p->session);
+    int error = prepare_probe(p->session);
     if (error == 0)
-        error = make_branches(p);
+        error = prepare_make_branches(p);
     if (error == 0)
-        error = make_readme(p);
-    return error == 0 ? settle_stamp(p, restamped) : error;
+        error = prepare_make_readme(p);
+    return error == 0 ? prepare_settle_stamp(p, restamped) : error;
 }
 
-static void unmake(const struct preparation *p)
+static void prepare_unmake(const struct preparation *p)
 {
     if (p->made_readme)
         sys_unlinkat(p->own, "README", 0);
@@ -192,18 +192,18 @@ static void unmake(const struct preparation *p)
         sys_unlinkat(p->root, LAYOUT_OWN, AT_REMOVEDIR);
 }
 
-static int prepare(struct preparation *p, bool *restamped)
+static int prepare_prepare(struct preparation *p, bool *restamped)
 {
     struct statx stat;
     int error = sys_statx(p->root, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
     if (error == 0)
-        error = check_above(p->root);
+        error = prepare_check_above(p->root);
     if (error < 0)
         return error;
     p->id = dirid_of(&stat);
-    error = make_all(p, restamped);
+    error = prepare_make_all(p, restamped);
     if (error < 0)
-        unmake(p);
+        prepare_unmake(p);
     if (p->own >= 0)
         sys_close(p->own);
     if (p->session >= 0)
@@ -218,7 +218,7 @@ int session_prepare_root(const char *root, bool *restamped)
     p.root = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (p.root < 0)
         return p.root;
-    int error = prepare(&p, restamped);
+    int error = prepare_prepare(&p, restamped);
     sys_close(p.root);
     return error;
 }

@@ -81,7 +81,7 @@ struct change {
 
 /* Whoever loses looks again. Whoever wins, too: it is done when what is in force says so, since a number can
  * be won that has been in force, was followed and removed meanwhile. */
-static int carry_out(int directory, struct change *change, struct session *session)
+static int session_carry_out(int directory, struct change *change, struct session *session)
 {
     for (;;) {
         int error = store_read(directory, session);
@@ -98,7 +98,7 @@ static int carry_out(int directory, struct change *change, struct session *sessi
     }
 }
 
-static int is_silent(const struct session *session, uint64_t silent)
+static int session_is_silent(const struct session *session, uint64_t silent)
 {
     if (silent == 0 || session->epoch != silent)
         return 0;
@@ -109,7 +109,7 @@ static int is_silent(const struct session *session, uint64_t silent)
 }
 
 /* Its session is not in force, nor will it be. */
-static void abandon(struct change *change, int directory)
+static void session_abandon(struct change *change, int directory)
 {
     if (change->attempt.id != 0)
         store_clear(directory, &change->attempt);
@@ -117,13 +117,13 @@ static void abandon(struct change *change, int directory)
 }
 
 /* Beats are rarer where many beat. Who has looked at an older epoch may go by its lease still: it never shrinks. */
-static uint64_t longest_lease(uint64_t lease, size_t members)
+static uint64_t session_longest_lease(uint64_t lease, size_t members)
 {
     uint64_t least = SESSION_LEASE_BEATS * session_beat_interval(members);
     return lease > least ? lease : least;
 }
 
-static int next_founded(struct change *change, int directory, struct session *session)
+static int session_next_founded(struct change *change, int directory, struct session *session)
 {
     uint64_t epoch = session->epoch + 1;
     struct session next = {.id = change->id,
@@ -132,7 +132,7 @@ static int next_founded(struct change *change, int directory, struct session *se
                            .moved = epoch,
                            .uid = (uid_t)SYS0(SYS_geteuid),
                            .since = change->mine->since,
-                           .lease = longest_lease(change->lease, 1),
+                           .lease = session_longest_lease(change->lease, 1),
                            .next = 2,
                            .count = 1,
                            .room = session->room,
@@ -150,27 +150,27 @@ static int next_founded(struct change *change, int directory, struct session *se
 }
 
 /* Whoever ends or supersedes a session sweeps its files: one that is missing says nothing then. */
-static int unless_followed(int directory, uint64_t epoch, int error)
+static int session_unless_followed(int directory, uint64_t epoch, int error)
 {
     uint64_t now;
     return store_highest(directory, &now) == 0 && now != epoch ? -EAGAIN : error;
 }
 
-static int step_found(struct change *change, int directory, struct session *session)
+static int session_step_found(struct change *change, int directory, struct session *session)
 {
     if (session->count > 0 && session->id == change->id)
         return 0;
-    abandon(change, directory);
-    if (session_living(session) && !is_silent(session, change->silent))
+    session_abandon(change, directory);
+    if (session_living(session) && !session_is_silent(session, change->silent))
         return -EBUSY;
     if (!session->members && store_room(session, 1) < 0)
         return -ENOMEM;
-    int error = next_founded(change, directory, session);
-    return error < 0 ? unless_followed(directory, session->epoch - 1, error) : 1;
+    int error = session_next_founded(change, directory, session);
+    return error < 0 ? session_unless_followed(directory, session->epoch - 1, error) : 1;
 }
 
 /* Could it be read back? Without a number it is no member yet. */
-static int check_own(const struct session_member *mine, const char *user)
+static int session_check_own(const struct session_member *mine, const char *user)
 {
     char text[8192];
     struct session_member one = *mine, back;
@@ -184,7 +184,7 @@ static int check_own(const struct session_member *mine, const char *user)
     return length > 0 && session_parse(&same, text, (size_t)length) == 0 ? 0 : -EINVAL;
 }
 
-static uint64_t random_id(void)
+static uint64_t session_random_id(void)
 {
     uint64_t id;
     do
@@ -193,21 +193,21 @@ static uint64_t random_id(void)
     return id;
 }
 
-static int found(int directory, struct change *change, struct session *session)
+static int session_found_epoch(int directory, struct change *change, struct session *session)
 {
     bool parted;
     int error = store_part(directory, &parted);
     if (error == 0)
-        error = carry_out(directory, change, session);
+        error = session_carry_out(directory, change, session);
     if (error < 0)
-        abandon(change, directory);
+        session_abandon(change, directory);
     else
         store_sweep(directory, session->founded);
     return error;
 }
 
 /* Of a session that was not reached, only those who are in the way are of interest. */
-static int answer(int error, struct session *session)
+static int session_answer(int error, struct session *session)
 {
     if (error < 0 && error != -EBUSY && error != -EACCES && error != -EXDEV)
         session_finish(session);
@@ -218,26 +218,26 @@ int session_found(const char *root, const char *user, struct session_member *min
                   struct session *session)
 {
     struct change change = {
-        .step = step_found, .user = user, .mine = mine, .silent = silent, .lease = lease, .id = random_id()};
+        .step = session_step_found, .user = user, .mine = mine, .silent = silent, .lease = lease, .id = session_random_id()};
     *session = (struct session){0};
-    if (check_own(mine, user) < 0)
+    if (session_check_own(mine, user) < 0)
         return -EINVAL;
     int directory = store_open(root);
     if (directory < 0)
         return directory;
-    int error = found(directory, &change, session);
+    int error = session_found_epoch(directory, &change, session);
     sys_close(directory);
-    return answer(error, session);
+    return session_answer(error, session);
 }
 
-static void remove_member(struct session *session, struct session_member *member)
+static void session_remove_member(struct session *session, struct session_member *member)
 {
     size_t after = (size_t)(session->members + session->count - (member + 1));
     memmove(member, member + 1, after * sizeof *member);
     session->count--;
 }
 
-static struct session_member *find_branch(const struct session *session, const char *branch)
+static struct session_member *session_find_branch(const struct session *session, const char *branch)
 {
     for (size_t i = 0; i < session->count; i++)
         if (strcmp(session->members[i].branch, branch) == 0)
@@ -246,11 +246,11 @@ static struct session_member *find_branch(const struct session *session, const c
 }
 
 /* A branch is made by exclusive mkdir: who goes by mine is me. */
-static int step_join(struct change *change, int directory, struct session *session)
+static int session_step_join(struct change *change, int directory, struct session *session)
 {
     if (session->count == 0 || session->id != change->attempt.id)
-        abandon(change, directory);
-    const struct session_member *there = find_branch(session, change->mine->branch);
+        session_abandon(change, directory);
+    const struct session_member *there = session_find_branch(session, change->mine->branch);
     if (there && there->pid == change->mine->pid) {
         change->mine->number = there->number;
         return 0;
@@ -260,14 +260,14 @@ static int step_join(struct change *change, int directory, struct session *sessi
     if (session->uid != (uid_t)SYS0(SYS_geteuid))
         return -EACCES;
     if (probe_check(directory, session) < 0)
-        return unless_followed(directory, session->epoch, -EXDEV);
+        return session_unless_followed(directory, session->epoch, -EXDEV);
     struct session_member *namesake = session_find_node(session, change->mine->node);
     if (namesake && session_lives(namesake) != 0)
         return -EBUSY;
     if (namesake && namesake->home == SESSION_LOST)
         return -EINPROGRESS;
     if (namesake)
-        remove_member(session, namesake);
+        session_remove_member(session, namesake);
     if (session->count == SESSION_MEMBERS_MAX)
         return -EUSERS;
     if (session->next > UINT16_MAX)
@@ -276,40 +276,40 @@ static int step_join(struct change *change, int directory, struct session *sessi
     change->attempt = *session;
     int error = store_beat(directory, session, (uint16_t)session->next);
     if (error < 0)
-        return unless_followed(directory, session->epoch, error);
+        return session_unless_followed(directory, session->epoch, error);
     session->epoch++;
     session->members[session->count] = *change->mine;
     session->members[session->count++].number = (uint16_t)session->next++;
-    session->lease = longest_lease(session->lease, session->count);
+    session->lease = session_longest_lease(session->lease, session->count);
     return 1;
 }
 
 int session_join(const char *root, struct session_member *mine, struct session *session)
 {
-    struct change change = {.step = step_join, .mine = mine};
+    struct change change = {.step = session_step_join, .mine = mine};
     *session = (struct session){0};
-    if (check_own(mine, "") < 0)
+    if (session_check_own(mine, "") < 0)
         return -EINVAL;
     int directory = store_open(root);
     if (directory < 0)
         return directory;
-    int error = store_is_copied(directory) ? -ENOENT : carry_out(directory, &change, session);
+    int error = store_is_copied(directory) ? -ENOENT : session_carry_out(directory, &change, session);
     sys_close(directory);
-    return answer(error, session);
+    return session_answer(error, session);
 }
 
-static int step_leave(struct change *change, int directory, struct session *session)
+static int session_step_leave(struct change *change, int directory, struct session *session)
 {
     struct session_member *member = session->id == change->id ? session_find(session, change->number) : NULL;
     if (!member || (member->home == SESSION_LOST) != change->drops)
         return 0;
     change->attempt = *session;
-    remove_member(session, member);
+    session_remove_member(session, member);
     session->epoch++;
     return 1;
 }
 
-static void leave_nothing(const struct change *change, int directory)
+static void session_leave_nothing(const struct change *change, int directory)
 {
     char name[STORE_NAME_MAX];
     if (change->attempt.count == 1) {
@@ -320,16 +320,16 @@ static void leave_nothing(const struct change *change, int directory)
     }
 }
 
-static int take_out(const char *root, uint64_t id, uint16_t number, bool drops)
+static int session_take_out(const char *root, uint64_t id, uint16_t number, bool drops)
 {
-    struct change change = {.step = step_leave, .id = id, .number = number, .drops = drops};
+    struct change change = {.step = session_step_leave, .id = id, .number = number, .drops = drops};
     struct session session;
     int directory = store_open(root);
     if (directory < 0)
         return directory;
-    int error = store_is_copied(directory) ? 0 : carry_out(directory, &change, &session);
+    int error = store_is_copied(directory) ? 0 : session_carry_out(directory, &change, &session);
     if (error == 0)
-        leave_nothing(&change, directory);
+        session_leave_nothing(&change, directory);
     session_finish(&session);
     sys_close(directory);
     return error;
@@ -337,15 +337,15 @@ static int take_out(const char *root, uint64_t id, uint16_t number, bool drops)
 
 int session_leave(const char *root, uint64_t id, uint16_t number)
 {
-    return take_out(root, id, number, false);
+    return session_take_out(root, id, number, false);
 }
 
 int session_drop(const char *root, uint64_t id, uint16_t number)
 {
-    return take_out(root, id, number, true);
+    return session_take_out(root, id, number, true);
 }
 
-static int take_revised(const struct session *from, struct session *to)
+static int session_take_revised(const struct session *from, struct session *to)
 {
     size_t homes = 0;
     for (size_t i = 0; i < to->count; i++) {
@@ -358,14 +358,14 @@ static int take_revised(const struct session *from, struct session *to)
     return homes > 0 ? 0 : -EINVAL;
 }
 
-static int revise(int directory, struct session *session)
+static int session_revise_once(int directory, struct session *session)
 {
     struct session next;
     int error = store_read(directory, &next);
     if (error == 0 && (next.id != session->id || next.epoch != session->epoch || next.count != session->count))
         error = -ESTALE;
     if (error == 0)
-        error = take_revised(session, &next);
+        error = session_take_revised(session, &next);
     next.epoch++;
     if (error == 0)
         error = store_publish(directory, &next);
@@ -384,7 +384,7 @@ int session_revise(const char *root, struct session *session)
     int directory = store_open(root);
     if (directory < 0)
         return directory;
-    int error = store_is_copied(directory) ? -ESTALE : revise(directory, session);
+    int error = store_is_copied(directory) ? -ESTALE : session_revise_once(directory, session);
     sys_close(directory);
     if (error == 0)
         session->epoch++;

@@ -41,7 +41,7 @@ struct session_member {
     pid_t pid;
     uint64_t started;              /* of the process, clock ticks since boot (/proc/PID/stat, field 22) */
     uint64_t since;                /* ns since 1970 */
-    char run_dir[SESSION_RUN_MAX]; /* node-local: the index, the road to the daemon, its log */
+    char run_dir[SESSION_RUN_MAX]; /* node-local: the index, the channel to the daemon, its log */
     uint8_t address[SESSION_ADDRESS_MAX];
     uint8_t address_size; /* 0: none */
     uint8_t home;         /* enum session_part */
@@ -80,7 +80,7 @@ struct session {
     struct session_member *members; /* by number */
 };
 
-/* Memory. Every function below that fills a session makes it anew, whatever it answers; session_finish takes
+/* Memory. Every function below that fills a session makes it again, whatever it answers; session_finish takes
  * it back, also of one that is empty or zero. */
 void session_finish(struct session *);
 

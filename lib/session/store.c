@@ -34,7 +34,7 @@ bool store_is_copied(int directory)
 }
 
 /* Again until none is removed any more: names that are removed may hide others from a listing. */
-static int remove_if(int directory, bool (*want)(const char *name, const void *what), const void *what)
+static int store_remove_if(int directory, bool (*want)(const char *name, const void *what), const void *what)
 {
     char buffer[SCAN_SIZE] __attribute__((aligned(8)));
     int gone, error = 0;
@@ -55,18 +55,18 @@ static int remove_if(int directory, bool (*want)(const char *name, const void *w
     return error;
 }
 
-static bool is_any(const char *name, const void *what)
+static bool store_is_any(const char *name, const void *what)
 {
     return true;
 }
 
 /* The words go before the new stamp is written: who is interrupted finds a copy again. */
-static int part(int directory, int own)
+static int store_part_from_original(int directory, int own)
 {
     struct statx stat;
     int error = sys_statx(own, "..", 0, STATX_INO | STATX_BTIME, &stat);
     if (error == 0)
-        error = remove_if(directory, is_any, NULL);
+        error = store_remove_if(directory, store_is_any, NULL);
     return error < 0 ? error : stamp_renew(own, dirid_of(&stat));
 }
 
@@ -79,7 +79,7 @@ int store_part(int directory, bool *parted)
     /* Two that part one copy, on hosts that share locks: the second finds it done. */
     SYS2(SYS_flock, directory, LOCK_EX);
     int copied = stamp_is_copied(own);
-    int error = copied == 1 ? part(directory, own) : 0;
+    int error = copied == 1 ? store_part_from_original(directory, own) : 0;
     *parted = copied == 1 && error == 0;
     SYS2(SYS_flock, directory, LOCK_UN);
     sys_close(own);
@@ -88,7 +88,7 @@ int store_part(int directory, bool *parted)
 
 /* Memory. */
 
-static void *map(size_t size)
+static void *store_map(size_t size)
 {
     void *at = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return sys_is_error(at) ? NULL : at;
@@ -103,7 +103,7 @@ void session_finish(struct session *session)
 
 int store_room(struct session *session, size_t room)
 {
-    struct session_member *members = map(room * sizeof *members);
+    struct session_member *members = store_map(room * sizeof *members);
     if (!members)
         return -ENOMEM;
     if (session->members) {
@@ -117,7 +117,7 @@ int store_room(struct session *session, size_t room)
 
 /* Epochs. */
 
-static void epoch_name(char to[STORE_NAME_MAX], uint64_t epoch)
+static void store_epoch_name(char to[STORE_NAME_MAX], uint64_t epoch)
 {
     struct text t;
     text_init(&t, to, STORE_NAME_MAX);
@@ -126,7 +126,7 @@ static void epoch_name(char to[STORE_NAME_MAX], uint64_t epoch)
 }
 
 /* The number of an epoch's file, 0 if it is none. */
-static uint64_t epoch_of(const char *name)
+static uint64_t store_epoch_of(const char *name)
 {
     const size_t prefix = sizeof EPOCH_PREFIX - 1;
     uint64_t number;
@@ -144,7 +144,7 @@ int store_highest(int directory, uint64_t *epoch)
     *epoch = 0;
     int more = disk_scan_init(&scan, directory, ".", buffer, sizeof buffer);
     while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
-        uint64_t number = epoch_of(one->name);
+        uint64_t number = store_epoch_of(one->name);
         if (number > *epoch)
             *epoch = number;
     }
@@ -152,7 +152,7 @@ int store_highest(int directory, uint64_t *epoch)
     return more;
 }
 
-static int parse_epoch(struct session *session, uint64_t epoch, const char *text, size_t length)
+static int store_parse_epoch(struct session *session, uint64_t epoch, const char *text, size_t length)
 {
     /* The end, where there was no room for words. */
     if (length == 0) {
@@ -168,22 +168,22 @@ static int parse_epoch(struct session *session, uint64_t epoch, const char *text
     return error == 0 && session->epoch != epoch ? -EBADMSG : error;
 }
 
-static int read_epoch(int directory, uint64_t epoch, struct session *session)
+static int store_read_epoch(int directory, uint64_t epoch, struct session *session)
 {
     char name[STORE_NAME_MAX];
     struct statx stat;
-    epoch_name(name, epoch);
+    store_epoch_name(name, epoch);
     int error = sys_statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_SIZE, &stat);
     if (error < 0)
         return error;
     if (stat.stx_size > session_text_max(SESSION_MEMBERS_MAX))
         return -EBADMSG;
     size_t size = (size_t)stat.stx_size + 1;
-    char *text = map(size);
+    char *text = store_map(size);
     if (!text)
         return -ENOMEM;
     ssize_t length = disk_read(directory, name, text, size);
-    error = length < 0 ? (int)length : parse_epoch(session, epoch, text, (size_t)length);
+    error = length < 0 ? (int)length : store_parse_epoch(session, epoch, text, (size_t)length);
     sys_munmap(text, size);
     return error;
 }
@@ -200,7 +200,7 @@ int store_read(int directory, struct session *session)
     do {
         session_finish(session);
         epoch = now;
-        int answer = epoch > 0 ? read_epoch(directory, epoch, session) : -ENOENT;
+        int answer = epoch > 0 ? store_read_epoch(directory, epoch, session) : -ENOENT;
         error = store_highest(directory, &now);
         if (error == 0)
             error = answer;
@@ -214,14 +214,14 @@ struct older {
     uint64_t epoch;
 };
 
-static bool is_older(const char *name, const void *what)
+static bool store_is_older(const char *name, const void *what)
 {
     const struct older *older = what;
-    uint64_t epoch = epoch_of(name);
+    uint64_t epoch = store_epoch_of(name);
     return epoch > 0 && epoch + 1 < older->epoch;
 }
 
-static bool is_same_file(int directory, const char *a, const char *b)
+static bool store_is_same_file(int directory, const char *a, const char *b)
 {
     struct statx one, other;
     return sys_statx(directory, a, AT_SYMLINK_NOFOLLOW, STATX_INO, &one) == 0 &&
@@ -230,20 +230,20 @@ static bool is_same_file(int directory, const char *a, const char *b)
 
 /* NFS repeats a call whose answer was lost, and says of the second that the name is there. The temporary is
  * gone if a founder swept it away: then there is a newer epoch. */
-static int link_epoch(int directory, const char *temporary, uint64_t epoch)
+static int store_link_epoch(int directory, const char *temporary, uint64_t epoch)
 {
     char name[STORE_NAME_MAX];
-    epoch_name(name, epoch);
+    store_epoch_name(name, epoch);
     int error = sys_linkat(directory, temporary, directory, name, 0);
-    if (error == -EEXIST && is_same_file(directory, temporary, name))
+    if (error == -EEXIST && store_is_same_file(directory, temporary, name))
         error = 0;
     return error == -EEXIST || error == -ENOENT ? -EAGAIN : error;
 }
 
-static int write_epoch(int directory, const char *temporary, const struct session *session)
+static int store_write_epoch(int directory, const char *temporary, const struct session *session)
 {
     size_t size = session_text_max(session->count);
-    char *text = map(size);
+    char *text = store_map(size);
     if (!text)
         return -ENOMEM;
     ssize_t length = session_format(session, text, size);
@@ -261,13 +261,13 @@ int store_publish(int directory, const struct session *session)
     struct text t;
     text_init(&t, temporary, sizeof temporary);
     disk_temporary(&t, EPOCH_NEW);
-    int error = write_epoch(directory, temporary, session);
+    int error = store_write_epoch(directory, temporary, session);
     if (error < 0)
         return error;
-    error = link_epoch(directory, temporary, session->epoch);
+    error = store_link_epoch(directory, temporary, session->epoch);
     sys_unlinkat(directory, temporary, 0);
     if (error == 0)
-        remove_if(directory, is_older, &(struct older){session->epoch});
+        store_remove_if(directory, store_is_older, &(struct older){session->epoch});
     return error;
 }
 
@@ -291,7 +291,7 @@ void store_name(char to[STORE_NAME_MAX], const char *what, const struct session 
 }
 
 /* WHAT.FOUNDED-ID taken apart. */
-static bool belongs(const char *name, uint64_t *founded, uint64_t *id)
+static bool store_belongs(const char *name, uint64_t *founded, uint64_t *id)
 {
     const char *dot = strchr(name, '.'), *dash = dot ? strchr(dot, '-') : NULL;
     if (!dash || dot == name)
@@ -300,28 +300,28 @@ static bool belongs(const char *name, uint64_t *founded, uint64_t *id)
     return second.length == 16 && lines_number(first, 10, founded) && lines_number(second, 16, id);
 }
 
-static bool is_of_the_past(const char *name, const void *what)
+static bool store_is_of_the_past(const char *name, const void *what)
 {
     const struct older *older = what;
     uint64_t founded, id;
     if (strncmp(name, EPOCH_NEW, sizeof EPOCH_NEW - 1) == 0)
         return true;
-    return belongs(name, &founded, &id) && founded < older->epoch;
+    return store_belongs(name, &founded, &id) && founded < older->epoch;
 }
 
 void store_sweep(int directory, uint64_t founded)
 {
-    remove_if(directory, is_of_the_past, &(struct older){founded});
+    store_remove_if(directory, store_is_of_the_past, &(struct older){founded});
 }
 
-static bool is_of_session(const char *name, const void *what)
+static bool store_is_of_session(const char *name, const void *what)
 {
     const struct session *session = what;
     uint64_t founded, id;
-    return belongs(name, &founded, &id) && founded == session->founded && id == session->id;
+    return store_belongs(name, &founded, &id) && founded == session->founded && id == session->id;
 }
 
 void store_clear(int directory, const struct session *session)
 {
-    remove_if(directory, is_of_session, session);
+    store_remove_if(directory, store_is_of_session, session);
 }

@@ -13,50 +13,50 @@
 #define ENOUGH_MAX (1u << 20)
 #define SMALL_PART (UINT64_MAX / 16)
 static struct {
-    uint64_t dir, last, foreseen;
+    uint64_t dir, last, prefetched;
     uint32_t count, asked, enough;
 } order;
 #define ORDER(FIELD) __atomic_load_n(&order.FIELD, __ATOMIC_RELAXED)
 #define SET_ORDER(FIELD, TO) __atomic_store_n(&order.FIELD, TO, __ATOMIC_RELAXED)
 
-static void begin_order(uint64_t dir)
+static void bulk_lookup_begin_order(uint64_t dir)
 {
     SET_ORDER(dir, dir);
     SET_ORDER(last, UINT64_MAX);
-    SET_ORDER(foreseen, 0);
+    SET_ORDER(prefetched, 0);
     SET_ORDER(count, 0);
     SET_ORDER(asked, 0);
     SET_ORDER(enough, IN_ORDER);
 }
 
-/* From which hash on; UINT64_MAX: nothing is foreseen. *in_order: since they are. */
-static uint64_t foresee_from(uint64_t dir, uint64_t hash, bool *in_order)
+/* From which hash on; UINT64_MAX: nothing is predicted. *in_order: since they are. */
+static uint64_t bulk_lookup_from(uint64_t dir, uint64_t hash, bool *in_order)
 {
     if (ORDER(dir) != dir)
-        begin_order(dir);
+        bulk_lookup_begin_order(dir);
     const uint32_t count = ORDER(last) < hash ? ORDER(count) + 1 : 0, asked = ORDER(asked) + 1;
-    const uint64_t foreseen = ORDER(foreseen);
+    const uint64_t prefetched = ORDER(prefetched);
     SET_ORDER(last, hash);
     SET_ORDER(count, count);
     SET_ORDER(asked, asked);
-    *in_order = count == IN_ORDER || (count > IN_ORDER && hash > foreseen);
+    *in_order = count == IN_ORDER || (count > IN_ORDER && hash > prefetched);
     if (*in_order)
         return hash;
-    return asked < ORDER(enough) ? UINT64_MAX : foreseen == UINT64_MAX ? 0 : foreseen;
+    return asked < ORDER(enough) ? UINT64_MAX : prefetched == UINT64_MAX ? 0 : prefetched;
 }
 
-bool foresee(struct target *t)
+bool bulk_lookup(struct target *t)
 {
     const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0), hash = record_hash(t->name, t->length);
     bool in_order;
-    const uint64_t from = foresee_from(dir, hash, &in_order);
+    const uint64_t from = bulk_lookup_from(dir, hash, &in_order);
     const uint32_t enough = ORDER(enough);
     if (from == UINT64_MAX)
         return false;
-    const uint64_t until = names_foresee(t->root, t->dir, t->found.dir.mirror, from, &t->scratch->answer);
+    const uint64_t until = names_bulk_lookup(t->root, t->dir, t->found.dir.mirror, from, &t->scratch->answer);
     if (!in_order && enough < ENOUGH_MAX && (until == UINT64_MAX || until - from < SMALL_PART))
         SET_ORDER(enough, 2 * enough);
     SET_ORDER(asked, 0);
-    SET_ORDER(foreseen, until);
+    SET_ORDER(prefetched, until);
     return true;
 }

@@ -9,4 +9,4 @@
 
 /* This process looks at a name of which this node knows nothing. True: many were asked for, and it may be remembered by now
  * (names_recall). Uses scratch->answer. */
-bool foresee(struct target *);
+bool bulk_lookup(struct target *);

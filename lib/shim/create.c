@@ -11,7 +11,7 @@
 
 /* The loader goes from a program to the shared objects it needs without passing any door, so they cannot be
  * moved to the trunk when it comes. */
-bool birth_is_for_loader(const char *name, size_t length)
+bool create_is_for_loader(const char *name, size_t length)
 {
     for (size_t at = 1; at + 3 <= length; at++)
         if (memcmp(name + at, ".so", 3) == 0 && (at + 3 == length || name[at + 3] == '.'))
@@ -19,11 +19,11 @@ bool birth_is_for_loader(const char *name, size_t length)
     return false;
 }
 
-int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
+int create_reserve(struct target *t, uint8_t type, uint16_t flags)
 {
-    if (birth_is_for_loader(t->name, t->length))
+    if (create_is_for_loader(t->name, t->length))
         flags |= MESSAGE_TRUNK;
-    struct message reserve = {.type = MESSAGE_RESERVE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
+    struct message reserve = {.type = MESSAGE_CREATE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
     int code = target_hold(t, &reserve);
     const struct message *answer = &t->scratch->answer.message;
     if (code == 0) {
@@ -37,15 +37,15 @@ int birth_reserve(struct target *t, uint8_t type, uint16_t flags)
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = t->unasked ? target_learn(t, code) : target_look(t);
-    if (code == 0 && t->found.known && target_leads_elsewhere(t))
+    if (code == 0 && t->found.known && target_leads_remote(t))
         code = target_replaced(t);
     return code == 0 || code == TARGET_ASTRAY ? BIRTH_AGAIN : code;
 }
 
-void birth_confirm(struct target *t, const struct statx *stat)
+void create_commit(struct target *t, const struct statx *stat)
 {
     struct message confirm = {
-        .type = MESSAGE_CONFIRM,
+        .type = MESSAGE_COMMIT,
         .entry[0] = {.type = (uint8_t)(stat->stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat->stx_ino}};
     if (confirm.entry[0].type == DT_DIR)
         confirm.child = dirid_of(stat);

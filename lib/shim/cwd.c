@@ -12,7 +12,7 @@ uint64_t cwd_changes = CHANGE;
 __thread uint64_t cwd_seen_apart, cwd_seen_within;
 
 /* A vfork child's would be taken for its parent's. */
-static void set(uint64_t *seen, uint64_t now)
+static void cwd_set(uint64_t *seen, uint64_t now)
 {
     if (sys_getpid() == owner_pid())
         *seen = now;
@@ -20,12 +20,12 @@ static void set(uint64_t *seen, uint64_t now)
 
 void cwd_set_apart(uint64_t now)
 {
-    set(&cwd_seen_apart, now);
+    cwd_set(&cwd_seen_apart, now);
 }
 
 void cwd_set_within(uint64_t now)
 {
-    set(&cwd_seen_within, now);
+    cwd_set(&cwd_seen_within, now);
 }
 
 void cwd_change(void)

@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 
-#define CWD_MOMENT_BITS 23 /* of ns: 8 ms, some ticks of the clock that is looked at */
+#define CWD_SPIN_BITS 23 /* of ns: 8 ms, some ticks of the clock that is looked at */
 
 /* How often it was changed, in the upper half, and how many changes are under way. */
 extern uint64_t cwd_changes;
@@ -30,7 +30,7 @@ extern __thread uint64_t cwd_seen_apart, cwd_seen_within;
 static inline uint64_t cwd_now(void)
 {
     uint64_t changes = __atomic_load_n(&cwd_changes, __ATOMIC_ACQUIRE);
-    return (uint32_t)changes != 0 ? 0 : changes | (uint32_t)(clock_of(CLOCK_MONOTONIC_COARSE) >> CWD_MOMENT_BITS);
+    return (uint32_t)changes != 0 ? 0 : changes | (uint32_t)(clock_of(CLOCK_MONOTONIC_COARSE) >> CWD_SPIN_BITS);
 }
 
 /* Is it known to be beside all roots? False says nothing. */

@@ -20,11 +20,11 @@
 #define LOOKS_MAX 100 /* of a name that comes and goes meanwhile; then its home says */
 #define STREAMS 4096  /* open at once in a process; more are EMFILE */
 
-static struct stream *range;
+static struct dir_stream *range;
 
-static struct stream *map_range(void)
+static struct dir_stream *dir_stream_map_range(void)
 {
-    struct stream *at = __atomic_load_n(&range, __ATOMIC_ACQUIRE), *none = NULL;
+    struct dir_stream *at = __atomic_load_n(&range, __ATOMIC_ACQUIRE), *none = NULL;
     if (at != NULL)
         return at;
     at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -36,15 +36,15 @@ static struct stream *map_range(void)
     return none;
 }
 
-bool stream_is_ours(const DIR *stream)
+bool dir_stream_is_ours(const DIR *stream)
 {
-    const struct stream *at = (const struct stream *)stream;
+    const struct dir_stream *at = (const struct dir_stream *)stream;
     return range != NULL && at >= range && at < range + STREAMS;
 }
 
-static struct stream *take(void)
+static struct dir_stream *dir_stream_take(void)
 {
-    struct stream *at = map_range();
+    struct dir_stream *at = dir_stream_map_range();
     for (unsigned i = 0; at != NULL && i < STREAMS; i++)
         if (__atomic_load_n(&at[i].taken, __ATOMIC_RELAXED) == 0 && __atomic_exchange_n(&at[i].taken, 1, __ATOMIC_ACQUIRE) == 0)
             return &at[i];
@@ -52,7 +52,7 @@ static struct stream *take(void)
     return NULL;
 }
 
-void stream_free(struct stream *stream)
+void dir_stream_free(struct dir_stream *stream)
 {
     if (stream->large != NULL)
         sys_munmap(stream->large, STREAM_LARGE);
@@ -60,20 +60,20 @@ void stream_free(struct stream *stream)
     __atomic_store_n(&stream->taken, 0, __ATOMIC_RELEASE);
 }
 
-static DIR *give_up(DIR *libc, int error)
+static DIR *dir_stream_give_up(DIR *libc, int error)
 {
     REAL(closedir)(libc);
     errno = error;
     return NULL;
 }
 
-bool stream_is_removed(int fd)
+bool dir_stream_is_removed(int fd)
 {
     struct statx stat;
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 && stat.stx_nlink == 0;
 }
 
-DIR *stream_over(DIR *libc)
+DIR *dir_stream_over(DIR *libc)
 {
     struct names_root *root = NULL;
     struct view_found found;
@@ -84,13 +84,13 @@ DIR *stream_over(DIR *libc)
     int fd = REAL(dirfd)(libc);
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
     errno = saved;
-    if (code == 0 || (code == -ENOENT && stream_is_removed(fd)))
+    if (code == 0 || (code == -ENOENT && dir_stream_is_removed(fd)))
         return libc;
     if (code < 0)
-        return give_up(libc, -code);
-    struct stream *stream = take();
+        return dir_stream_give_up(libc, -code);
+    struct dir_stream *stream = dir_stream_take();
     if (stream == NULL)
-        return give_up(libc, errno);
+        return dir_stream_give_up(libc, errno);
     stream->libc = libc;
     stream->at = (struct listing_at){.root = root, .id = id, .fd = fd};
     stream->told = 0;
@@ -108,7 +108,7 @@ struct filling {
 
 #define DOUBTFUL 255 /* no DT_ of any system */
 
-static bool put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino, uint64_t after)
+static bool dir_stream_put(struct filling *filling, const char *name, size_t length, uint8_t type, uint64_t ino, uint64_t after)
 {
     size_t size = (offsetof(struct dirent64, d_name) + length + 1 + 7) & ~(size_t)7;
     if (size > filling->size - filling->used)
@@ -125,29 +125,29 @@ static bool put(struct filling *filling, const char *name, size_t length, uint8_
     return true;
 }
 
-static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int dir_stream_each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct filling *filling = context;
     bool doubtful = entry->state != RECORD_LIVE;
-    if (!put(filling, name, length, doubtful ? DOUBTFUL : entry->type, entry->ino, hash + 1))
+    if (!dir_stream_put(filling, name, length, doubtful ? DOUBTFUL : entry->type, entry->ino, hash + 1))
         return 1;
     filling->doubtful |= doubtful;
     return 0;
 }
 
-static void put_dots(struct filling *filling, int fd)
+static void dir_stream_put_dots(struct filling *filling, int fd)
 {
     static const char *const dots[] = {".", ".."};
     struct statx stat;
     while (filling->position < 2) {
         const char *dot = dots[filling->position];
         uint64_t ino = sys_statx(fd, dot, 0, STATX_INO, &stat) == 0 ? stat.stx_ino : 1;
-        if (!put(filling, dot, strlen(dot), DT_DIR, ino, filling->position + 1))
+        if (!dir_stream_put(filling, dot, strlen(dot), DT_DIR, ino, filling->position + 1))
             return;
     }
 }
 
-static int ask_home(struct target *t, struct dirent64 *entry)
+static int dir_stream_ask_home(struct target *t, struct dirent64 *entry)
 {
     int code = target_settled(t);
     if (code != 0)
@@ -158,21 +158,21 @@ static int ask_home(struct target *t, struct dirent64 *entry)
 }
 
 /* -EACCES: names may be read here, files may not be looked at. Its home knows. */
-static int look_at_file(struct target *t, struct dirent64 *entry)
+static int dir_stream_look_at_file(struct target *t, struct dirent64 *entry)
 {
     struct statx stat;
     int code = target_place(t);
     if (code == 0)
         code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat);
     if (code != 0)
-        return code == -ENOENT ? code : ask_home(t, entry);
+        return code == -ENOENT ? code : dir_stream_ask_home(t, entry);
     entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
     entry->d_ino = stat.stx_ino;
     return 0;
 }
 
 /* A branch that was lost has another name, and its number still. */
-static bool is_the_same(const struct view_found *now, const struct view_found *before)
+static bool dir_stream_is_the_same(const struct view_found *now, const struct view_found *before)
 {
     return now->known && record_same(&now->entry, &before->entry) && now->entry.state == before->entry.state &&
            (now->entry.branch == 0 || strcmp(now->branch, before->branch) == 0);
@@ -180,24 +180,24 @@ static bool is_the_same(const struct view_found *now, const struct view_found *b
 
 /* A name whose birth or end is under way is there if its file is: 0. A file that is not where it was known to be has come
  * elsewhere if by now something else is known. */
-static int look_at_name(struct target *t, struct dirent64 *entry)
+static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
 {
     int code = target_peek(t);
     for (int i = 0; code == 0 && i < LOOKS_MAX; i++) {
         const struct view_found before = t->found;
         HOOK("list-doubts");
-        code = t->found.known ? look_at_file(t, entry) : -ENOENT;
+        code = t->found.known ? dir_stream_look_at_file(t, entry) : -ENOENT;
         if (code != -ENOENT || !t->found.known || BROKEN("peeked-once"))
             return code;
         code = target_peek(t);
-        if (code == 0 && is_the_same(&t->found, &before))
+        if (code == 0 && dir_stream_is_the_same(&t->found, &before))
             return -ENOENT;
     }
-    return code == 0 ? ask_home(t, entry) : code;
+    return code == 0 ? dir_stream_ask_home(t, entry) : code;
 }
 
 /* 0; it is not there: -ENOENT. Another -errno: it cannot be told. */
-static int resolve(const struct listing_at *at, struct dirent64 *entry)
+static int dir_stream_resolve(const struct listing_at *at, struct dirent64 *entry)
 {
     struct target t = {.root = at->root,
                        .dir = at->id,
@@ -208,18 +208,18 @@ static int resolve(const struct listing_at *at, struct dirent64 *entry)
     t.scratch = scratch_take();
     if (t.scratch == NULL)
         return -ENOMEM;
-    int code = look_at_name(&t, entry);
+    int code = dir_stream_look_at_name(&t, entry);
     scratch_give(t.scratch);
     return code;
 }
 
 /* How much is kept. A listing that leaves out what may be there is none. */
-static long resolve_doubtful(const struct listing_at *at, char *bytes, size_t used)
+static long dir_stream_resolve_doubtful(const struct listing_at *at, char *bytes, size_t used)
 {
     size_t kept = 0, size;
     for (size_t i = 0; i < used; i += size) {
         struct dirent64 *entry = (struct dirent64 *)(bytes + i);
-        int code = entry->d_type == DOUBTFUL ? resolve(at, entry) : 0;
+        int code = entry->d_type == DOUBTFUL ? dir_stream_resolve(at, entry) : 0;
         size = entry->d_reclen;
         if (code != 0 && code != -ENOENT)
             return code;
@@ -232,52 +232,52 @@ static long resolve_doubtful(const struct listing_at *at, char *bytes, size_t us
 }
 
 /* 1: there is more. */
-static int list_some(const struct listing_at *at, struct filling *filling)
+static int dir_stream_list_some(const struct listing_at *at, struct filling *filling)
 {
     size_t used = filling->used;
     uint64_t from = filling->position;
     int code;
     do
-        code = names_list(at->root, at->id, &from, filling->size, each, filling);
+        code = names_list(at->root, at->id, &from, filling->size, dir_stream_each, filling);
     while (code == 0 && from != 0 && filling->used == used);
     return code == 0 && from != 0 ? 1 : code;
 }
 
-/* The daemons may have forgotten the directory, as they do when one of them dies: then it is loaded anew. One that
+/* The daemons may have forgotten the directory, as they do when one of them dies: then it is loaded again. One that
  * was removed has no names. */
-static int list_names(const struct listing_at *at, struct filling *filling)
+static int dir_stream_list_names(const struct listing_at *at, struct filling *filling)
 {
     const struct filling before = *filling;
     int code = -ESTALE;
     for (int i = 0; code == -ESTALE && i < LOADS_MAX; i++) {
         *filling = before;
-        code = list_some(at, filling);
+        code = dir_stream_list_some(at, filling);
         int loaded = code == -ESTALE ? directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) : 1;
         if (loaded != 1)
-            return stream_is_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
+            return dir_stream_is_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
     }
     return code;
 }
 
-long stream_fill(struct listing_at *at, char *to, size_t size)
+long dir_stream_fill(struct listing_at *at, char *to, size_t size)
 {
     struct filling filling = {.to = to, .size = size, .position = at->position};
     int code;
     long kept;
     if (at->end != 0 && at->position == at->end)
         return 0; /* that was told with the names: the daemons need not be asked again */
-    if (at->position < 2 && stream_is_removed(at->fd))
+    if (at->position < 2 && dir_stream_is_removed(at->fd))
         return 0; /* it was removed: not even the dots are left */
     do {
         filling.used = 0;
         filling.doubtful = false;
-        put_dots(&filling, at->fd);
-        code = filling.position < 2 ? 1 : list_names(at, &filling);
+        dir_stream_put_dots(&filling, at->fd);
+        code = filling.position < 2 ? 1 : dir_stream_list_names(at, &filling);
         if (code < 0)
             return code;
         if (code == 1 && filling.used == 0)
             return -EINVAL;
-        kept = filling.doubtful ? resolve_doubtful(at, to, filling.used) : (long)filling.used;
+        kept = filling.doubtful ? dir_stream_resolve_doubtful(at, to, filling.used) : (long)filling.used;
         if (kept < 0)
             return kept;
     } while (kept == 0 && filling.used > 0);
@@ -286,26 +286,26 @@ long stream_fill(struct listing_at *at, char *to, size_t size)
     return kept;
 }
 
-static char *buffer_of(struct stream *stream)
+static char *dir_stream_buffer_of(struct dir_stream *stream)
 {
     return stream->large != NULL ? stream->large : stream->first;
 }
 
 /* What was not told by the first buffer is worth a large one. Without the memory the first one does. */
-static long fill(struct stream *stream)
+static long dir_stream_fill_page(struct dir_stream *stream)
 {
     bool goes_on = stream->at.position != 0 && stream->at.position != stream->at.end;
     if (goes_on && stream->large == NULL) {
         char *large = sys_mmap(NULL, STREAM_LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         stream->large = sys_is_error(large) ? NULL : large;
     }
-    return stream_fill(&stream->at, buffer_of(stream), stream->large != NULL ? STREAM_LARGE : STREAM_BUFFER);
+    return dir_stream_fill(&stream->at, dir_stream_buffer_of(stream), stream->large != NULL ? STREAM_LARGE : STREAM_BUFFER);
 }
 
-struct dirent64 *stream_next(struct stream *stream)
+struct dirent64 *dir_stream_next(struct dir_stream *stream)
 {
     if (stream->next == stream->filled) {
-        long filled = fill(stream);
+        long filled = dir_stream_fill_page(stream);
         stream->next = stream->filled = 0;
         if (filled < 0)
             errno = (int)-filled;
@@ -313,7 +313,7 @@ struct dirent64 *stream_next(struct stream *stream)
             return NULL;
         stream->filled = (size_t)filled;
     }
-    struct dirent64 *entry = (struct dirent64 *)(buffer_of(stream) + stream->next);
+    struct dirent64 *entry = (struct dirent64 *)(dir_stream_buffer_of(stream) + stream->next);
     stream->next += entry->d_reclen;
     stream->told = (uint64_t)entry->d_off;
     return entry;

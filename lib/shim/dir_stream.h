@@ -31,9 +31,9 @@ struct listing_at {
 
 /* Fills `to` with as many struct dirent64 as fit; the bytes, 0 at the end, or -errno (-EINVAL: not even one
  * fits). */
-long stream_fill(struct listing_at *, char *to, size_t size);
+long dir_stream_fill(struct listing_at *, char *to, size_t size);
 
-struct stream {
+struct dir_stream {
     uint32_t taken;
     DIR *libc;
     struct listing_at at;
@@ -43,12 +43,12 @@ struct stream {
     char first[STREAM_BUFFER] __attribute__((aligned(8)));
 };
 
-bool stream_is_ours(const DIR *);
+bool dir_stream_is_ours(const DIR *);
 /* Takes libc's stream over if its directory is under a root: ours, or `libc` itself; NULL and errno if that
  * failed (libc's is closed then). */
-DIR *stream_over(DIR *libc);
+DIR *dir_stream_over(DIR *libc);
 /* The directory has no name any more, and so no names: libc's stream says that. */
-bool stream_is_removed(int fd);
-void stream_free(struct stream *);
+bool dir_stream_is_removed(int fd);
+void dir_stream_free(struct dir_stream *);
 /* The next entry, or NULL at the end, or NULL with errno. */
-struct dirent64 *stream_next(struct stream *);
+struct dirent64 *dir_stream_next(struct dir_stream *);

@@ -38,19 +38,19 @@ struct shelved {
     char by[NEAR_PLACE_MAX + 1]; /* a leaf's place, or the identity of a directory of the trunk */
 };
 
-struct shelf {
+struct fdcache_shelf {
     uint64_t keys[SHELF]; /* of what each is known by; 0: none. The search begins at the key's place */
     struct shelved all[SHELF];
     uint32_t next; /* to be replaced */
 };
 
-static struct near {
+static struct fdcache {
     struct kept branches;
-    struct shelf leaves, trunk;
+    struct fdcache_shelf leaves, trunk;
 } nears[NAMES_ROOTS];
 
 /* The memory of a vfork child is its parent's, its descriptors are not. */
-static bool may_keep(void)
+static bool fdcache_may_keep(void)
 {
     return sys_getpid() == owner_pid();
 }
@@ -60,26 +60,26 @@ uint32_t near_changes;
 /* How often this process has looked into which leaf that is not kept. */
 static uint32_t looks[LOOKS];
 
-static struct near *near_of(const struct names_root *root)
+static struct fdcache *fdcache_near_of(const struct names_root *root)
 {
     return &nears[root - process.roots];
 }
 
 /* That it is the directory which was opened, and no other file of that number. */
-static bool is_it(const struct names_root *root, const struct kept *kept)
+static bool fdcache_is_it(const struct names_root *root, const struct kept *kept)
 {
     struct statx stat;
     return sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 && stat.stx_ino == kept->ino &&
            names_device(&stat) == root->device;
 }
 
-static int open_directory(int at, const char *path)
+static int fdcache_open_directory(int at, const char *path)
 {
     return sys_openat(at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
 /* Puts `fd`, which is closed, where it is out of the program's way. False: it cannot be. */
-static bool keep(int fd, struct kept *to)
+static bool fdcache_keep(int fd, struct kept *to)
 {
     struct statx stat = {0};
     if (fd < 0)
@@ -91,23 +91,23 @@ static bool keep(int fd, struct kept *to)
 }
 
 /* In two steps, since a path would take more room than a signal's stack has. */
-static bool open_branches(const struct names_root *root, struct kept *to)
+static bool fdcache_open_branches(const struct names_root *root, struct kept *to)
 {
-    int top = open_directory(AT_FDCWD, root->path);
-    int fd = top >= 0 ? open_directory(top, LAYOUT_BRANCHES) : NEVER;
+    int top = fdcache_open_directory(AT_FDCWD, root->path);
+    int fd = top >= 0 ? fdcache_open_directory(top, LAYOUT_BRANCHES) : NEVER;
     if (top >= 0)
         sys_close(top);
-    return keep(fd, to);
+    return fdcache_keep(fd, to);
 }
 
 /* Of two threads that try, the second has opened it in vain. */
-static void try(const struct names_root *root, struct kept *branches)
+static void fdcache_try(const struct names_root *root, struct kept *branches)
 {
     struct kept opened = {0};
     int untried = UNTRIED;
-    if (!may_keep())
+    if (!fdcache_may_keep())
         return;
-    bool is_open = open_branches(root, &opened);
+    bool is_open = fdcache_open_branches(root, &opened);
     if (is_open)
         __atomic_store_n(&branches->ino, opened.ino, __ATOMIC_RELAXED);
     if (!__atomic_compare_exchange_n(&branches->fd, &untried, is_open ? opened.fd : NEVER, false, __ATOMIC_RELEASE,
@@ -116,28 +116,28 @@ static void try(const struct names_root *root, struct kept *branches)
         sys_close(opened.fd);
 }
 
-bool near_branches(const struct names_root *root, int *directory)
+bool fdcache_branches(const struct names_root *root, int *directory)
 {
-    struct kept *branches = &near_of(root)->branches;
+    struct kept *branches = &fdcache_near_of(root)->branches;
     if (__atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE) == UNTRIED)
-        try(root, branches);
+        fdcache_try(root, branches);
     int fd = *directory = __atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE);
-    if (fd > 0 && is_it(root, branches))
+    if (fd > 0 && fdcache_is_it(root, branches))
         return true;
-    if (fd > 0 && may_keep())
+    if (fd > 0 && fdcache_may_keep())
         __atomic_compare_exchange_n(&branches->fd, &fd, UNTRIED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return false;
 }
 
 /* Those that are replaced by others. */
 
-static void stop_using(struct shelved *one)
+static void fdcache_stop_using(struct shelved *one)
 {
     __atomic_sub_fetch(&one->users, 1, __ATOMIC_RELEASE);
 }
 
 /* Has it that key? Then it is used. */
-static bool use_key(struct shelf *shelf, unsigned number, uint64_t key)
+static bool fdcache_use_key(struct fdcache_shelf *shelf, unsigned number, uint64_t key)
 {
     struct shelved *one = &shelf->all[number];
     if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) != key)
@@ -145,71 +145,71 @@ static bool use_key(struct shelf *shelf, unsigned number, uint64_t key)
     uint32_t users = __atomic_add_fetch(&one->users, 1, __ATOMIC_ACQUIRE);
     if (!(users & CHANGES) && shelf->keys[number] == key)
         return true;
-    stop_using(one);
+    fdcache_stop_using(one);
     return false;
 }
 
 /* Is it known by that? */
-static bool use(struct shelf *shelf, unsigned number, uint64_t key, const void *by, size_t length)
+static bool fdcache_use(struct fdcache_shelf *shelf, unsigned number, uint64_t key, const void *by, size_t length)
 {
     struct shelved *one = &shelf->all[number];
-    if (!use_key(shelf, number, key))
+    if (!fdcache_use_key(shelf, number, key))
         return false;
     if (one->length == length && memcmp(one->by, by, length) == 0)
         return true;
-    stop_using(one);
+    fdcache_stop_using(one);
     return false;
 }
 
-static bool begin_change(struct shelved *one)
+static bool fdcache_begin_change(struct shelved *one)
 {
     uint32_t unused = 0;
     return __atomic_compare_exchange_n(&one->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void end_change(struct shelved *one)
+static void fdcache_end_change(struct shelved *one)
 {
     __atomic_sub_fetch(&one->users, CHANGES, __ATOMIC_RELEASE);
 }
 
 /* What the program has put there is left alone, be it the same directory, which it has opened to read. */
-static void drop(const struct names_root *root, struct shelf *shelf, unsigned number)
+static void fdcache_drop(const struct names_root *root, struct fdcache_shelf *shelf, unsigned number)
 {
     const struct kept *kept = &shelf->all[number].kept;
-    if (shelf->keys[number] != 0 && is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH)) {
+    if (shelf->keys[number] != 0 && fdcache_is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH)) {
         sys_close(kept->fd);
-        near_changed((unsigned)kept->fd);
+        fdcache_changed((unsigned)kept->fd);
     }
     __atomic_store_n(&shelf->keys[number], 0, __ATOMIC_RELAXED);
 }
 
 /* -1, or which it is, in use. */
-static int find(struct shelf *shelf, uint64_t key, const void *by, size_t length)
+static int fdcache_find(struct fdcache_shelf *shelf, uint64_t key, const void *by, size_t length)
 {
     for (unsigned i = 0; i < SHELF; i++)
-        if (use(shelf, (unsigned)(key + i) % SHELF, key, by, length))
+        if (fdcache_use(shelf, (unsigned)(key + i) % SHELF, key, by, length))
             return (int)((unsigned)(key + i) % SHELF);
     return -1;
 }
 
-static void give(struct shelf *shelf, int number)
+static void fdcache_release(struct fdcache_shelf *shelf, int number)
 {
-    stop_using(&shelf->all[number]);
+    fdcache_stop_using(&shelf->all[number]);
 }
 
 /* The same, and nobody shall find it any more. */
-static void give_up(const struct names_root *root, struct shelf *shelf, int number)
+static void fdcache_abandon(const struct names_root *root, struct fdcache_shelf *shelf, int number)
 {
     struct shelved *one = &shelf->all[number];
-    stop_using(one);
-    if (may_keep() && begin_change(one)) {
-        drop(root, shelf, (unsigned)number);
-        end_change(one);
+    fdcache_stop_using(one);
+    if (fdcache_may_keep() && fdcache_begin_change(one)) {
+        fdcache_drop(root, shelf, (unsigned)number);
+        fdcache_end_change(one);
     }
 }
 
 /* The first that is free, else each in its turn. */
-static unsigned place_for(struct shelf *shelf, uint64_t key)
+static unsigned fdcache_place_for(struct fdcache_shelf *shelf, uint64_t key)
 {
     for (unsigned i = 0; i < SHELF; i++) {
         const unsigned number = (unsigned)(key + i) % SHELF;
@@ -221,51 +221,51 @@ static unsigned place_for(struct shelf *shelf, uint64_t key)
 }
 
 /* Takes over `kept`, which is closed if there is no room: -1, or which it is, in use. */
-static int put(const struct names_root *root, struct shelf *shelf, const struct kept *kept, uint64_t key, const void *by,
-               size_t length)
+static int fdcache_put(const struct names_root *root, struct fdcache_shelf *shelf, const struct kept *kept, uint64_t key,
+                       const void *by, size_t length)
 {
-    const unsigned number = place_for(shelf, key);
+    const unsigned number = fdcache_place_for(shelf, key);
     struct shelved *one = &shelf->all[number];
-    if (!begin_change(one)) {
+    if (!fdcache_begin_change(one)) {
         sys_close(kept->fd);
         return -1;
     }
-    drop(root, shelf, number);
+    fdcache_drop(root, shelf, number);
     one->kept = *kept;
     one->seen = 0;
     one->length = length;
     memcpy(one->by, by, length);
     __atomic_add_fetch(&one->users, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&shelf->keys[number], key, __ATOMIC_RELAXED);
-    end_change(one);
+    fdcache_end_change(one);
     return (int)number;
 }
 
 /* Leaves. */
 
-static bool open_leaf(const struct names_root *root, const char *place, size_t length, struct kept *to)
+static bool fdcache_open_leaf(const struct names_root *root, const char *place, size_t length, struct kept *to)
 {
     char path[NEAR_PLACE_MAX + 1];
     int branches;
     memcpy(path, place, length);
     path[length] = '\0';
-    return near_branches(root, &branches) && keep(open_directory(branches, path), to);
+    return fdcache_branches(root, &branches) && fdcache_keep(fdcache_open_directory(branches, path), to);
 }
 
-bool near_leaf_is_kept(const struct names_root *root, int leaf)
+bool fdcache_leaf_is_kept(const struct names_root *root, int leaf)
 {
-    return is_it(root, &near_of(root)->leaves.all[leaf].kept);
+    return fdcache_is_it(root, &fdcache_near_of(root)->leaves.all[leaf].kept);
 }
 
 /* Has that been seen since the clock went on, and since the program changed such descriptors? */
-static bool seems_kept(const struct names_root *root, int leaf)
+static bool fdcache_seems_kept(const struct names_root *root, int leaf)
 {
-    struct shelved *one = &near_of(root)->leaves.all[leaf];
+    struct shelved *one = &fdcache_near_of(root)->leaves.all[leaf];
     const uint64_t now = clock_of(CLOCK_MONOTONIC_COARSE);
     const uint32_t changes = __atomic_load_n(&near_changes, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&one->seen, __ATOMIC_RELAXED) == now && __atomic_load_n(&one->changes, __ATOMIC_RELAXED) == changes)
         return true;
-    if (!near_leaf_is_kept(root, leaf))
+    if (!fdcache_leaf_is_kept(root, leaf))
         return false;
     __atomic_store_n(&one->changes, changes, __ATOMIC_RELAXED);
     __atomic_store_n(&one->seen, now, __ATOMIC_RELAXED);
@@ -273,7 +273,7 @@ static bool seems_kept(const struct names_root *root, int leaf)
 }
 
 /* One word for the leaf's key and how often; of two leaves with one word the last. */
-static bool is_often(uint64_t key)
+static bool fdcache_is_often(uint64_t key)
 {
     uint32_t *place = &looks[key % LOOKS], before = __atomic_load_n(place, __ATOMIC_RELAXED);
     const uint32_t leaf = (uint32_t)(key >> 32) & ~(OFTEN - 1u);
@@ -282,86 +282,87 @@ static bool is_often(uint64_t key)
     return times == OFTEN;
 }
 
-static int take(const struct names_root *root, uint64_t key, const char *place, size_t length)
+static int fdcache_take(const struct names_root *root, uint64_t key, const char *place, size_t length)
 {
     struct kept opened;
-    return may_keep() && open_leaf(root, place, length, &opened)
-               ? put(root, &near_of(root)->leaves, &opened, key, place, length)
+    return fdcache_may_keep() && fdcache_open_leaf(root, place, length, &opened)
+               ? fdcache_put(root, &fdcache_near_of(root)->leaves, &opened, key, place, length)
                : -1;
 }
 
 /* What is in use, if it is what it was; else it is given up. */
-static bool hand_out(const struct names_root *root, int leaf, bool to_look, int *directory)
+static bool fdcache_hand_out(const struct names_root *root, int leaf, bool to_look, int *directory)
 {
-    *directory = near_of(root)->leaves.all[leaf].kept.fd;
-    const bool is_kept = to_look ? seems_kept(root, leaf) : near_leaf_is_kept(root, leaf);
+    *directory = fdcache_near_of(root)->leaves.all[leaf].kept.fd;
+    const bool is_kept = to_look ? fdcache_seems_kept(root, leaf) : fdcache_leaf_is_kept(root, leaf);
     if (!is_kept)
-        near_give_up(root, leaf);
+        fdcache_give_up(root, leaf);
     return is_kept;
 }
 
-int near_leaf(const struct names_root *root, const char *place, size_t length, bool to_look, int *directory)
+int fdcache_leaf(const struct names_root *root, const char *place, size_t length, bool to_look, int *directory)
 {
     if (length > NEAR_PLACE_MAX)
         return -1;
     const uint64_t key = record_hash(place, length);
-    int number = find(&near_of(root)->leaves, key, place, length);
-    if (number < 0 && (names_is_far(root) || is_often(key)))
-        number = take(root, key, place, length);
-    return number >= 0 && hand_out(root, number, to_look, directory) ? number : -1;
+    int number = fdcache_find(&fdcache_near_of(root)->leaves, key, place, length);
+    if (number < 0 && (names_is_slow_lookup(root) || fdcache_is_often(key)))
+        number = fdcache_take(root, key, place, length);
+    return number >= 0 && fdcache_hand_out(root, number, to_look, directory) ? number : -1;
 }
 
-uint64_t near_leaf_key(const struct names_root *root, int leaf)
+uint64_t fdcache_leaf_key(const struct names_root *root, int leaf)
 {
-    return near_of(root)->leaves.keys[leaf];
+    return fdcache_near_of(root)->leaves.keys[leaf];
 }
 
-bool near_leaf_again(const struct names_root *root, int leaf, uint64_t key, int *directory)
+bool fdcache_leaf_again(const struct names_root *root, int leaf, uint64_t key, int *directory)
 {
-    return use_key(&near_of(root)->leaves, (unsigned)leaf, key) && hand_out(root, leaf, true, directory);
+    return fdcache_use_key(&fdcache_near_of(root)->leaves, (unsigned)leaf, key) &&
+           fdcache_hand_out(root, leaf, true, directory);
 }
 
-void near_give(const struct names_root *root, int leaf)
+void fdcache_give(const struct names_root *root, int leaf)
 {
-    give(&near_of(root)->leaves, leaf);
+    fdcache_release(&fdcache_near_of(root)->leaves, leaf);
 }
 
-void near_give_up(const struct names_root *root, int leaf)
+void fdcache_give_up(const struct names_root *root, int leaf)
 {
-    give_up(root, &near_of(root)->leaves, leaf);
+    fdcache_abandon(root, &fdcache_near_of(root)->leaves, leaf);
 }
 
 /* Directories of the trunk. */
 
-static uint64_t key_of(struct dirid dir)
+static uint64_t fdcache_key_of(struct dirid dir)
 {
     return record_sum(&dir, sizeof dir, 0) | 1;
 }
 
-void near_keep_trunk(const struct names_root *root, struct dirid dir, int fd)
+void fdcache_keep_trunk(const struct names_root *root, struct dirid dir, int fd)
 {
-    struct shelf *trunk = &near_of(root)->trunk;
+    struct fdcache_shelf *trunk = &fdcache_near_of(root)->trunk;
     struct kept kept;
-    int number = find(trunk, key_of(dir), &dir, sizeof dir);
-    if (number >= 0 || !may_keep())
+    int number = fdcache_find(trunk, fdcache_key_of(dir), &dir, sizeof dir);
+    if (number >= 0 || !fdcache_may_keep())
         sys_close(fd);
-    else if (keep(fd, &kept))
-        number = put(root, trunk, &kept, key_of(dir), &dir, sizeof dir);
+    else if (fdcache_keep(fd, &kept))
+        number = fdcache_put(root, trunk, &kept, fdcache_key_of(dir), &dir, sizeof dir);
     if (number >= 0)
-        give(trunk, number);
+        fdcache_release(trunk, number);
 }
 
-bool near_trunk_place(const struct names_root *root, struct dirid dir, char to[PATH_MAX])
+bool fdcache_trunk_place(const struct names_root *root, struct dirid dir, char to[PATH_MAX])
 {
-    struct shelf *trunk = &near_of(root)->trunk;
-    int number = find(trunk, key_of(dir), &dir, sizeof dir);
+    struct fdcache_shelf *trunk = &fdcache_near_of(root)->trunk;
+    int number = fdcache_find(trunk, fdcache_key_of(dir), &dir, sizeof dir);
     if (number < 0)
         return false;
     const struct kept *kept = &trunk->all[number].kept;
-    bool is_kept = is_it(root, kept) && names_read_place(kept->fd, to) == 0;
+    bool is_kept = fdcache_is_it(root, kept) && names_read_place(kept->fd, to) == 0;
     if (is_kept)
-        give(trunk, number);
+        fdcache_release(trunk, number);
     else
-        give_up(root, trunk, number);
+        fdcache_abandon(root, trunk, number);
     return is_kept;
 }

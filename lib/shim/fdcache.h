@@ -18,7 +18,7 @@
  * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
  * that closes them, or has other files there, has the long way again. For who does nothing but look at a file that is done
  * once in a tick of the kernel's coarse clock (1 to 10 ms), and when the program has closed or replaced a descriptor of such
- * a number since (near_changed): only one that does so without libc, or while another of its threads looks at files, may for
+ * a number since (fdcache_changed): only one that does so without libc, or while another of its threads looks at files, may for
  * that long be told of a file of that name elsewhere.
  *
  * Async-signal-safe, thread-safe, and right in children. */
@@ -35,38 +35,38 @@
 #define NEAR_LOWEST 950
 
 /* The root's directory of branches. False: only the long way leads there. */
-bool near_branches(const struct names_root *, int *directory);
+bool fdcache_branches(const struct names_root *, int *directory);
 
 #define NEAR_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)
 
 /* The leaf at `place` (BRANCH/MIRROR/LEAF): what is to be given back, and keeps *directory what it is until then; -1: it
- * cannot be kept, or, where not names_is_far, this process has not been there often. `to_look`: it is to do nothing but look
- * at a file there. */
-int near_leaf(const struct names_root *, const char *place, size_t length, bool to_look, int *directory);
-/* The one that was kept as `leaf` with that key, looked at like near_leaf to look; false: it is another one by now, or cannot
- * be gone by. */
-uint64_t near_leaf_key(const struct names_root *, int leaf);
-bool near_leaf_again(const struct names_root *, int leaf, uint64_t key, int *directory);
+ * cannot be kept, or, where not names_is_slow_lookup, this process has not been there often. `to_look`: it is to do nothing but
+ * look at a file there. */
+int fdcache_leaf(const struct names_root *, const char *place, size_t length, bool to_look, int *directory);
+/* The one that was kept as `leaf` with that key, looked at like fdcache_leaf to look; false: it is another one by now, or
+ * cannot be gone by. */
+uint64_t fdcache_leaf_key(const struct names_root *, int leaf);
+bool fdcache_leaf_again(const struct names_root *, int leaf, uint64_t key, int *directory);
 /* That a file is not there may be the leaf's fault: it was removed, or the program has just closed the descriptor. */
-static inline bool near_may_be_elsewhere(long result)
+static inline bool fdcache_may_be_remote(long result)
 {
     return result == -ENOENT || result == -ENOTDIR || result == -ESTALE || result == -EBADF;
 }
 /* Is *directory that leaf still? What was made there before is in the leaf then. */
-bool near_leaf_is_kept(const struct names_root *, int leaf);
-void near_give(const struct names_root *, int leaf);
+bool fdcache_leaf_is_kept(const struct names_root *, int leaf);
+void fdcache_give(const struct names_root *, int leaf);
 /* The same, and nobody shall come there any more: another one is at that place. */
-void near_give_up(const struct names_root *, int leaf);
+void fdcache_give_up(const struct names_root *, int leaf);
 
 /* This process has closed or replaced descriptors, `highest` the last of them. */
 extern uint32_t near_changes;
-static inline void near_changed(unsigned highest)
+static inline void fdcache_changed(unsigned highest)
 {
     if (__builtin_expect(highest >= NEAR_LOWEST, 0))
         __atomic_add_fetch(&near_changes, 1, __ATOMIC_RELEASE);
 }
 
-/* Only where names_is_far. Keeps that directory of the trunk, if it can be; `fd`, which it is opened as, is closed. */
-void near_keep_trunk(const struct names_root *, struct dirid, int fd);
+/* Only where names_is_slow_lookup. Keeps that directory of the trunk, if it can be; `fd`, which it is opened as, is closed. */
+void fdcache_keep_trunk(const struct names_root *, struct dirid, int fd);
 /* Where it is now, by the kernel; false: it is not kept, or is nowhere. */
-bool near_trunk_place(const struct names_root *, struct dirid, char to[PATH_MAX]);
+bool fdcache_trunk_place(const struct names_root *, struct dirid, char to[PATH_MAX]);

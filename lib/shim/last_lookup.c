@@ -13,7 +13,7 @@
  * interrupted while he writes is left alone. */
 static __thread struct last {
     uint64_t word; /* of the path; 0: none */
-    uint64_t moment;
+    uint64_t spin;
     const struct names_root *root;
     uint64_t key; /* of the leaf */
     int leaf;
@@ -23,7 +23,7 @@ static __thread bool writing;
 
 #define PAGE ((uintptr_t)4096) /* at least */
 
-static bool read_last(struct last *to)
+static bool last_lookup_read_last(struct last *to)
 {
     const uint64_t word = last.word;
     if (word == 0)
@@ -35,7 +35,7 @@ static bool read_last(struct last *to)
 }
 
 /* Nothing is read but what can be: a path may end just before a page that cannot. */
-static bool is_its_path(const struct last *seen, const char *path)
+static bool last_lookup_is_its_path(const struct last *seen, const char *path)
 {
     const size_t room = PAGE - ((uintptr_t)path & (PAGE - 1));
     if (!process_can_read(path))
@@ -45,28 +45,29 @@ static bool is_its_path(const struct last *seen, const char *path)
     return strnlen(path, seen->length + 1) == seen->length && record_hash(path, seen->length) == seen->word;
 }
 
-bool glance_at(struct glance *glance, const char *path)
+bool last_lookup_at(struct last_lookup *last_lookup, const char *path)
 {
     struct last seen;
-    if (!read_last(&seen) || !process_has_roots() || !is_its_path(&seen, path) || !parents_is_now(seen.root, path, seen.moment))
+    if (!last_lookup_read_last(&seen) || !process_has_roots() || !last_lookup_is_its_path(&seen, path) ||
+        !parent_cache_is_now(seen.root, path, seen.spin))
         return false;
-    *glance = (struct glance){.root = seen.root, .leaf = seen.leaf, .name = path + seen.name};
-    return near_leaf_again(seen.root, seen.leaf, seen.key, &glance->at);
+    *last_lookup = (struct last_lookup){.root = seen.root, .leaf = seen.leaf, .name = path + seen.name};
+    return fdcache_leaf_again(seen.root, seen.leaf, seen.key, &last_lookup->at);
 }
 
-bool glance_holds(const struct glance *glance, long result)
+bool last_lookup_holds(const struct last_lookup *last_lookup, long result)
 {
-    near_give(glance->root, glance->leaf);
-    return !near_may_be_elsewhere(result);
+    fdcache_give(last_lookup->root, last_lookup->leaf);
+    return !fdcache_may_be_remote(result);
 }
 
-static void keep(const struct target *t, int leaf)
+static void last_lookup_store(const struct target *t, int leaf)
 {
     last.word = 0;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    last.moment = t->moment;
+    last.spin = t->spin;
     last.root = t->root;
-    last.key = near_leaf_key(t->root, leaf);
+    last.key = fdcache_leaf_key(t->root, leaf);
     last.leaf = leaf;
     last.length = t->parent_length + t->length;
     last.name = t->parent_length;
@@ -74,13 +75,13 @@ static void keep(const struct target *t, int leaf)
     last.word = record_hash(t->path, last.length);
 }
 
-void glance_keep(const struct target *t, int leaf)
+void last_lookup_keep(const struct target *t, int leaf)
 {
-    if (t->moment == 0 || t->slash || writing)
+    if (t->spin == 0 || t->slash || writing)
         return;
     writing = true;
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
-    keep(t, leaf);
+    last_lookup_store(t, leaf);
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
     writing = false;
 }

@@ -5,9 +5,9 @@
 /* The file that this thread looked at last. Who asks one thing after another of each file (ls -l, and what copies all that a
  * file has: its extended attributes behind its status) has its name looked up once.
  *
- * It is remembered where its leaf is kept open (fdcache.h) and where its words lead was remembered (parent_cache.h), and goes by what
- * those go by: until the clock's next tick, and until anybody here does what may lead the words elsewhere. Whether the file
- * is still under that name its leaf says: there is nothing in it but files under their names, each in one place.
+ * It is remembered where its leaf is kept open (fdcache.h) and where its words lead was remembered (parent_cache.h), and goes
+ * by what those go by: until the clock's next tick, and until anybody here does what may lead the words elsewhere. Whether the
+ * file is still under that name its leaf says: there is nothing in it but files under their names, each in one place.
  *
  * Async-signal-safe, thread-safe, and right in children. */
 
@@ -15,17 +15,17 @@
 
 #include "shim/target.h"
 
-struct glance {
+struct last_lookup {
     const struct names_root *root;
     int leaf; /* in use */
     int at;
     const char *name; /* of the path that was given */
 };
 
-/* True: `path` is that file's, which is `name` seen from `at` until glance_holds. */
-bool glance_at(struct glance *, const char *path);
+/* True: `path` is that file's, which is `name` seen from `at` until last_lookup_holds. */
+bool last_lookup_at(struct last_lookup *, const char *path);
 /* Behind a call that does nothing but look. False: it is not there any more, and is to be looked for. */
-bool glance_holds(const struct glance *, long result);
+bool last_lookup_holds(const struct last_lookup *, long result);
 /* A call has just gone well that came to the target from its leaf, which is in use. (If it removed the file, that is not there
  * any more, as if somebody else had.) */
-void glance_keep(const struct target *, int leaf);
+void last_lookup_keep(const struct target *, int leaf);

@@ -16,7 +16,8 @@
 
 #define TRIES_MAX 1000
 
-static int load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at, const char *path, int flags)
+static int operate_directory_load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at,
+                                       const char *path, int flags)
 {
     int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
@@ -36,12 +37,12 @@ int directory_load(int at, const char *path, int flags, struct names_root *root,
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)
         return -ENOMEM;
-    int code = load_with(scratch, root, id, at, path, flags);
+    int code = operate_directory_load_with(scratch, root, id, at, path, flags);
     scratch_give(scratch);
     return code;
 }
 
-static int ask_once(struct names_root *root, const struct message *message, struct scratch *scratch)
+static int operate_directory_ask_once(struct names_root *root, const struct message *message, struct scratch *scratch)
 {
     int code = names_ask(root, message, &scratch->answer);
     return code == 0 ? scratch->answer.message.result : code;
@@ -49,29 +50,30 @@ static int ask_once(struct names_root *root, const struct message *message, stru
 
 /* Sends a message about a directory. One whose place is out of date is told its place and asked again; and so is one that
  * somebody else begins to use, as often as that takes. */
-static int ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path, int flags)
+static int operate_directory_ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
+                                       int flags)
 {
     struct scratch *scratch = scratch_take();
     struct message message = {.type = type, .dir[0] = id};
     if (scratch == NULL)
         return -ENOMEM;
-    int code = ask_once(root, &message, scratch);
+    int code = operate_directory_ask_once(root, &message, scratch);
     bool again = code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED;
     for (int i = 0; again && i < TRIES_MAX; i++) {
-        code = load_with(scratch, root, id, at, path, flags);
-        again = code == 1 && (code = ask_once(root, &message, scratch)) == MESSAGE_NOT_LOADED;
+        code = operate_directory_load_with(scratch, root, id, at, path, flags);
+        again = code == 1 && (code = operate_directory_ask_once(root, &message, scratch)) == MESSAGE_NOT_LOADED;
     }
     scratch_give(scratch);
     return again ? -EIO : code < 0 ? code : 0;
 }
 
 /* Most directories are spared the question. */
-static bool is_needed(const struct names_root *root, const struct record_dir *dir, uint16_t type)
+static bool operate_directory_is_needed(const struct names_root *root, const struct record_dir *dir, uint16_t type)
 {
     switch (type) {
     case MESSAGE_SETTLE: /* what other nodes have changed only they know */
         return dir->changed != 0 || dir->settled != 0 ||
-               ((dir->flags & RECORD_MARKED) && !(dir->flags & RECORD_WHOLE) && !names_is_sole_home(root));
+               ((dir->flags & RECORD_MARKED) && !(dir->flags & RECORD_DELEGATED) && !names_is_sole_home(root));
     case MESSAGE_WATCH:
         return dir->why == RECORD_WHY_NOT;
     default:
@@ -80,26 +82,26 @@ static bool is_needed(const struct names_root *root, const struct record_dir *di
 }
 
 /* 1: the directory is a root's, and was asked about if need be; 0: it is not; or -errno. */
-static int find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root, struct dirid *id,
-                        struct view_found *found)
+static int operate_directory_find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
+                                          struct dirid *id, struct view_found *found)
 {
     int code = root_of_directory(at, path, flags, root, id, found);
-    if (code != 1 || !is_needed(*root, &found->dir, type))
+    if (code != 1 || !operate_directory_is_needed(*root, &found->dir, type))
         return code;
-    code = ask_about(*root, *id, type, at, path, flags);
+    code = operate_directory_ask_about(*root, *id, type, at, path, flags);
     return code == 0 ? 1 : code;
 }
 
-static int about(int at, const char *path, int flags, uint16_t type)
+static int operate_directory_about(int at, const char *path, int flags, uint16_t type)
 {
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    int code = find_and_ask(at, path, flags, type, &root, &id, &found);
+    int code = operate_directory_find_and_ask(at, path, flags, type, &root, &id, &found);
     return code < 0 ? code : 0;
 }
 
-static void raise_places(void)
+static void operate_directory_raise_places(void)
 {
     for (unsigned i = 0; i < process.count; i++)
         names_raise_places(&process.roots[i]);
@@ -111,16 +113,16 @@ int directory_follow(int at, const char *path, int flags)
     struct statx stat;
     int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE, &stat);
     if (code == -EACCES || (code == 0 && S_ISDIR(stat.stx_mode)))
-        raise_places();
+        operate_directory_raise_places();
     if (code != 0 || !S_ISDIR(stat.stx_mode))
         return 0;
-    code = about(at, path, flags, MESSAGE_FOLLOW);
-    raise_places(); /* of a root, too, which this process has not used before */
+    code = operate_directory_about(at, path, flags, MESSAGE_ATTRIBUTES);
+    operate_directory_raise_places(); /* of a root, too, which this process has not used before */
     return code;
 }
 
 /* Names are compared, since what the words lead to is elsewhere by now. */
-static bool may_be_above(const struct names_root *root, const char *path)
+static bool operate_directory_may_be_above(const struct names_root *root, const char *path)
 {
     struct path_parts parts;
     path_split(&parts, path);
@@ -130,13 +132,14 @@ static bool may_be_above(const struct names_root *root, const char *path)
 void directory_renamed(const char *from, const char *to)
 {
     for (unsigned i = 0; i < process.count; i++)
-        if ((may_be_above(&process.roots[i], from) || may_be_above(&process.roots[i], to)) &&
+        if ((operate_directory_may_be_above(&process.roots[i], from) ||
+             operate_directory_may_be_above(&process.roots[i], to)) &&
             names_is_attached(&process.roots[i]))
             names_raise_places(&process.roots[i]);
 }
 
 /* May a directory of a root (on that device, 0: on any) have times that its trunk does not show? */
-static bool any_redirected(uint64_t device)
+static bool operate_directory_any_redirected(uint64_t device)
 {
     for (unsigned i = 0; i < process.count; i++) {
         struct names_root *root = &process.roots[i];
@@ -148,7 +151,8 @@ static bool any_redirected(uint64_t device)
 
 int directory_settle(int at, const char *path, int flags)
 {
-    return process_has_roots() && any_redirected(0) ? about(at, path, flags, MESSAGE_SETTLE) : 0;
+    return process_has_roots() && operate_directory_any_redirected(0) ? operate_directory_about(at, path, flags, MESSAGE_SETTLE)
+                                                                      : 0;
 }
 
 struct away {
@@ -157,7 +161,8 @@ struct away {
     char name[RECORD_NAME_MAX + 1];
 };
 
-static int first_away(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int operate_directory_first_away(void *context, uint64_t hash, const char *name, size_t length,
+                                        const struct record_entry *entry)
 {
     struct away *away = context;
     if (entry->branch == 0)
@@ -168,7 +173,7 @@ static int first_away(void *context, uint64_t hash, const char *name, size_t len
     return 1;
 }
 
-static void promote_in(int at, const char *path, const struct away *away, char words[PATH_MAX])
+static void operate_directory_promote_in(int at, const char *path, const struct away *away, char words[PATH_MAX])
 {
     struct target t;
     struct text text;
@@ -182,7 +187,7 @@ static void promote_in(int at, const char *path, const struct away *away, char w
 
 /* The files of a directory that are in a branch go to the trunk, where the kernel reports of them. One that
  * cannot go (whoever may watch a directory may perhaps not change it) stays. */
-static void promote_all(struct names_root *root, struct dirid id, int at, const char *path)
+static void operate_directory_promote_all(struct names_root *root, struct dirid id, int at, const char *path)
 {
     struct scratch *scratch = scratch_take();
     struct away away;
@@ -191,9 +196,9 @@ static void promote_all(struct names_root *root, struct dirid id, int at, const 
     if (scratch == NULL)
         return;
     do {
-        code = names_list(root, id, &from, 0, first_away, &away);
+        code = names_list(root, id, &from, 0, operate_directory_first_away, &away);
         if (code == 1) {
-            promote_in(at, path, &away, scratch->text[0]);
+            operate_directory_promote_in(at, path, &away, scratch->text[0]);
             from = away.hash + 1;
         }
     } while (code == 1 || (code == 0 && from != 0));
@@ -205,15 +210,15 @@ int directory_watch(int at, const char *path, int flags)
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    int code = find_and_ask(at, path, flags, MESSAGE_WATCH, &root, &id, &found);
+    int code = operate_directory_find_and_ask(at, path, flags, MESSAGE_WATCH, &root, &id, &found);
     if (code == 1 && (found.dir.flags & RECORD_MARKED))
-        promote_all(root, id, at, path);
+        operate_directory_promote_all(root, id, at, path);
     return code < 0 ? code : 0;
 }
 
 int directory_sync(int fd)
 {
-    return about(fd, "", AT_EMPTY_PATH, MESSAGE_SYNC);
+    return operate_directory_about(fd, "", AT_EMPTY_PATH, MESSAGE_SYNC);
 }
 
 bool directory_is_root(uint64_t device, uint64_t inode)
@@ -229,11 +234,11 @@ int directory_times(int at, const char *path, int flags, uint64_t device, uint64
     struct names_root *root = NULL;
     struct view_found found;
     struct dirid id;
-    if (!any_redirected(device))
+    if (!operate_directory_any_redirected(device))
         return 0;
     int code = root_of_directory(at, path, flags, &root, &id, &found);
-    const bool offers = code == 1 && (found.dir.flags & RECORD_MARKED); /* else its files are born in the trunk */
-    const int seen = offers ? names_see_offers(root) : 0;
+    const bool grants = code == 1 && (found.dir.flags & RECORD_MARKED); /* else its files are born in the trunk */
+    const int seen = grants ? names_see_grants(root) : 0;
     if (seen < 0)
         return seen;
     if (seen == 1)

@@ -15,7 +15,7 @@
 #include "shim/operations.h"
 
 /* The words without a slash behind them, which would lead through a link. */
-static const char *without_slash(struct target *t)
+static const char *operate_open_without_slash(struct target *t)
 {
     size_t length = t->parent_length + t->length;
     if (!t->slash || length >= PATH_MAX)
@@ -29,21 +29,21 @@ static const char *without_slash(struct target *t)
 }
 
 /* Is what is known of the name true? 0, -ENOENT, or another -errno. */
-static int there(struct target *t)
+static int operate_open_there(struct target *t)
 {
     struct statx stat;
-    return (int)TARGET_CALL(t, sys_statx(t->real_at, without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    return (int)TARGET_CALL(t, sys_statx(t->real_at, operate_open_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
 }
 
 /* A file that is known. -ENOENT: it is not there after all. */
-static int open_known(struct target *t, int flags, mode_t mode)
+static int operate_open_known(struct target *t, int flags, mode_t mode)
 {
     bool exclusive = flags & O_EXCL;
     int code = flags & O_CREAT ? target_settled(t) : 0; /* its type may be that of what was there before */
     if (code != 0 || !t->found.known)
         return code != 0 ? code : -ENOENT;
     if ((flags & O_CREAT) && (exclusive || t->found.entry.type == DT_DIR)) {
-        code = there(t);
+        code = operate_open_there(t);
         if (code == 0 && BROKEN("loser-unlinks"))
             sys_unlinkat(t->real_at, t->real_path, 0);
         return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;
@@ -54,12 +54,12 @@ static int open_known(struct target *t, int flags, mode_t mode)
 
 /* The file system says that what was reserved exists: a program without the shim made it, in the trunk; in a
  * branch it is a file that the index did not know, which is confirmed as it is. */
-static int found_instead(struct target *t)
+static int operate_open_found_instead(struct target *t)
 {
     struct statx stat;
     int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
-        birth_confirm(t, &stat);
+        create_commit(t, &stat);
     else
         target_withdraw(t);
     code = target_look(t);
@@ -67,7 +67,7 @@ static int found_instead(struct target *t)
 }
 
 /* Is that file the one that was just made at real_at/real_path? */
-static bool is_still_there(const struct target *t, int fd)
+static bool operate_open_is_still_there(const struct target *t, int fd)
 {
     struct statx made, there;
     return sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &made) == 0 &&
@@ -75,9 +75,9 @@ static bool is_still_there(const struct target *t, int fd)
 }
 
 /* -ENOENT, as its path may say. */
-static int take_back(struct target *t, int fd)
+static int operate_open_take_back(struct target *t, int fd)
 {
-    if (is_still_there(t, fd))
+    if (operate_open_is_still_there(t, fd))
         sys_unlinkat(t->real_at, t->real_path, 0);
     sys_close(fd);
     return -ENOENT;
@@ -85,7 +85,7 @@ static int take_back(struct target *t, int fd)
 
 /* By its path it comes into this node's own branch or nowhere; the descriptor of a leaf leads there whatever its branch is
  * called by then. */
-static int make_file(struct target *t, int flags, mode_t mode)
+static int operate_open_make_file(struct target *t, int flags, mode_t mode)
 {
     int fd;
     target_come_to_leaf(t);
@@ -93,61 +93,61 @@ static int make_file(struct target *t, int flags, mode_t mode)
         HOOK("create-reserved");
         fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
         if (fd >= 0 && !target_leaf_holds(t))
-            fd = take_back(t, fd);
+            fd = operate_open_take_back(t, fd);
     } while (target_goes_on(t, fd));
     return fd;
 }
 
 /* First reserved, then made, also where the home is another node and the file comes into this node's own leaf:
  * daemon/rpc/RPC.md says what would break if both were done at once. */
-static int open_new(struct target *t, int flags, mode_t mode)
+static int operate_open_new(struct target *t, int flags, mode_t mode)
 {
     struct statx stat;
-    int code = birth_reserve(t, DT_REG, 0);
+    int code = create_reserve(t, DT_REG, 0);
     if (code != 0)
         return code;
-    int fd = make_file(t, flags, mode);
+    int fd = operate_open_make_file(t, flags, mode);
     HOOK("create-made");
     if (fd == -EEXIST) {
         target_come_near(t);
-        return found_instead(t);
+        return operate_open_found_instead(t);
     }
     /* What the kernel knows from having made it: a question to the file system would be a message for each file. */
     if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat) != 0) {
         target_withdraw(t);
     } else {
-        birth_confirm(t, &stat);
-        elsewhere_made(t, &stat);
+        create_commit(t, &stat);
+        remote_made(t, &stat);
     }
     long result = fd;
     return target_has_moved(t, &result) ? BIRTH_AGAIN : (int)result;
 }
 
-static int open_once(struct target *t, int flags, mode_t mode)
+static int operate_open_once(struct target *t, int flags, mode_t mode)
 {
     if ((flags & O_CREAT) && t->slash)
         return -EISDIR;
     if (t->found.known) {
-        int fd = open_known(t, flags, mode);
+        int fd = operate_open_known(t, flags, mode);
         if (fd != -ENOENT || !(flags & O_CREAT))
             return fd;
     } else if (!(flags & O_CREAT)) {
         return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
     }
-    return HOLD_UNDISTURBED(open_new(t, flags, mode));
+    return HOLD_UNDISTURBED(operate_open_new(t, flags, mode));
 }
 
 /* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
  * the call to another name. Or its words lead to another directory. BIRTH_AGAIN, or what the native call answers where
  * that is not ours. */
-static int follow(struct target *t, int flags, mode_t mode)
+static int operate_open_follow(struct target *t, int flags, mode_t mode)
 {
     const int at = t->at;
     const char *path = t->path;
     const bool follows = !(flags & (O_EXCL | O_NOFOLLOW));
     if (!t->unseen && (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || !follows))
         return BIRTH_AGAIN;
-    int how = target_find_anew(t, TARGET_MAKES | (follows ? TARGET_FOLLOW : 0));
+    int how = target_find_again(t, TARGET_MAKES | (follows ? TARGET_FOLLOW : 0));
     return how == TARGET_HOT ? BIRTH_AGAIN : how < 0 ? how : sys_openat(at, path, flags, mode);
 }
 
@@ -162,8 +162,8 @@ int operate_open(struct target *t, int flags, mode_t mode)
         fd = (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode)); /* it gets no name */
     else
         do
-            fd = open_once(t, flags, mode);
-        while (fd == BIRTH_AGAIN && (fd = follow(t, flags, mode)) == BIRTH_AGAIN);
+            fd = operate_open_once(t, flags, mode);
+        while (fd == BIRTH_AGAIN && (fd = operate_open_follow(t, flags, mode)) == BIRTH_AGAIN);
     target_done(t);
     return fd;
 }
@@ -178,7 +178,7 @@ struct made {
     unsigned address_length;
 };
 
-static int make_at(int at, const char *path, const struct made *what)
+static int operate_open_make_at(int at, const char *path, const struct made *what)
 {
     if (what->address != NULL) {
         int code = (int)SYS3(SYS_bind, what->socket, what->address, what->address_length);
@@ -191,39 +191,39 @@ static int make_at(int at, const char *path, const struct made *what)
     return (int)SYS4(SYS_mknodat, at, path, what->mode, what->device);
 }
 
-static int make_once(struct target *t, const struct made *what)
+static int operate_open_make_once(struct target *t, const struct made *what)
 {
     struct statx stat;
-    int code = t->found.known ? there(t) : -ENOENT;
+    int code = t->found.known ? operate_open_there(t) : -ENOENT;
     if (code != -ENOENT)
         return code == 0 || code == -ENOTDIR ? -EEXIST : code;
-    code = birth_reserve(t, (uint8_t)(what->mode >> 12 & 15), 0);
+    code = create_reserve(t, (uint8_t)(what->mode >> 12 & 15), 0);
     if (code != 0)
         return code;
     HOOK("make-reserved");
-    code = make_at(t->real_at, t->real_path, what);
+    code = operate_open_make_at(t->real_at, t->real_path, what);
     HOOK("make-made");
     if (code == -EEXIST)
-        return found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
+        return operate_open_found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
     if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
         target_withdraw(t);
     else
-        birth_confirm(t, &stat);
+        create_commit(t, &stat);
     return code;
 }
 
-static int make(struct target *t, const struct made *what)
+static int operate_open_make(struct target *t, const struct made *what)
 {
     int code;
     if (t->slash && !S_ISDIR(what->mode)) {
-        code = t->found.known ? there(t) : -ENOENT;
+        code = t->found.known ? operate_open_there(t) : -ENOENT;
         if (code == 0 || code == -ENOTDIR)
             code = -EEXIST;
         else if (code == -ENOENT)
-            code = make_at(t->at, t->path, what);
+            code = operate_open_make_at(t->at, t->path, what);
     } else {
         do
-            code = HOLD_UNDISTURBED(make_once(t, what));
+            code = HOLD_UNDISTURBED(operate_open_make_once(t, what));
         while (code == BIRTH_AGAIN);
     }
     target_done(t);
@@ -232,11 +232,12 @@ static int make(struct target *t, const struct made *what)
 
 int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)
 {
-    return make(t, &(struct made){.mode = type_and_mode, .device = device, .link_text = link_text});
+    return operate_open_make(t, &(struct made){.mode = type_and_mode, .device = device, .link_text = link_text});
 }
 
 int operate_bind(struct target *t, int socket, const void *address, unsigned length)
 {
-    int code = make(t, &(struct made){.mode = S_IFSOCK, .socket = socket, .address = address, .address_length = length});
+    int code =
+        operate_open_make(t, &(struct made){.mode = S_IFSOCK, .socket = socket, .address = address, .address_length = length});
     return code == -EEXIST ? -EADDRINUSE : code;
 }

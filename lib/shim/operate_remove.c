@@ -18,7 +18,7 @@
 #define TRIES_MAX 1000
 
 /* A directory that the home does not know is the trunk's. */
-static int remove_plainly(struct target *t)
+static int operate_remove_plainly(struct target *t)
 {
     int code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
     if (code == 0)
@@ -27,18 +27,18 @@ static int remove_plainly(struct target *t)
 }
 
 /* It is not there any more, and its home may be another one by now, which has seen it and is not told. */
-static int forget_gone(struct target *t)
+static int operate_remove_forget_gone(struct target *t)
 {
     target_withdraw(t);
     target_forget(t);
     return 0;
 }
 
-static int unlink_held(struct target *t)
+static int operate_remove_unlink_held(struct target *t)
 {
-    struct message gone = {.type = MESSAGE_GONE};
+    struct message gone = {.type = MESSAGE_UNLINKED};
     bool leaf_holds;
-    long code = hold_name(t, MESSAGE_REMOVE);
+    long code = hold_name(t, MESSAGE_UNLINK);
     if (code != 0)
         return (int)code;
     target_come_to_leaf(t);
@@ -49,7 +49,7 @@ static int unlink_held(struct target *t)
     } while (target_goes_on(t, code));
     HOOK("remove-done");
     if (code == 0 && !leaf_holds)
-        return forget_gone(t);
+        return operate_remove_forget_gone(t);
     if (code == 0 || (code == -ENOENT && (!target_was_away(t) || BROKEN("missing-is-gone"))))
         target_tell(t, &gone);
     else
@@ -72,7 +72,7 @@ int hold_know(struct target *t)
     return code == 0 && !t->found.known ? -EIO : code;
 }
 
-static int unlink_known(struct target *t)
+static int operate_remove_unlink_known(struct target *t)
 {
     int code;
     HOOK("unlink-found");
@@ -83,7 +83,7 @@ static int unlink_known(struct target *t)
         if (code == -ENOENT && target_parent_is_read_only(t))
             code = -EROFS;
         if (code == 0)
-            code = unlink_held(t);
+            code = operate_remove_unlink_held(t);
         if (code == MESSAGE_ABSENT && (code = target_look(t)) == 0)
             code = BIRTH_AGAIN;
     } while (code == BIRTH_AGAIN);
@@ -99,7 +99,7 @@ int operate_unlink(struct target *t)
     else if (code == 0 && t->slash)
         code = sys_unlinkat(t->at, t->path, 0);
     else if (code == 0)
-        code = HOLD_UNDISTURBED(unlink_known(t));
+        code = HOLD_UNDISTURBED(operate_remove_unlink_known(t));
     target_done(t);
     return code;
 }
@@ -120,7 +120,7 @@ int hold_name(struct target *t, uint16_t type)
 /* Sends CLOSE for the directory that the target names; loads it if need be. */
 int hold_directory(struct target *t, const struct statx *stat)
 {
-    struct message close = {.type = MESSAGE_CLOSE, .child = dirid_of(stat)};
+    struct message close = {.type = MESSAGE_RMDIR, .child = dirid_of(stat)};
     close.dir[0] = t->dir;
     close.name[0] = t->name;
     close.name_length[0] = (uint16_t)t->length;
@@ -138,21 +138,21 @@ int hold_directory(struct target *t, const struct statx *stat)
         if (code == 0)
             code = root_of_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
         if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
-            return hold_name(t, MESSAGE_REMOVE);
+            return hold_name(t, MESSAGE_UNLINK);
         if (code < 0)
             return code;
     }
     return -EIO;
 }
 
-static int rmdir_directory(struct target *t, const struct statx *stat)
+static int operate_remove_rmdir_directory(struct target *t, const struct statx *stat)
 {
-    struct message gone = {.type = MESSAGE_GONE};
+    struct message gone = {.type = MESSAGE_UNLINKED};
     int code = hold_directory(t, stat);
     if (code < 0)
         return code;
     if (code > 0)
-        return remove_plainly(t);
+        return operate_remove_plainly(t);
     HOOK("rmdir-held");
     code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
     HOOK("rmdir-done");
@@ -164,13 +164,13 @@ static int rmdir_directory(struct target *t, const struct statx *stat)
 }
 
 /* The trunk has no directory of that name; a file in a branch, unless it is just being removed, is none. */
-static int rmdir_no_directory(struct target *t)
+static int operate_remove_rmdir_no_directory(struct target *t)
 {
     int code = target_settled(t);
     if (code != 0)
         return code;
     if (!target_is_away(t))
-        return remove_plainly(t);
+        return operate_remove_plainly(t);
     return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
 }
 
@@ -183,14 +183,14 @@ int operate_rmdir(struct target *t)
     if (code == 0)
         code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
-        code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(rmdir_directory(t, &stat));
+        code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : HOLD_UNDISTURBED(operate_remove_rmdir_directory(t, &stat));
     else
-        code = rmdir_no_directory(t);
+        code = operate_remove_rmdir_no_directory(t);
     target_done(t);
     return code;
 }
 
-static int promote_by_root(struct target *t)
+static int operate_remove_promote_by_root(struct target *t)
 {
     struct target trunk = *t;
     trunk.real_path = trunk.path;
@@ -203,28 +203,28 @@ static int promote_by_root(struct target *t)
     return code;
 }
 
-static int promote_held(struct target *t)
+static int operate_remove_promote_held(struct target *t)
 {
     struct statx stat;
     int code = disk_rename_new(t->real_at, t->real_path, t->at, t->path);
     if (code == -EXDEV)
-        code = promote_by_root(t);
+        code = operate_remove_promote_by_root(t);
     if (code == 0)
         code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
-        birth_confirm(t, &stat);
+        create_commit(t, &stat);
     else
         target_withdraw(t);
     return code;
 }
 
-static int promote_away(struct target *t)
+static int operate_remove_promote_away(struct target *t)
 {
     long code;
     do {
         code = hold_name(t, MESSAGE_PROMOTE);
         if (code == 0)
-            code = t->scratch->answer.message.entry[0].branch != 0 ? promote_held(t) : (target_withdraw(t), 0);
+            code = t->scratch->answer.message.entry[0].branch != 0 ? operate_remove_promote_held(t) : (target_withdraw(t), 0);
         else if (code == MESSAGE_ABSENT)
             code = -ENOENT;
     } while (target_has_moved(t, &code));
@@ -234,7 +234,7 @@ static int promote_away(struct target *t)
 
 int promote_target(struct target *t)
 {
-    return target_is_away(t) ? HOLD_UNDISTURBED(promote_away(t)) : 0;
+    return target_is_away(t) ? HOLD_UNDISTURBED(operate_remove_promote_away(t)) : 0;
 }
 
 int operate_promote(struct target *t)

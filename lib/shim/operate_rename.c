@@ -18,25 +18,25 @@
 
 #define KIND (STATX_TYPE | STATX_INO | STATX_BTIME)
 
-static void done(struct side *side)
+static void operate_rename_done(struct side *side)
 {
     if (side->hot)
         target_done(&side->target);
 }
 
-static int stat_of(struct target *t, struct statx *stat)
+static int operate_rename_stat_of(struct target *t, struct statx *stat)
 {
     return (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, KIND, stat));
 }
 
-static bool is_type(const struct target *t, uint8_t type)
+static bool operate_rename_is_type(const struct target *t, uint8_t type)
 {
     return t->found.known && t->found.entry.type == type;
 }
 
 /* What stands in the way of moving a directory onto `to`: mirrors and a marker, which go if its union is
  * empty. *gone becomes the identity of what will be replaced. */
-static int make_bare(struct target *to, struct dirid *gone)
+static int operate_rename_make_bare(struct target *to, struct dirid *gone)
 {
     struct statx stat;
     int code = sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
@@ -50,7 +50,7 @@ static int make_bare(struct target *to, struct dirid *gone)
 }
 
 /* Is the directory `from` the parent of `to`, or one above? Climbs from there to the root. */
-static bool lies_in(struct target *to, struct target *from)
+static bool operate_rename_lies_in(struct target *to, struct target *from)
 {
     struct statx stat, above;
     struct text text;
@@ -69,41 +69,42 @@ static bool lies_in(struct target *to, struct target *from)
     return dirid_equal(at, id);
 }
 
-static bool same_name(const struct target *a, const struct target *b)
+static bool operate_rename_same_name(const struct target *a, const struct target *b)
 {
     return dirid_equal(a->dir, b->dir) && a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
 }
 
 /* The rules that the trunk alone would not know, in the kernel's order. 0 to go on. */
-static int check_kinds(struct target *from, struct target *to, unsigned flags, struct dirid *gone)
+static int operate_rename_check_kinds(struct target *from, struct target *to, unsigned flags, struct dirid *gone)
 {
-    bool dir = is_type(from, DT_DIR), onto_dir = is_type(to, DT_DIR), exchange = flags & RENAME_EXCHANGE;
+    bool dir = operate_rename_is_type(from, DT_DIR), onto_dir = operate_rename_is_type(to, DT_DIR),
+         exchange = flags & RENAME_EXCHANGE;
     bool there = to->found.known && to->found.entry.state != RECORD_DYING;
     if ((flags & RENAME_NOREPLACE || exchange) && there != exchange)
         return 0; /* the daemon says so */
     if ((!dir && (from->slash || (to->slash && !exchange))) || (exchange && to->slash && !onto_dir))
         return -ENOTDIR;
-    if (exchange || same_name(from, to))
+    if (exchange || operate_rename_same_name(from, to))
         return 0;
-    if (dir && lies_in(to, from))
+    if (dir && operate_rename_lies_in(to, from))
         return -EINVAL;
-    if (onto_dir && lies_in(from, to))
+    if (onto_dir && operate_rename_lies_in(from, to))
         return -ENOTEMPTY;
     if (dir && target_is_away(to))
         return target_parent_is_writable(to) ? -ENOTDIR : -EACCES;
-    return dir && onto_dir ? make_bare(to, gone) : 0;
+    return dir && onto_dir ? operate_rename_make_bare(to, gone) : 0;
 }
 
 /* Only regular files live in branches: what trades places with, or replaces, a file there has it moved first.
  */
-static int promote_for(struct target *one, struct target *other)
+static int operate_rename_promote_for(struct target *one, struct target *other)
 {
     if (!other->found.known || other->found.entry.type == DT_REG)
         return 0;
     return promote_target(one);
 }
 
-static int ask_rename(struct target *from, struct target *to, unsigned flags)
+static int operate_rename_ask_rename(struct target *from, struct target *to, unsigned flags)
 {
     struct message rename = {.type = MESSAGE_RENAME};
     rename.dir[1] = to->dir;
@@ -114,7 +115,7 @@ static int ask_rename(struct target *from, struct target *to, unsigned flags)
     return target_hold_both(from, to, &rename);
 }
 
-static void tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
+static void operate_rename_tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
 {
     struct message renamed = {.type = MESSAGE_RENAMED, .result = result, .child = gone};
     renamed.dir[1] = to->dir;
@@ -125,7 +126,7 @@ static void tell_renamed(struct target *from, struct target *to, int result, str
 
 /* That the rename came to nothing is told and not waited for: until the daemon has heard it the index shows the name as held,
  * which says nothing of where its file is. */
-static bool has_moved(struct target *t, long *code)
+static bool operate_rename_has_moved(struct target *t, long *code)
 {
     if (*code == -ENOENT && target_was_away(t) && target_look(t) == 0)
         target_settled(t);
@@ -133,15 +134,15 @@ static bool has_moved(struct target *t, long *code)
 }
 
 /* What was to be renamed, or replaced, was not there: if it is elsewhere now, BIRTH_AGAIN. */
-static int missed(struct target *from, struct target *to, long code)
+static int operate_rename_missed(struct target *from, struct target *to, long code)
 {
     long of_to = code;
-    bool moved = from != NULL && has_moved(from, &code);
-    moved |= to != NULL && has_moved(to, &of_to);
+    bool moved = from != NULL && operate_rename_has_moved(from, &code);
+    moved |= to != NULL && operate_rename_has_moved(to, &of_to);
     return moved ? BIRTH_AGAIN : code != -ENOENT ? (int)code : (int)of_to;
 }
 
-static int rename_places(struct target *from, struct target *to, unsigned flags)
+static int operate_rename_places(struct target *from, struct target *to, unsigned flags)
 {
     int code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
@@ -151,13 +152,13 @@ static int rename_places(struct target *from, struct target *to, unsigned flags)
 
 /* By a path it is done in this node's own branch or nowhere; the descriptor of a leaf leads there whatever its branch is called
  * by then. So it is one that can be undone: nothing was there under the new name. -ENOENT, as its path may say. */
-static int rename_in_leaf(struct target *from, struct target *to, unsigned flags)
+static int operate_rename_in_leaf(struct target *from, struct target *to, unsigned flags)
 {
     int code;
     target_come_to_one_leaf(from, to);
     HOOK("rename-held");
     while (true) {
-        code = rename_places(from, to, flags);
+        code = operate_rename_places(from, to, flags);
         if (code == 0 && !target_leaf_holds(from)) {
             sys_renameat2(to->real_at, to->real_path, from->real_at, from->real_path, 0);
             code = -ENOENT;
@@ -168,72 +169,72 @@ static int rename_in_leaf(struct target *from, struct target *to, unsigned flags
     }
 }
 
-static int rename_nearby(struct target *from, struct target *to, unsigned flags)
+static int operate_rename_nearby(struct target *from, struct target *to, unsigned flags)
 {
     target_come_near(from);
     target_come_near(to);
     HOOK("rename-held");
-    return rename_places(from, to, flags);
+    return operate_rename_places(from, to, flags);
 }
 
 /* Both names are held: one rename of the file system. `result` of the daemon: MESSAGE_EXISTS, if the new name is there. */
-static int rename_held(struct target *from, struct target *to, unsigned flags, int result, struct dirid gone)
+static int operate_rename_held(struct target *from, struct target *to, unsigned flags, int result, struct dirid gone)
 {
     const struct message *answer = &from->scratch->answer.message;
     int code = target_place_at(to, answer->name[1], answer->name_length[1]);
     if (code == 0)
         code = target_place_at(from, answer->name[0], answer->name_length[0]);
     if (code == 0)
-        code = result == MESSAGE_EXISTS ? rename_nearby(from, to, flags) : rename_in_leaf(from, to, flags);
+        code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
     HOOK("rename-done");
-    tell_renamed(from, to, code, gone);
-    return missed(from, to, code);
+    operate_rename_tell_renamed(from, to, code, gone);
+    return operate_rename_missed(from, to, code);
 }
 
-static int load_both(struct target *from, struct target *to)
+static int operate_rename_load_both(struct target *from, struct target *to)
 {
     int code = from->found.dir_known ? 0 : target_load(from);
     return code == 0 && !to->found.dir_known ? target_load(to) : code;
 }
 
-static int rename_once(struct target *from, struct target *to, unsigned flags)
+static int operate_rename_once(struct target *from, struct target *to, unsigned flags)
 {
     struct dirid gone = {0, 0};
     struct statx stat;
-    int code = load_both(from, to);
+    int code = operate_rename_load_both(from, to);
     if (code == 0)
         code = target_settled(from);
     if (code == 0)
         code = target_settled(to);
     if (code == 0 && !from->found.known) {
-        code = stat_of(from, &stat); /* adopts it, if the trunk has it */
+        code = operate_rename_stat_of(from, &stat); /* adopts it, if the trunk has it */
         if (code == 0)
             code = target_look(from);
     }
     if (code == 0 && !from->found.known)
         return -ENOENT;
     if (code == 0)
-        code = check_kinds(from, to, flags, &gone);
+        code = operate_rename_check_kinds(from, to, flags, &gone);
     if (code == 0 && !((flags & RENAME_NOREPLACE) && to->found.known))
-        code = promote_for(to, from);
+        code = operate_rename_promote_for(to, from);
     if (code == -ENOENT && !to->found.known)
         code = 0; /* what was to be replaced has gone meanwhile */
     if (code == 0 && (flags & RENAME_EXCHANGE))
-        code = promote_for(from, to);
-    if (code == 0 && is_type(from, DT_REG) && birth_is_for_loader(to->name, to->length))
+        code = operate_rename_promote_for(from, to);
+    if (code == 0 && operate_rename_is_type(from, DT_REG) && create_is_for_loader(to->name, to->length))
         code = promote_target(from);
     if (code == 0)
-        code = ask_rename(from, to, flags);
+        code = operate_rename_ask_rename(from, to, flags);
     if (code == MESSAGE_SAME)
         return 0;
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
-    return code == 0 || code == MESSAGE_EXISTS ? rename_held(from, to, flags, code, gone) : code;
+    return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(from, to, flags, code, gone) : code;
 }
 
 /* What lies outside under that name, itself: a slash behind it, which the kernel does not follow here, is not
  * given on. */
-static int stat_outside(const struct side *side, char *text, bool *slash, struct statx *stat)
+static int operate_rename_stat_outside(const struct side *side, char *text, bool *slash, struct statx *stat)
 {
     struct path_parts parts;
     path_split(&parts, side->path);
@@ -248,12 +249,12 @@ static int stat_outside(const struct side *side, char *text, bool *slash, struct
 
 /* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors behind: EXDEV,
  * as between two mounts, and mv copies. */
-static int rename_out(struct target *from, const struct side *to, unsigned flags)
+static int operate_rename_out(struct target *from, const struct side *to, unsigned flags)
 {
-    struct message gone = {.type = MESSAGE_GONE};
+    struct message gone = {.type = MESSAGE_UNLINKED};
     struct statx stat;
     bool slash = false;
-    int there = stat_outside(to, from->scratch->text[0], &slash, &stat);
+    int there = operate_rename_stat_outside(to, from->scratch->text[0], &slash, &stat);
     int code = target_settled(from);
     if (code != 0)
         return code;
@@ -261,7 +262,7 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         return -EEXIST;
     if (from->found.known && (flags & RENAME_EXCHANGE) && slash && there == 0 && !S_ISDIR(stat.stx_mode))
         return -ENOTDIR;
-    if (is_type(from, DT_DIR) || (flags & RENAME_EXCHANGE))
+    if (operate_rename_is_type(from, DT_DIR) || (flags & RENAME_EXCHANGE))
         return -EXDEV;
     if (from->found.known && (from->slash || slash))
         return -ENOTDIR;
@@ -274,7 +275,7 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
     }
     if (code != 0)
         return code;
-    code = hold_name(from, MESSAGE_REMOVE);
+    code = hold_name(from, MESSAGE_UNLINK);
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;
     code = sys_renameat2(from->real_at, from->real_path, to->at, to->path, flags);
@@ -283,37 +284,37 @@ static int rename_out(struct target *from, const struct side *to, unsigned flags
         target_tell(from, &gone);
     else
         target_withdraw(from);
-    return missed(from, NULL, code);
+    return operate_rename_missed(from, NULL, code);
 }
 
 /* The name that is to come, or to be replaced, is held at real_at/real_path. */
-static int hold_for(struct target *to, uint8_t type)
+static int operate_rename_hold_for(struct target *to, uint8_t type)
 {
     int code;
     do {
-        code = to->found.known ? hold_name(to, MESSAGE_REMOVE) : birth_reserve(to, type, 0);
+        code = to->found.known ? hold_name(to, MESSAGE_UNLINK) : create_reserve(to, type, 0);
         if (code == MESSAGE_ABSENT && (code = target_look(to)) == 0)
             code = BIRTH_AGAIN;
     } while (code == BIRTH_AGAIN);
     return code;
 }
 
-static int confirm_there(struct target *to)
+static int operate_rename_confirm_there(struct target *to)
 {
     struct statx stat;
     int code = sys_statx(to->real_at, to->real_path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
     if (code == 0)
-        birth_confirm(to, &stat);
+        create_commit(to, &stat);
     else
         target_withdraw(to);
     return code;
 }
 
-static int rename_in(const struct side *from, struct target *to, unsigned flags)
+static int operate_rename_in(const struct side *from, struct target *to, unsigned flags)
 {
     struct statx stat;
     bool slash;
-    int code = stat_outside(from, to->scratch->text[0], &slash, &stat);
+    int code = operate_rename_stat_outside(from, to->scratch->text[0], &slash, &stat);
     if (code == 0)
         code = target_settled(to);
     if (code != 0)
@@ -326,26 +327,26 @@ static int rename_in(const struct side *from, struct target *to, unsigned flags)
         return -EXDEV;
     if (slash || to->slash)
         return -ENOTDIR;
-    if (is_type(to, DT_DIR))
+    if (operate_rename_is_type(to, DT_DIR))
         return flags & RENAME_NOREPLACE ? -EEXIST : -EISDIR;
     if (!S_ISREG(stat.stx_mode))
         code = promote_target(to);
     if (code == -ENOENT && !to->found.known)
         code = 0;
     if (code == 0)
-        code = hold_for(to, (uint8_t)(stat.stx_mode >> 12 & 15));
+        code = operate_rename_hold_for(to, (uint8_t)(stat.stx_mode >> 12 & 15));
     if (code != 0)
         return code;
     code = sys_renameat2(from->at, from->path, to->real_at, to->real_path, flags);
     if (code == 0)
-        confirm_there(to);
+        operate_rename_confirm_there(to);
     else
         target_withdraw(to);
-    return missed(NULL, to, code);
+    return operate_rename_missed(NULL, to, code);
 }
 
 /* What the kernel says of two paths before it looks at any of them. */
-static int check_words(const char *from, const char *to)
+static int operate_rename_check_words(const char *from, const char *to)
 {
     if (!process_can_read(from))
         return -EFAULT;
@@ -355,7 +356,7 @@ static int check_words(const char *from, const char *to)
 }
 
 /* The mount through which the parent of what is not ours is reached. */
-static uint64_t mount_outside(const struct side *side, char *text)
+static uint64_t operate_rename_mount_outside(const struct side *side, char *text)
 {
     struct path_parts parts;
     struct statx stat;
@@ -369,22 +370,22 @@ static uint64_t mount_outside(const struct side *side, char *text)
 
 /* Between two mounts of one file system (a bind mount) the kernel renames and links nothing, although the
  * places in a branch, which are reached by their full path, would let it. */
-static bool is_across(const struct side *from, const struct side *to)
+static bool operate_rename_is_across(const struct side *from, const struct side *to)
 {
     char *text = (from->hot ? from : to)->target.scratch->text[0];
-    uint64_t one = from->hot ? from->target.mount : mount_outside(from, text);
-    uint64_t two = to->hot ? to->target.mount : mount_outside(to, text);
+    uint64_t one = from->hot ? from->target.mount : operate_rename_mount_outside(from, text);
+    uint64_t two = to->hot ? to->target.mount : operate_rename_mount_outside(to, text);
     return one != 0 && two != 0 && one != two;
 }
 
 int operate_rename(struct side *from, struct side *to, unsigned flags)
 {
-    int code = check_words(from->path, to->path);
+    int code = operate_rename_check_words(from->path, to->path);
     if (code == 0 && !from->hot)
         code = target_outside(from->at, from->path);
     if (code == 0 && !to->hot)
         code = target_outside(to->at, to->path);
-    if ((code == 0 || code == -EBUSY || code == -ENAMETOOLONG) && is_across(from, to))
+    if ((code == 0 || code == -EBUSY || code == -ENAMETOOLONG) && operate_rename_is_across(from, to))
         code = -EXDEV;
     if (code == -EBUSY && (flags & RENAME_NOREPLACE) && from->hot)
         code = -EEXIST;
@@ -394,16 +395,16 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
         code = -EXDEV;
     if (code == 0)
         do
-            code = HOLD_UNDISTURBED(!from->hot ? rename_in(from, &to->target, flags)
-                                    : !to->hot ? rename_out(&from->target, to, flags)
-                                               : rename_once(&from->target, &to->target, flags));
+            code = HOLD_UNDISTURBED(!from->hot ? operate_rename_in(from, &to->target, flags)
+                                    : !to->hot ? operate_rename_out(&from->target, to, flags)
+                                               : operate_rename_once(&from->target, &to->target, flags));
         while (code == BIRTH_AGAIN);
-    done(from);
-    done(to);
+    operate_rename_done(from);
+    operate_rename_done(to);
     return code;
 }
 
-static int link_places(struct target *from, struct target *to, int flags)
+static int operate_rename_link_places(struct target *from, struct target *to, int flags)
 {
     int code = sys_linkat(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
@@ -411,24 +412,24 @@ static int link_places(struct target *from, struct target *to, int flags)
     return code;
 }
 
-static int link_real(struct side *from, struct target *to, int flags)
+static int operate_rename_link_real(struct side *from, struct target *to, int flags)
 {
     if (!from->hot)
         return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
     int code = target_place(&from->target);
-    return code == 0 ? link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW) : code;
+    return code == 0 ? operate_rename_link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW) : code;
 }
 
-static int stat_side(struct side *from, int flags, struct statx *stat)
+static int operate_rename_stat_side(struct side *from, int flags, struct statx *stat)
 {
     if (from->hot)
-        return stat_of(&from->target, stat);
+        return operate_rename_stat_of(&from->target, stat);
     return sys_statx(from->at, from->path, (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
                      KIND, stat);
 }
 
 /* A link from another mount; one that is read-only says that first. */
-static int across_error(int at, const char *path, char *text)
+static int operate_rename_across_error(int at, const char *path, char *text)
 {
     struct path_parts parts;
     path_split(&parts, path);
@@ -437,36 +438,36 @@ static int across_error(int at, const char *path, char *text)
     return SYS4(SYS_faccessat2, at, text, W_OK, 0) == -EROFS ? -EROFS : -EXDEV;
 }
 
-static int link_once(struct side *from, struct side *to_side, int flags)
+static int operate_rename_link_once(struct side *from, struct side *to_side, int flags)
 {
     struct target *to = &to_side->target;
     struct statx stat, there;
-    int code = stat_side(from, flags, &stat);
-    if (code == 0 && to->slash && to->found.known && is_type(to, DT_LNK)) /* its end may be given up */
+    int code = operate_rename_stat_side(from, flags, &stat);
+    if (code == 0 && to->slash && to->found.known && operate_rename_is_type(to, DT_LNK)) /* its end may be given up */
         code = target_settled(to);
     if (code == 0 && to->found.known) {
-        code = stat_of(to, &there) == -ENOENT ? 0 : -EEXIST;
-        if (to->slash && is_type(to, DT_LNK) && to->found.entry.state != RECORD_DYING)
+        code = operate_rename_stat_of(to, &there) == -ENOENT ? 0 : -EEXIST;
+        if (to->slash && operate_rename_is_type(to, DT_LNK) && to->found.entry.state != RECORD_DYING)
             code = -EEXIST;
     }
     if (code == 0 && to->slash)
         code = -ENOENT;
-    if (code == 0 && from->hot && is_across(from, to_side))
-        code = across_error(to->at, to->path, to->scratch->text[0]);
+    if (code == 0 && from->hot && operate_rename_is_across(from, to_side))
+        code = operate_rename_across_error(to->at, to->path, to->scratch->text[0]);
     HOOK("link-found");
     if (code == 0 && S_ISDIR(stat.stx_mode)) /* the kernel refuses, and says why */
         code = sys_linkat(from->at, from->path, to->at, to->path, flags);
     else if (code == 0)
-        code = birth_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
+        code = create_reserve(to, (uint8_t)(stat.stx_mode >> 12 & 15), 0);
     if (code != 0)
         return code;
     HOOK("link-reserved");
-    code = link_real(from, to, flags);
+    code = operate_rename_link_real(from, to, flags);
     HOOK("link-made");
     if (code == -ENOENT && BROKEN("link-asks") && target_look(&from->target) != 0)
         code = -EIO;
     if (code == 0)
-        confirm_there(to);
+        operate_rename_confirm_there(to);
     else
         target_withdraw(to);
     /* Asked about only now: who is at work on the old name may wait for the new one, or it is the same. */
@@ -474,19 +475,19 @@ static int link_once(struct side *from, struct side *to_side, int flags)
     return from->hot && target_again(&from->target, &result) ? BIRTH_AGAIN : (int)result;
 }
 
-static int link_out(struct side *from_side, const struct side *to, int flags)
+static int operate_rename_link_out(struct side *from_side, const struct side *to, int flags)
 {
     struct target *from = &from_side->target;
     struct statx stat;
-    int code = !process_can_read(to->path) ? -EFAULT : stat_of(from, &stat);
+    int code = !process_can_read(to->path) ? -EFAULT : operate_rename_stat_of(from, &stat);
     if (code == 0)
         code = to->path[0] == '\0' ? -ENOENT : target_outside(to->at, to->path);
     if (code != 0)
         return code == -EBUSY ? -EEXIST : code;
-    if (is_across(from_side, to))
+    if (operate_rename_is_across(from_side, to))
         return sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0
                    ? -EEXIST
-                   : across_error(to->at, to->path, from->scratch->text[0]);
+                   : operate_rename_across_error(to->at, to->path, from->scratch->text[0]);
     return (int)TARGET_CALL(from, sys_linkat(from->real_at, from->real_path, to->at, to->path, flags & ~AT_SYMLINK_FOLLOW));
 }
 
@@ -494,15 +495,15 @@ int operate_link(struct side *from, struct side *to, int flags)
 {
     int code;
     if (!to->hot) {
-        code = link_out(from, to, flags);
+        code = operate_rename_link_out(from, to, flags);
     } else if (from->hot && from->target.root != to->target.root) {
         code = -EXDEV;
     } else {
         do
-            code = HOLD_UNDISTURBED(link_once(from, to, flags));
+            code = HOLD_UNDISTURBED(operate_rename_link_once(from, to, flags));
         while (code == BIRTH_AGAIN);
     }
-    done(from);
-    done(to);
+    operate_rename_done(from);
+    operate_rename_done(to);
     return code;
 }

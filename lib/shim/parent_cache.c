@@ -16,14 +16,14 @@
 
 #define REMEMBERED 4
 #define OFTEN 8
-#define FAR_MOMENT (CLOCK_SECOND / 4)
+#define FAR_SPIN (CLOCK_SECOND / 4)
 
 /* A handler may interrupt whoever reads or writes here: what was read counts if the words are the same behind it, and who
  * is interrupted while he writes is left alone. */
 static __thread struct remembered {
     uint64_t word;
     uint64_t until;  /* by the coarse clock; 0: where the words lead was not looked at closely */
-    uint64_t places; /* the road's, before it was */
+    uint64_t places; /* the channel's, before it was */
     struct parent parent;
     uint64_t since; /* they were used so often since then */
     uint32_t times;
@@ -32,33 +32,33 @@ static __thread bool writing;
 static __thread unsigned next; /* to be replaced */
 static uint64_t people;        /* whom this process has been */
 
-void parents_forget(void)
+void parent_cache_forget(void)
 {
     __atomic_add_fetch(&people, 1, __ATOMIC_ACQ_REL);
 }
 
 /* As long as the clock stands still; where a look is a message to a server, longer. */
-static uint64_t moment_of(const struct names_root *root)
+static uint64_t parent_cache_spin_of(const struct names_root *root)
 {
-    return names_is_far(root) ? FAR_MOMENT : 0;
+    return names_is_slow_lookup(root) ? FAR_SPIN : 0;
 }
 
-static uint64_t from_word(int at, const char *path)
+static uint64_t parent_cache_from_word(int at, const char *path)
 {
     const uint64_t cwd = path[0] == '/' ? 1 : at == AT_FDCWD ? cwd_now() : 0;
     return cwd != 0 ? cwd ^ __atomic_load_n(&people, __ATOMIC_ACQUIRE) << 48 : 0;
 }
 
-struct parents_words parents_words(int at, const char *path, size_t length)
+struct parent_cache_path parent_cache_words(int at, const char *path, size_t length)
 {
-    struct parents_words words = {.from = from_word(at, path), .path = path, .length = length};
+    struct parent_cache_path words = {.from = parent_cache_from_word(at, path), .path = path, .length = length};
     if (words.from != 0)
         words.word = (record_hash(path, length) ^ words.from) | 1;
     words.now = clock_of(CLOCK_MONOTONIC_COARSE);
     return words;
 }
 
-static struct remembered *find(uint64_t word)
+static struct remembered *parent_cache_find(uint64_t word)
 {
     for (unsigned i = 0; i < REMEMBERED; i++)
         if (remembered[i].word == word)
@@ -66,34 +66,34 @@ static struct remembered *find(uint64_t word)
     return NULL;
 }
 
-/* Of the coarse clock, and of the road's places as they were before it was looked at. */
-static uint64_t moment_word(uint64_t from, uint64_t now, uint64_t places)
+/* Of the coarse clock, and of the channel's places as they were before it was looked at. */
+static uint64_t parent_cache_spin_word(uint64_t from, uint64_t now, uint64_t places)
 {
     const uint64_t all[] = {from, now, places};
     return record_sum(all, sizeof all, 0) | 1;
 }
 
-bool parents_recall(const struct parents_words *words, struct parent *to, uint64_t *moment)
+bool parent_cache_recall(const struct parent_cache_path *words, struct parent *to, uint64_t *spin)
 {
-    const struct remembered *one = words->word != 0 ? find(words->word) : NULL;
+    const struct remembered *one = words->word != 0 ? parent_cache_find(words->word) : NULL;
     if (one == NULL || words->now > one->until)
         return false;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
     *to = one->parent;
     const uint64_t places = one->places;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
-    *moment = moment_word(words->from, words->now, places);
+    *spin = parent_cache_spin_word(words->from, words->now, places);
     return one->word == words->word && words->now <= one->until && names_places(to->root) == places;
 }
 
-bool parents_is_now(const struct names_root *root, const char *path, uint64_t moment)
+bool parent_cache_is_now(const struct names_root *root, const char *path, uint64_t spin)
 {
-    const uint64_t from = from_word(AT_FDCWD, path);
-    return from != 0 && moment_word(from, clock_of(CLOCK_MONOTONIC_COARSE), names_places(root)) == moment;
+    const uint64_t from = parent_cache_from_word(AT_FDCWD, path);
+    return from != 0 && parent_cache_spin_word(from, clock_of(CLOCK_MONOTONIC_COARSE), names_places(root)) == spin;
 }
 
 /* Begins with `path`, then ends or goes on behind a slash: what is behind, else NULL. */
-static const char *behind(const char *text, const char *path)
+static const char *parent_cache_behind(const char *text, const char *path)
 {
     const size_t length = strlen(path);
     if (strncmp(text, path, length) != 0 || (text[length] != '/' && text[length] != '\0'))
@@ -102,7 +102,7 @@ static const char *behind(const char *text, const char *path)
 }
 
 /* Are the words, without the slashes at their end, where the directory is? */
-static bool are_its_place(const struct parents_words *words, const char *place)
+static bool parent_cache_are_its_place(const struct parent_cache_path *words, const char *place)
 {
     size_t length = words->length;
     while (length > 1 && words->path[length - 1] == '/')
@@ -111,7 +111,7 @@ static bool are_its_place(const struct parents_words *words, const char *place)
 }
 
 /* Seen from where: another mount or directory there, and the same words lead elsewhere. 0: that cannot be told. */
-static uint64_t place_word(const char *place)
+static uint64_t parent_cache_place_word(const char *place)
 {
     struct statx top;
     if (sys_statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &top) != 0)
@@ -121,7 +121,8 @@ static uint64_t place_word(const char *place)
 }
 
 /* Is it the directory, and `scratch->real` where it is without a link on the way? The working directory is where it is. */
-static bool lies_straight(const struct parents_words *words, const struct parent *parent, int fd, struct scratch *scratch)
+static bool parent_cache_lies_straight(const struct parent_cache_path *words, const struct parent *parent, int fd,
+                                       struct scratch *scratch)
 {
     struct statx stat;
     const char *place = scratch->real;
@@ -129,41 +130,41 @@ static bool lies_straight(const struct parents_words *words, const struct parent
         !dirid_equal(dirid_of(&stat), parent->dir) || names_read_place(fd, scratch->real) != 0)
         return false;
     if (words->length > 0 && words->path[0] != '/' &&
-        (sys_getcwd(scratch->text[0], PATH_MAX) <= 0 || (place = behind(place, scratch->text[0])) == NULL))
+        (sys_getcwd(scratch->text[0], PATH_MAX) <= 0 || (place = parent_cache_behind(place, scratch->text[0])) == NULL))
         return false;
-    return words->length == 0 || are_its_place(words, place);
+    return words->length == 0 || parent_cache_are_its_place(words, place);
 }
 
 /* Do they lead to the directory itself? If so, and if that is quicker than to ask again, it is kept open, and *place says
  * where it is. But not through another mount, which would be busy as long as this process lives. */
-static bool lead_straight(const struct parents_words *words, const struct parent *parent, struct scratch *scratch,
-                          uint64_t *place)
+static bool parent_cache_lead_straight(const struct parent_cache_path *words, const struct parent *parent,
+                                       struct scratch *scratch, uint64_t *place)
 {
-    const bool is_far = names_is_far(parent->root);
+    const bool is_far = names_is_slow_lookup(parent->root);
     if (words->length == 0 && !is_far)
         return true;
     int fd = sys_openat(AT_FDCWD, scratch->text[0], O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    const bool straight = lies_straight(words, parent, fd, scratch);
-    if (straight && is_far && behind(scratch->real, parent->root->path) != NULL) {
-        *place = place_word(scratch->real);
-        near_keep_trunk(parent->root, parent->dir, fd);
+    const bool straight = parent_cache_lies_straight(words, parent, fd, scratch);
+    if (straight && is_far && parent_cache_behind(scratch->real, parent->root->path) != NULL) {
+        *place = parent_cache_place_word(scratch->real);
+        fdcache_keep_trunk(parent->root, parent->dir, fd);
     } else {
         sys_close(fd);
     }
     return straight;
 }
 
-bool parents_are_there(const struct parent *parent, struct scratch *scratch)
+bool parent_cache_are_there(const struct parent *parent, struct scratch *scratch)
 {
-    return parent->place != 0 && (BROKEN("place-unasked") || (near_trunk_place(parent->root, parent->dir, scratch->real) &&
-                                                              place_word(scratch->real) == parent->place));
+    return parent->place != 0 && (BROKEN("place-unasked") || (fdcache_trunk_place(parent->root, parent->dir, scratch->real) &&
+                                                              parent_cache_place_word(scratch->real) == parent->place));
 }
 
-static struct remembered *find_room(uint64_t word)
+static struct remembered *parent_cache_find_room(uint64_t word)
 {
-    struct remembered *one = find(word);
+    struct remembered *one = parent_cache_find(word);
     if (one == NULL) {
         one = &remembered[next++ % REMEMBERED];
         one->until = 0;
@@ -174,10 +175,10 @@ static struct remembered *find_room(uint64_t word)
     return one;
 }
 
-static void learn(const struct parents_words *words, const struct parent *parent, struct scratch *scratch)
+static void parent_cache_ask_kernel(const struct parent_cache_path *words, const struct parent *parent, struct scratch *scratch)
 {
-    struct remembered *one = find_room(words->word);
-    if (words->now > one->since + moment_of(parent->root)) {
+    struct remembered *one = parent_cache_find_room(words->word);
+    if (words->now > one->since + parent_cache_spin_of(parent->root)) {
         one->since = words->now;
         one->times = 0;
         one->until = 0;
@@ -185,22 +186,22 @@ static void learn(const struct parents_words *words, const struct parent *parent
     const uint64_t places = names_places(parent->root);
     uint64_t place = 0;
     if (++one->times != OFTEN || !request_are_places_kept(places) || sys_getpid() != owner_pid() ||
-        !lead_straight(words, parent, scratch, &place))
+        !parent_cache_lead_straight(words, parent, scratch, &place))
         return;
     one->parent = *parent;
     one->parent.place = place;
     one->places = places;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    one->until = words->now + moment_of(parent->root);
+    one->until = words->now + parent_cache_spin_of(parent->root);
 }
 
-void parents_learn(const struct parents_words *words, const struct parent *parent, struct scratch *scratch)
+void parent_cache_learn(const struct parent_cache_path *words, const struct parent *parent, struct scratch *scratch)
 {
     if (words->word == 0 || writing)
         return;
     writing = true;
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
-    learn(words, parent, scratch);
+    parent_cache_ask_kernel(words, parent, scratch);
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
     writing = false;
 }

@@ -7,15 +7,15 @@
  * goes by that for names alone that the index knows as files: what is not there or is a link is looked at from the kernel's
  * answer, so a directory that was removed needs nobody to say so; and so is what is to be removed or renamed. A file that is
  * to be made is asked for where memory has the directory, and made when the kernel has said the same, while its home was at
- * work (TARGET_LATER). Where each part of a path is a message to a server, the directory is kept open (fdcache.h) instead, and the
- * kernel says where that is now: nobody has moved or removed it by this mount of the file system then, nor has this process
+ * work (TARGET_LATER). Where each part of a path is a message to a server, the directory is kept open (fdcache.h) instead, and
+ * the kernel says where that is now: nobody has moved or removed it by this mount of the file system then, nor has this process
  * gone behind a chroot, and names in it may be made, removed and renamed.
  *
  * What else may change is where a directory is, and whom those on the way to it let through:
- *  - One is renamed: every daemon of the session raises its road's `places` before that and behind it
+ *  - One is renamed: every daemon of the session raises its channel's `places` before that and behind it
  *    (daemon/coordinator/rename_fence.h), and nobody goes by what he remembers in between.
- *  - One is given another mode, owner or ACL: the road of this node says so; other nodes see it a moment later.
- *  - This process becomes somebody else, changes its groups or capabilities, or goes behind a chroot: parents_forget.
+ *  - One is given another mode, owner or ACL: the channel of this node says so; other nodes see it a moment later.
+ *  - This process becomes somebody else, changes its groups or capabilities, or goes behind a chroot: parent_cache_forget.
  *  - What a program without the shim does, or somebody mounts, is seen a moment later.
  *  - What happens above the root the file's own path meets, be it in the trunk or in a branch; but for a file that is looked
  *    at from its leaf's descriptor (fdcache.h) it is as with directories in the root: renames, too, on this node at once.
@@ -44,7 +44,7 @@ struct parent {
 struct scratch;
 
 /* The words of one call, and when they were looked at; word 0: nothing is remembered of them. */
-struct parents_words {
+struct parent_cache_path {
     uint64_t word;
     uint64_t from; /* who looks from where, as a word */
     uint64_t now;  /* by the coarse clock */
@@ -53,14 +53,14 @@ struct parents_words {
 };
 
 /* Before the kernel is asked. */
-struct parents_words parents_words(int at, const char *path, size_t length);
+struct parent_cache_path parent_cache_words(int at, const char *path, size_t length);
 /* True: that is the directory, and *moment a word for when memory said so, not 0. */
-bool parents_recall(const struct parents_words *, struct parent *, uint64_t *moment);
+bool parent_cache_recall(const struct parent_cache_path *, struct parent *, uint64_t *spin);
 /* Would it say so still of a path that begins like that, seen from the working directory? */
-bool parents_is_now(const struct names_root *, const char *path, uint64_t moment);
+bool parent_cache_is_now(const struct names_root *, const char *path, uint64_t spin);
 /* ... and is still where it was, says the kernel, without asking the file system. Uses scratch->real. */
-bool parents_are_there(const struct parent *, struct scratch *);
+bool parent_cache_are_there(const struct parent *, struct scratch *);
 /* The kernel has said so since. Uses scratch->real and, of scratch->text[0], which is `parent/.`, the room. */
-void parents_learn(const struct parents_words *, const struct parent *, struct scratch *);
+void parent_cache_learn(const struct parent_cache_path *, const struct parent *, struct scratch *);
 /* This process is somebody else from now on, or sees other files. */
-void parents_forget(void);
+void parent_cache_forget(void);

@@ -10,7 +10,7 @@
 
 /* What the text says with respect to all roots. A root that was given through a symbolic link is known by
  * both texts. */
-static enum path_verdict text_verdict(const char *base, const char *path)
+static enum path_verdict prefilter_text_verdict(const char *base, const char *path)
 {
     enum path_verdict verdict = PATH_FOREIGN;
     for (unsigned i = 0; i < process.count && verdict == PATH_FOREIGN; i++) {
@@ -22,7 +22,7 @@ static enum path_verdict text_verdict(const char *base, const char *path)
     return verdict;
 }
 
-static bool is_plainly_beneath(const char *path)
+static bool prefilter_is_plainly_beneath(const char *path)
 {
     for (unsigned i = 0; i < process.count; i++)
         if (path_is_plainly_beneath(process.roots[i].path, path))
@@ -31,7 +31,7 @@ static bool is_plainly_beneath(const char *path)
 }
 
 /* Beside all roots: from there a relative path comes to one by `..` alone. */
-static bool is_apart(const char *base)
+static bool prefilter_is_apart(const char *base)
 {
     for (unsigned i = 0; i < process.head_count; i++)
         if (!path_is_apart(process.heads[i], base))
@@ -39,26 +39,26 @@ static bool is_apart(const char *base)
     return true;
 }
 
-static bool stays_apart(int at, const char *path)
+static bool prefilter_stays_apart(int at, const char *path)
 {
     return at == AT_FDCWD && path[0] != '/' && cwd_is_apart() && !path_goes_up(path);
 }
 
-uint64_t sieve_seen_from(int at, const char *path)
+uint64_t prefilter_seen_from(int at, const char *path)
 {
-    return stays_apart(at, path) ? cwd_word() : 0;
+    return prefilter_stays_apart(at, path) ? cwd_word() : 0;
 }
 
 /* A path seen from a descriptor says nothing by its text: the kernel must be asked. */
-enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
+enum path_verdict prefilter(struct scratch **scratch, int at, const char *path)
 {
-    if (path[0] == '/' && is_plainly_beneath(path))
+    if (path[0] == '/' && prefilter_is_plainly_beneath(path))
         return PATH_BENEATH;
     if (path[0] == '/')
-        return sieve_is_plainly_foreign(path) ? PATH_FOREIGN : text_verdict(NULL, path);
+        return prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter_text_verdict(NULL, path);
     if (at != AT_FDCWD)
         return PATH_BENEATH;
-    if (stays_apart(at, path))
+    if (prefilter_stays_apart(at, path))
         return PATH_FOREIGN;
     if (cwd_is_within() && path[0] != '.' && !path_goes_up(path))
         return PATH_BENEATH;
@@ -68,11 +68,11 @@ enum path_verdict sieve(struct scratch **scratch, int at, const char *path)
     const uint64_t now = cwd_now();
     if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
         return PATH_FOREIGN;
-    if (!is_apart(base)) {
-        if (text_verdict(NULL, base) != PATH_FOREIGN)
+    if (!prefilter_is_apart(base)) {
+        if (prefilter_text_verdict(NULL, base) != PATH_FOREIGN)
             cwd_set_within(now);
-        return text_verdict(base, path);
+        return prefilter_text_verdict(base, path);
     }
     cwd_set_apart(now);
-    return path_goes_up(path) ? text_verdict(base, path) : PATH_FOREIGN;
+    return path_goes_up(path) ? prefilter_text_verdict(base, path) : PATH_FOREIGN;
 }

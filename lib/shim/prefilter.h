@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The first sieve: what the text of a path says with respect to all roots, and at most where the working directory is. Nearly
- * every path of a program is foreign, and is recognised here, without a question to the file system. Async-signal-safe. */
+/* The first prefilter: what the text of a path says with respect to all roots, and at most where the working directory is.
+ * Nearly every path of a program is foreign, and is recognised here, without a question to the file system. Async-signal-safe.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include "shim/scratch.h"
 
 /* What needs no more than a look at the text: nearly every call of a program that works elsewhere. */
-static inline bool sieve_is_plainly_foreign(const char *path)
+static inline bool prefilter_is_plainly_foreign(const char *path)
 {
     for (unsigned i = 0; i < process.head_count; i++)
         if (!path_is_plainly_foreign(process.heads[i], path))
@@ -22,6 +23,6 @@ static inline bool sieve_is_plainly_foreign(const char *path)
 }
 
 /* *scratch: NULL, or one; taken here if it is needed. */
-enum path_verdict sieve(struct scratch **scratch, int at, const char *path);
+enum path_verdict prefilter(struct scratch **scratch, int at, const char *path);
 /* Which working directory a path is seen from that stays beside all roots, as a word; 0: none of which that is known. */
-uint64_t sieve_seen_from(int at, const char *path);
+uint64_t prefilter_seen_from(int at, const char *path);

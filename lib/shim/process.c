@@ -18,7 +18,7 @@ struct process process;
 __attribute__((common)) struct names_root process_roots[NAMES_ROOTS];
 
 /* The host's name up to its first dot, as the tool takes it. */
-static const char *node_name(struct utsname *host)
+static const char *process_node_name(struct utsname *host)
 {
     if (process.config.node != NULL)
         return process.config.node;
@@ -30,13 +30,13 @@ static const char *node_name(struct utsname *host)
 }
 
 /* A child of fork is told who it is at once: a shell's first call may be one of a vfork child of its own. */
-static void in_child(void)
+static void process_in_child(void)
 {
     cwd_forget();
     process_has_roots();
 }
 
-static void add_head(const char *text)
+static void process_add_head(const char *text)
 {
     char *head = process.heads[process.head_count++];
     for (unsigned i = 0; i < PROCESS_HEAD - 1 && text[i] != '\0'; i++)
@@ -44,28 +44,28 @@ static void add_head(const char *text)
 }
 
 /* A root that does not exist is none: native calls say so themselves. */
-static void add_root(const char *text, size_t length)
+static void process_add_root(const char *text, size_t length)
 {
     const struct config *config = &process.config;
     struct names_root *root = &process.roots[process.count];
     struct utsname host;
     if (length == 0 || process.count == NAMES_ROOTS ||
-        names_root_init(root, text, length, config->run_base, node_name(&host), config->deadline) != 0)
+        names_root_init(root, text, length, config->run_base, process_node_name(&host), config->deadline) != 0)
         return;
-    add_head(root->path);
+    process_add_head(root->path);
     if (root->given[0] != '\0')
-        add_head(root->given);
+        process_add_head(root->given);
     process.count++;
 }
 
-static void add_roots(const char *roots)
+static void process_add_roots(const char *roots)
 {
     process.roots = process_roots;
-    if (names_process_init() != 0 || pthread_atfork(program_share, NULL, in_child) != 0)
+    if (names_process_init() != 0 || pthread_atfork(program_share, NULL, process_in_child) != 0)
         return;
     while (*roots != '\0') {
         const char *end = strchrnul(roots, ':');
-        add_root(roots, (size_t)(end - roots));
+        process_add_root(roots, (size_t)(end - roots));
         roots = *end == ':' ? end + 1 : end;
     }
 }
@@ -80,13 +80,13 @@ void process_start(char *const environment[])
         config_read(&process.config, environment);
         process.preload = process.config.preload;
         if (process.config.roots != NULL)
-            add_roots(process.config.roots);
+            process_add_roots(process.config.roots);
     }
     errno = saved;
 }
 
 /* -z initfirst makes this the first constructor of all; `environ` is not set yet, the arguments are. */
-__attribute__((constructor)) static void start(int count, char *arguments[], char *environment[])
+__attribute__((constructor)) static void process_initialise(int count, char *arguments[], char *environment[])
 {
     process_start(environment);
 }
@@ -101,7 +101,7 @@ bool process_ask_readable(const void *at)
     return true;
 }
 
-static uint64_t foreign_word(uint64_t device, struct dirid id)
+static uint64_t process_foreign_word(uint64_t device, struct dirid id)
 {
     uint64_t word = id.ino * 0x9e3779b97f4a7c15ull ^ id.birth ^ device * 0xff51afd7ed558ccdull;
     for (unsigned i = 0; i < process.count; i++)
@@ -112,17 +112,17 @@ static uint64_t foreign_word(uint64_t device, struct dirid id)
 
 bool process_is_foreign(uint64_t device, struct dirid id)
 {
-    uint64_t word = foreign_word(device, id);
+    uint64_t word = process_foreign_word(device, id);
     return __atomic_load_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], __ATOMIC_RELAXED) == word;
 }
 
 void process_set_foreign(uint64_t device, struct dirid id)
 {
-    uint64_t word = foreign_word(device, id);
+    uint64_t word = process_foreign_word(device, id);
     __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
 }
 
-static inline __attribute__((always_inline)) uint64_t dead_end_word(uint64_t from, const char *path)
+static inline __attribute__((always_inline)) uint64_t process_dead_end_word(uint64_t from, const char *path)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -131,27 +131,27 @@ static inline __attribute__((always_inline)) uint64_t dead_end_word(uint64_t fro
     return (record_hash(path, strlen(path)) ^ when) | 1;
 }
 
-static inline uint64_t *dead_end_place(uint64_t word)
+static inline uint64_t *process_dead_end_place(uint64_t word)
 {
     return &process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)];
 }
 
 bool process_is_dead_end_from(uint64_t from, const char *path)
 {
-    uint64_t word = dead_end_word(from, path);
-    return __atomic_load_n(dead_end_place(word), __ATOMIC_RELAXED) == word;
+    uint64_t word = process_dead_end_word(from, path);
+    return __atomic_load_n(process_dead_end_place(word), __ATOMIC_RELAXED) == word;
 }
 
 void process_set_dead_end(uint64_t from, const char *path)
 {
-    uint64_t word = dead_end_word(from, path);
-    __atomic_store_n(dead_end_place(word), word, __ATOMIC_RELAXED);
+    uint64_t word = process_dead_end_word(from, path);
+    __atomic_store_n(process_dead_end_place(word), word, __ATOMIC_RELAXED);
 }
 
 bool process_is_dead_end(const char *path)
 {
-    uint64_t word = dead_end_word(0, path);
-    return __atomic_load_n(dead_end_place(word), __ATOMIC_RELAXED) == word;
+    uint64_t word = process_dead_end_word(0, path);
+    return __atomic_load_n(process_dead_end_place(word), __ATOMIC_RELAXED) == word;
 }
 
 void process_made_name(void)

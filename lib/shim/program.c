@@ -40,7 +40,7 @@ void program_share(void)
     told = sys_is_error(page) ? NULL : page;
 }
 
-static bool was_told(const char *path)
+static bool program_was_told(const char *path)
 {
     program_share();
     uint64_t word = record_hash(path, strlen(path)) | 1;
@@ -67,29 +67,29 @@ bool program_interpreter(int at, const char *path, char line[PROGRAM_LINE_MAX + 
     return end > start;
 }
 
-static const char *base_name(const char *path)
+static const char *program_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
-static bool read_at(int fd, void *to, size_t size, uint64_t offset)
+static bool program_read_at(int fd, void *to, size_t size, uint64_t offset)
 {
     return SYS4(SYS_pread64, fd, to, size, offset) == (long)size;
 }
 
 /* The loader that a program asks for, i.e. its C library's. An empty text: it asks for none. False: it cannot
  * be read. */
-static bool loader_of(int fd, const Elf64_Ehdr *head, char loader[PROGRAM_LINE_MAX + 1])
+static bool program_loader_of(int fd, const Elf64_Ehdr *head, char loader[PROGRAM_LINE_MAX + 1])
 {
     Elf64_Phdr part;
     loader[0] = '\0';
     for (unsigned i = 0; i < head->e_phnum; i++) {
-        if (!read_at(fd, &part, sizeof part, head->e_phoff + i * sizeof part))
+        if (!program_read_at(fd, &part, sizeof part, head->e_phoff + i * sizeof part))
             return false;
         if (part.p_type != PT_INTERP)
             continue;
-        if (part.p_filesz > PROGRAM_LINE_MAX || !read_at(fd, loader, part.p_filesz, part.p_offset))
+        if (part.p_filesz > PROGRAM_LINE_MAX || !program_read_at(fd, loader, part.p_filesz, part.p_offset))
             return false;
         loader[part.p_filesz] = '\0';
         return true;
@@ -97,22 +97,22 @@ static bool loader_of(int fd, const Elf64_Ehdr *head, char loader[PROGRAM_LINE_M
     return true;
 }
 
-static const char *about_elf(int fd, const char *path)
+static const char *program_about_elf(int fd, const char *path)
 {
     Elf64_Ehdr head;
     char loader[PROGRAM_LINE_MAX + 1];
-    if (!read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!program_read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         return NULL;
     if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != MACHINE)
         return " is for another kind of machine than shunt";
-    if (head.e_phentsize != sizeof(Elf64_Phdr) || !loader_of(fd, &head, loader))
+    if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(fd, &head, loader))
         return NULL;
     if (loader[0] == '\0') /* but the loader itself, as a program, loads the shim */
-        return strncmp(base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL ? NULL : " is statically linked";
-    return strncmp(base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : " is linked with another C library";
+        return strncmp(program_base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL ? NULL : " is statically linked";
+    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : " is linked with another C library";
 }
 
-static bool changes_user(const struct statx *stat)
+static bool program_changes_user(const struct statx *stat)
 {
     bool user = (stat->stx_mode & S_ISUID) && stat->stx_uid != (uid_t)SYS0(SYS_geteuid);
     bool group = (stat->stx_mode & S_ISGID) && (stat->stx_mode & S_IXGRP) && stat->stx_gid != (gid_t)SYS0(SYS_getegid);
@@ -121,21 +121,21 @@ static bool changes_user(const struct statx *stat)
 
 /* The loader takes nothing from the environment of a program that has more rights than its caller; or would
  * have them, but for PR_SET_NO_NEW_PRIVS, in the case of capabilities. */
-static const char *about_rights(int fd)
+static const char *program_about_rights(int fd)
 {
     struct statx stat;
     struct statfs fs;
     if (SYS2(SYS_fstatfs, fd, &fs) != 0 || (fs.f_flags & ST_NOSUID) ||
         sys_statx(fd, "", AT_EMPTY_PATH, STATX_MODE | STATX_UID | STATX_GID, &stat) != 0)
         return NULL;
-    if (changes_user(&stat))
+    if (program_changes_user(&stat))
         return " changes its user or group";
     bool capable = SYS0(SYS_geteuid) != 0 && SYS4(SYS_fgetxattr, fd, CAPABILITIES, NULL, 0) > 0;
     return capable ? " has capabilities of its own" : NULL;
 }
 
 /* Why the shim will not be in that program, or NULL. */
-static const char *about(int at, const char *path)
+static const char *program_about(int at, const char *path)
 {
     struct statx stat;
     if (sys_statx(at, path, path[0] == '\0' ? AT_EMPTY_PATH : 0, STATX_TYPE, &stat) != 0 || !S_ISREG(stat.stx_mode))
@@ -143,16 +143,16 @@ static const char *about(int at, const char *path)
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return NULL;
-    const char *why = about_elf(fd, path);
+    const char *why = program_about_elf(fd, path);
     if (why == NULL)
-        why = about_rights(fd);
+        why = program_about_rights(fd);
     if (fd != at)
         sys_close(fd);
     return why;
 }
 
 /* The root that a word may stand for: by itself, or somewhere in it (--output=PATH). */
-static const struct names_root *root_in(const char *word, const char *directory)
+static const struct names_root *program_root_in(const char *word, const char *directory)
 {
     for (unsigned i = 0; i < process.count; i++) {
         const struct names_root *root = &process.roots[i];
@@ -164,32 +164,32 @@ static const struct names_root *root_in(const char *word, const char *directory)
     return NULL;
 }
 
-static const struct names_root *root_handed(int directory, char *const arguments[])
+static const struct names_root *program_root_handed(int directory, char *const arguments[])
 {
     const struct names_root *root = NULL;
     struct scratch *scratch = scratch_take();
     bool here = scratch != NULL && directory == AT_FDCWD && sys_getcwd(scratch->text[0], PATH_MAX) > 0;
     if (here)
-        root = root_in(".", scratch->text[0]);
+        root = program_root_in(".", scratch->text[0]);
     for (size_t i = 1; root == NULL && arguments != NULL && arguments[0] != NULL && arguments[i] != NULL; i++)
-        root = root_in(arguments[i], here ? scratch->text[0] : NULL);
+        root = program_root_in(arguments[i], here ? scratch->text[0] : NULL);
     scratch_give(scratch);
     return root;
 }
 
-static struct iovec words(const char *text)
+static struct iovec program_words(const char *text)
 {
     return (struct iovec){(void *)text, strlen(text)};
 }
 
-static void say(const char *path, const char *why, const struct names_root *root)
+static void program_say(const char *path, const char *why, const struct names_root *root)
 {
-    const struct iovec line[] = {words("shunt: warning: "),
-                                 words(path),
-                                 words(why),
-                                 words(", so what it does with files under "),
-                                 words(root->path),
-                                 words(" will not be seen by shunt\n")};
+    const struct iovec line[] = {program_words("shunt: warning: "),
+                                 program_words(path),
+                                 program_words(why),
+                                 program_words(", so what it does with files under "),
+                                 program_words(root->path),
+                                 program_words(" will not be seen by shunt\n")};
     SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
 }
 
@@ -197,15 +197,15 @@ void program_warn(int at, const char *path, int directory, char *const arguments
 {
     char lines[2][PROGRAM_LINE_MAX + 1];
     int saved = errno;
-    const struct names_root *root = process_has_roots() && path != NULL ? root_handed(directory, arguments) : NULL;
+    const struct names_root *root = process_has_roots() && path != NULL ? program_root_handed(directory, arguments) : NULL;
     if (root == NULL)
         return;
     for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {
         at = directory;
         path = lines[i % 2];
     }
-    const char *why = about(at, path);
-    if (why != NULL && !was_told(path))
-        say(path, why, root);
+    const char *why = program_about(at, path);
+    if (why != NULL && !program_was_told(path))
+        program_say(path, why, root);
     errno = saved;
 }

@@ -56,7 +56,7 @@ static struct library libraries[LIBRARIES];
 static unsigned library_count;
 static bool started;
 
-static void open_table(struct library *l, const uint32_t *table)
+static void real_open_table(struct library *l, const uint32_t *table)
 {
     l->bucket_count = table[0];
     l->first_symbol = table[1];
@@ -69,7 +69,7 @@ static void open_table(struct library *l, const uint32_t *table)
 
 /* False: its symbols cannot be found in this way. The loader has made addresses of the section's offsets, but
  * not in those that it may not write to (the vDSO). */
-static bool open_library(struct library *l, const struct link_map *map)
+static bool real_open_library(struct library *l, const struct link_map *map)
 {
     const uint32_t *table = NULL;
     *l = (struct library){.base = map->l_addr};
@@ -96,11 +96,11 @@ static bool open_library(struct library *l, const struct link_map *map)
     }
     if (table == NULL || l->symbols == NULL || l->strings == NULL || table[0] == 0)
         return false;
-    open_table(l, table);
+    real_open_table(l, table);
     return true;
 }
 
-static uint32_t hash_of(const char *name)
+static uint32_t real_hash_of(const char *name)
 {
     uint32_t hash = 5381;
     for (; *name != '\0'; name++)
@@ -108,13 +108,13 @@ static uint32_t hash_of(const char *name)
     return hash;
 }
 
-static bool may_have(const struct library *l, uint32_t hash)
+static bool real_may_have(const struct library *l, uint32_t hash)
 {
     ElfW(Addr) word = l->bloom[hash / WORD_BITS & l->bloom_mask];
     return word >> hash % WORD_BITS & word >> (hash >> l->bloom_shift) % WORD_BITS & 1;
 }
 
-static bool is_offered(const struct library *l, uint32_t index)
+static bool real_is_granted(const struct library *l, uint32_t index)
 {
     const ElfW(Sym) *symbol = &l->symbols[index];
     unsigned char visibility = ELF64_ST_VISIBILITY(symbol->st_other);
@@ -124,21 +124,22 @@ static bool is_offered(const struct library *l, uint32_t index)
 }
 
 /* Not by strcmp: this is callable before that was relocated. */
-static bool is_same(const char *one, const char *two)
+static bool real_is_same(const char *one, const char *two)
 {
     while (*one == *two && *one != '\0')
         one++, two++;
     return *one == *two;
 }
 
-static const ElfW(Sym) * find(const struct library *l, const char *name, uint32_t hash)
+static const ElfW(Sym) * real_resolve(const struct library *l, const char *name, uint32_t hash)
 {
-    uint32_t index = may_have(l, hash) ? l->buckets[hash % l->bucket_count] : 0;
+    uint32_t index = real_may_have(l, hash) ? l->buckets[hash % l->bucket_count] : 0;
     if (index < l->first_symbol)
         return NULL;
     for (;; index++) {
         uint32_t chained = l->chains[index - l->first_symbol]; /* the lowest bit says that it is the last */
-        if ((chained | 1) == (hash | 1) && is_offered(l, index) && is_same(l->strings + l->symbols[index].st_name, name))
+        if ((chained | 1) == (hash | 1) && real_is_granted(l, index) &&
+            real_is_same(l->strings + l->symbols[index].st_name, name))
             return &l->symbols[index];
         if (chained & 1)
             return NULL;
@@ -146,12 +147,12 @@ static const ElfW(Sym) * find(const struct library *l, const char *name, uint32_
 }
 
 /* An IFUNC must be called to know; dlsym does that, with what the resolver is to be told. */
-static void *search(const char *name)
+static void *real_search(const char *name)
 {
-    uint32_t hash = hash_of(name);
+    uint32_t hash = real_hash_of(name);
     for (unsigned i = 0; i < library_count; i++) {
         const struct library *l = &libraries[i];
-        const ElfW(Sym) *symbol = find(l, name, hash);
+        const ElfW(Sym) *symbol = real_resolve(l, name, hash);
         if (symbol != NULL)
             return ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC ? dlsym(RTLD_NEXT, name)
                                                                    : (void *)(l->base + symbol->st_value);
@@ -159,7 +160,7 @@ static void *search(const char *name)
     return NULL;
 }
 
-static void set(size_t index, void *function)
+static void real_set(size_t index, void *function)
 {
     __atomic_store_n((void **)&real + index, function, __ATOMIC_RELAXED);
 }
@@ -167,19 +168,19 @@ static void set(size_t index, void *function)
 void *real_find(size_t index)
 {
     real_start();
-    void *function = search((const char *)&names + starts[index]);
+    void *function = real_search((const char *)&names + starts[index]);
     if (function != NULL)
-        set(index, function);
+        real_set(index, function);
     return function != NULL ? function : ((void **)&real)[index];
 }
 
-static bool note_libraries(void)
+static bool real_note_libraries(void)
 {
     const struct link_map *map = _r_debug.r_map;
     while (map != NULL && map->l_ld != _DYNAMIC)
         map = map->l_next;
     while (map != NULL && (map = map->l_next) != NULL)
-        if (library_count == LIBRARIES || !open_library(&libraries[library_count++], map))
+        if (library_count == LIBRARIES || !real_open_library(&libraries[library_count++], map))
             return false;
     return library_count > 0;
 }
@@ -189,9 +190,9 @@ void real_start(void)
     if (started)
         return;
     started = true;
-    if (note_libraries())
+    if (real_note_libraries())
         return;
     library_count = 0;
     for (size_t i = 0; i < COUNT; i++)
-        set(i, dlsym(RTLD_NEXT, (const char *)&names + starts[i]));
+        real_set(i, dlsym(RTLD_NEXT, (const char *)&names + starts[i]));
 }

@@ -11,7 +11,7 @@
 #include "shim/bulk_lookup.h"
 
 /* The file under the name, and nobody else's: a name has one place, so whoever is there under that name is it. */
-static bool is_there(struct target *t)
+static bool remote_is_there(struct target *t)
 {
     struct statx stat;
     int code;
@@ -33,7 +33,7 @@ struct told {
     uint32_t *place, word;
 };
 
-static struct told told_of(const struct target *t)
+static struct told remote_told_of(const struct target *t)
 {
     const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0);
     const uint64_t mirror = record_sum(t->found.branch, strlen(t->found.branch), dir);
@@ -41,90 +41,90 @@ static struct told told_of(const struct target *t)
     return (struct told){&told_leaves[(mirror + leaf) % TOLD], (uint32_t)(mirror >> 32) ^ leaf};
 }
 
-static bool is_told(struct told leaf)
+static bool remote_is_told(struct told leaf)
 {
     return __atomic_load_n(leaf.place, __ATOMIC_RELAXED) == leaf.word;
 }
 
-static void set_told(struct told leaf)
+static void remote_set_told(struct told leaf)
 {
     __atomic_store_n(leaf.place, leaf.word, __ATOMIC_RELAXED);
 }
 
 /* Its home knows that it is looked at, or need not. */
-static bool has_asked(const struct target *t)
+static bool remote_has_asked(const struct target *t)
 {
-    return t->found.entry.branch == 0 || is_told(told_of(t));
+    return t->found.entry.branch == 0 || remote_is_told(remote_told_of(t));
 }
 
 /* The home of a name has told the owner of its leaf. */
-static void set_asked(const struct target *t)
+static void remote_set_asked(const struct target *t)
 {
     if (t->found.entry.branch != 0)
-        set_told(told_of(t));
+        remote_set_told(remote_told_of(t));
 }
 
 /* It was found in the index, so nobody has told the owner of its leaf, who has to know once; and each time of a file that may
  * be made there just now. */
-void elsewhere_tell_look(const struct target *t)
+void remote_tell_look(const struct target *t)
 {
     if (!names_is_of_others(t->root, &t->found.entry))
         return;
-    const struct told leaf = told_of(t);
-    if (t->found.entry.state != RECORD_PENDING && is_told(leaf))
+    const struct told leaf = remote_told_of(t);
+    if (t->found.entry.state != RECORD_PENDING && remote_is_told(leaf))
         return;
-    set_told(leaf);
+    remote_set_told(leaf);
     names_looked(t->root, t->dir, t->name, t->length, &t->found.entry);
 }
 
 /* Somebody of this node has asked before, and the file is still where it was; or the call finds that out: in a branch there
  * is nothing but files that have this name. In the trunk a link might be there by now, and lead the call elsewhere. */
-bool elsewhere_recall(struct target *t, unsigned want)
+bool remote_recall(struct target *t, unsigned want)
 {
     char mirror[RECORD_MIRROR_MAX];
-    bool foreseen;
+    bool prefetched;
     memcpy(mirror, t->found.dir.mirror, sizeof mirror);
-    t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found, &foreseen);
+    t->found.known = names_recall(t->root, t->dir, t->name, t->length, &t->found, &prefetched);
     if (!t->found.known)
         return false;
     t->guessed = (want & TARGET_LOOKS) && t->found.entry.branch != 0;
-    if ((foreseen && !has_asked(t)) || (!t->guessed && !is_there(t))) {
+    if ((prefetched && !remote_has_asked(t)) || (!t->guessed && !remote_is_there(t))) {
         memcpy(t->found.dir.mirror, mirror, sizeof mirror);
         t->found.known = t->guessed = false;
     }
     return t->found.known;
 }
 
-static void remember(const struct target *t)
+static void remote_remember(const struct target *t)
 {
     names_remember(t->root, t->dir, t->name, t->length, &t->found.entry, t->found.branch, t->found.dir.mirror);
 }
 
-void elsewhere_made(struct target *t, const struct statx *stat)
+void remote_made(struct target *t, const struct statx *stat)
 {
     if (names_has_all(t->root, t->dir, t->name, t->length, &t->found) || target_learn(t, MESSAGE_EXISTS) != 0)
         return;
     t->found.entry.state = RECORD_LIVE;
     t->found.entry.ino = stat->stx_ino;
-    remember(t);
+    remote_remember(t);
 }
 
 /* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it (TARGET_PEEKS: or somebody
  * makes it). -ESTALE: another directory
  * is where the words lead by now. */
-static int ask_home(struct target *t, unsigned want)
+static int remote_ask_home(struct target *t, unsigned want)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP, .flags = want & TARGET_PEEKS ? MESSAGE_PEEK : 0};
     int code = target_ask_here(t, &lookup);
     code = code < 0 ? code : target_learn(t, code);
     if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE) {
-        remember(t);
-        set_asked(t);
+        remote_remember(t);
+        remote_set_asked(t);
     }
     return code;
 }
 
-bool elsewhere_is(const struct target *t)
+bool remote_is(const struct target *t)
 {
     return t->found.dir_known && !t->found.known && t->length > 0 &&
            !names_has_all(t->root, t->dir, t->name, t->length, &t->found);
@@ -132,13 +132,13 @@ bool elsewhere_is(const struct target *t)
 
 /* What the index cannot say of the name. Who looks again does so because of what was found before, and is told by the home
  * itself. */
-int elsewhere_look(struct target *t, unsigned want, bool again)
+int remote_look(struct target *t, unsigned want, bool again)
 {
     if (t->found.known)
-        elsewhere_tell_look(t);
-    if (!elsewhere_is(t) || names_is_offered(t->root, t->dir, t->name, t->length))
+        remote_tell_look(t);
+    if (!remote_is(t) || names_is_granted(t->root, t->dir, t->name, t->length))
         return 0;
-    if (!again && (elsewhere_recall(t, want) || (foresee(t) && elsewhere_recall(t, want))))
+    if (!again && (remote_recall(t, want) || (bulk_lookup(t) && remote_recall(t, want))))
         return 0;
-    return ask_home(t, want);
+    return remote_ask_home(t, want);
 }

@@ -8,13 +8,13 @@
 #include "shim/target.h"
 
 /* Is it one, and nothing is known of it? */
-bool elsewhere_is(const struct target *);
+bool remote_is(const struct target *);
 /* Somebody of this node has asked before, and the file is where it was; or, with TARGET_LOOKS, the call finds that out. */
-bool elsewhere_recall(struct target *, unsigned want);
+bool remote_recall(struct target *, unsigned want);
 /* What the index cannot say of the name. `again`: its home is asked, whatever is remembered. 0 or -errno, -ESTALE as
  * target_ask_here. */
-int elsewhere_look(struct target *, unsigned want, bool again);
+int remote_look(struct target *, unsigned want, bool again);
 /* It was found in the index: the owner of its leaf is told, if he has to know. */
-void elsewhere_tell_look(const struct target *);
+void remote_tell_look(const struct target *);
 /* A file was made where the answer in scratch says: this node remembers where, if another one's daemon is home of it. */
-void elsewhere_made(struct target *, const struct statx *);
+void remote_made(struct target *, const struct statx *);

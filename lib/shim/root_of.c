@@ -14,7 +14,7 @@
 #define TRIES_MAX 1000
 #define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
 
-static bool on_a_root_device(uint64_t device)
+static bool root_of_on_a_root_device(uint64_t device)
 {
     for (unsigned i = 0; i < process.count; i++)
         if (process.roots[i].device == device)
@@ -22,7 +22,7 @@ static bool on_a_root_device(uint64_t device)
     return false;
 }
 
-static bool tells_births(uint64_t device)
+static bool root_of_tells_creates(uint64_t device)
 {
     for (unsigned i = 0; i < process.count; i++)
         if (process.roots[i].device == device && process.roots[i].id.birth != 0)
@@ -36,13 +36,13 @@ static bool tells_births(uint64_t device)
 int root_of_identify(int at, const char *path, int flags, struct statx *stat)
 {
     int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, IDENTITY, stat);
-    return code == 0 && !(stat->stx_mask & STATX_BTIME) && tells_births(names_device(stat))
+    return code == 0 && !(stat->stx_mask & STATX_BTIME) && root_of_tells_creates(names_device(stat))
                ? sys_statx(at, path, flags, IDENTITY, stat)
                : code;
 }
 
 /* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
-static int load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
+static int root_of_load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
 {
     const char *relative;
     int code = names_place_of(root, fd, text, &relative);
@@ -58,7 +58,7 @@ struct seeking {
     struct names_root **to;
 };
 
-static int seek(void *context)
+static int root_of_seek(void *context)
 {
     const struct seeking *s = context;
     int fd = s->path[0] == '\0' && s->at >= 0 ? s->at : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -67,7 +67,7 @@ static int seek(void *context)
     int code = 0;
     for (unsigned i = 0; i < process.count && code == 0; i++)
         if (process.roots[i].device == s->device) {
-            code = load_if_beneath(&process.roots[i], fd, s->id, s->scratch->real);
+            code = root_of_load_if_beneath(&process.roots[i], fd, s->id, s->scratch->real);
             *s->to = &process.roots[i];
         }
     if (fd != s->at)
@@ -78,19 +78,19 @@ static int seek(void *context)
 int root_of_place(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id, struct names_root **to)
 {
     struct seeking seeking = {scratch, at, path, device, id, to};
-    int code = seek(&seeking);
+    int code = root_of_seek(&seeking);
     if (code != -EMFILE)
         return code;
     uint64_t before = sys_block_signals();
-    code = apart_run(seek, &seeking, at);
+    code = helper_run(root_of_seek, &seeking, at);
     sys_set_signals(before);
     return code;
 }
 
 /* Is the index of an attached root aware of that directory? 1, 0, or -errno. A root that cannot be attached
  * is passed over here: whether the directory is beneath it is seen from its place. */
-static int find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length, struct names_root **to,
-                            struct view_found *found)
+static int root_of_find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length, struct names_root **to,
+                                    struct view_found *found)
 {
     for (unsigned i = 0; i < process.count; i++) {
         struct names_root *root = &process.roots[i];
@@ -109,12 +109,12 @@ static int find_by_identity(uint64_t device, struct dirid id, const char *name, 
 
 /* Which root holds the directory (at, path), whose identity is known; its record and the name's are looked
  * up. 1, 0, FIND_AGAIN or -errno. */
-static int find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id, const char *name,
-                          size_t length, struct names_root **root, struct view_found *found)
+static int root_of_find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
+                                  const char *name, size_t length, struct names_root **root, struct view_found *found)
 {
-    if (!on_a_root_device(device) || process_is_foreign(device, id))
+    if (!root_of_on_a_root_device(device) || process_is_foreign(device, id))
         return 0;
-    int code = find_by_identity(device, id, name, length, root, found);
+    int code = root_of_find_by_identity(device, id, name, length, root, found);
     if (code != 0)
         return code;
     code = root_of_place(scratch, at, path, device, id, root);
@@ -134,7 +134,7 @@ int root_of(struct scratch *scratch, int at, const char *path, uint64_t device, 
 {
     int code = FIND_AGAIN;
     for (int i = 0; code == FIND_AGAIN && i < TRIES_MAX; i++)
-        code = find_root_once(scratch, at, path, device, id, name, length, root, found);
+        code = root_of_find_root_once(scratch, at, path, device, id, name, length, root, found);
     return code == FIND_AGAIN ? -EIO : code;
 }
 
@@ -142,7 +142,7 @@ int root_of_directory(int at, const char *path, int flags, struct names_root **r
 {
     struct statx stat;
     if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR ||
-        !on_a_root_device(names_device(&stat)))
+        !root_of_on_a_root_device(names_device(&stat)))
         return 0;
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)

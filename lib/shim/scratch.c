@@ -14,23 +14,23 @@
 /* Common memory lies behind all other: what is written at a process's start is then on fewer pages. */
 __attribute__((common)) struct scratch *scratch_pieces[PIECES];
 
-static struct scratch *map_piece(void)
+static struct scratch *scratch_map_piece(void)
 {
     void *at = sys_mmap(NULL, sizeof(struct scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return sys_is_error(at) ? NULL : at;
 }
 
 /* Puts a new piece, taken already, into an empty slot of the pool. */
-static struct scratch *grow(unsigned slot)
+static struct scratch *scratch_grow(unsigned slot)
 {
-    struct scratch *fresh = map_piece(), *none = NULL;
+    struct scratch *fresh = scratch_map_piece(), *none = NULL;
     if (fresh == NULL)
         return NULL;
     fresh->taken = 1;
     if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return fresh;
     sys_munmap(fresh, sizeof *fresh);
-    return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none : grow(slot + 1);
+    return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none : scratch_grow(slot + 1);
 }
 
 struct scratch *scratch_take(void)
@@ -38,7 +38,7 @@ struct scratch *scratch_take(void)
     for (unsigned i = 0; i < PIECES - 64; i++) {
         struct scratch *piece = __atomic_load_n(&scratch_pieces[i], __ATOMIC_ACQUIRE);
         if (piece == NULL)
-            return grow(i);
+            return scratch_grow(i);
         if (__atomic_load_n(&piece->taken, __ATOMIC_RELAXED) == 0 &&
             __atomic_exchange_n(&piece->taken, 1, __ATOMIC_ACQUIRE) == 0)
             return piece;

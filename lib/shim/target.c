@@ -47,7 +47,7 @@ int target_outside(int at, const char *path)
     return code != 0 ? code : parts.last != PATH_NAME ? -EBUSY : 0;
 }
 
-static void set_words(struct target *t, int at, const char *path, const struct path_parts *parts)
+static void target_set_words(struct target *t, int at, const char *path, const struct path_parts *parts)
 {
     t->at = at;
     t->path = path;
@@ -55,13 +55,13 @@ static void set_words(struct target *t, int at, const char *path, const struct p
     t->length = (uint32_t)parts->length;
     t->parent_length = (uint32_t)parts->parent_length;
     t->slash = parts->slash;
-    t->moment = 0;
+    t->spin = 0;
     t->unasked = t->unseen = t->guessed = t->foreign = false;
 }
 
 /* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
  * in a branch, it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_COLD. */
-static int missing_parent(int at, char *text)
+static int target_missing_parent(int at, char *text)
 {
     struct target first;
     struct statx stat;
@@ -91,14 +91,14 @@ static int missing_parent(int at, char *text)
     return TARGET_COLD;
 }
 
-static bool is_same_parent(const struct target *t, const struct target *first)
+static bool target_is_same_parent(const struct target *t, const struct target *first)
 {
     return first != NULL && first->parent != TARGET_PARENT_UNSEEN && first->at == t->at &&
            first->parent_length == t->parent_length && memcmp(first->path, t->path, t->parent_length) == 0;
 }
 
 /* What is under the name in the parent that `first` has, too. */
-static int find_in_parent_of(struct target *t, const struct target *first)
+static int target_find_in_parent_of(struct target *t, const struct target *first)
 {
     t->parent = first->parent;
     if (t->parent == TARGET_PARENT_FOREIGN)
@@ -112,48 +112,48 @@ static int find_in_parent_of(struct target *t, const struct target *first)
 
 /* A name that is being replaced has the type of what was there before: the file system knows better. Links
  * are in the trunk alone. */
-static bool may_be_link(const struct record_entry *entry)
+static bool target_may_be_link(const struct record_entry *entry)
 {
     return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
 }
 
 /* A name that is to be made, and of which nothing is known: its home is asked before anything is done. */
-static bool find_new(struct target *t)
+static bool target_find_new(struct target *t)
 {
     t->unseen = !t->found.known && !t->slash;
-    t->unasked = t->unseen && elsewhere_is(t);
+    t->unasked = t->unseen && remote_is(t);
     return t->unseen;
 }
 
 /* In the directory that was found: what is known of the name, unless its home is asked anyway. TARGET_HOT or -errno. */
-static int find_name(struct target *t, unsigned want)
+static int target_find_name(struct target *t, unsigned want)
 {
     t->parent = TARGET_PARENT_OURS;
-    t->unasked = (want & TARGET_ASKS) && !t->slash && elsewhere_is(t);
-    int code = t->unasked ? 0 : elsewhere_look(t, want, false);
+    t->unasked = (want & TARGET_ASKS) && !t->slash && remote_is(t);
+    int code = t->unasked ? 0 : remote_look(t, want, false);
     return code == 0 ? TARGET_HOT : code;
 }
 
 /* A file that is known where the words led to before. False: let the kernel say where they lead. */
-static bool find_known(struct target *t, unsigned want)
+static bool target_find_known(struct target *t, unsigned want)
 {
-    const bool seen = elsewhere_is(t) && elsewhere_recall(t, want);
+    const bool seen = remote_is(t) && remote_recall(t, want);
     if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
-        may_be_link(&t->found.entry))
+        target_may_be_link(&t->found.entry))
         return false;
     if (!seen)
-        elsewhere_tell_look(t);
+        remote_tell_look(t);
     return true;
 }
 
 /* A name in the directory that the words led to before. TARGET_HOT, -errno, or TARGET_COLD: let the kernel say where they
  * lead. */
-static int find_in_remembered(struct target *t, const struct parents_words *words, unsigned want)
+static int target_find_in_remembered(struct target *t, const struct parent_cache_path *words, unsigned want)
 {
     struct parent parent;
-    if (!parents_recall(words, &parent, &t->moment))
+    if (!parent_cache_recall(words, &parent, &t->spin))
         return TARGET_COLD;
-    const bool makes = want & TARGET_MAKES, there = makes && parents_are_there(&parent, t->scratch);
+    const bool makes = want & TARGET_MAKES, there = makes && parent_cache_are_there(&parent, t->scratch);
     if (makes && !there && !(want & TARGET_LATER))
         return TARGET_COLD;
     t->root = parent.root;
@@ -162,27 +162,27 @@ static int find_in_remembered(struct target *t, const struct parents_words *word
     if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !root_of_is_loaded(&t->found))
         return TARGET_COLD;
     if (there)
-        return find_name(t, want);
-    return (makes ? find_new(t) : find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
+        return target_find_name(t, want);
+    return (makes ? target_find_new(t) : target_find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
 }
 
 /* No parent, says the kernel. Who makes a name in a root does not ask it once more: by then somebody may have made one. */
-static int missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
+static int target_missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
 {
-    int code = missing_parent(t->at, text);
+    int code = target_missing_parent(t->at, text);
     return code == TARGET_COLD && t->beneath && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
-static int find_in_seen(struct target *t, const struct parents_words *words, const struct path_parts *parts, unsigned want,
-                        char *text)
+static int target_find_in_seen(struct target *t, const struct parent_cache_path *words, const struct path_parts *parts,
+                               unsigned want, char *text)
 {
     struct statx stat;
     if (target_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_COLD;
     int code = root_of_identify(t->at, text, 0, &stat);
     if (code == -ENOENT && parts->parent_length > 0)
-        return missing(t, parts, want, text);
+        return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
         return TARGET_COLD;
     if (parts->last == PATH_DOTS)
@@ -193,32 +193,32 @@ static int find_in_seen(struct target *t, const struct parents_words *words, con
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
         return code;
-    parents_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount}, t->scratch);
-    return find_name(t, want);
+    parent_cache_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount}, t->scratch);
+    return target_find_name(t, want);
 }
 
 /* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
-static int find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want, char *text)
+static int target_find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want, char *text)
 {
     struct path_parts parts;
     path_split(&parts, path);
-    set_words(t, at, path, &parts);
+    target_set_words(t, at, path, &parts);
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) || parts.length > RECORD_NAME_MAX ||
         parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_COLD; /* too long a text the native call refuses, too */
-    if (parts.last == PATH_NAME && is_same_parent(t, first))
-        return find_in_parent_of(t, first);
-    const struct parents_words words = parents_words(at, path, parts.parent_length);
-    int code = parts.last == PATH_NAME ? find_in_remembered(t, &words, want) : TARGET_COLD;
+    if (parts.last == PATH_NAME && target_is_same_parent(t, first))
+        return target_find_in_parent_of(t, first);
+    const struct parent_cache_path words = parent_cache_words(at, path, parts.parent_length);
+    int code = parts.last == PATH_NAME ? target_find_in_remembered(t, &words, want) : TARGET_COLD;
     if (code == TARGET_COLD)
-        code = find_in_seen(t, &words, &parts, want, text);
+        code = target_find_in_seen(t, &words, &parts, want, text);
     for (int i = 0; code == -ESTALE && i < TRIES_MAX; i++)
-        code = find_in_seen(t, &words, &parts, want, text);
+        code = target_find_in_seen(t, &words, &parts, want, text);
     return code;
 }
 
 /* Writes where a symbolic link at (at, path) leads, seen from the same `at`; 0, or -errno: it is none. */
-static int read_link(int at, const char *path, size_t parent_length, bool slash, char *to)
+static int target_read_link(int at, const char *path, size_t parent_length, bool slash, char *to)
 {
     char *end = to;
     size_t room = PATH_MAX;
@@ -248,7 +248,7 @@ static int read_link(int at, const char *path, size_t parent_length, bool slash,
 /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a
  * description. But a path that begins there may lead out of it (/proc/self/cwd/link). The parent's text is
  * in the scratch, as find_parent left it. */
-static bool is_in_proc(const struct target *t)
+static bool target_is_in_proc(const struct target *t)
 {
     struct statfs fs;
     return strncmp(t->path, "/proc/", 6) == 0 && SYS2(SYS_statfs, t->scratch->text[0], &fs) == 0 &&
@@ -257,22 +257,22 @@ static bool is_in_proc(const struct target *t)
 
 /* Is there anything to be followed at the target's end? Of a name in the index its type says so; of any other
  * the file system. */
-static bool ends_in_link(const struct target *t, int how, unsigned want)
+static bool target_ends_in_link(const struct target *t, int how, unsigned want)
 {
     /* A slash behind a link makes the kernel follow it, but not where the name itself is made, removed or
      * moved. */
     if (t->slash ? (want & TARGET_MAKES) != 0 : !(want & TARGET_FOLLOW))
         return false;
     if (how == TARGET_HOT)
-        return t->found.known && may_be_link(&t->found.entry);
-    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !is_in_proc(t);
+        return t->found.known && target_may_be_link(&t->found.entry);
+    return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !target_is_in_proc(t);
 }
 
-static int resolve(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+static int target_resolve(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
-    int how = find_parent(t, first, at, path, want, parent);
-    for (int links = 0; how >= 0 && ends_in_link(t, how, want); links++) {
+    int how = target_find_parent(t, first, at, path, want, parent);
+    for (int links = 0; how >= 0 && target_ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
             return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
         size_t parent_length = t->parent_length;
@@ -283,31 +283,32 @@ static int resolve(struct target *t, const struct target *first, int at, const c
             return TARGET_COLD;
         memcpy(plain, t->path, plain_length);
         plain[plain_length] = '\0';
-        if (read_link(t->at, plain, parent_length, t->slash, link) != 0)
+        if (target_read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = find_parent(t, NULL, t->at, link, want & TARGET_MAKES, parent);
+        how = target_find_parent(t, NULL, t->at, link, want & TARGET_MAKES, parent);
         t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's words */
     }
     return how;
 }
 
-static bool is_own(const struct target *t)
+static bool target_is_own(const struct target *t)
 {
     return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-static int find_beneath(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+static int target_find_beneath(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
         return -ENOMEM;
-    int how = resolve(t, first, at, path, want);
-    if (how != TARGET_HOT || !is_own(t))
+    int how = target_resolve(t, first, at, path, want);
+    if (how != TARGET_HOT || !target_is_own(t))
         return how;
     t->found.known = false; /* names that shunt keeps for itself do not exist for an application */
     return want & TARGET_MAKES ? -EPERM : -ENOENT;
 }
 
-__attribute__((noinline)) static int find(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+__attribute__((noinline)) static int target_classify(struct target *t, const struct target *first, int at, const char *path,
+                                                     unsigned want)
 {
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
@@ -316,18 +317,18 @@ __attribute__((noinline)) static int find(struct target *t, const struct target 
     t->leaf = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_COLD;
-    enum path_verdict verdict = sieve(&t->scratch, at, path);
+    enum path_verdict verdict = prefilter(&t->scratch, at, path);
     t->beneath = verdict == PATH_BENEATH;
-    uint64_t from = want & TARGET_ALIAS ? sieve_seen_from(at, path) : 0;
+    uint64_t from = want & TARGET_ALIAS ? prefilter_seen_from(at, path) : 0;
     int how = TARGET_COLD;
     if (want & TARGET_MAKES)
         process_made_name();
     if (from != 0 && process_is_dead_end_from(from, path))
         want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
-        how = find_beneath(t, first, at, path, want);
+        how = target_find_beneath(t, first, at, path, want);
     if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
-        (path[0] == '/' || (from != 0 && from == sieve_seen_from(at, path))))
+        (path[0] == '/' || (from != 0 && from == prefilter_seen_from(at, path))))
         process_set_dead_end(from, path);
     if (how != TARGET_HOT)
         scratch_give(t->scratch);
@@ -339,16 +340,16 @@ int target_find(struct target *t, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_COLD;
-    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && sieve_is_plainly_foreign(path))
+    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && prefilter_is_plainly_foreign(path))
         return TARGET_COLD;
-    return find(t, NULL, at, path, want);
+    return target_classify(t, NULL, at, path, want);
 }
 
 int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_COLD;
-    return find(t, first, at, path, want);
+    return target_classify(t, first, at, path, want);
 }
 
 int target_find_alias(struct target *t, int at, const char *path, unsigned want)
@@ -359,7 +360,7 @@ int target_find_alias(struct target *t, int at, const char *path, unsigned want)
     return target_find(t, at, path, want | TARGET_ALIAS);
 }
 
-int target_find_anew(struct target *t, unsigned want)
+int target_find_again(struct target *t, unsigned want)
 {
     struct target before = *t;
     int how = target_find(t, before.at, before.path, want);

@@ -45,7 +45,7 @@ struct target {
     struct names_root *root;
     struct dirid dir;      /* the parent */
     uint64_t mount;        /* through which it was reached; 0: the kernel does not say */
-    uint64_t moment;       /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
+    uint64_t spin;         /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
     const char *real_path; /* where it really is, set by target_place */
     int real_at;           /* ... */
     int at;                /* the caller's words: where the name is in the trunk */
@@ -77,7 +77,7 @@ int target_find_second(struct target *, const struct target *first, int at, cons
  * (process.h): the only thing that a failed search outside all roots pays for. */
 int target_find_alias(struct target *, int at, const char *path, unsigned want);
 /* The same words again. After anything but TARGET_HOT there is nothing to give back. */
-int target_find_anew(struct target *, unsigned want);
+int target_find_again(struct target *, unsigned want);
 void target_done(struct target *);
 
 /* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a
@@ -166,7 +166,7 @@ int target_ask(struct target *, struct message *);
  * target_ask says (-ENOENT). */
 int target_ask_here(struct target *, struct message *);
 /* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
- * target_withdraw is to follow. TARGET_ASTRAY: the words lead elsewhere than memory had it, find it anew. */
+ * target_withdraw is to follow. TARGET_ASTRAY: the words lead elsewhere than memory had it, find it again. */
 #define TARGET_ASTRAY 1000
 int target_hold(struct target *, struct message *);
 /* ... of a message that is about another target, too. It is the first that holds. */
@@ -181,8 +181,8 @@ bool target_parent_is_writable(struct target *);
 /* Does it lie on a file system or a mount that is read-only? The kernel says so first. */
 bool target_parent_is_read_only(struct target *);
 /* Do its words lead to another directory by now, or to none? */
-bool target_leads_elsewhere(struct target *);
-/* They do, and leave was asked for: who makes a file follows them anew (TARGET_ASTRAY), for others nothing is there: -ENOENT.
+bool target_leads_remote(struct target *);
+/* They do, and leave was asked for: who makes a file follows them again (TARGET_ASTRAY), for others nothing is there: -ENOENT.
  */
 int target_replaced(struct target *);
 /* Has the parent loaded: 0 or -errno. */

@@ -16,7 +16,7 @@
 #define FOLLOWED_MAX 30 /* so often words lead elsewhere by chance, while somebody exchanges directories all the time */
 
 /* A program without the shim made it: from now on the index knows it. */
-static void adopt(struct target *t)
+static void target_again_adopt(struct target *t)
 {
     struct statx stat;
     if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
@@ -31,9 +31,9 @@ static void adopt(struct target *t)
 /* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again,
  * either way. But if the file is there each time, the call missed something else: its other path, or words
  * that lead there no more. */
-static bool vanished(struct target *t)
+static bool target_again_vanished(struct target *t)
 {
-    if (target_leads_elsewhere(t)) /* it is not the file that has gone */
+    if (target_leads_remote(t)) /* it is not the file that has gone */
         return false;
     struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
     int code = target_ask(t, &message);
@@ -43,7 +43,7 @@ static bool vanished(struct target *t)
 }
 
 /* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
-static bool follow_anew(struct target *t, long *result)
+static bool target_again_follow_again(struct target *t, long *result)
 {
     struct scratch *scratch = t->scratch;
     const char *path = t->path;
@@ -67,7 +67,7 @@ static bool follow_anew(struct target *t, long *result)
     return how >= 0;
 }
 
-static bool can_look(struct target *t, long *result)
+static bool target_again_can_look(struct target *t, long *result)
 {
     int code = target_look(t);
     if (code != 0 && code != -ENOENT) /* nobody knows */
@@ -76,40 +76,40 @@ static bool can_look(struct target *t, long *result)
 }
 
 /* Of a call that does nothing but look: do its words lead elsewhere by now, to another directory or behind a link? */
-static bool is_to_follow(struct target *t)
+static bool target_again_is_to_follow(struct target *t)
 {
     return (t->want & TARGET_LOOKS) && t->again < FOLLOWED_MAX &&
-           (target_leads_elsewhere(t) || ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
+           (target_leads_remote(t) || ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
 }
 
 /* What has become of a file that is not where it is known to be. */
-static bool look_again(struct target *t, long *result)
+static bool target_again_look_again(struct target *t, long *result)
 {
     struct record_entry before = t->found.entry;
-    const bool looked = can_look(t, result);
-    if (is_to_follow(t))
-        return follow_anew(t, result);
+    const bool looked = target_again_can_look(t, result);
+    if (target_again_is_to_follow(t))
+        return target_again_follow_again(t, result);
     if (!looked || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
-    return t->found.entry.state == RECORD_LIVE && vanished(t);
+    return t->found.entry.state == RECORD_LIVE && target_again_vanished(t);
 }
 
 bool target_again(struct target *t, long *result)
 {
     if (!t->found.known && *result >= 0 && !t->foreign)
-        adopt(t);
+        target_again_adopt(t);
     if (!t->found.known || *result != -ENOENT || BROKEN("no-second-look"))
         return false;
-    return t->guessed ? follow_anew(t, result) : look_again(t, result);
+    return t->guessed ? target_again_follow_again(t, result) : target_again_look_again(t, result);
 }
 
 bool target_has_moved(struct target *t, long *result)
 {
     if (*result != -ENOENT || !target_was_away(t))
         return false;
-    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && can_look(t, result);
+    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && target_again_can_look(t, result);
 }
 
 void target_forget(struct target *t)

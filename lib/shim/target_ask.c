@@ -18,7 +18,7 @@
 #define TRIES_MAX 1000
 
 /* BRANCH/MIRROR/LEAF, as answers tell a place, taken apart as the index would have it. */
-static bool take_place(struct view_found *found, const char *place, size_t length)
+static bool target_ask_take_place(struct view_found *found, const char *place, size_t length)
 {
     const char *mirror = memchr(place, '/', length);
     const char *leaf = mirror != NULL ? memrchr(place, '/', length) : NULL;
@@ -38,20 +38,21 @@ int target_learn(struct target *t, int result)
     const struct message *answer = &t->scratch->answer.message;
     t->found.known = result == MESSAGE_EXISTS;
     t->found.entry = answer->entry[0];
-    return t->found.known && t->found.entry.branch != 0 && !take_place(&t->found, answer->name[0], answer->name_length[0])
+    return t->found.known && t->found.entry.branch != 0 &&
+                   !target_ask_take_place(&t->found, answer->name[0], answer->name_length[0])
                ? -EIO
                : 0;
 }
 
 /* Another directory may be where the words lead by now (-ESTALE). In between there was nothing, and so nothing is there. */
-static int gone(int code)
+static int target_ask_gone(int code)
 {
     return code == -ESTALE ? -ENOENT : code;
 }
 
-/* The index may be that of another daemon by now, or have been begun anew: then the directory is loaded again. Where the
+/* The index may be that of another daemon by now, or have been begun again: then the directory is loaded again. Where the
  * words do not lead to it any more, nothing is known of the name. */
-static int look(struct target *t, unsigned want)
+static int target_ask_look(struct target *t, unsigned want)
 {
     t->unasked = false;
     int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
@@ -60,20 +61,20 @@ static int look(struct target *t, unsigned want)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
     if (loaded == -EIO)
         return loaded;
-    return code == 0 ? gone(elsewhere_look(t, want, true)) : code;
+    return code == 0 ? target_ask_gone(remote_look(t, want, true)) : code;
 }
 
 int target_look(struct target *t)
 {
-    return look(t, 0);
+    return target_ask_look(t, 0);
 }
 
 int target_peek(struct target *t)
 {
-    return look(t, TARGET_PEEKS);
+    return target_ask_look(t, TARGET_PEEKS);
 }
 
-/* The index may say no more than before: a name that was only foreseen stays pending there. */
+/* The index may say no more than before: a name that was only predicted stays pending there. */
 int target_settled(struct target *t)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP};
@@ -93,20 +94,20 @@ int target_load(struct target *t)
     return code == 1 ? 0 : code == 0 ? -ENOENT : code;
 }
 
-static void address(const struct target *t, struct message *message)
+static void target_ask_address(const struct target *t, struct message *message)
 {
     message->dir[0] = t->dir;
     message->name[0] = t->name;
     message->name_length[0] = (uint16_t)t->length;
 }
 
-static bool gives_leave(const struct message *message, int result)
+static bool target_ask_gives_leave(const struct message *message, int result)
 {
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
 /* Do its words lead to another directory by now, or to none? */
-bool target_leads_elsewhere(struct target *t)
+bool target_leads_remote(struct target *t)
 {
     struct statx stat;
     char *text = t->scratch->text[0];
@@ -115,15 +116,15 @@ bool target_leads_elsewhere(struct target *t)
 }
 
 /* While the daemon is at work: it stays unseen if memory was wrong. */
-static void see_parent(void *context)
+static void target_ask_see_parent(void *context)
 {
     struct target *t = context;
-    t->unseen = t->unseen && target_leads_elsewhere(t);
+    t->unseen = t->unseen && target_leads_remote(t);
 }
 
-static int ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)
+static int target_ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)
 {
-    hold->meanwhile = t->unseen ? see_parent : NULL;
+    hold->meanwhile = t->unseen ? target_ask_see_parent : NULL;
     hold->context = t;
     int code = names_hold(t->root, message, &t->scratch->answer, hold);
     hold->meanwhile = NULL; /* others ask with the same scratch */
@@ -137,16 +138,16 @@ int target_replaced(struct target *t)
 }
 
 /* A directory that is at another place than the daemon thought is loaded again, i.e. told its place. */
-static int ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
+static int target_ask_ask(struct target *t, struct target *other, struct message *message, struct request_hold *hold)
 {
-    address(t, message);
+    target_ask_address(t, message);
     for (int i = 0; i < TRIES_MAX; i++) {
-        int code = hold != NULL ? ask_for_leave(t, message, hold) : names_ask(t->root, message, &t->scratch->answer);
+        int code = hold != NULL ? target_ask_for_leave(t, message, hold) : names_ask(t->root, message, &t->scratch->answer);
         if (code != 0)
             return code;
         code = t->scratch->answer.message.result;
         const bool astray = hold != NULL && t->unseen;
-        if (hold != NULL && !gives_leave(message, code))
+        if (hold != NULL && !target_ask_gives_leave(message, code))
             request_let_go(hold);
         else if (astray)
             target_withdraw(t);
@@ -167,34 +168,34 @@ static int ask(struct target *t, struct target *other, struct message *message, 
 
 int target_ask_here(struct target *t, struct message *message)
 {
-    return ask(t, NULL, message, NULL);
+    return target_ask_ask(t, NULL, message, NULL);
 }
 
 int target_ask(struct target *t, struct message *message)
 {
-    return gone(target_ask_here(t, message));
+    return target_ask_gone(target_ask_here(t, message));
 }
 
 int target_hold(struct target *t, struct message *message)
 {
-    return ask(t, NULL, message, &t->scratch->hold);
+    return target_ask_ask(t, NULL, message, &t->scratch->hold);
 }
 
 int target_hold_both(struct target *t, struct target *other, struct message *message)
 {
-    return ask(t, other, message, &t->scratch->hold);
+    return target_ask_ask(t, other, message, &t->scratch->hold);
 }
 
 void target_tell(struct target *t, struct message *message)
 {
-    address(t, message);
+    target_ask_address(t, message);
     names_tell_end(t->root, message, &t->scratch->hold);
 }
 
 void target_withdraw(struct target *t)
 {
-    struct message withdraw = {.type = MESSAGE_WITHDRAW};
-    address(t, &withdraw);
+    struct message withdraw = {.type = MESSAGE_ABORT};
+    target_ask_address(t, &withdraw);
     names_withdraw(t->root, &withdraw, &t->scratch->hold);
 }
 

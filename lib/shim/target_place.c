@@ -23,7 +23,7 @@ bool target_was_away(const struct target *t)
     return t->real_path >= real && t->real_path < real + sizeof t->scratch->real; /* from nearby it begins behind that */
 }
 
-static bool has_empty_part(const char *place, size_t length)
+static bool target_place_has_empty_part(const char *place, size_t length)
 {
     for (const char *at = place, *end = place + length; (at = memchr(at, '/', (size_t)(end - at))) != NULL; at++)
         if (at + 1 < end && at[1] == '/')
@@ -38,7 +38,7 @@ int target_place_at(struct target *t, const char *place, size_t length)
     t->real_path = t->path;
     if (length == 0)
         return 0;
-    if (has_empty_part(place, length)) /* nothing is to be looked for, or missed, where no mirror is */
+    if (target_place_has_empty_part(place, length)) /* nothing is to be looked for, or missed, where no mirror is */
         return -EIO;
     text_init(&text, t->scratch->real, PATH_MAX);
     text_add(&text, t->root->path);
@@ -52,61 +52,61 @@ int target_place_at(struct target *t, const char *place, size_t length)
 }
 
 /* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
-static const char *behind_branches(const struct target *t)
+static const char *target_place_behind_branches(const struct target *t)
 {
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
     const char *real = t->scratch->real;
     return target_was_away(t) && strncmp(real + root, "/" LAYOUT_BRANCHES "/", branches) == 0 ? real + root + branches : NULL;
 }
 
-static void come_near(struct target *t, const char *place)
+static void target_place_come_near(struct target *t, const char *place)
 {
-    const bool is_near = names_is_far(t->root) && near_branches(t->root, &t->real_at);
+    const bool is_near = names_is_slow_lookup(t->root) && fdcache_branches(t->root, &t->real_at);
     t->real_at = is_near ? t->real_at : AT_FDCWD;
     t->real_path = is_near ? place : t->scratch->real;
 }
 
 void target_come_near(struct target *t)
 {
-    const char *place = behind_branches(t);
+    const char *place = target_place_behind_branches(t);
     if (place != NULL)
-        come_near(t, place);
+        target_place_come_near(t, place);
 }
 
-static void come_to_leaf(struct target *t, bool to_look)
+static void target_place_come_to_leaf(struct target *t, bool to_look)
 {
-    const char *place = behind_branches(t);
+    const char *place = target_place_behind_branches(t);
     const size_t length = place != NULL ? strlen(place) - t->slash - t->length - 1 : 0;
-    t->leaf = place != NULL ? (int8_t)near_leaf(t->root, place, length, to_look, &t->real_at) : -1;
+    t->leaf = place != NULL ? (int8_t)fdcache_leaf(t->root, place, length, to_look, &t->real_at) : -1;
     t->by_leaf = t->leaf >= 0;
     if (t->by_leaf)
         t->real_path = place + length + 1;
     else if (place != NULL)
-        come_near(t, place);
+        target_place_come_near(t, place);
 }
 
 void target_come_to_leaf(struct target *t)
 {
     t->leaf = -1;
     t->by_leaf = false;
-    if (names_is_far(t->root))
-        come_to_leaf(t, false);
+    if (names_is_slow_lookup(t->root))
+        target_place_come_to_leaf(t, false);
 }
 
-static size_t length_before_name(const struct target *t, const char *place)
+static size_t target_place_length_before_name(const struct target *t, const char *place)
 {
     return strlen(place) - t->slash - t->length;
 }
 
 void target_come_to_one_leaf(struct target *t, struct target *other)
 {
-    const char *place = behind_branches(t), *of_other = behind_branches(other);
+    const char *place = target_place_behind_branches(t), *of_other = target_place_behind_branches(other);
     target_come_to_leaf(t);
     target_come_near(other);
     if (!t->by_leaf || of_other == NULL)
         return;
-    const size_t length = length_before_name(t, place);
-    if (length != length_before_name(other, of_other) || memcmp(place, of_other, length) != 0)
+    const size_t length = target_place_length_before_name(t, place);
+    if (length != target_place_length_before_name(other, of_other) || memcmp(place, of_other, length) != 0)
         return;
     other->real_at = t->real_at;
     other->real_path = of_other + length;
@@ -114,14 +114,14 @@ void target_come_to_one_leaf(struct target *t, struct target *other)
 
 void target_come_to_look(struct target *t)
 {
-    come_to_leaf(t, true);
+    target_place_come_to_leaf(t, true);
 }
 
 /* Who had a lease behind that was not lost before; whoever goes by the path needs none. */
 bool target_leaf_holds(const struct target *t)
 {
     return !t->by_leaf || BROKEN("leaf-without-a-look") ||
-           (near_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.road));
+           (fdcache_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.channel));
 }
 
 bool target_goes_on(struct target *t, long result)
@@ -129,22 +129,22 @@ bool target_goes_on(struct target *t, long result)
     const int leaf = t->leaf;
     if (leaf < 0)
         return false;
-    if (t->by_leaf && near_may_be_elsewhere(result)) {
+    if (t->by_leaf && fdcache_may_be_remote(result)) {
         t->by_leaf = false;
-        come_near(t, behind_branches(t));
+        target_place_come_near(t, target_place_behind_branches(t));
         return true;
     }
     if (t->by_leaf && result >= 0)
-        glance_keep(t, leaf);
+        last_lookup_keep(t, leaf);
     if (t->by_leaf || result < 0)
-        near_give(t->root, leaf);
+        fdcache_give(t->root, leaf);
     else
-        near_give_up(t->root, leaf);
+        fdcache_give_up(t->root, leaf);
     t->leaf = -1;
     return false;
 }
 
-static int place_in_branch(struct target *t)
+static int target_place_in_branch(struct target *t)
 {
     const struct view_found *found = &t->found;
     struct text text;
@@ -163,11 +163,11 @@ static int place_in_branch(struct target *t)
 int target_place(struct target *t)
 {
     HOOK("looked-up");
-    return target_is_away(t) ? place_in_branch(t) : target_place_at(t, NULL, 0);
+    return target_is_away(t) ? target_place_in_branch(t) : target_place_at(t, NULL, 0);
 }
 
 /* The root's own path of the parent, in scratch->real. */
-static bool parent_by_root(struct target *t, struct text *text)
+static bool target_place_parent_by_root(struct target *t, struct text *text)
 {
     const char *relative;
     struct statx stat;
@@ -190,7 +190,7 @@ static bool parent_by_root(struct target *t, struct text *text)
 bool target_place_by_root(struct target *t)
 {
     struct text text;
-    if (t->real_path != t->path || !parent_by_root(t, &text))
+    if (t->real_path != t->path || !target_place_parent_by_root(t, &text))
         return false;
     text_add(&text, "/");
     text_bytes(&text, t->name, t->length);

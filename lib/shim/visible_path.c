@@ -15,7 +15,7 @@
 #include "union/layout.h"
 
 /* Could these bytes, of which there may be more, be a place below a root's `.shunt`? Nearly no link is. */
-static bool begins_like(const char *root, const char *text, size_t length, bool is_cut)
+static bool visible_path_begins_like(const char *root, const char *text, size_t length, bool is_cut)
 {
     static const char own[] = "/" LAYOUT_OWN "/";
     size_t root_length = root[1] == '\0' ? 0 : strlen(root);
@@ -26,16 +26,16 @@ static bool begins_like(const char *root, const char *text, size_t length, bool 
     return memcmp(text, root, root_length) == 0 && memcmp(text + root_length, own, own_length) == 0;
 }
 
-static struct names_root *root_like(const char *text, size_t length, bool is_cut)
+static struct names_root *visible_path_root_like(const char *text, size_t length, bool is_cut)
 {
     for (unsigned i = 0; i < process.count; i++)
-        if (begins_like(process.roots[i].path, text, length, is_cut))
+        if (visible_path_begins_like(process.roots[i].path, text, length, is_cut))
             return &process.roots[i];
     return NULL;
 }
 
 /* A link that a program made may say what it likes. */
-bool shown_is_of_proc(int at, const char *path)
+bool visible_path_is_of_proc(int at, const char *path)
 {
     const unsigned flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
     struct statx link, proc;
@@ -46,8 +46,8 @@ bool shown_is_of_proc(int at, const char *path)
 }
 
 /* The directory that the mirror belongs to, in `to`. False: it is not known, or not there any more. */
-static bool directory_of(struct names_root *root, const struct layout_place *place, struct request_answer *answer,
-                         struct text *to)
+static bool visible_path_directory_of(struct names_root *root, const struct layout_place *place, struct request_answer *answer,
+                                      struct text *to)
 {
     const struct message question = {
         .type = MESSAGE_PLACE, .name = {place->mirror}, .name_length = {(uint16_t)place->mirror_length}};
@@ -67,26 +67,26 @@ static bool directory_of(struct names_root *root, const struct layout_place *pla
 }
 
 /* `from` as the application knows it, in scratch->text[1]. False: it is left as it is. */
-static bool map(struct scratch *scratch, struct names_root *root, const char *from, struct text *to)
+static bool visible_path_map(struct scratch *scratch, struct names_root *root, const char *from, struct text *to)
 {
     struct layout_place place;
     text_init(to, scratch->text[1], PATH_MAX);
-    if (!layout_place(&place, root->path, from) || !directory_of(root, &place, &scratch->answer, to))
+    if (!layout_place(&place, root->path, from) || !visible_path_directory_of(root, &place, &scratch->answer, to))
         return false;
     text_add(to, "/");
     text_add(to, place.name);
     return text_ok(to);
 }
 
-static ssize_t map_link(struct names_root *root, struct scratch *scratch, int at, const char *path, char *buffer, size_t size,
-                        ssize_t length)
+static ssize_t visible_path_map_link(struct names_root *root, struct scratch *scratch, int at, const char *path, char *buffer,
+                                     size_t size, ssize_t length)
 {
     struct text to;
     ssize_t whole = sys_readlinkat(at, path, scratch->text[0], PATH_MAX);
     if (whole < 0)
         return length;
     scratch->text[0][whole] = '\0';
-    if (!map(scratch, root, scratch->text[0], &to))
+    if (!visible_path_map(scratch, root, scratch->text[0], &to))
         return length;
     size_t fits = to.length < size ? to.length : size;
     memcpy(buffer, to.at, fits);
@@ -95,29 +95,29 @@ static ssize_t map_link(struct names_root *root, struct scratch *scratch, int at
     return (ssize_t)fits;
 }
 
-ssize_t shown_link(int at, const char *path, char *buffer, size_t size, ssize_t length)
+ssize_t visible_path_link(int at, const char *path, char *buffer, size_t size, ssize_t length)
 {
     if (length <= 0 || !process_has_roots())
         return length;
-    struct names_root *root = root_like(buffer, (size_t)length, (size_t)length == size);
-    if (root == NULL || !shown_is_of_proc(at, path))
+    struct names_root *root = visible_path_root_like(buffer, (size_t)length, (size_t)length == size);
+    if (root == NULL || !visible_path_is_of_proc(at, path))
         return length;
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)
         return length;
-    length = map_link(root, scratch, at, path, buffer, size, length);
+    length = visible_path_map_link(root, scratch, at, path, buffer, size, length);
     scratch_give(scratch);
     return length;
 }
 
-bool shown_path(char path[PATH_MAX])
+bool visible_path_path(char path[PATH_MAX])
 {
-    struct names_root *root = root_like(path, strlen(path), false);
+    struct names_root *root = visible_path_root_like(path, strlen(path), false);
     struct scratch *scratch = root != NULL ? scratch_take() : NULL;
     struct text to;
     if (scratch == NULL)
         return false;
-    bool mapped = map(scratch, root, path, &to);
+    bool mapped = visible_path_map(scratch, root, path, &to);
     if (mapped)
         memcpy(path, to.at, to.length + 1);
     scratch_give(scratch);

@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 /* Is it a link of /proc? What the kernel follows such a link to need not be what its text names. */
-bool shown_is_of_proc(int at, const char *path);
+bool visible_path_is_of_proc(int at, const char *path);
 /* After a readlink of (at, path) whose answer was `length` and is in `buffer`: if what was read is a link of
- * /proc, the buffer is written anew. What the readlink should have answered. */
-ssize_t shown_link(int at, const char *path, char *buffer, size_t size, ssize_t length);
-/* The same for a canonical path: true if `path` was written anew. It takes more room then. */
-bool shown_path(char path[PATH_MAX]);
+ * /proc, the buffer is written again. What the readlink should have answered. */
+ssize_t visible_path_link(int at, const char *path, char *buffer, size_t size, ssize_t length);
+/* The same for a canonical path: true if `path` was written again. It takes more room then. */
+bool visible_path_path(char path[PATH_MAX]);

@@ -12,10 +12,10 @@
 
 /* Opening and closing. */
 
-static FTSENT *start_new(FTS *tree, FTSENT *parent, const char *path)
+static FTSENT *walk_fts_start_new(FTS *tree, FTSENT *parent, const char *path)
 {
     if (path[0] == '\0')
-        return door_answer(-ENOENT), NULL;
+        return wrap_answer(-ENOENT), NULL;
     FTSENT *start = entry_new(tree, path, strlen(path));
     if (start == NULL)
         return NULL;
@@ -29,12 +29,12 @@ static FTSENT *start_new(FTS *tree, FTSENT *parent, const char *path)
 }
 
 /* Starts in the order given, or, for the comparison to sort them, the other way round. */
-static int starts_add(FTS *tree, FTSENT *parent, char *const *paths)
+static int walk_fts_starts_add(FTS *tree, FTSENT *parent, char *const *paths)
 {
     FTSENT *before = tree->fts_cur, **end = &before->fts_link;
     size_t count = 0;
     for (; paths[count] != NULL; count++) {
-        FTSENT *start = start_new(tree, parent, paths[count]);
+        FTSENT *start = walk_fts_start_new(tree, parent, paths[count]);
         if (start == NULL)
             return -1;
         start->fts_link = *end;
@@ -46,7 +46,7 @@ static int starts_add(FTS *tree, FTSENT *parent, char *const *paths)
 }
 
 /* As if the walk had just told an entry before the starts. */
-static int starts_init(FTS *tree, char *const *paths)
+static int walk_fts_starts_init(FTS *tree, char *const *paths)
 {
     FTSENT *parent = entry_new(tree, "", 0);
     tree->fts_cur = parent;
@@ -59,10 +59,10 @@ static int starts_init(FTS *tree, char *const *paths)
     before->fts_info = FTS_INIT;
     before->fts_parent = parent;
     tree->fts_cur = before;
-    return starts_add(tree, parent, paths);
+    return walk_fts_starts_add(tree, parent, paths);
 }
 
-static size_t longest(char *const *paths)
+static size_t walk_fts_longest(char *const *paths)
 {
     size_t most = PATH_MAX;
     for (; *paths != NULL; paths++)
@@ -71,7 +71,7 @@ static size_t longest(char *const *paths)
     return most;
 }
 
-static void tree_free(FTS *tree)
+static void walk_fts_tree_free(FTS *tree)
 {
     FTSENT *entry = tree->fts_cur;
     tree_free_children(tree);
@@ -86,14 +86,14 @@ static void tree_free(FTS *tree)
 
 FTS *walk_fts_open(char *const *paths, int options, shim_fts_order *order)
 {
-    FTS *tree = options & ~FTS_OPTIONMASK ? (door_answer(-EINVAL), NULL) : calloc(1, sizeof *tree);
+    FTS *tree = options & ~FTS_OPTIONMASK ? (wrap_answer(-EINVAL), NULL) : calloc(1, sizeof *tree);
     if (tree == NULL)
         return NULL;
     tree->fts_options = options | (options & FTS_LOGICAL ? FTS_NOCHDIR : 0);
     tree->fts_compar = (int (*)(const void *, const void *))order;
-    if (path_grow(tree, longest(paths), NULL) != 0 || starts_init(tree, paths) != 0) {
+    if (path_grow(tree, walk_fts_longest(paths), NULL) != 0 || walk_fts_starts_init(tree, paths) != 0) {
         int saved = errno;
-        tree_free(tree);
+        walk_fts_tree_free(tree);
         errno = saved;
         return NULL;
     }
@@ -110,7 +110,7 @@ int walk_fts_close(FTS *tree)
         saved = result != 0 ? errno : saved;
         sys_close(tree->fts_rfd);
     }
-    tree_free(tree);
+    walk_fts_tree_free(tree);
     errno = saved;
     return result;
 }
@@ -118,7 +118,7 @@ int walk_fts_close(FTS *tree)
 /* Going on. */
 
 /* Follows the link at an entry; through it there is no way back but a descriptor. */
-static void follow(const FTS *tree, FTSENT *entry)
+static void walk_fts_follow(const FTS *tree, FTSENT *entry)
 {
     entry->fts_info = entry_look(tree, entry, true);
     if (entry->fts_info != FTS_D || tree_has(tree, FTS_NOCHDIR))
@@ -132,7 +132,7 @@ static void follow(const FTS *tree, FTSENT *entry)
     }
 }
 
-static FTSENT *pass_by(FTS *tree, FTSENT *directory)
+static FTSENT *walk_fts_pass_by(FTS *tree, FTSENT *directory)
 {
     if (directory->fts_flags & FTS_SYMFOLLOW)
         sys_close(directory->fts_symfd);
@@ -143,7 +143,7 @@ static FTSENT *pass_by(FTS *tree, FTSENT *directory)
 
 /* Enters a directory whose children were read before. If that fails, the children are told all the same, and
  * the error at the directory's end. */
-static void enter_read(FTS *tree, FTSENT *directory)
+static void walk_fts_enter_read(FTS *tree, FTSENT *directory)
 {
     if (tree_go_by_path(tree, directory, directory->fts_accpath) == 0)
         return;
@@ -153,7 +153,7 @@ static void enter_read(FTS *tree, FTSENT *directory)
         child->fts_accpath = directory->fts_accpath;
 }
 
-static FTSENT *descend(FTS *tree, FTSENT *directory)
+static FTSENT *walk_fts_descend(FTS *tree, FTSENT *directory)
 {
     if (tree->fts_child != NULL && tree_has(tree, FTS_NAMEONLY)) {
         tree->fts_options &= ~FTS_NAMEONLY;
@@ -161,7 +161,7 @@ static FTSENT *descend(FTS *tree, FTSENT *directory)
     }
     FTSENT *child = tree->fts_child;
     if (child != NULL)
-        enter_read(tree, directory);
+        walk_fts_enter_read(tree, directory);
     else
         child = tree_read(tree, TO_DESCEND);
     if (child == NULL)
@@ -171,7 +171,7 @@ static FTSENT *descend(FTS *tree, FTSENT *directory)
     return path_to(tree, child);
 }
 
-static int leave(const FTS *tree, const FTSENT *directory)
+static int walk_fts_leave(const FTS *tree, const FTSENT *directory)
 {
     if (directory->fts_level == FTS_ROOTLEVEL)
         return tree_go(tree, tree->fts_rfd);
@@ -184,7 +184,7 @@ static int leave(const FTS *tree, const FTSENT *directory)
 }
 
 /* The last of its siblings was told: back to their parent. */
-static FTSENT *ascend(FTS *tree, FTSENT *last)
+static FTSENT *walk_fts_ascend(FTS *tree, FTSENT *last)
 {
     FTSENT *parent = last->fts_parent;
     free(last);
@@ -196,31 +196,31 @@ static FTSENT *ascend(FTS *tree, FTSENT *last)
         return NULL;
     }
     tree->fts_path[parent->fts_pathlen] = '\0';
-    if (leave(tree, parent) != 0)
+    if (walk_fts_leave(tree, parent) != 0)
         return tree_stop(tree);
     parent->fts_info = parent->fts_errno != 0 ? FTS_ERR : FTS_DP;
     return parent;
 }
 
-static FTSENT *next_start(FTS *tree, FTSENT *start)
+static FTSENT *walk_fts_next_start(FTS *tree, FTSENT *start)
 {
     return tree_go(tree, tree->fts_rfd) == 0 ? path_to_start(tree, start) : tree_stop(tree);
 }
 
-static FTSENT *go_on(FTS *tree, FTSENT *told)
+static FTSENT *walk_fts_go_on(FTS *tree, FTSENT *told)
 {
     do {
         FTSENT *next = told->fts_link;
         if (next == NULL)
-            return ascend(tree, told);
+            return walk_fts_ascend(tree, told);
         tree->fts_cur = next;
         free(told);
         if (next->fts_level == FTS_ROOTLEVEL)
-            return next_start(tree, next);
+            return walk_fts_next_start(tree, next);
         told = next;
     } while (told->fts_instr == FTS_SKIP);
     if (told->fts_instr == FTS_FOLLOW) {
-        follow(tree, told);
+        walk_fts_follow(tree, told);
         told->fts_instr = FTS_NOINSTR;
     }
     return path_to(tree, told);
@@ -238,13 +238,13 @@ FTSENT *walk_fts_read(FTS *tree)
         return told;
     }
     if (wish == FTS_FOLLOW && (told->fts_info == FTS_SL || told->fts_info == FTS_SLNONE)) {
-        follow(tree, told);
+        walk_fts_follow(tree, told);
         return told;
     }
     if (told->fts_info != FTS_D)
-        return go_on(tree, told);
-    bool is_elsewhere = tree_has(tree, FTS_XDEV) && told->fts_dev != tree->fts_dev;
-    return wish == FTS_SKIP || is_elsewhere ? pass_by(tree, told) : descend(tree, told);
+        return walk_fts_go_on(tree, told);
+    bool is_remote = tree_has(tree, FTS_XDEV) && told->fts_dev != tree->fts_dev;
+    return wish == FTS_SKIP || is_remote ? walk_fts_pass_by(tree, told) : walk_fts_descend(tree, told);
 }
 
 int walk_fts_set(FTSENT *entry, int instruction)
@@ -260,7 +260,7 @@ int walk_fts_set(FTSENT *entry, int instruction)
 
 /* The children of a start that is known by a relative path are read from where the walk was opened, and
  * fts_read will want to be there again. */
-static FTSENT *read_from_here(FTS *tree, enum tree_purpose purpose)
+static FTSENT *walk_fts_read_from_here(FTS *tree, enum tree_purpose purpose)
 {
     int here = tree_open_directory(".");
     if (here < 0)
@@ -275,7 +275,7 @@ FTSENT *walk_fts_children(FTS *tree, int options)
 {
     FTSENT *of = tree->fts_cur;
     if (options != 0 && options != FTS_NAMEONLY)
-        return door_answer(-EINVAL), NULL;
+        return wrap_answer(-EINVAL), NULL;
     errno = 0; /* which tells an empty directory from an error */
     if (of == NULL || tree_has(tree, FTS_STOP))
         return NULL;
@@ -287,7 +287,7 @@ FTSENT *walk_fts_children(FTS *tree, int options)
     tree->fts_options |= options;
     enum tree_purpose purpose = options == FTS_NAMEONLY ? TO_TELL_NAMES : TO_TELL;
     if (of->fts_level == FTS_ROOTLEVEL && of->fts_accpath[0] != '/' && !tree_has(tree, FTS_NOCHDIR))
-        return read_from_here(tree, purpose);
+        return walk_fts_read_from_here(tree, purpose);
     tree->fts_child = tree_read(tree, purpose);
     return tree->fts_child;
 }

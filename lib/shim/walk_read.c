@@ -25,7 +25,7 @@ struct reading {
 
 /* A physical walk that wants no stat only needs to know which are directories, and a directory's link count
  * says of how many that can be true. */
-static void reading_plan(struct reading *r)
+static void walk_read_reading_plan(struct reading *r)
 {
     const FTS *tree = r->tree;
     r->by_type = r->purpose != TO_TELL_NAMES && tree_has(tree, FTS_NOSTAT) && tree_has(tree, FTS_PHYSICAL);
@@ -39,7 +39,7 @@ static void reading_plan(struct reading *r)
 
 /* Makes it the working directory, if something of it is to be looked at, or the walk goes on there. One that
  * cannot be entered is as good as empty, but its error is told at its end. */
-static void reading_enter(struct reading *r)
+static void walk_read_reading_enter(struct reading *r)
 {
     FTSENT *of = r->of;
     if (r->directories == 0 && r->purpose != TO_DESCEND)
@@ -54,7 +54,7 @@ static void reading_enter(struct reading *r)
     r->stream = NULL;
 }
 
-static int reading_start(struct reading *r)
+static int walk_read_reading_start(struct reading *r)
 {
     FTSENT *of = r->of;
     r->stream = opendir(of->fts_accpath);
@@ -64,15 +64,15 @@ static int reading_start(struct reading *r)
     }
     if (r->stream == NULL)
         return -1;
-    reading_plan(r);
+    walk_read_reading_plan(r);
     r->before = path_slash(of) + 1;
     if (tree_has(r->tree, FTS_NOCHDIR))
         r->tree->fts_path[r->before - 1] = '/';
-    reading_enter(r);
+    walk_read_reading_enter(r);
     return 0;
 }
 
-static void reading_append(struct reading *r, FTSENT *entry)
+static void walk_read_reading_append(struct reading *r, FTSENT *entry)
 {
     if (r->last != NULL)
         r->last->fts_link = entry;
@@ -83,7 +83,7 @@ static void reading_append(struct reading *r, FTSENT *entry)
 }
 
 /* Looks at a new entry, if need be. */
-static void reading_look(struct reading *r, FTSENT *entry, unsigned char type)
+static void walk_read_reading_look(struct reading *r, FTSENT *entry, unsigned char type)
 {
     FTS *tree = r->tree;
     bool is_known = r->by_type && type != DT_DIR && type != DT_UNKNOWN;
@@ -100,11 +100,11 @@ static void reading_look(struct reading *r, FTSENT *entry, unsigned char type)
 }
 
 /* 0, or -1 and errno: the walk cannot go on. */
-static int reading_add(struct reading *r, const struct dirent *from)
+static int walk_read_reading_add(struct reading *r, const struct dirent *from)
 {
     size_t length = strlen(from->d_name), needs = r->before + length;
     if (needs >= USHRT_MAX) /* fts_pathlen could not tell it */
-        return (int)door_answer(-ENAMETOOLONG);
+        return (int)wrap_answer(-ENAMETOOLONG);
     if (needs >= (size_t)r->tree->fts_pathlen && path_grow(r->tree, needs + 1, r->first) != 0)
         return -1;
     FTSENT *entry = entry_new(r->tree, from->d_name, length);
@@ -113,18 +113,18 @@ static int reading_add(struct reading *r, const struct dirent *from)
     entry->fts_level = (short)(r->of->fts_level + 1);
     entry->fts_parent = r->of;
     entry->fts_pathlen = (unsigned short)needs;
-    reading_look(r, entry, from->d_type);
-    reading_append(r, entry);
+    walk_read_reading_look(r, entry, from->d_type);
+    walk_read_reading_append(r, entry);
     return 0;
 }
 
-static int reading_all(struct reading *r)
+static int walk_read_reading_all(struct reading *r)
 {
     struct dirent *entry;
     int result = 0;
     while (result == 0 && r->stream != NULL && (entry = readdir(r->stream)) != NULL)
         if (tree_has(r->tree, FTS_SEEDOT) || !tree_is_dots(entry->d_name))
-            result = reading_add(r, entry);
+            result = walk_read_reading_add(r, entry);
     int saved = errno;
     if (r->stream != NULL)
         closedir(r->stream);
@@ -132,14 +132,14 @@ static int reading_all(struct reading *r)
     return result;
 }
 
-static FTSENT *reading_failed(struct reading *r)
+static FTSENT *walk_read_reading_failed(struct reading *r)
 {
     entries_free(r->first);
     r->of->fts_info = FTS_ERR;
     return tree_stop(r->tree);
 }
 
-static int go_back(const FTS *tree, const FTSENT *from)
+static int walk_read_go_back(const FTS *tree, const FTSENT *from)
 {
     return from->fts_level == FTS_ROOTLEVEL ? tree_go(tree, tree->fts_rfd) : tree_go_by_path(tree, from->fts_parent, "..");
 }
@@ -147,14 +147,14 @@ static int go_back(const FTS *tree, const FTSENT *from)
 FTSENT *tree_read(FTS *tree, enum tree_purpose purpose)
 {
     struct reading r = {.tree = tree, .of = tree->fts_cur, .purpose = purpose};
-    if (reading_start(&r) != 0)
+    if (walk_read_reading_start(&r) != 0)
         return NULL;
-    if (reading_all(&r) != 0)
-        return reading_failed(&r);
+    if (walk_read_reading_all(&r) != 0)
+        return walk_read_reading_failed(&r);
     if (tree_has(tree, FTS_NOCHDIR)) /* as glibc leaves it: with a slash if there was anything */
         tree->fts_path[r.before - (r.count == 0)] = '\0';
-    if (r.entered && (purpose == TO_TELL || r.count == 0) && go_back(tree, r.of) != 0)
-        return reading_failed(&r);
+    if (r.entered && (purpose == TO_TELL || r.count == 0) && walk_read_go_back(tree, r.of) != 0)
+        return walk_read_reading_failed(&r);
     if (r.count == 0 && purpose == TO_DESCEND)
         r.of->fts_info = FTS_DP;
     return entries_sorted(tree, r.first, r.count);

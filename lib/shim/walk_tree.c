@@ -37,7 +37,7 @@ void entries_free(FTSENT *list)
 }
 
 /* What a directory is to the walk. */
-static unsigned short directory_kind(FTSENT *entry, const struct stat *st)
+static unsigned short walk_tree_directory_kind(FTSENT *entry, const struct stat *st)
 {
     entry->fts_dev = st->st_dev;
     entry->fts_ino = st->st_ino;
@@ -67,7 +67,7 @@ unsigned short entry_look(const FTS *tree, FTSENT *entry, bool follows)
         return FTS_NS;
     }
     if (S_ISDIR(st->st_mode))
-        return directory_kind(entry, st);
+        return walk_tree_directory_kind(entry, st);
     return S_ISLNK(st->st_mode) ? FTS_SL : S_ISREG(st->st_mode) ? FTS_F : FTS_DEFAULT;
 }
 
@@ -87,7 +87,7 @@ FTSENT *entries_sorted(const FTS *tree, FTSENT *list, size_t count)
     return list;
 }
 
-static void path_moved(FTSENT *entry, const FTS *tree, char *now)
+static void walk_tree_path_moved(FTSENT *entry, const FTS *tree, char *now)
 {
     uintptr_t access = (uintptr_t)entry->fts_accpath, before = (uintptr_t)tree->fts_path;
     if (access >= before && access < before + (size_t)tree->fts_pathlen)
@@ -99,17 +99,17 @@ int path_grow(FTS *tree, size_t more, FTSENT *fresh)
 {
     size_t before = (size_t)tree->fts_pathlen, size = before + more + 256;
     if (size > INT_MAX)
-        return (int)door_answer(-ENAMETOOLONG);
+        return (int)wrap_answer(-ENAMETOOLONG);
     char *path = malloc(size);
     if (path == NULL)
         return -1;
     if (before > 0)
         memcpy(path, tree->fts_path, before);
     for (FTSENT *entry = fresh; entry != NULL; entry = entry->fts_link)
-        path_moved(entry, tree, path);
+        walk_tree_path_moved(entry, tree, path);
     FTSENT *entry = tree->fts_cur;
     for (; entry != NULL && entry->fts_level >= FTS_ROOTLEVEL; entry = entry_after(entry))
-        path_moved(entry, tree, path);
+        walk_tree_path_moved(entry, tree, path);
     free(tree->fts_path);
     tree->fts_path = path;
     tree->fts_pathlen = (int)size;
@@ -159,12 +159,12 @@ int tree_go_to(const FTS *tree, const FTSENT *entry, int fd)
     long code = SYS2(SYS_fstat, fd, &st);
     if (code == 0 && (st.st_dev != entry->fts_dev || st.st_ino != entry->fts_ino))
         code = -ENOENT;
-    return code == 0 ? fchdir(fd) : (int)door_answer(code);
+    return code == 0 ? fchdir(fd) : (int)wrap_answer(code);
 }
 
 int tree_open_directory(const char *path)
 {
-    return (int)door_answer(sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+    return (int)wrap_answer(sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
 }
 
 int tree_go_by_path(const FTS *tree, const FTSENT *entry, const char *path)

@@ -16,7 +16,7 @@
 
 #define DOOR __attribute__((visibility("default")))
 
-static inline long door_answer(long result)
+static inline long wrap_answer(long result)
 {
     if (result >= 0)
         return result;
@@ -26,7 +26,7 @@ static inline long door_answer(long result)
 
 /* The target_want of a call that does nothing but TARGET_CALL, and follows a link at the end unless its flags
  * say AT_SYMLINK_NOFOLLOW. */
-static inline unsigned door_follow(int flags)
+static inline unsigned wrap_follow(int flags)
 {
     return TARGET_LOOKS | (flags & AT_SYMLINK_NOFOLLOW ? 0 : TARGET_FOLLOW);
 }
@@ -40,16 +40,16 @@ static inline unsigned door_follow(int flags)
         long answer_;                                                                                                          \
         int how_ = target_find(&t, AT, PATH, WANT);                                                                            \
         if (__builtin_expect(how_ == TARGET_HOT, 0)) {                                                                         \
-            answer_ = door_answer(OURS);                                                                                       \
+            answer_ = wrap_answer(OURS);                                                                                       \
         } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                                      \
-            answer_ = door_answer(how_);                                                                                       \
+            answer_ = wrap_answer(how_);                                                                                       \
         } else {                                                                                                               \
             answer_ = (REAL);                                                                                                  \
             if (__builtin_expect(answer_ == -1, 0) && errno == ENOENT) {                                                       \
                 if (how_ >= 0 && !((WANT)&TARGET_MAKES))                                                                       \
                     how_ = target_find_alias(&t, AT, PATH, WANT);                                                              \
                 if (how_ == TARGET_HOT)                                                                                        \
-                    answer_ = door_answer(OURS);                                                                               \
+                    answer_ = wrap_answer(OURS);                                                                               \
                 else if (how_ < 0) /* the kernel objects to nothing else */                                                    \
                     errno = -how_;                                                                                             \
             }                                                                                                                  \

@@ -15,7 +15,7 @@
 #include "shim/visible_path.h"
 
 /* The parent's canonical text with the name behind it. 0 or -errno. */
-static int canonical(struct target *t, char *to)
+static int wrap_canon_canonical(struct target *t, char *to)
 {
     struct text text;
     struct statx stat;
@@ -34,13 +34,13 @@ static int canonical(struct target *t, char *to)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-static char *give(const char *from, char *to)
+static char *wrap_canon_give(const char *from, char *to)
 {
     return to != NULL ? strcpy(to, from) : strdup(from);
 }
 
 /* libc resolves text of any length, so long as what it means is short: repeated slashes are taken out. */
-static const char *shortened(const char *path, char *to)
+static const char *wrap_canon_shortened(const char *path, char *to)
 {
     size_t length = 0;
     if (path == NULL || strnlen(path, PATH_MAX) < PATH_MAX)
@@ -53,52 +53,52 @@ static const char *shortened(const char *path, char *to)
 }
 
 /* 1: ours, *answer is set (NULL with errno); 0: libc's business. */
-static int resolve(const char *path, char *to, char **answer, unsigned want)
+static int wrap_canon_resolve(const char *path, char *to, char **answer, unsigned want)
 {
     struct target t;
     char buffer[PATH_MAX], words[PATH_MAX];
-    int how = target_find(&t, AT_FDCWD, shortened(path, words), TARGET_FOLLOW | want);
+    int how = target_find(&t, AT_FDCWD, wrap_canon_shortened(path, words), TARGET_FOLLOW | want);
     if (how == TARGET_COLD || how == TARGET_ROOT)
         return 0;
     *answer = NULL;
     if (how < 0)
-        return door_answer(how), 1;
+        return wrap_answer(how), 1;
     if (!target_is_away(&t)) {
         target_done(&t);
         return 0;
     }
-    int code = canonical(&t, buffer);
+    int code = wrap_canon_canonical(&t, buffer);
     target_done(&t);
-    *answer = code == 0 ? give(buffer, to) : (door_answer(code), NULL);
+    *answer = code == 0 ? wrap_canon_give(buffer, to) : (wrap_answer(code), NULL);
     return 1;
 }
 
 /* libc goes through links of /proc by their text, which names the real place. */
-static char *shown(char *resolved, char *to)
+static char *wrap_canon_shown(char *resolved, char *to)
 {
     char path[PATH_MAX];
     int saved = errno;
     if (resolved == NULL || strlen(resolved) >= PATH_MAX)
         return resolved;
     strcpy(path, resolved);
-    if (!shown_path(path))
+    if (!visible_path_path(path))
         return resolved;
     if (to == NULL)
         free(resolved);
     errno = saved;
-    return give(path, to);
+    return wrap_canon_give(path, to);
 }
 
 /* A link of /proc whose text names something that libc did not find: the text may mean a name of ours. 1 and
  * 0 as resolve. */
-static int resolve_text(const char *path, char *to, char **answer)
+static int wrap_canon_resolve_text(const char *path, char *to, char **answer)
 {
     char words[PATH_MAX];
-    if (!shown_is_of_proc(AT_FDCWD, path))
+    if (!visible_path_is_of_proc(AT_FDCWD, path))
         return 0;
     ssize_t length = readlink(path, words, sizeof words - 1);
     words[length > 0 ? length : 0] = '\0';
-    return words[0] == '/' ? resolve(words, to, answer, TARGET_ALIAS) : 0;
+    return words[0] == '/' ? wrap_canon_resolve(words, to, answer, TARGET_ALIAS) : 0;
 }
 
 DOOR char *realpath(const char *restrict path, char *restrict to)
@@ -107,12 +107,12 @@ DOOR char *realpath(const char *restrict path, char *restrict to)
     DOOR_LAUNDER(path);
     if (!process_has_roots())
         return REAL(realpath)(path, to);
-    if (resolve(path, to, &answer, 0))
+    if (wrap_canon_resolve(path, to, &answer, 0))
         return answer;
     answer = REAL(realpath)(path, to);
-    if (answer == NULL && errno == ENOENT && path != NULL && !resolve_text(path, to, &answer))
-        resolve(path, to, &answer, TARGET_ALIAS);
-    return shown(answer, to);
+    if (answer == NULL && errno == ENOENT && path != NULL && !wrap_canon_resolve_text(path, to, &answer))
+        wrap_canon_resolve(path, to, &answer, TARGET_ALIAS);
+    return wrap_canon_shown(answer, to);
 }
 
 char *__realpath_chk(const char *path, char *to, size_t room);

@@ -28,7 +28,7 @@ void credentials_prepare(void)
     ({                                                                                                                         \
         credentials_prepare();                                                                                                 \
         int result_ = (CALL);                                                                                                  \
-        parents_forget();                                                                                                      \
+        parent_cache_forget();                                                                                                 \
         result_;                                                                                                               \
     })
 

@@ -14,14 +14,14 @@
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "64-bit Linux only");
 
-static struct stream *ours(DIR *stream)
+static struct dir_stream *wrap_directory_ours(DIR *stream)
 {
-    return (struct stream *)stream;
+    return (struct dir_stream *)stream;
 }
 
 /* A directory of the union is a real directory: libc opens it. A file in a branch is not where libc looks,
  * and is no directory either: the kernel would say so. */
-static DIR *not_a_directory(int at, const char *path)
+static DIR *wrap_directory_not_a_directory(int at, const char *path)
 {
     struct target t;
     int saved = errno;
@@ -43,11 +43,11 @@ DOOR DIR *opendir(const char *path)
     if (!process_has_roots())
         return REAL(opendir)(path);
     DIR *stream = REAL(opendir)(path);
-    return stream != NULL ? stream_over(stream) : not_a_directory(AT_FDCWD, path);
+    return stream != NULL ? dir_stream_over(stream) : wrap_directory_not_a_directory(AT_FDCWD, path);
 }
 
 /* What O_PATH gave cannot be read. */
-static bool is_only_a_path(int fd)
+static bool wrap_directory_is_only_a_path(int fd)
 {
     return SYS3(SYS_fcntl, fd, F_GETFL, 0) & O_PATH;
 }
@@ -58,38 +58,38 @@ DOOR DIR *fdopendir(int fd)
     struct names_root *root;
     struct view_found found;
     struct dirid id;
-    if (is_only_a_path(fd))
+    if (wrap_directory_is_only_a_path(fd))
         return REAL(fdopendir)(fd);
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
-    if (code < 0 && !(code == -ENOENT && stream_is_removed(fd)))
-        return door_answer(code), NULL;
+    if (code < 0 && !(code == -ENOENT && dir_stream_is_removed(fd)))
+        return wrap_answer(code), NULL;
     DIR *stream = REAL(fdopendir)(fd);
     if (code == 1 && stream != NULL) {
         sys_lseek(fd, 0, SEEK_SET);
-        stream = stream_over(stream);
+        stream = dir_stream_over(stream);
     }
     return stream;
 }
 
 DOOR struct dirent *readdir(DIR *stream)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir)(stream);
-    return (struct dirent *)stream_next(ours(stream));
+    return (struct dirent *)dir_stream_next(wrap_directory_ours(stream));
 }
 
 DOOR struct dirent64 *readdir64(DIR *stream)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir64)(stream);
-    return stream_next(ours(stream));
+    return dir_stream_next(wrap_directory_ours(stream));
 }
 
-static int next_into(struct stream *stream, struct dirent64 *entry, struct dirent64 **result)
+static int wrap_directory_next_into(struct dir_stream *stream, struct dirent64 *entry, struct dirent64 **result)
 {
     int saved = errno;
     errno = 0;
-    struct dirent64 *next = stream_next(stream);
+    struct dirent64 *next = dir_stream_next(stream);
     int error = errno;
     errno = saved;
     *result = next != NULL ? entry : NULL;
@@ -100,39 +100,39 @@ static int next_into(struct stream *stream, struct dirent64 *entry, struct diren
 
 DOOR int readdir_r(DIR *stream, struct dirent *entry, struct dirent **result)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir_r)(stream, entry, result);
-    return next_into(ours(stream), (struct dirent64 *)entry, (struct dirent64 **)result);
+    return wrap_directory_next_into(wrap_directory_ours(stream), (struct dirent64 *)entry, (struct dirent64 **)result);
 }
 
 DOOR int readdir64_r(DIR *stream, struct dirent64 *entry, struct dirent64 **result)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir64_r)(stream, entry, result);
-    return next_into(ours(stream), entry, result);
+    return wrap_directory_next_into(wrap_directory_ours(stream), entry, result);
 }
 
 DOOR long telldir(DIR *stream)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(telldir)(stream);
-    return (long)ours(stream)->told;
+    return (long)wrap_directory_ours(stream)->told;
 }
 
 DOOR void seekdir(DIR *stream, long position)
 {
-    if (!stream_is_ours(stream)) {
+    if (!dir_stream_is_ours(stream)) {
         process_has_roots();
         REAL(seekdir)(stream, position);
         return;
     }
-    ours(stream)->at.position = ours(stream)->told = (uint64_t)position;
-    ours(stream)->next = ours(stream)->filled = 0;
+    wrap_directory_ours(stream)->at.position = wrap_directory_ours(stream)->told = (uint64_t)position;
+    wrap_directory_ours(stream)->next = wrap_directory_ours(stream)->filled = 0;
 }
 
 DOOR void rewinddir(DIR *stream)
 {
-    if (!stream_is_ours(stream)) {
+    if (!dir_stream_is_ours(stream)) {
         process_has_roots();
         REAL(rewinddir)(stream);
         return;
@@ -142,18 +142,18 @@ DOOR void rewinddir(DIR *stream)
 
 DOOR int closedir(DIR *stream)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(closedir)(stream);
-    DIR *libc = ours(stream)->libc;
-    stream_free(ours(stream));
+    DIR *libc = wrap_directory_ours(stream)->libc;
+    dir_stream_free(wrap_directory_ours(stream));
     return REAL(closedir)(libc);
 }
 
 DOOR int dirfd(DIR *stream)
 {
-    if (!stream_is_ours(stream))
+    if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(dirfd)(stream);
-    return ours(stream)->at.fd;
+    return wrap_directory_ours(stream)->at.fd;
 }
 
 /* scandir, over our own streams: entries are kept as malloc'ed copies, which the caller frees. */
@@ -162,14 +162,14 @@ struct kept {
     size_t count, room;
 };
 
-static void drop_kept(struct kept *kept)
+static void wrap_directory_drop_kept(struct kept *kept)
 {
     while (kept->count > 0)
         free(kept->names[--kept->count]);
     free(kept->names);
 }
 
-static bool keep(struct kept *kept, const struct dirent64 *entry)
+static bool wrap_directory_keep(struct kept *kept, const struct dirent64 *entry)
 {
     if (kept->count == kept->room) {
         size_t room = kept->room > 0 ? kept->room * 2 : 32;
@@ -186,16 +186,16 @@ static bool keep(struct kept *kept, const struct dirent64 *entry)
     return true;
 }
 
-static int scan(struct stream *stream, struct dirent64 ***names, shim_filter64 *filter, shim_order64 *order)
+static int wrap_directory_scan(struct dir_stream *stream, struct dirent64 ***names, shim_filter64 *filter, shim_order64 *order)
 {
     struct kept kept = {0};
     struct dirent64 *entry;
     int saved = errno;
     errno = 0;
-    while ((entry = stream_next(stream)) != NULL) {
+    while ((entry = dir_stream_next(stream)) != NULL) {
         int wanted = filter == NULL || filter(entry);
         errno = 0; /* whatever the filter left there */
-        if (wanted && !keep(&kept, entry)) {
+        if (wanted && !wrap_directory_keep(&kept, entry)) {
             errno = ENOMEM;
             break;
         }
@@ -203,7 +203,7 @@ static int scan(struct stream *stream, struct dirent64 ***names, shim_filter64 *
     int error = errno;
     closedir((DIR *)stream);
     if (error != 0) {
-        drop_kept(&kept);
+        wrap_directory_drop_kept(&kept);
         errno = error;
         return -1;
     }
@@ -215,33 +215,35 @@ static int scan(struct stream *stream, struct dirent64 ***names, shim_filter64 *
 }
 
 /* Ours if it is a directory under a root: 1 and *stream, 0, or -1 with errno. */
-static int open_ours(int at, const char *path, DIR **stream)
+static int wrap_directory_open_ours(int at, const char *path, DIR **stream)
 {
     struct names_root *root;
     struct view_found found;
     struct dirid id;
     int code = path != NULL ? root_of_directory(at, path, 0, &root, &id, &found) : 0;
     if (code <= 0)
-        return code < 0 ? (int)door_answer(code) : 0;
+        return code < 0 ? (int)wrap_answer(code) : 0;
     int fd = sys_openat(at, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0)
-        return (int)door_answer(fd);
+        return (int)wrap_answer(fd);
     *stream = fdopendir(fd);
     if (*stream == NULL)
         sys_close(fd);
-    return *stream == NULL ? -1 : stream_is_ours(*stream) ? 1 : (closedir(*stream), 0);
+    return *stream == NULL ? -1 : dir_stream_is_ours(*stream) ? 1 : (closedir(*stream), 0);
 }
 
 #define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                                             \
     DIR *stream;                                                                                                               \
-    int how = open_ours(AT, PATH, &stream);                                                                                    \
+    int how = wrap_directory_open_ours(AT, PATH, &stream);                                                                     \
     if (how == 0) {                                                                                                            \
         how = REAL;                                                                                                            \
         if (how < 0 && process_has_roots())                                                                                    \
-            not_a_directory(AT, PATH);                                                                                         \
+            wrap_directory_not_a_directory(AT, PATH);                                                                          \
         return how;                                                                                                            \
     }                                                                                                                          \
-    return how < 0 ? -1 : scan(ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER), (shim_order64 *)(ORDER))
+    return how < 0 ? -1                                                                                                        \
+                   : wrap_directory_scan(wrap_directory_ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER), \
+                                         (shim_order64 *)(ORDER))
 
 DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
 {
@@ -270,7 +272,7 @@ DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restr
 
 /* Reading a descriptor: the position is the kernel's own file offset, so it is shared by dup and fork as it
  * should be, and nothing is remembered here. */
-long door_getdents64(int fd, void *buffer, size_t size)
+long wrap_getdents64(int fd, void *buffer, size_t size)
 {
     struct listing_at at = {.fd = fd};
     struct view_found found;
@@ -281,7 +283,7 @@ long door_getdents64(int fd, void *buffer, size_t size)
     if (offset < 0)
         return offset;
     at.position = (uint64_t)offset;
-    long filled = stream_fill(&at, buffer, size);
+    long filled = dir_stream_fill(&at, buffer, size);
     if (filled > 0) {
         offset = sys_lseek(fd, (off_t)at.position, SEEK_SET);
         if (offset < 0)
@@ -294,7 +296,7 @@ DOOR ssize_t getdents64(int fd, void *buffer, size_t size)
 {
     if (!process_has_roots())
         return REAL(getdents64)(fd, buffer, size);
-    return door_answer(door_getdents64(fd, buffer, size));
+    return wrap_answer(wrap_getdents64(fd, buffer, size));
 }
 
 DOOR ssize_t getdirentries(int fd, char *restrict buffer, size_t size, off_t *restrict base)
@@ -302,10 +304,10 @@ DOOR ssize_t getdirentries(int fd, char *restrict buffer, size_t size, off_t *re
     if (!process_has_roots())
         return REAL(getdirentries)(fd, buffer, size, base);
     off_t before = sys_lseek(fd, 0, SEEK_CUR);
-    long filled = door_getdents64(fd, buffer, size);
+    long filled = wrap_getdents64(fd, buffer, size);
     if (filled >= 0)
         *base = before;
-    return door_answer(filled);
+    return wrap_answer(filled);
 }
 
 DOOR ssize_t getdirentries64(int fd, char *restrict buffer, size_t size, off64_t *restrict base)

@@ -6,4 +6,4 @@
 
 #include <stddef.h>
 
-long door_getdents64(int fd, void *buffer, size_t size);
+long wrap_getdents64(int fd, void *buffer, size_t size);

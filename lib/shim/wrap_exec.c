@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by
+/* Starting programs. The kernel and the loader read a program, its interpreter and its background load by
  * themselves, so a file that is executed or loaded is moved to the trunk first: then every path means
  * natively what it means here. The shim goes along: an environment without it gets it back, on the stack
  * (this may be a vfork child). */
@@ -23,7 +23,7 @@
 #include "shim/wrap_exec.h"
 #include "shim/program.h"
 
-static void promote_one(int at, const char *path)
+static void wrap_exec_promote_one(int at, const char *path)
 {
     struct target t;
     if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_HOT)
@@ -36,11 +36,11 @@ void exec_promote(int at, const char *path, int directory)
     int saved = errno;
     if (!process_has_roots())
         return;
-    promote_one(at, path);
+    wrap_exec_promote_one(at, path);
     for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {
         at = directory;
         path = lines[i % 2];
-        promote_one(at, path);
+        wrap_exec_promote_one(at, path);
     }
     errno = saved;
 }
@@ -50,7 +50,7 @@ void exec_promote(int at, const char *path, int directory)
 #define LIBRARY "libshunt_preload.so"
 static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
 
-static const char *value_of(unsigned which)
+static const char *wrap_exec_value_of(unsigned which)
 {
     switch (which) {
     case 0:
@@ -65,7 +65,7 @@ static const char *value_of(unsigned which)
 }
 
 /* Where NAME=value stands, or the end of the vector. */
-static size_t find(char *const environment[], const char *name)
+static size_t wrap_exec_find(char *const environment[], const char *name)
 {
     size_t length = strlen(name), at = 0;
     while (environment != NULL && environment[at] != NULL &&
@@ -74,14 +74,14 @@ static size_t find(char *const environment[], const char *name)
     return at;
 }
 
-static bool has(char *const environment[], size_t at)
+static bool wrap_exec_has(char *const environment[], size_t at)
 {
     return environment != NULL && environment[at] != NULL;
 }
 
 /* What execvp tries for a name, one after the other; `*at` is where it goes on in PATH. An empty PATH is the
  * working directory, none is execvp's default. False: that was all. */
-static bool next_candidate(const char **at, const char *file, char to[PATH_MAX])
+static bool wrap_exec_next_candidate(const char **at, const char *file, char to[PATH_MAX])
 {
     while (*at != NULL) {
         const char *start = *at, *end = strchrnul(start, ':');
@@ -97,10 +97,10 @@ static bool next_candidate(const char **at, const char *file, char to[PATH_MAX])
     return false;
 }
 
-static const char *search_path(void)
+static const char *wrap_exec_search_path(void)
 {
-    size_t at = find(environ, "PATH");
-    return has(environ, at) ? environ[at] + strlen("PATH=") : "/bin:/usr/bin";
+    size_t at = wrap_exec_find(environ, "PATH");
+    return wrap_exec_has(environ, at) ? environ[at] + strlen("PATH=") : "/bin:/usr/bin";
 }
 
 /* Each directory's candidate that is in a branch is moved; those after the first that is found as well, which
@@ -113,11 +113,11 @@ void exec_promote_along_path(const char *file, int directory)
     if (strchr(file, '/') != NULL)
         exec_promote(directory, file, directory);
     else
-        for (const char *at = search_path(); next_candidate(&at, file, candidate);)
+        for (const char *at = wrap_exec_search_path(); wrap_exec_next_candidate(&at, file, candidate);)
             exec_promote(directory, candidate, directory);
 }
 
-static void warn_along_path(const char *file, int directory, char *const arguments[])
+static void wrap_exec_warn_along_path(const char *file, int directory, char *const arguments[])
 {
     char candidate[PATH_MAX];
     struct statx stat;
@@ -127,7 +127,7 @@ static void warn_along_path(const char *file, int directory, char *const argumen
         program_warn(directory, file, directory, arguments);
         return;
     }
-    for (const char *at = search_path(); next_candidate(&at, file, candidate);)
+    for (const char *at = wrap_exec_search_path(); wrap_exec_next_candidate(&at, file, candidate);)
         if (sys_statx(directory, candidate, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) &&
             SYS3(SYS_faccessat, directory, candidate, X_OK) == 0) {
             program_warn(directory, candidate, directory, arguments);
@@ -146,11 +146,11 @@ void exec_prepare(int at, const char *path, int directory, char *const arguments
 void exec_prepare_along_path(const char *file, int directory, char *const arguments[])
 {
     exec_promote_along_path(file, directory);
-    warn_along_path(file, directory, arguments);
+    wrap_exec_warn_along_path(file, directory, arguments);
 }
 
 /* The shim's own entry in the LD_PRELOAD this program was started with. */
-static const char *own_library(size_t *length)
+static const char *wrap_exec_own_library(size_t *length)
 {
     const char *start = process.preload, *library = strstr(process.preload, LIBRARY);
     if (library == NULL)
@@ -164,14 +164,14 @@ static const char *own_library(size_t *length)
 
 /* Must this child be given something? Whoever took everything out of the environment did not mean the shim,
  * which he does not know. */
-static bool lacks(char *const environment[], unsigned which)
+static bool wrap_exec_lacks(char *const environment[], unsigned which)
 {
-    size_t at = find(environment, carried[which]), length;
-    if (value_of(which) == NULL)
+    size_t at = wrap_exec_find(environment, carried[which]), length;
+    if (wrap_exec_value_of(which) == NULL)
         return false;
-    if (!has(environment, at))
+    if (!wrap_exec_has(environment, at))
         return true;
-    return which == 0 && strstr(environment[at], LIBRARY) == NULL && own_library(&length) != NULL;
+    return which == 0 && strstr(environment[at], LIBRARY) == NULL && wrap_exec_own_library(&length) != NULL;
 }
 
 size_t exec_count(char *const environment[])
@@ -186,19 +186,20 @@ size_t exec_room(char *const environment[])
 {
     size_t room = 0;
     for (unsigned i = 0; i < EXEC_CARRIED; i++) {
-        size_t at = find(environment, carried[i]);
-        if (lacks(environment, i))
-            room += strlen(carried[i]) + strlen(value_of(i)) + 3 + (has(environment, at) ? strlen(environment[at]) : 0);
+        size_t at = wrap_exec_find(environment, carried[i]);
+        if (wrap_exec_lacks(environment, i))
+            room += strlen(carried[i]) + strlen(wrap_exec_value_of(i)) + 3 +
+                    (wrap_exec_has(environment, at) ? strlen(environment[at]) : 0);
     }
     return room;
 }
 
-static char *write_entry(char *to, unsigned which, const char *theirs)
+static char *wrap_exec_write_entry(char *to, unsigned which, const char *theirs)
 {
     size_t length;
     if (theirs == NULL)
-        return stpcpy(stpcpy(stpcpy(to, carried[which]), "="), value_of(which)) + 1;
-    const char *library = own_library(&length);
+        return stpcpy(stpcpy(stpcpy(to, carried[which]), "="), wrap_exec_value_of(which)) + 1;
+    const char *library = wrap_exec_own_library(&length);
     to = stpcpy(stpcpy(to, theirs), ":");
     memcpy(to, library, length);
     to[length] = '\0';
@@ -211,12 +212,12 @@ char *const *exec_carry(char *const environment[], char **to, char *texts)
     if (count > 0)
         memcpy(to, environment, count * sizeof *to);
     for (unsigned i = 0; i < EXEC_CARRIED; i++) {
-        size_t at = find(environment, carried[i]);
-        if (!lacks(environment, i))
+        size_t at = wrap_exec_find(environment, carried[i]);
+        if (!wrap_exec_lacks(environment, i))
             continue;
         char *entry = texts;
-        texts = write_entry(texts, i, has(environment, at) ? environment[at] : NULL);
-        to[has(environment, at) ? at : count++] = entry;
+        texts = wrap_exec_write_entry(texts, i, wrap_exec_has(environment, at) ? environment[at] : NULL);
+        to[wrap_exec_has(environment, at) ? at : count++] = entry;
     }
     to[count] = NULL;
     return to;
@@ -276,7 +277,7 @@ DOOR int execveat(int at, const char *path, char *const arguments[], char *const
 }
 
 /* The arguments of a variadic exec as a vector on the stack. */
-static size_t count_arguments(va_list from)
+static size_t wrap_exec_count_arguments(va_list from)
 {
     size_t count = 1;
     while (va_arg(from, char *) != NULL)
@@ -288,7 +289,7 @@ static size_t count_arguments(va_list from)
     va_list more;                                                                                                              \
     DOOR_LAUNDER(FIRST);                                                                                                       \
     va_start(more, FIRST);                                                                                                     \
-    size_t count = FIRST != NULL ? count_arguments(more) : 0;                                                                  \
+    size_t count = FIRST != NULL ? wrap_exec_count_arguments(more) : 0;                                                        \
     va_end(more);                                                                                                              \
     char **vector = alloca((count + 1) * sizeof *vector);                                                                      \
     va_start(more, FIRST);                                                                                                     \
@@ -320,7 +321,7 @@ DOOR int execlp(const char *file, const char *first, ...)
 
 /* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose
  * call it was (for RUNPATH and namespaces). */
-static void before_dlopen(const char *path)
+static void wrap_exec_before_dlopen(const char *path)
 {
     if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
         exec_promote(AT_FDCWD, path, AT_FDCWD);
@@ -328,12 +329,12 @@ static void before_dlopen(const char *path)
 
 DOOR void *dlopen(const char *path, int flags)
 {
-    before_dlopen(path);
+    wrap_exec_before_dlopen(path);
     return REAL(dlopen)(path, flags);
 }
 
 DOOR void *dlmopen(Lmid_t space, const char *path, int flags)
 {
-    before_dlopen(path);
+    wrap_exec_before_dlopen(path);
     return REAL(dlmopen)(space, path, flags);
 }

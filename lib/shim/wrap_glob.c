@@ -17,31 +17,31 @@ _Static_assert(sizeof(glob_t) == sizeof(glob64_t) && offsetof(glob_t, gl_stat) =
 
 typedef int glob_function(const char *, int, shim_glob_error *, glob_t *);
 
-static void *open_directory(const char *path)
+static void *wrap_glob_open_directory(const char *path)
 {
     return opendir(path);
 }
 
-static struct dirent *read_directory(void *stream)
+static struct dirent *wrap_glob_read_directory(void *stream)
 {
     return readdir(stream);
 }
 
-static void close_directory(void *stream)
+static void wrap_glob_close_directory(void *stream)
 {
     closedir(stream);
 }
 
-static void give_functions(glob_t *to)
+static void wrap_glob_give_functions(glob_t *to)
 {
-    to->gl_opendir = open_directory;
-    to->gl_readdir = read_directory;
-    to->gl_closedir = close_directory;
+    to->gl_opendir = wrap_glob_open_directory;
+    to->gl_readdir = wrap_glob_read_directory;
+    to->gl_closedir = wrap_glob_close_directory;
     to->gl_stat = stat;
     to->gl_lstat = lstat;
 }
 
-static void give_back(glob_t *to, const glob_t *before)
+static void wrap_glob_give_back(glob_t *to, const glob_t *before)
 {
     to->gl_opendir = before->gl_opendir;
     to->gl_readdir = before->gl_readdir;
@@ -56,25 +56,25 @@ static void give_back(glob_t *to, const glob_t *before)
         to->gl_flags = before->gl_flags;
 }
 
-static int glob_union(const char *pattern, int flags, shim_glob_error *error, glob_t *to, glob_function *libc)
+static int wrap_glob_union(const char *pattern, int flags, shim_glob_error *error, glob_t *to, glob_function *libc)
 {
     DOOR_LAUNDER(to);
     if (!process_has_roots() || to == NULL || (flags & GLOB_ALTDIRFUNC))
         return libc(pattern, flags, error, to);
     glob_t before = *to;
-    give_functions(to);
+    wrap_glob_give_functions(to);
     to->gl_flags &= ~GLOB_ALTDIRFUNC;
     int result = libc(pattern, flags | GLOB_ALTDIRFUNC, error, to);
-    give_back(to, &before);
+    wrap_glob_give_back(to, &before);
     return result;
 }
 
 DOOR int glob(const char *restrict pattern, int flags, shim_glob_error *error, glob_t *restrict to)
 {
-    return glob_union(pattern, flags, error, to, REAL(glob));
+    return wrap_glob_union(pattern, flags, error, to, REAL(glob));
 }
 
 DOOR int glob64(const char *restrict pattern, int flags, shim_glob_error *error, glob64_t *restrict to)
 {
-    return glob_union(pattern, flags, error, (glob_t *)to, (glob_function *)REAL(glob64));
+    return wrap_glob_union(pattern, flags, error, (glob_t *)to, (glob_function *)REAL(glob64));
 }

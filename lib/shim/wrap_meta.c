@@ -17,7 +17,7 @@
 
 /* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to
  * report; the change itself is done. */
-static long followed(long code, int at, const char *path, int flags)
+static long wrap_meta_followed(long code, int at, const char *path, int flags)
 {
     if (code != 0 || !process_has_roots())
         return code;
@@ -33,7 +33,7 @@ static long followed(long code, int at, const char *path, int flags)
     ({                                                                                                                         \
         long there_ = (DONE);                                                                                                  \
         if (!target_is_away(&t))                                                                                               \
-            followed(there_, t.at, t.path, FLAGS);                                                                             \
+            wrap_meta_followed(there_, t.at, t.path, FLAGS);                                                                   \
         target_done(&t);                                                                                                       \
         there_;                                                                                                                \
     })
@@ -43,7 +43,7 @@ static long followed(long code, int at, const char *path, int flags)
 DOOR int chmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
                           CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
 }
 
@@ -53,7 +53,8 @@ DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     const int nofollow = flags & AT_SYMLINK_NOFOLLOW;
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags), followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
+    return (int)DOOR_PATH(at, path, wrap_follow(flags),
+                          wrap_meta_followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
                           CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
 }
 
@@ -61,23 +62,23 @@ DOOR int lchmod(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
     return (int)DOOR_PATH(
-        AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-        followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+        wrap_meta_followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
         CHANGED(AT_SYMLINK_NOFOLLOW, REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
 }
 
 DOOR int chown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
                           CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
 }
 
 DOOR int lchown(const char *path, uid_t user, gid_t group)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-                          followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+                          wrap_meta_followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
                           CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
 }
 
@@ -85,11 +86,12 @@ DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
 {
     const int plain = flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags), followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
+    return (int)DOOR_PATH(at, path, wrap_follow(flags),
+                          wrap_meta_followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
                           CHANGED(plain, sys_fchownat(t.real_at, t.real_path, user, group, flags)));
 }
 
-static void settle(int at, const char *path, int flags)
+static void wrap_meta_settle(int at, const char *path, int flags)
 {
     int saved = errno;
     if (path != NULL)
@@ -98,27 +100,27 @@ static void settle(int at, const char *path, int flags)
 }
 
 /* An access time alone leaves the rest to what it was. */
-static bool sets_mtime(const struct timespec times[2])
+static bool wrap_meta_sets_mtime(const struct timespec times[2])
 {
     return !process_can_read(times) || !process_can_read(&times[1].tv_nsec) || times[1].tv_nsec != UTIME_OMIT;
 }
 
-static int set_times_there(struct target *to, const struct timespec times[2], int flags)
+static int wrap_meta_set_times_there(struct target *to, const struct timespec times[2], int flags)
 {
-    if (!target_is_away(to) && sets_mtime(times))
-        settle(to->at, to->path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+    if (!target_is_away(to) && wrap_meta_sets_mtime(times))
+        wrap_meta_settle(to->at, to->path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
     return sys_utimensat(to->real_at, to->real_path, times, flags);
 }
 
-static long set_times(struct target *to, const struct timespec times[2], int flags)
+static long wrap_meta_set_times(struct target *to, const struct timespec times[2], int flags)
 {
-    long code = TARGET_CALL_NEAR(to, set_times_there(to, times, flags));
+    long code = TARGET_CALL_NEAR(to, wrap_meta_set_times_there(to, times, flags));
     target_done(to);
     return code;
 }
 
 /* Microseconds as the other calls give them; -EINVAL as the kernel has it for them. */
-static int from_timeval(const struct timeval times[2], struct timespec to[2])
+static int wrap_meta_from_timeval(const struct timeval times[2], struct timespec to[2])
 {
     for (int i = 0; i < 2; i++) {
         if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
@@ -128,15 +130,15 @@ static int from_timeval(const struct timeval times[2], struct timespec to[2])
     return 0;
 }
 
-static long set_timevals(struct target *to, const struct timeval times[2], int flags)
+static long wrap_meta_set_timevals(struct target *to, const struct timeval times[2], int flags)
 {
     struct timespec split[2];
-    int code = times != NULL ? from_timeval(times, split) : 0;
+    int code = times != NULL ? wrap_meta_from_timeval(times, split) : 0;
     if (code != 0) {
         target_done(to);
         return code;
     }
-    return set_times(to, times != NULL ? split : NULL, flags);
+    return wrap_meta_set_times(to, times != NULL ? split : NULL, flags);
 }
 
 DOOR int utime(const char *path, const struct utimbuf *times)
@@ -147,59 +149,60 @@ DOOR int utime(const char *path, const struct utimbuf *times)
         split[0] = (struct timespec){.tv_sec = times->actime};
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), (settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
-                          set_times(&t, times != NULL ? split : NULL, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
+                          wrap_meta_set_times(&t, times != NULL ? split : NULL, 0));
 }
 
 DOOR int utimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), (settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
-                          set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
+                          wrap_meta_set_timevals(&t, times, 0));
 }
 
 DOOR int lutimes(const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-                          (settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
-                          set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+                          (wrap_meta_settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
+                          wrap_meta_set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
 }
 
 DOOR int futimesat(int at, const char *path, const struct timeval times[2])
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(0), (settle(at, path, 0), REAL(futimesat)(at, path, times)),
-                          set_timevals(&t, times, 0));
+    return (int)DOOR_PATH(at, path, wrap_follow(0), (wrap_meta_settle(at, path, 0), REAL(futimesat)(at, path, times)),
+                          wrap_meta_set_timevals(&t, times, 0));
 }
 
 /* Without a path it is the descriptor itself. */
-static void settle_words(int at, const char *path, const struct timespec times[2], int flags)
+static void wrap_meta_settle_words(int at, const char *path, const struct timespec times[2], int flags)
 {
-    if (sets_mtime(times))
-        settle(at, path != NULL ? path : "", path != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
+    if (wrap_meta_sets_mtime(times))
+        wrap_meta_settle(at, path != NULL ? path : "",
+                         path != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
 }
 
 DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
 {
     const char *where = path;
     DOOR_LAUNDER(where);
-    return (int)DOOR_PATH(at, where, door_follow(flags),
-                          (settle_words(at, where, times, flags), REAL(utimensat)(at, where, times, flags)),
-                          set_times(&t, times, flags));
+    return (int)DOOR_PATH(at, where, wrap_follow(flags),
+                          (wrap_meta_settle_words(at, where, times, flags), REAL(utimensat)(at, where, times, flags)),
+                          wrap_meta_set_times(&t, times, flags));
 }
 
 DOOR int truncate(const char *path, off_t length)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(truncate)(path, length),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate)(path, length),
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
 DOOR int truncate64(const char *path, off64_t length)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(truncate64)(path, length),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate64)(path, length),
                           DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
@@ -208,31 +211,32 @@ DOOR int truncate64(const char *path, off64_t length)
 DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0),
-                          followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0),
+                          wrap_meta_followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
                           CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
 }
 
 DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-                          followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-                          CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
+    return (int)DOOR_PATH(
+        AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+        wrap_meta_followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
 }
 
 DOOR int removexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
                           CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
 }
 
 DOOR int lremovexattr(const char *path, const char *name)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(AT_SYMLINK_NOFOLLOW),
-                          followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+                          wrap_meta_followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
                           CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t.real_path, name)));
 }
 
@@ -240,83 +244,83 @@ DOOR int lremovexattr(const char *path, const char *name)
 DOOR int fchmod(int fd, mode_t mode)
 {
     process_has_roots();
-    return followed(REAL(fchmod)(fd, mode), fd, "", AT_EMPTY_PATH);
+    return wrap_meta_followed(REAL(fchmod)(fd, mode), fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int fchown(int fd, uid_t user, gid_t group)
 {
     process_has_roots();
-    return followed(REAL(fchown)(fd, user, group), fd, "", AT_EMPTY_PATH);
+    return wrap_meta_followed(REAL(fchown)(fd, user, group), fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int futimens(int fd, const struct timespec times[2])
 {
     process_has_roots();
-    if (sets_mtime(times))
-        settle(fd, "", AT_EMPTY_PATH);
+    if (wrap_meta_sets_mtime(times))
+        wrap_meta_settle(fd, "", AT_EMPTY_PATH);
     return REAL(futimens)(fd, times);
 }
 
 DOOR int futimes(int fd, const struct timeval times[2])
 {
     process_has_roots();
-    settle(fd, "", AT_EMPTY_PATH);
+    wrap_meta_settle(fd, "", AT_EMPTY_PATH);
     return REAL(futimes)(fd, times);
 }
 
 DOOR int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
     process_has_roots();
-    return followed(REAL(fsetxattr)(fd, name, value, size, flags), fd, "", AT_EMPTY_PATH);
+    return wrap_meta_followed(REAL(fsetxattr)(fd, name, value, size, flags), fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int fremovexattr(int fd, const char *name)
 {
     process_has_roots();
-    return followed(REAL(fremovexattr)(fd, name), fd, "", AT_EMPTY_PATH);
+    return wrap_meta_followed(REAL(fremovexattr)(fd, name), fd, "", AT_EMPTY_PATH);
 }
 
 /* What was made in a directory is safe when its fsync returns: so its mirrors are synced too. */
-static int synced(int code, int fd)
+static int wrap_meta_synced(int code, int fd)
 {
     if (code != 0 || !process_has_roots())
         return code;
     int saved = errno;
     code = directory_sync(fd);
     errno = saved;
-    return (int)door_answer(code);
+    return (int)wrap_answer(code);
 }
 
 DOOR int fsync(int fd)
 {
     process_has_roots();
-    return synced(REAL(fsync)(fd), fd);
+    return wrap_meta_synced(REAL(fsync)(fd), fd);
 }
 
 DOOR int fdatasync(int fd)
 {
     process_has_roots();
-    return synced(REAL(fdatasync)(fd), fd);
+    return wrap_meta_synced(REAL(fdatasync)(fd), fd);
 }
 
 DOOR int statfs(const char *path, struct statfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statfs)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 DOOR int statfs64(const char *path, struct statfs64 *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statfs64)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs64)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 int __statfs(const char *path, struct statfs *to);
 DOOR int __statfs(const char *path, struct statfs *to)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(__statfs)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(__statfs)(path, to),
                           DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
@@ -324,21 +328,21 @@ DOOR int __statfs(const char *path, struct statfs *to)
 DOOR int statvfs(const char *path, struct statvfs *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statvfs)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs)(path, to),
                           DOOR_THERE(REAL(statvfs)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
 DOOR int statvfs64(const char *path, struct statvfs64 *to)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(statvfs64)(path, to),
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs64)(path, to),
                           DOOR_THERE(REAL(statvfs64)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
 /* Not everything has a limit: then the answer is -1 and no error, for which this stands. */
 #define NO_LIMIT LONG_MAX
 
-static long limit_of(const char *path, int name)
+static long wrap_meta_limit_of(const char *path, int name)
 {
     errno = 0;
     long limit = REAL(pathconf)(path, name);
@@ -350,14 +354,15 @@ DOOR long pathconf(const char *path, int name)
     DOOR_LAUNDER(path);
     int saved = errno;
     errno = 0;
-    long limit = DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(pathconf)(path, name), DOOR_THERE(limit_of(t.real_path, name)));
+    long limit = DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(pathconf)(path, name),
+                           DOOR_THERE(wrap_meta_limit_of(t.real_path, name)));
     if (limit != -1 || errno == 0)
         errno = saved;
     return limit == NO_LIMIT ? -1 : limit;
 }
 
 /* A key is what glibc makes of a file's identity; any 32 bits are one. */
-static long key_there(struct target *to, int project)
+static long wrap_meta_key_there(struct target *to, int project)
 {
     struct stat stat;
     long code = TARGET_CALL(to, SYS4(SYS_newfstatat, to->real_at, to->real_path, &stat, 0));
@@ -370,14 +375,14 @@ static long key_there(struct target *to, int project)
 DOOR key_t ftok(const char *path, int project)
 {
     DOOR_LAUNDER(path);
-    return (key_t)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(ftok)(path, project), key_there(&t, project));
+    return (key_t)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(ftok)(path, project), wrap_meta_key_there(&t, project));
 }
 
 /* It follows a link only if told so. */
 DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle, int *mount, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
+    return (int)DOOR_PATH(at, path, wrap_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
                           REAL(name_to_handle_at)(at, path, handle, mount, flags),
                           DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
 }
@@ -388,23 +393,23 @@ DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle,
 DOOR int access(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(access)(path, mode), ACCESSIBLE(mode, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(access)(path, mode), ACCESSIBLE(mode, 0));
 }
 
 DOOR int faccessat(int at, const char *path, int mode, int flags)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, door_follow(flags), REAL(faccessat)(at, path, mode, flags), ACCESSIBLE(mode, flags));
+    return (int)DOOR_PATH(at, path, wrap_follow(flags), REAL(faccessat)(at, path, mode, flags), ACCESSIBLE(mode, flags));
 }
 
 DOOR int eaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(eaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(eaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
 }
 
 DOOR int euidaccess(const char *path, int mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_follow(0), REAL(euidaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(euidaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
 }

@@ -24,7 +24,7 @@ DOOR int unlink(const char *path)
 }
 
 /* `.` and `..` the kernel refuses to remove before it asks what they are. */
-static bool ends_in_dots(const char *path)
+static bool wrap_names_ends_in_dots(const char *path)
 {
     struct path_parts parts;
     if (!process_can_read(path) || strnlen(path, PATH_MAX) == PATH_MAX)
@@ -34,23 +34,23 @@ static bool ends_in_dots(const char *path)
 }
 
 /* A root is like a mount point: it can be emptied, not removed or renamed. */
-static int remove_directory(int at, const char *path, int (*original)(int, const char *))
+static int wrap_names_remove_directory(int at, const char *path, int (*original)(int, const char *))
 {
     struct target t;
     int how = target_find(&t, at, path, TARGET_MAKES);
     if (how == TARGET_HOT)
-        return (int)door_answer(operate_rmdir(&t));
-    if (how == TARGET_ROOT && !ends_in_dots(path))
+        return (int)wrap_answer(operate_rmdir(&t));
+    if (how == TARGET_ROOT && !wrap_names_ends_in_dots(path))
         how = -EBUSY;
-    return how < 0 ? (int)door_answer(how) : original(at, path);
+    return how < 0 ? (int)wrap_answer(how) : original(at, path);
 }
 
-static int original_rmdir(int at, const char *path)
+static int wrap_names_original_rmdir(int at, const char *path)
 {
     return REAL(rmdir)(path);
 }
 
-static int original_unlinkat(int at, const char *path)
+static int wrap_names_original_unlinkat(int at, const char *path)
 {
     return REAL(unlinkat)(at, path, AT_REMOVEDIR);
 }
@@ -58,14 +58,14 @@ static int original_unlinkat(int at, const char *path)
 DOOR int rmdir(const char *path)
 {
     DOOR_LAUNDER(path);
-    return remove_directory(AT_FDCWD, path, original_rmdir);
+    return wrap_names_remove_directory(AT_FDCWD, path, wrap_names_original_rmdir);
 }
 
 DOOR int unlinkat(int at, const char *path, int flags)
 {
     DOOR_LAUNDER(path);
     if (flags == AT_REMOVEDIR)
-        return remove_directory(at, path, original_unlinkat);
+        return wrap_names_remove_directory(at, path, wrap_names_original_unlinkat);
     if (flags != 0) {
         process_has_roots();
         return REAL(unlinkat)(at, path, flags);
@@ -80,7 +80,7 @@ DOOR int remove(const char *path)
     int saved = errno;
     int how = target_find(&t, AT_FDCWD, path, MAKES);
     if (how != TARGET_HOT && how != TARGET_ROOT)
-        return how < 0 ? (int)door_answer(how) : REAL(remove)(path);
+        return how < 0 ? (int)wrap_answer(how) : REAL(remove)(path);
     if (how == TARGET_HOT)
         target_done(&t);
     if (unlink(path) == 0)
@@ -92,7 +92,7 @@ DOOR int remove(const char *path)
 }
 
 /* Finds one side, the second beside the first; -errno, or enum target_how. */
-static int find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want)
+static int wrap_names_find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want)
 {
     *side = (struct side){.at = at, .path = path};
     int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want);
@@ -100,7 +100,7 @@ static int find_side(struct side *side, const struct side *first, int at, const 
     return how;
 }
 
-static void drop(struct side *side)
+static void wrap_names_drop(struct side *side)
 {
     if (side->hot)
         target_done(&side->target);
@@ -108,55 +108,55 @@ static void drop(struct side *side)
 
 /* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or
  * -errno. */
-static int find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to, int to_at,
-                      const char *to_path)
+static int wrap_names_find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
+                                 int to_at, const char *to_path)
 {
-    int one = find_side(from, NULL, from_at, from_path, want);
-    int two = find_side(to, from, to_at, to_path, TARGET_MAKES);
+    int one = wrap_names_find_side(from, NULL, from_at, from_path, want);
+    int two = wrap_names_find_side(to, from, to_at, to_path, TARGET_MAKES);
     if (one >= 0 && two >= 0)
         return from->hot || to->hot ? TARGET_HOT : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT : TARGET_COLD;
-    drop(from);
-    drop(to);
+    wrap_names_drop(from);
+    wrap_names_drop(to);
     return one < 0 ? one : two;
 }
 
 /* The parent of the first path is looked for before that of the second. */
-static int first_error(int from_at, const char *from, int error)
+static int wrap_names_first_error(int from_at, const char *from, int error)
 {
     struct side side;
-    int code = find_side(&side, NULL, from_at, from, TARGET_MAKES);
-    drop(&side);
+    int code = wrap_names_find_side(&side, NULL, from_at, from, TARGET_MAKES);
+    wrap_names_drop(&side);
     if (code < 0 || code == TARGET_HOT)
         return code < 0 ? code : error;
     code = !process_can_read(from) ? -EFAULT : from[0] == '\0' ? -ENOENT : target_outside(from_at, from);
     return code == 0 || code == -EBUSY || code == -ENAMETOOLONG ? error : code;
 }
 
-static int rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
+static int wrap_names_rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
 {
     struct side one, two;
     const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
     *how = TARGET_COLD;
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return 0; /* the kernel says so */
-    *how = find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
+    *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
     if (*how == TARGET_HOT && (flags & RENAME_WHITEOUT)) { /* a device in a leaf, where only regular files are */
-        drop(&one);
-        drop(&two);
-        return (int)door_answer(-EINVAL); /* as on a file system that has none */
+        wrap_names_drop(&one);
+        wrap_names_drop(&two);
+        return (int)wrap_answer(-EINVAL); /* as on a file system that has none */
     }
     if (*how == TARGET_HOT)
-        return (int)door_answer(operate_rename(&one, &two, flags));
-    if (*how == TARGET_ROOT && (ends_in_dots(from) || ends_in_dots(to)))
+        return (int)wrap_answer(operate_rename(&one, &two, flags));
+    if (*how == TARGET_ROOT && (wrap_names_ends_in_dots(from) || wrap_names_ends_in_dots(to)))
         *how = TARGET_COLD; /* the kernel says EBUSY itself */
     if (*how == TARGET_ROOT)
-        return (int)door_answer(-EBUSY);
+        return (int)wrap_answer(-EBUSY);
     if (*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT)
-        return (int)door_answer(first_error(from_at, from, *how));
-    return *how < 0 ? (int)door_answer(*how) : 0;
+        return (int)wrap_answer(wrap_names_first_error(from_at, from, *how));
+    return *how < 0 ? (int)wrap_answer(*how) : 0;
 }
 
-static int outside(int code, const char *from, const char *to)
+static int wrap_names_outside(int code, const char *from, const char *to)
 {
     int saved = errno;
     if (code == 0 && process.count > 0)
@@ -170,8 +170,8 @@ DOOR int rename(const char *from, const char *to)
     int how;
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
-    int code = rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
-    return how == TARGET_COLD ? outside(REAL(rename)(from, to), from, to) : code;
+    int code = wrap_names_rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
+    return how == TARGET_COLD ? wrap_names_outside(REAL(rename)(from, to), from, to) : code;
 }
 
 DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
@@ -179,8 +179,8 @@ DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
     int how;
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
-    int code = rename_words(from_at, from, to_at, to, 0, &how);
-    return how == TARGET_COLD ? outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
+    int code = wrap_names_rename_words(from_at, from, to_at, to, 0, &how);
+    return how == TARGET_COLD ? wrap_names_outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
 }
 
 DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
@@ -188,27 +188,27 @@ DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, uns
     int how;
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
-    int code = rename_words(from_at, from, to_at, to, flags, &how);
-    return how == TARGET_COLD ? outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
+    int code = wrap_names_rename_words(from_at, from, to_at, to, flags, &how);
+    return how == TARGET_COLD ? wrap_names_outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
 }
 
-static int link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
+static int wrap_names_link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
 {
     struct stat stat;
     *how = TARGET_COLD;
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
         return 0; /* the kernel says so */
     struct side one, two;
-    *how = find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS, &two, to_at,
-                      to);
+    *how = wrap_names_find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS,
+                                 &two, to_at, to);
     if (*how == TARGET_HOT)
-        return (int)door_answer(operate_link(&one, &two, flags));
+        return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
         fstatat(from_at, from, &stat, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return -1; /* the first path's error goes first */
     if (*how == TARGET_ROOT)
         *how = TARGET_COLD; /* a directory: the kernel says EPERM, or EEXIST */
-    return *how < 0 ? (int)door_answer(*how) : 0;
+    return *how < 0 ? (int)wrap_answer(*how) : 0;
 }
 
 DOOR int link(const char *from, const char *to)
@@ -216,7 +216,7 @@ DOOR int link(const char *from, const char *to)
     int how;
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
-    int code = link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
+    int code = wrap_names_link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
     return how == TARGET_COLD ? REAL(link)(from, to) : code;
 }
 
@@ -225,7 +225,7 @@ DOOR int linkat(int from_at, const char *from, int to_at, const char *to, int fl
     int how;
     DOOR_LAUNDER(from);
     DOOR_LAUNDER(to);
-    int code = link_words(from_at, from, to_at, to, flags, &how);
+    int code = wrap_names_link_words(from_at, from, to_at, to, flags, &how);
     return how == TARGET_COLD ? REAL(linkat)(from_at, from, to_at, to, flags) : code;
 }
 
@@ -247,7 +247,7 @@ DOOR int symlinkat(const char *text, int at, const char *path)
     return (int)DOOR_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
 }
 
-static long read_there(struct target *to, char *buffer, size_t size)
+static long wrap_names_read_there(struct target *to, char *buffer, size_t size)
 {
     long code = TARGET_CALL(to, sys_readlinkat(to->real_at, to->real_path, buffer, size));
     target_done(to);
@@ -257,15 +257,15 @@ static long read_there(struct target *to, char *buffer, size_t size)
 DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
 {
     DOOR_LAUNDER(path);
-    ssize_t length = DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), read_there(&t, buffer, size));
-    return shown_link(AT_FDCWD, path, buffer, size, length);
+    ssize_t length = DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), wrap_names_read_there(&t, buffer, size));
+    return visible_path_link(AT_FDCWD, path, buffer, size, length);
 }
 
 DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
 {
     DOOR_LAUNDER(path);
-    ssize_t length = DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), read_there(&t, buffer, size));
-    return shown_link(at, path, buffer, size, length);
+    ssize_t length = DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), wrap_names_read_there(&t, buffer, size));
+    return visible_path_link(at, path, buffer, size, length);
 }
 
 /* The real ones abort if the buffer is smaller than said. */
@@ -308,17 +308,17 @@ DOOR int mkfifoat(int at, const char *path, mode_t mode)
 }
 
 /* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
-static bool is_made_by_mknod(mode_t mode)
+static bool wrap_names_is_made_by_mknod(mode_t mode)
 {
     const mode_t type = mode & S_IFMT;
     return type == 0 || type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK;
 }
 
-#define MKNOD(MODE) (is_made_by_mknod(MODE) ? MAKES : 0)
+#define MKNOD(MODE) (wrap_names_is_made_by_mknod(MODE) ? MAKES : 0)
 
-static long make_node(struct target *t, mode_t mode, dev_t device)
+static long wrap_names_make_node(struct target *t, mode_t mode, dev_t device)
 {
-    if (is_made_by_mknod(mode))
+    if (wrap_names_is_made_by_mknod(mode))
         return operate_make(t, mode & S_IFMT ? mode : mode | S_IFREG, device, NULL);
     long code = SYS4(SYS_mknodat, t->at, t->path, mode, device);
     target_done(t);
@@ -328,25 +328,25 @@ static long make_node(struct target *t, mode_t mode, dev_t device)
 DOOR int mknod(const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device), make_node(&t, mode, device));
+    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device), wrap_names_make_node(&t, mode, device));
 }
 
 DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device), make_node(&t, mode, device));
+    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device), wrap_names_make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
 {
     return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(__xmknod)(version, path, mode, device),
-                          make_node(&t, mode, *device));
+                          wrap_names_make_node(&t, mode, *device));
 }
 
 int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
 DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
 {
     return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(__xmknodat)(version, at, path, mode, device),
-                          make_node(&t, mode, *device));
+                          wrap_names_make_node(&t, mode, *device));
 }

@@ -28,7 +28,7 @@
     __attribute__((visibility("default"))) int NAME DECLARED                                                                   \
     {                                                                                                                          \
         int answer = REAL(NAME) GIVEN;                                                                                         \
-        near_changed((unsigned)(HIGHEST));                                                                                     \
+        fdcache_changed((unsigned)(HIGHEST));                                                                                  \
         return answer;                                                                                                         \
     }
 
@@ -42,7 +42,7 @@ DOOR_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, las
 __attribute__((visibility("default"))) void closefrom(int first)
 {
     REAL(closefrom)(first);
-    near_changed(UINT_MAX);
+    fdcache_changed(UINT_MAX);
 }
 
 DOOR_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))

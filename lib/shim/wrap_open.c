@@ -7,7 +7,7 @@
 #include "shim/wrap.h"
 #include "shim/wrap_open.h"
 
-unsigned door_open_want(int flags)
+unsigned wrap_open_want(int flags)
 {
     /* O_PATH makes little of other flags, and a directory is made by none. */
     bool creates = (flags & O_CREAT) && !(flags & (O_PATH | O_DIRECTORY));
@@ -33,14 +33,14 @@ unsigned door_open_want(int flags)
 
 #define OPEN(REAL)                                                                                                             \
     mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(path, flags, mode), operate_open(&t, flags, mode))
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(path, flags, mode), operate_open(&t, flags, mode))
 #define OPENAT(REAL)                                                                                                           \
     mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(at, path, flags, mode), operate_open(&t, flags, mode))
+    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(&t, flags, mode))
 
-int door_openat(int at, const char *path, int flags, mode_t mode)
+int wrap_openat(int at, const char *path, int flags, mode_t mode)
 {
-    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(openat)(at, path, flags, mode), operate_open(&t, flags, mode));
+    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode), operate_open(&t, flags, mode));
 }
 
 DOOR int open(const char *path, int flags, ...)
@@ -80,7 +80,7 @@ DOOR int openat64(int at, const char *path, int flags, ...)
 }
 
 /* The fortified spellings have no mode, and abort if one were needed: the real ones do that. */
-static int needs_mode(int flags)
+static int wrap_open_needs_mode(int flags)
 {
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
@@ -88,33 +88,33 @@ static int needs_mode(int flags)
 int __open_2(const char *path, int flags);
 DOOR int __open_2(const char *path, int flags)
 {
-    if (needs_mode(flags))
+    if (wrap_open_needs_mode(flags))
         return REAL(__open_2)(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(__open_2)(path, flags), operate_open(&t, flags, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open_2)(path, flags), operate_open(&t, flags, 0));
 }
 
 int __open64_2(const char *path, int flags);
 DOOR int __open64_2(const char *path, int flags)
 {
-    if (needs_mode(flags))
+    if (wrap_open_needs_mode(flags))
         return REAL(__open64_2)(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(flags), REAL(__open64_2)(path, flags), operate_open(&t, flags, 0));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open64_2)(path, flags), operate_open(&t, flags, 0));
 }
 
 int __openat_2(int at, const char *path, int flags);
 DOOR int __openat_2(int at, const char *path, int flags)
 {
-    if (needs_mode(flags))
+    if (wrap_open_needs_mode(flags))
         return REAL(__openat_2)(at, path, flags);
-    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(&t, flags, 0));
+    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(&t, flags, 0));
 }
 
 int __openat64_2(int at, const char *path, int flags);
 DOOR int __openat64_2(int at, const char *path, int flags)
 {
-    if (needs_mode(flags))
+    if (wrap_open_needs_mode(flags))
         return REAL(__openat64_2)(at, path, flags);
-    return (int)DOOR_PATH(at, path, door_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(&t, flags, 0));
+    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(&t, flags, 0));
 }
 
 #define CREAT (O_CREAT | O_WRONLY | O_TRUNC)
@@ -122,11 +122,11 @@ DOOR int __openat64_2(int at, const char *path, int flags)
 DOOR int creat(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), REAL(creat)(path, mode), operate_open(&t, CREAT, mode));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat)(path, mode), operate_open(&t, CREAT, mode));
 }
 
 DOOR int creat64(const char *path, mode_t mode)
 {
     DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, door_open_want(CREAT), REAL(creat64)(path, mode), operate_open(&t, CREAT, mode));
+    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat64)(path, mode), operate_open(&t, CREAT, mode));
 }

@@ -41,7 +41,7 @@ struct step {
     };
 };
 
-static bool reads_back(const posix_spawn_file_actions_t *sample, char *path)
+static bool wrap_spawn_reads_back(const posix_spawn_file_actions_t *sample, char *path)
 {
     const struct step *steps = (const struct step *)sample->__actions;
     return sample->__used == 2 && steps[0].kind == STEP_OPEN && steps[0].open.fd == 5 &&
@@ -50,7 +50,7 @@ static bool reads_back(const posix_spawn_file_actions_t *sample, char *path)
 }
 
 /* Is the array what this file takes it for? What was seen once holds. */
-static bool is_readable(void)
+static bool wrap_spawn_is_readable(void)
 {
     static int seen;
     int readable = __atomic_load_n(&seen, __ATOMIC_RELAXED);
@@ -62,7 +62,7 @@ static bool is_readable(void)
         return false;
     if (REAL(posix_spawn_file_actions_addopen)(&sample, 5, path, O_APPEND, 0642) == 0 &&
         REAL(posix_spawn_file_actions_addchdir_np)(&sample, path) == 0)
-        readable = reads_back(&sample, path) ? 1 : -1;
+        readable = wrap_spawn_reads_back(&sample, path) ? 1 : -1;
     posix_spawn_file_actions_destroy(&sample);
     __atomic_store_n(&seen, readable, __ATOMIC_RELAXED);
     return readable > 0;
@@ -77,64 +77,64 @@ struct plan {
     const struct step *given;
 };
 
-static int duplicate(int fd)
+static int wrap_spawn_duplicate(int fd)
 {
     return (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
 }
 
-static void drop(int directory)
+static void wrap_spawn_drop(int directory)
 {
     if (directory >= 0)
         sys_close(directory);
 }
 
-static int directory_before(const struct step *steps, int count, int *directory);
+static int wrap_spawn_directory_before(const struct step *steps, int count, int *directory);
 
 /* What a descriptor of the child is after so many steps, as one of ours in *fd. 0 or -errno. */
-static int descriptor_before(const struct step *steps, int count, int wanted, int *fd)
+static int wrap_spawn_descriptor_before(const struct step *steps, int count, int wanted, int *fd)
 {
     while (count-- > 0) {
         const struct step *step = &steps[count];
         int base, code;
         if (step->kind == STEP_DUP2 && step->dup2.to == wanted)
-            return descriptor_before(steps, count, step->dup2.fd, fd);
+            return wrap_spawn_descriptor_before(steps, count, step->dup2.fd, fd);
         if (step->kind == STEP_CLOSE && step->fd == wanted)
             return -EBADF;
         if (step->kind != STEP_OPEN || step->open.fd != wanted)
             continue;
-        code = directory_before(steps, count, &base);
+        code = wrap_spawn_directory_before(steps, count, &base);
         if (code != 0)
             return code;
         *fd = sys_openat(base, step->open.path, O_PATH | O_CLOEXEC, 0);
-        drop(base);
+        wrap_spawn_drop(base);
         return *fd < 0 ? *fd : 0;
     }
-    *fd = duplicate(wanted);
+    *fd = wrap_spawn_duplicate(wanted);
     return *fd < 0 ? *fd : 0;
 }
 
 /* The child's working directory after so many steps. 0 or -errno: the child will meet that error itself. */
-static int directory_before(const struct step *steps, int count, int *directory)
+static int wrap_spawn_directory_before(const struct step *steps, int count, int *directory)
 {
     *directory = AT_FDCWD;
     while (count-- > 0) {
         const struct step *step = &steps[count];
         if (step->kind == STEP_FCHDIR)
-            return descriptor_before(steps, count, step->fd, directory);
+            return wrap_spawn_descriptor_before(steps, count, step->fd, directory);
         if (step->kind != STEP_CHDIR)
             continue;
-        int base, code = directory_before(steps, count, &base);
+        int base, code = wrap_spawn_directory_before(steps, count, &base);
         if (code != 0)
             return code;
         *directory = sys_openat(base, step->chdir.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-        drop(base);
+        wrap_spawn_drop(base);
         return *directory < 0 ? *directory : 0;
     }
     return 0;
 }
 
 /* Gives a step the place of a file that is in a branch; what is in the trunk the child finds itself. */
-static int lead_there(struct target *t, char **path)
+static int wrap_spawn_lead_there(struct target *t, char **path)
 {
     int code = target_is_away(t) ? target_place(t) : 0;
     char *place = code == 0 && target_is_away(t) ? strdup(t->real_path) : NULL;
@@ -146,20 +146,20 @@ static int lead_there(struct target *t, char **path)
     return code;
 }
 
-static int plan_chdir(struct step *step, int base)
+static int wrap_spawn_plan_chdir(struct step *step, int base)
 {
     struct target t;
     int how = target_find(&t, base, step->chdir.path, TARGET_FOLLOW | TARGET_ALIAS);
-    return how == TARGET_HOT ? lead_there(&t, &step->chdir.path) : how < 0 ? how : 0;
+    return how == TARGET_HOT ? wrap_spawn_lead_there(&t, &step->chdir.path) : how < 0 ? how : 0;
 }
 
 /* A file that is to be made is made now: an error is that of posix_spawn, whatever an earlier step would have
  * come to. */
-static int plan_open(struct step *step, int base)
+static int wrap_spawn_plan_open(struct step *step, int base)
 {
     struct target t;
     const int flags = step->open.flags, creates = flags & O_CREAT;
-    unsigned want = (door_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
+    unsigned want = (wrap_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
     int how = target_find(&t, base, step->open.path, want);
     const int settled = how == TARGET_HOT && creates ? target_settled(&t) : 0;
     if (settled != 0) {
@@ -178,33 +178,33 @@ static int plan_open(struct step *step, int base)
         return how < 0 ? how : 0;
     if (target_is_away(&t))
         step->open.flags &= ~O_CREAT;
-    return lead_there(&t, &step->open.path);
+    return wrap_spawn_lead_there(&t, &step->open.path);
 }
 
-static int plan_steps(struct plan *plan, int count)
+static int wrap_spawn_plan_steps(struct plan *plan, int count)
 {
     for (int i = 0; i < count; i++) {
         struct step *step = &plan->steps[i];
         int base, code;
         if (step->kind != STEP_CHDIR && step->kind != STEP_OPEN)
             continue;
-        if (directory_before(plan->steps, i, &base) != 0)
+        if (wrap_spawn_directory_before(plan->steps, i, &base) != 0)
             return 0; /* the child comes no further */
-        code = step->kind == STEP_CHDIR ? plan_chdir(step, base) : plan_open(step, base);
-        drop(base);
+        code = step->kind == STEP_CHDIR ? wrap_spawn_plan_chdir(step, base) : wrap_spawn_plan_open(step, base);
+        wrap_spawn_drop(base);
         if (code != 0)
             return code;
     }
-    if (directory_before(plan->steps, count, &plan->directory) != 0)
+    if (wrap_spawn_directory_before(plan->steps, count, &plan->directory) != 0)
         plan->directory = AT_FDCWD;
     return 0;
 }
 
 /* 0 or a positive error, as posix_spawn has it. */
-static int plan_make(struct plan *plan, const posix_spawn_file_actions_t *actions)
+static int wrap_spawn_plan_make(struct plan *plan, const posix_spawn_file_actions_t *actions)
 {
     *plan = (struct plan){.actions = actions, .directory = AT_FDCWD};
-    if (!process_has_roots() || actions == NULL || actions->__used == 0 || !is_readable())
+    if (!process_has_roots() || actions == NULL || actions->__used == 0 || !wrap_spawn_is_readable())
         return 0;
     size_t size = (size_t)actions->__used * sizeof *plan->steps;
     plan->steps = malloc(size);
@@ -215,10 +215,10 @@ static int plan_make(struct plan *plan, const posix_spawn_file_actions_t *action
     plan->copy = *actions;
     plan->copy.__actions = (struct __spawn_action *)plan->steps;
     plan->actions = &plan->copy;
-    return -plan_steps(plan, actions->__used);
+    return -wrap_spawn_plan_steps(plan, actions->__used);
 }
 
-static void plan_finish(struct plan *plan)
+static void wrap_spawn_plan_finish(struct plan *plan)
 {
     for (int i = 0; plan->steps != NULL && i < plan->copy.__used; i++) {
         if (plan->steps[i].kind == STEP_OPEN && plan->steps[i].open.path != plan->given[i].open.path)
@@ -227,7 +227,7 @@ static void plan_finish(struct plan *plan)
             free(plan->steps[i].chdir.path);
     }
     free(plan->steps);
-    drop(plan->directory);
+    wrap_spawn_drop(plan->directory);
 }
 
 DOOR int posix_spawn(pid_t *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
@@ -235,13 +235,13 @@ DOOR int posix_spawn(pid_t *restrict child, const char *restrict path, const pos
                      char *const environment[restrict])
 {
     struct plan plan;
-    int code = plan_make(&plan, actions);
+    int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare(plan.directory, path, plan.directory, arguments);
         code = REAL(posix_spawn)(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
         code = exec_error(plan.directory, path, code);
     }
-    plan_finish(&plan);
+    wrap_spawn_plan_finish(&plan);
     return code;
 }
 
@@ -250,22 +250,22 @@ DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file, const po
                       char *const environment[restrict])
 {
     struct plan plan;
-    int code = plan_make(&plan, actions);
+    int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare_along_path(file, plan.directory, arguments);
         code = REAL(posix_spawnp)(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
         code = exec_error(plan.directory, file, code);
     }
-    plan_finish(&plan);
+    wrap_spawn_plan_finish(&plan);
     return code;
 }
 
 /* With a libc whose actions cannot be read, a path under a root is refused rather than left to mean the trunk
  * alone. */
-static bool is_beyond_us(const char *path, unsigned want)
+static bool wrap_spawn_is_beyond_us(const char *path, unsigned want)
 {
     struct target t;
-    if (!process_has_roots() || is_readable())
+    if (!process_has_roots() || wrap_spawn_is_readable())
         return false;
     int how = target_find(&t, AT_FDCWD, path, want | TARGET_ALIAS);
     if (how == TARGET_HOT)
@@ -276,14 +276,14 @@ static bool is_beyond_us(const char *path, unsigned want)
 DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path,
                                           int flags, mode_t mode)
 {
-    if (is_beyond_us(path, door_open_want(flags)))
+    if (wrap_spawn_is_beyond_us(path, wrap_open_want(flags)))
         return ENOTSUP;
     return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
 }
 
 DOOR int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions, const char *restrict path)
 {
-    if (is_beyond_us(path, TARGET_FOLLOW))
+    if (wrap_spawn_is_beyond_us(path, TARGET_FOLLOW))
         return ENOTSUP;
     return REAL(posix_spawn_file_actions_addchdir_np)(actions, path);
 }

@@ -12,43 +12,44 @@
 /* stat and stat64 are one on the machines that sys.h knows; the kernel's structure is theirs too. */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "64-bit Linux only");
 
-static long there(struct target *to, void *buffer, int flags)
+static long wrap_stat_there(struct target *to, void *buffer, int flags)
 {
     long code = TARGET_LOOK(to, SYS4(SYS_newfstatat, to->real_at, to->real_path, buffer, flags));
     target_done(to);
     return code;
 }
 
-static uint64_t ns_of(struct timespec time)
+static uint64_t wrap_stat_ns_of(struct timespec time)
 {
     return (uint64_t)time.tv_sec * CLOCK_SECOND + (uint64_t)time.tv_nsec;
 }
 
 /* A directory some of whose files are elsewhere has changed when those did. */
-static void patch_times(struct stat *stat, int at, const char *path, int flags)
+static void wrap_stat_patch_times(struct stat *stat, int at, const char *path, int flags)
 {
-    uint64_t modified = ns_of(stat->st_mtim), changed = ns_of(stat->st_ctim);
+    uint64_t modified = wrap_stat_ns_of(stat->st_mtim), changed = wrap_stat_ns_of(stat->st_ctim);
     if (directory_times(at, path, flags, stat->st_dev, &modified, &changed) != 1)
         return;
-    if (modified != ns_of(stat->st_mtim)) /* one before 1970 is none of ours */
+    if (modified != wrap_stat_ns_of(stat->st_mtim)) /* one before 1970 is none of ours */
         stat->st_mtim = clock_split(modified);
     stat->st_ctim = clock_split(changed);
 }
 
-static int patch(int code, struct stat *stat, int at, const char *path, int flags)
+static int wrap_stat_patch(int code, struct stat *stat, int at, const char *path, int flags)
 {
     if (code != 0 || process.count == 0 || !S_ISDIR(stat->st_mode))
         return code;
     int saved = errno;
     if (stat->st_nlink > 2 && directory_is_root(stat->st_dev, stat->st_ino))
         stat->st_nlink--;
-    patch_times(stat, at, path, flags);
+    wrap_stat_patch_times(stat, at, path, flags);
     errno = saved;
     return code;
 }
 
 #define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                                      \
-    patch((int)DOOR_PATH(AT, PATH, door_follow(FLAGS), REAL, there(&t, STAT, FLAGS)), (struct stat *)STAT, AT, PATH, FLAGS)
+    wrap_stat_patch((int)DOOR_PATH(AT, PATH, wrap_follow(FLAGS), REAL, wrap_stat_there(&t, STAT, FLAGS)), (struct stat *)STAT, \
+                    AT, PATH, FLAGS)
 
 DOOR int stat(const char *path, struct stat *to)
 {
@@ -132,14 +133,14 @@ DOOR int __fxstatat64(int version, int at, const char *path, struct stat64 *to, 
 /* Of a descriptor only a directory's times can differ. */
 DOOR int fstat(int fd, struct stat *to)
 {
-    int code = process_has_roots() ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat)(fd, to);
-    return patch(code, to, fd, "", AT_EMPTY_PATH);
+    int code = process_has_roots() ? (int)wrap_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat)(fd, to);
+    return wrap_stat_patch(code, to, fd, "", AT_EMPTY_PATH);
 }
 
 DOOR int fstat64(int fd, struct stat64 *to)
 {
-    int code = process_has_roots() ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat64)(fd, to);
-    return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
+    int code = process_has_roots() ? (int)wrap_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat64)(fd, to);
+    return wrap_stat_patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
 /* glibc's own libraries of before 2.34 ask for it by this name; a libc may do without. */
@@ -147,53 +148,54 @@ int __fstat64(int fd, struct stat64 *to);
 DOOR int __fstat64(int fd, struct stat64 *to)
 {
     int code =
-        process_has_roots() || REAL(__fstat64) == NULL ? (int)door_answer(SYS2(SYS_fstat, fd, to)) : REAL(__fstat64)(fd, to);
-    return patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
+        process_has_roots() || REAL(__fstat64) == NULL ? (int)wrap_answer(SYS2(SYS_fstat, fd, to)) : REAL(__fstat64)(fd, to);
+    return wrap_stat_patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
 int __fxstat(int version, int fd, struct stat *to);
 DOOR int __fxstat(int version, int fd, struct stat *to)
 {
     process_has_roots();
-    return patch(REAL(__fxstat)(version, fd, to), to, fd, "", AT_EMPTY_PATH);
+    return wrap_stat_patch(REAL(__fxstat)(version, fd, to), to, fd, "", AT_EMPTY_PATH);
 }
 
 int __fxstat64(int version, int fd, struct stat64 *to);
 DOOR int __fxstat64(int version, int fd, struct stat64 *to)
 {
     process_has_roots();
-    return patch(REAL(__fxstat64)(version, fd, to), (struct stat *)to, fd, "", AT_EMPTY_PATH);
+    return wrap_stat_patch(REAL(__fxstat64)(version, fd, to), (struct stat *)to, fd, "", AT_EMPTY_PATH);
 }
 
-static struct timespec split(struct statx_timestamp time)
+static struct timespec wrap_stat_split(struct statx_timestamp time)
 {
     return (struct timespec){.tv_sec = time.tv_sec, .tv_nsec = time.tv_nsec};
 }
 
-static void set(struct statx_timestamp *time, uint64_t ns)
+static void wrap_stat_set(struct statx_timestamp *time, uint64_t ns)
 {
     time->tv_sec = (int64_t)(ns / CLOCK_SECOND);
     time->tv_nsec = (uint32_t)(ns % CLOCK_SECOND);
 }
 
-static void patch_statx_times(struct statx *stat, int at, const char *path, int flags)
+static void wrap_stat_patch_statx_times(struct statx *stat, int at, const char *path, int flags)
 {
-    uint64_t modified = ns_of(split(stat->stx_mtime)), changed = ns_of(split(stat->stx_ctime));
+    uint64_t modified = wrap_stat_ns_of(wrap_stat_split(stat->stx_mtime)),
+             changed = wrap_stat_ns_of(wrap_stat_split(stat->stx_ctime));
     if (directory_times(at, path, flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW), 0, &modified, &changed) != 1)
         return;
-    if (modified != ns_of(split(stat->stx_mtime)))
-        set(&stat->stx_mtime, modified);
-    set(&stat->stx_ctime, changed);
+    if (modified != wrap_stat_ns_of(wrap_stat_split(stat->stx_mtime)))
+        wrap_stat_set(&stat->stx_mtime, modified);
+    wrap_stat_set(&stat->stx_ctime, changed);
 }
 
-static int patch_statx(int code, struct statx *stat, int at, const char *path, int flags)
+static int wrap_stat_patch_statx(int code, struct statx *stat, int at, const char *path, int flags)
 {
     if (code != 0 || process.count == 0 || !S_ISDIR(stat->stx_mode))
         return code;
     int saved = errno;
     if (stat->stx_nlink > 2 && directory_is_root(names_device(stat), stat->stx_ino))
         stat->stx_nlink--;
-    patch_statx_times(stat, at, path, flags);
+    wrap_stat_patch_statx_times(stat, at, path, flags);
     errno = saved;
     return code;
 }
@@ -201,7 +203,7 @@ static int patch_statx(int code, struct statx *stat, int at, const char *path, i
 DOOR int statx(int at, const char *path, int flags, unsigned mask, struct statx *to)
 {
     DOOR_LAUNDER(path);
-    long code = DOOR_PATH(at, path, door_follow(flags), REAL(statx)(at, path, flags, mask, to),
+    long code = DOOR_PATH(at, path, wrap_follow(flags), REAL(statx)(at, path, flags, mask, to),
                           DOOR_LOOK(sys_statx(t.real_at, t.real_path, flags, mask, to)));
-    return patch_statx((int)code, to, at, path, flags);
+    return wrap_stat_patch_statx((int)code, to, at, path, flags);
 }

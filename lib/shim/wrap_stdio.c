@@ -13,7 +13,7 @@
 
 /* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
  * say. */
-static int flags_of(const char *mode)
+static int wrap_stdio_flags_of(const char *mode)
 {
     int flags;
     switch (*mode) {
@@ -38,7 +38,7 @@ static int flags_of(const char *mode)
 }
 
 /* The stream is made on the open descriptor: fdopen takes the same modes and opens nothing. */
-static FILE *stream_on(int fd, const char *mode)
+static FILE *wrap_stdio_stream_on(int fd, const char *mode)
 {
     if (fd < 0) {
         errno = -fd;
@@ -54,40 +54,40 @@ static FILE *stream_on(int fd, const char *mode)
 
 typedef FILE *fopen_function(const char *, const char *);
 
-static FILE *open_stream(fopen_function *original, const char *path, const char *mode)
+static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, const char *mode)
 {
     struct target t;
-    int flags = mode != NULL && process_has_roots() ? flags_of(mode) : -1;
-    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, door_open_want(flags)) : TARGET_COLD;
+    int flags = mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
+    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_COLD;
     if (how == TARGET_HOT)
-        return stream_on(operate_open(&t, flags, 0666), mode);
+        return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
     if (how < 0)
-        return door_answer(how), NULL;
+        return wrap_answer(how), NULL;
     FILE *stream = original(path, mode);
     if (stream == NULL && errno == ENOENT && flags != -1 && !(flags & O_CREAT) &&
-        target_find_alias(&t, AT_FDCWD, path, door_open_want(flags)) == TARGET_HOT)
-        return stream_on(operate_open(&t, flags, 0666), mode);
+        target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) == TARGET_HOT)
+        return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
     return stream;
 }
 
 DOOR FILE *fopen(const char *path, const char *mode)
 {
-    return open_stream(REAL(fopen), path, mode);
+    return wrap_stdio_open_stream(REAL(fopen), path, mode);
 }
 
 DOOR FILE *fopen64(const char *path, const char *mode)
 {
-    return open_stream(REAL(fopen64), path, mode);
+    return wrap_stdio_open_stream(REAL(fopen64), path, mode);
 }
 
 FILE *_IO_fopen(const char *path, const char *mode);
 DOOR FILE *_IO_fopen(const char *path, const char *mode)
 {
-    return open_stream(REAL(_IO_fopen), path, mode);
+    return wrap_stdio_open_stream(REAL(_IO_fopen), path, mode);
 }
 
 /* The same mode without x: the file has been made already. */
-static void without_x(const char *mode, char *to, size_t size)
+static void wrap_stdio_without_x(const char *mode, char *to, size_t size)
 {
     size_t length = 0;
     for (; *mode != '\0' && length + 1 < size; mode++)
@@ -99,7 +99,7 @@ static void without_x(const char *mode, char *to, size_t size)
 /* freopen keeps its FILE, so it must open by itself: the file is made (or emptied) first, and then reopened
  * through the descriptor that the making left, which is the same file whatever happens to its name meanwhile.
  */
-static FILE *reopen_ours(struct target *t, int flags, const char *mode, FILE *stream, size_t which)
+static FILE *wrap_stdio_reopen_ours(struct target *t, int flags, const char *mode, FILE *stream, size_t which)
 {
     char there[40], plain[64];
     struct text text;
@@ -112,7 +112,7 @@ static FILE *reopen_ours(struct target *t, int flags, const char *mode, FILE *st
     text_init(&text, there, sizeof there);
     text_add(&text, "/proc/self/fd/");
     text_number(&text, (uint64_t)fd, 10);
-    without_x(mode, plain, sizeof plain);
+    wrap_stdio_without_x(mode, plain, sizeof plain);
     FILE *again = which == 64 ? REAL(freopen64)(there, plain, stream) : REAL(freopen)(there, plain, stream);
     int saved = errno;
     sys_close(fd);
@@ -120,26 +120,26 @@ static FILE *reopen_ours(struct target *t, int flags, const char *mode, FILE *st
     return again;
 }
 
-static FILE *reopen(const char *path, const char *mode, FILE *stream, size_t which)
+static FILE *wrap_stdio_reopen(const char *path, const char *mode, FILE *stream, size_t which)
 {
     struct target t;
-    int flags = path != NULL && mode != NULL && process_has_roots() ? flags_of(mode) : -1;
-    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, door_open_want(flags)) : TARGET_COLD;
+    int flags = path != NULL && mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
+    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_COLD;
     if (how == TARGET_HOT)
-        return reopen_ours(&t, flags, mode, stream, which);
+        return wrap_stdio_reopen_ours(&t, flags, mode, stream, which);
     if (how < 0) {
         fclose(stream);
-        return door_answer(how), NULL;
+        return wrap_answer(how), NULL;
     }
     return which == 64 ? REAL(freopen64)(path, mode, stream) : REAL(freopen)(path, mode, stream);
 }
 
 DOOR FILE *freopen(const char *path, const char *mode, FILE *stream)
 {
-    return reopen(path, mode, stream, 0);
+    return wrap_stdio_reopen(path, mode, stream, 0);
 }
 
 DOOR FILE *freopen64(const char *path, const char *mode, FILE *stream)
 {
-    return reopen(path, mode, stream, 64);
+    return wrap_stdio_reopen(path, mode, stream, 64);
 }

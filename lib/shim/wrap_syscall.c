@@ -26,7 +26,7 @@
 #define I(N) ((int)a[N])
 
 /* What the kernel has against it whatever the path is, it says before it looks at the directory. */
-static bool is_refused(const long a[6])
+static bool wrap_syscall_is_refused(const long a[6])
 {
     int saved = errno;
     bool refused = REAL(syscall)(SYS_openat2, -1, "x", a[2], a[3]) != -1 || errno != EBADF;
@@ -37,7 +37,7 @@ static bool is_refused(const long a[6])
 
 /* Does the kernel find there what the name stands for? Not what is in a branch, where a link may lead, too; and what may have
  * to be made is to have its name first. */
-static bool is_the_kernels(const struct target *t, const struct open_how *how)
+static bool wrap_syscall_is_the_kernels(const struct target *t, const struct open_how *how)
 {
     const bool follows = !(how->flags & O_NOFOLLOW) && !(how->resolve & RESOLVE_NO_SYMLINKS);
     return !target_is_away(t) && !(how->flags & O_CREAT) && !(t->found.known && t->found.entry.type == DT_LNK && follows);
@@ -45,36 +45,36 @@ static bool is_the_kernels(const struct target *t, const struct open_how *how)
 
 /* openat2 with a restriction on how the path resolves, which is not ours to repeat: rather than done in the wrong place it is
  * refused as by a kernel without openat2, so that programs go their other way. */
-static long open_restricted(struct target *t, const long a[6])
+static long wrap_syscall_open_restricted(struct target *t, const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
-    long code = TARGET_CALL(t, is_the_kernels(t, how) ? SYS4(SYS_openat2, a[0], a[1], a[2], a[3]) : -ENOSYS);
+    long code = TARGET_CALL(t, wrap_syscall_is_the_kernels(t, how) ? SYS4(SYS_openat2, a[0], a[1], a[2], a[3]) : -ENOSYS);
     target_done(t);
-    return door_answer(code);
+    return wrap_answer(code);
 }
 
-static long open_how(const long a[6])
+static long wrap_syscall_open_how(const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
     struct target t;
     if (how == NULL || (size_t)a[3] < sizeof *how)
         return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
-    if (is_refused(a))
+    if (wrap_syscall_is_refused(a))
         return -1;
     if (how->resolve == 0)
-        return door_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
+        return wrap_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
     int found = target_find(&t, I(0), P(1), TARGET_MAKES);
     if (found == TARGET_HOT)
-        return open_restricted(&t, a);
-    return found < 0 ? door_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
+        return wrap_syscall_open_restricted(&t, a);
+    return found < 0 ? wrap_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
 }
 
 #ifdef SYS_getdents
 /* The call from before there were types: each name stands one byte earlier, its type in the entry's last
  * byte. */
-static long old_getdents(int fd, char *to, size_t size)
+static long wrap_syscall_old_getdents(int fd, char *to, size_t size)
 {
-    long length = door_getdents64(fd, to, size);
+    long length = wrap_getdents64(fd, to, size);
     for (long at = 0; at < length;) {
         struct dirent64 *entry = (struct dirent64 *)(to + at);
         const size_t name = offsetof(struct dirent64, d_name);
@@ -88,13 +88,13 @@ static long old_getdents(int fd, char *to, size_t size)
 #endif
 
 /* The calls that newer machines do not have. */
-static long old_call(long number, const long a[6], bool *known)
+static long wrap_syscall_old_call(long number, const long a[6], bool *known)
 {
     *known = true;
     switch (number) {
 #ifdef SYS_open
     case SYS_open:
-        return door_openat(AT_FDCWD, P(0), I(1), (mode_t)a[2]);
+        return wrap_openat(AT_FDCWD, P(0), I(1), (mode_t)a[2]);
     case SYS_creat:
         return creat(P(0), (mode_t)a[1]);
     case SYS_stat:
@@ -132,7 +132,7 @@ static long old_call(long number, const long a[6], bool *known)
     case SYS_futimesat:
         return futimesat(I(0), P(1), (const struct timeval *)a[2]);
     case SYS_getdents:
-        return process_has_roots() ? door_answer(old_getdents(I(0), P(1), (size_t)a[2]))
+        return process_has_roots() ? wrap_answer(wrap_syscall_old_getdents(I(0), P(1), (size_t)a[2]))
                                    : REAL(syscall)(number, a[0], a[1], a[2]);
 #endif
 #ifdef SYS_renameat
@@ -145,14 +145,14 @@ static long old_call(long number, const long a[6], bool *known)
     }
 }
 
-static long names_call(long number, const long a[6], bool *known)
+static long wrap_syscall_names_call(long number, const long a[6], bool *known)
 {
     *known = true;
     switch (number) {
     case SYS_openat:
-        return door_openat(I(0), P(1), I(2), (mode_t)a[3]);
+        return wrap_openat(I(0), P(1), I(2), (mode_t)a[3]);
     case SYS_openat2:
-        return open_how(a);
+        return wrap_syscall_open_how(a);
     case SYS_unlinkat:
         return unlinkat(I(0), P(1), I(2));
     case SYS_renameat2:
@@ -172,7 +172,7 @@ static long names_call(long number, const long a[6], bool *known)
     case SYS_execveat:
         return execveat(I(0), P(1), (char *const *)a[2], (char *const *)a[3], I(4));
     case SYS_getdents64:
-        return process_has_roots() ? door_answer(door_getdents64(I(0), P(1), (size_t)a[2]))
+        return process_has_roots() ? wrap_answer(wrap_getdents64(I(0), P(1), (size_t)a[2]))
                                    : REAL(syscall)(number, a[0], a[1], a[2]);
     default:
         *known = false;
@@ -191,7 +191,7 @@ enum {
 };
 
 /* fchmodat2 knows what fchmodat does not: an empty path, also of a descriptor opened with O_PATH. */
-static long change_mode(const long a[6])
+static long wrap_syscall_change_mode(const long a[6])
 {
     bool is_empty = (I(3) & AT_EMPTY_PATH) && process_can_read(P(1)) && P(1)[0] == '\0';
     if (!is_empty)
@@ -200,7 +200,7 @@ static long change_mode(const long a[6])
     return code == 0 ? (directory_follow(I(0), "", AT_EMPTY_PATH), 0) : code;
 }
 
-static long meta_call(long number, const long a[6], bool *known)
+static long wrap_syscall_meta_call(long number, const long a[6], bool *known)
 {
     *known = true;
     switch (number) {
@@ -217,7 +217,7 @@ static long meta_call(long number, const long a[6], bool *known)
     case SYS_fchmodat:
         return fchmodat(I(0), P(1), (mode_t)a[2], 0);
     case CALL_FCHMODAT2:
-        return change_mode(a);
+        return wrap_syscall_change_mode(a);
     case SYS_fchownat:
         return fchownat(I(0), P(1), (uid_t)a[2], (gid_t)a[3], I(4));
     case SYS_utimensat:
@@ -245,7 +245,7 @@ static long meta_call(long number, const long a[6], bool *known)
 }
 
 /* What names a path for something else than a file's own sake, and what closes descriptors. */
-static long other_call(long number, const long a[6], bool *known)
+static long wrap_syscall_other_call(long number, const long a[6], bool *known)
 {
     long answer;
     *known = true;
@@ -270,7 +270,7 @@ static long other_call(long number, const long a[6], bool *known)
     case CALL_REMOVEXATTRAT:
     case CALL_FILE_GETATTR:
     case CALL_FILE_SETATTR:
-        return door_answer(-ENOSYS);
+        return wrap_answer(-ENOSYS);
     case SYS_setuid: /* of one thread, which libc's function is not */
     case SYS_setreuid:
     case SYS_setresuid:
@@ -283,7 +283,7 @@ static long other_call(long number, const long a[6], bool *known)
     case SYS_capset:
         credentials_prepare();
         answer = REAL(syscall)(number, a[0], a[1], a[2]);
-        parents_forget();
+        parent_cache_forget();
         return answer;
     case SYS_close:
 #ifdef SYS_dup2
@@ -292,7 +292,7 @@ static long other_call(long number, const long a[6], bool *known)
     case SYS_dup3:
     case SYS_close_range:
         answer = REAL(syscall)(number, a[0], a[1], a[2]);
-        near_changed(UINT_MAX);
+        fdcache_changed(UINT_MAX);
         return answer;
     case SYS_chroot:
         return chroot(P(0));
@@ -304,7 +304,7 @@ static long other_call(long number, const long a[6], bool *known)
     }
 }
 
-static long xattr_call(long number, const long a[6], bool *known)
+static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
 {
     *known = true;
     switch (number) {
@@ -336,7 +336,9 @@ static long xattr_call(long number, const long a[6], bool *known)
 
 DOOR long syscall(long number, ...)
 {
-    static long (*const calls[])(long, const long[6], bool *) = {names_call, meta_call, other_call, xattr_call, old_call};
+    static long (*const calls[])(long, const long[6], bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call,
+                                                                 wrap_syscall_other_call, wrap_syscall_xattr_call,
+                                                                 wrap_syscall_old_call};
     long a[6];
     bool known = false;
     va_list more;

@@ -15,7 +15,7 @@
 
 #define TRIES 238328 /* glibc's ATTEMPTS_MIN: 62 to the 3rd */
 
-static bool is_ours(const char *template)
+static bool wrap_temp_is_ours(const char *template)
 {
     struct target t;
     int how = process_has_roots() ? target_find(&t, AT_FDCWD, template, TARGET_MAKES) : TARGET_COLD;
@@ -24,7 +24,7 @@ static bool is_ours(const char *template)
     return how == TARGET_HOT || how < 0; /* what is wrong is found again when it is made */
 }
 
-static char *place_of_x(char *template, int suffix)
+static char *wrap_temp_place_of_x(char *template, int suffix)
 {
     size_t length = strlen(template);
     if (suffix < 0 || length < 6 + (size_t)suffix || memcmp(template + length - suffix - 6, "XXXXXX", 6) != 0)
@@ -32,7 +32,7 @@ static char *place_of_x(char *template, int suffix)
     return template + length - suffix - 6;
 }
 
-static void fill(char *x)
+static void wrap_temp_fill(char *x)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     uint64_t number = 0;
@@ -45,12 +45,12 @@ static void fill(char *x)
 enum kind { TEMP_FILE, TEMP_DIRECTORY, TEMP_NAME };
 
 /* One try: not negative, it is ours; -1 and errno. */
-static int try(enum kind kind, const char *name, int flags)
+static int wrap_temp_try(enum kind kind, const char *name, int flags)
 {
     struct stat stat;
     switch (kind) {
     case TEMP_FILE:
-        return door_openat(AT_FDCWD, name, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+        return wrap_openat(AT_FDCWD, name, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
     case TEMP_DIRECTORY:
         return mkdir(name, 0700);
     default:
@@ -62,15 +62,15 @@ static int try(enum kind kind, const char *name, int flags)
     }
 }
 
-static int make(enum kind kind, char *template, int suffix, int flags)
+static int wrap_temp_make(enum kind kind, char *template, int suffix, int flags)
 {
     int saved = errno;
-    char *x = place_of_x(template, suffix);
+    char *x = wrap_temp_place_of_x(template, suffix);
     if (x == NULL)
-        return (int)door_answer(-EINVAL);
+        return (int)wrap_answer(-EINVAL);
     for (int i = 0; i < TRIES; i++) {
-        fill(x);
-        int made = try(kind, template, flags);
+        wrap_temp_fill(x);
+        int made = wrap_temp_try(kind, template, flags);
         if (made >= 0) {
             errno = saved;
             return made;
@@ -78,54 +78,56 @@ static int make(enum kind kind, char *template, int suffix, int flags)
         if (errno != EEXIST)
             return -1;
     }
-    return (int)door_answer(-EEXIST);
+    return (int)wrap_answer(-EEXIST);
 }
 
 DOOR int mkstemp(char *template)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, 0) : REAL(mkstemp)(template);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, 0) : REAL(mkstemp)(template);
 }
 
 DOOR int mkstemp64(char *template)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, 0) : REAL(mkstemp64)(template);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, 0) : REAL(mkstemp64)(template);
 }
 
 DOOR int mkostemp(char *template, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, flags) : REAL(mkostemp)(template, flags);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, flags) : REAL(mkostemp)(template, flags);
 }
 
 DOOR int mkostemp64(char *template, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, 0, flags) : REAL(mkostemp64)(template, flags);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, flags) : REAL(mkostemp64)(template, flags);
 }
 
 DOOR int mkstemps(char *template, int suffix)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps)(template, suffix);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps)(template, suffix);
 }
 
 DOOR int mkstemps64(char *template, int suffix)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps64)(template, suffix);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps64)(template, suffix);
 }
 
 DOOR int mkostemps(char *template, int suffix, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags) : REAL(mkostemps)(template, suffix, flags);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, flags)
+                                       : REAL(mkostemps)(template, suffix, flags);
 }
 
 DOOR int mkostemps64(char *template, int suffix, int flags)
 {
-    return is_ours(template) ? make(TEMP_FILE, template, suffix, flags) : REAL(mkostemps64)(template, suffix, flags);
+    return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, flags)
+                                       : REAL(mkostemps64)(template, suffix, flags);
 }
 
 DOOR char *mkdtemp(char *template)
 {
-    if (!is_ours(template))
+    if (!wrap_temp_is_ours(template))
         return REAL(mkdtemp)(template);
-    return make(TEMP_DIRECTORY, template, 0, 0) == 0 ? template : NULL;
+    return wrap_temp_make(TEMP_DIRECTORY, template, 0, 0) == 0 ? template : NULL;
 }
 
 /* libc finds the directory and makes up a name, which is free in the trunk; here it must be free in the
@@ -155,9 +157,9 @@ DOOR char *tempnam(const char *directory, const char *prefix)
 /* On failure the template becomes empty. */
 DOOR char *mktemp(char *template)
 {
-    if (!is_ours(template))
+    if (!wrap_temp_is_ours(template))
         return REAL(mktemp)(template);
-    if (make(TEMP_NAME, template, 0, 0) != 0)
+    if (wrap_temp_make(TEMP_NAME, template, 0, 0) != 0)
         template[0] = '\0';
     return template;
 }

@@ -26,9 +26,9 @@
         if (answer_ == -1 && errno == ENOENT && roots_) {                                                                      \
             int how_ = target_find_alias(&t, AT_FDCWD, PATH, TARGET_FOLLOW);                                                   \
             if (how_ == TARGET_HOT)                                                                                            \
-                answer_ = door_answer(OURS);                                                                                   \
+                answer_ = wrap_answer(OURS);                                                                                   \
             else if (how_ < 0)                                                                                                 \
-                answer_ = door_answer(how_);                                                                                   \
+                answer_ = wrap_answer(how_);                                                                                   \
         }                                                                                                                      \
         answer_;                                                                                                               \
     })
@@ -54,7 +54,7 @@ DOOR int fchdir(int fd)
 DOOR int chroot(const char *path)
 {
     int result = REAL(chroot)(path);
-    parents_forget();
+    parent_cache_forget();
     return result;
 }
 
@@ -63,7 +63,7 @@ DOOR int chroot(const char *path)
 
 /* The path that an address is, with the zero that it may lack; NULL if it is none, or none that the kernel
  * takes. */
-static const char *words_of(const struct sockaddr *address, socklen_t length, char to[WORDS_SIZE])
+static const char *wrap_trunk_words_of(const struct sockaddr *address, socklen_t length, char to[WORDS_SIZE])
 {
     const struct sockaddr_un *here = (const struct sockaddr_un *)address;
     if (!process_has_roots() || !process_can_read(address) || length <= PATH_START || length > sizeof *here ||
@@ -75,7 +75,7 @@ static const char *words_of(const struct sockaddr *address, socklen_t length, ch
 }
 
 /* Others the kernel refuses before it looks at the path. */
-static bool takes_paths(int fd)
+static bool wrap_trunk_takes_paths(int fd)
 {
     int domain = AF_UNSPEC;
     socklen_t size = sizeof domain;
@@ -86,15 +86,15 @@ DOOR int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
     char words[WORDS_SIZE];
     const struct sockaddr *at = address.__sockaddr__;
-    const char *path = words_of(at, length, words);
-    if (path == NULL || !takes_paths(fd))
+    const char *path = wrap_trunk_words_of(at, length, words);
+    if (path == NULL || !wrap_trunk_takes_paths(fd))
         return REAL(bind)(fd, at, length);
     return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(&t, fd, at, length));
 }
 
 /* Who may not write to it is told that, before that it is no socket. A kernel without faccessat2 has no
  * better answer for a program whose real and effective users differ. */
-static long refusal(const struct target *t)
+static long wrap_trunk_refusal(const struct target *t)
 {
     long code = SYS4(SYS_faccessat2, t->real_at, t->real_path, W_OK, AT_EACCESS);
     if (code == -ENOSYS)
@@ -102,22 +102,23 @@ static long refusal(const struct target *t)
     return code == 0 ? -ECONNREFUSED : code;
 }
 
-static int connect_by(int (*original)(int, const void *, unsigned), int fd, const struct sockaddr *address, socklen_t length)
+static int wrap_trunk_connect_by(int (*original)(int, const void *, unsigned), int fd, const struct sockaddr *address,
+                                 socklen_t length)
 {
     char words[WORDS_SIZE];
-    const char *path = words_of(address, length, words);
-    return (int)TRUNK(path, original(fd, address, length), DOOR_THERE(refusal(&t)));
+    const char *path = wrap_trunk_words_of(address, length, words);
+    return (int)TRUNK(path, original(fd, address, length), DOOR_THERE(wrap_trunk_refusal(&t)));
 }
 
 DOOR int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
     process_has_roots();
-    return connect_by(REAL(connect), fd, address.__sockaddr__, length);
+    return wrap_trunk_connect_by(REAL(connect), fd, address.__sockaddr__, length);
 }
 
 int __connect(int fd, const struct sockaddr *address, socklen_t length);
 DOOR int __connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     process_has_roots();
-    return connect_by(REAL(__connect), fd, address, length);
+    return wrap_trunk_connect_by(REAL(__connect), fd, address, length);
 }

@@ -37,7 +37,7 @@ DOOR int nftw(const char *path, __nftw_func_t visit, int descriptors, int flags)
     if (!process_has_roots())
         return REAL(nftw)(path, visit, descriptors, flags);
     if (flags & ~FTW_ALL)
-        return (int)door_answer(-EINVAL);
+        return (int)wrap_answer(-EINVAL);
     return walk_nftw(path, (struct walk_visitor){.nftw = visit}, descriptors, flags);
 }
 

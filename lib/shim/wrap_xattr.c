@@ -22,7 +22,7 @@ struct question {
 
 /* Does the kernel (6.13) have these calls? Asked once; of the descriptor, which is none, it says so first. */
 static int in_kernel; /* 1: yes, -1: no */
-static bool is_in_kernel(void)
+static bool wrap_xattr_is_in_kernel(void)
 {
     if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 0)
         __atomic_store_n(&in_kernel, sys_getxattrat(-1, "x", 0, "user.x", NULL, 0) == -EBADF ? 1 : -1, __ATOMIC_RELAXED);
@@ -30,51 +30,52 @@ static bool is_in_kernel(void)
 }
 
 /* A program may have itself refused the calls that it does not know. */
-static bool is_refused(long answer)
+static bool wrap_xattr_is_refused(long answer)
 {
     return answer == -ENOSYS || answer == -EPERM;
 }
 
-static long ask_from(int at, const char *path, const struct question *asked)
+static long wrap_xattr_ask_from(int at, const char *path, const struct question *asked)
 {
     if (asked->lists)
         return SYS5(SYS_LISTXATTRAT, at, path, asked->flags, asked->to, asked->size);
     return sys_getxattrat(at, path, asked->flags, asked->name, asked->to, asked->size);
 }
 
-static long ask_by_path(const char *path, const struct question *asked)
+static long wrap_xattr_ask_by_path(const char *path, const struct question *asked)
 {
     if (asked->lists)
         return SYS3(asked->flags == 0 ? SYS_listxattr : SYS_llistxattr, path, asked->to, asked->size);
     return SYS4(asked->flags == 0 ? SYS_getxattr : SYS_lgetxattr, path, asked->name, asked->to, asked->size);
 }
 
-static long ask(struct target *to, const struct question *asked)
+static long wrap_xattr_ask(struct target *to, const struct question *asked)
 {
     long answer = -ENOSYS;
-    if (is_in_kernel())
-        answer = TARGET_LOOK(to, to->real_at == AT_FDCWD ? ask_by_path(to->real_path, asked)
-                                                         : ask_from(to->real_at, to->real_path, asked));
-    if (is_refused(answer))
-        answer = TARGET_CALL(to, ask_by_path(to->real_path, asked));
+    if (wrap_xattr_is_in_kernel())
+        answer = TARGET_LOOK(to, to->real_at == AT_FDCWD ? wrap_xattr_ask_by_path(to->real_path, asked)
+                                                         : wrap_xattr_ask_from(to->real_at, to->real_path, asked));
+    if (wrap_xattr_is_refused(answer))
+        answer = TARGET_CALL(to, wrap_xattr_ask_by_path(to->real_path, asked));
     target_done(to);
     return answer;
 }
 
-static bool ask_at_a_glance(const char *path, const struct question *asked, long *answer)
+static bool wrap_xattr_ask_at_a_last_lookup(const char *path, const struct question *asked, long *answer)
 {
-    struct glance glance;
-    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) != 1 || !glance_at(&glance, path)) /* ask finds that out */
+    struct last_lookup last_lookup;
+    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) != 1 || !last_lookup_at(&last_lookup, path)) /* ask finds that out */
         return false;
-    *answer = ask_from(glance.at, glance.name, asked);
-    return glance_holds(&glance, *answer) && !is_refused(*answer);
+    *answer = wrap_xattr_ask_from(last_lookup.at, last_lookup.name, asked);
+    return last_lookup_holds(&last_lookup, *answer) && !wrap_xattr_is_refused(*answer);
 }
 
 #define DOOR_ASK(PATH, ASKED, REAL)                                                                                            \
     ({                                                                                                                         \
         long asked_;                                                                                                           \
-        ask_at_a_glance(PATH, ASKED, &asked_) ? door_answer(asked_)                                                            \
-                                              : DOOR_PATH(AT_FDCWD, PATH, door_follow((ASKED)->flags), REAL, ask(&t, ASKED));  \
+        wrap_xattr_ask_at_a_last_lookup(PATH, ASKED, &asked_)                                                                  \
+            ? wrap_answer(asked_)                                                                                              \
+            : DOOR_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(&t, ASKED));                         \
     })
 
 DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)

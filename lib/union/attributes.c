@@ -19,12 +19,12 @@ struct attributes {
 /* A default layout of Lustre and CephFS: asked for by name, since they are not listed. */
 static const char *const attributes_unlisted[] = {"lustre.lov", "ceph.dir.layout"};
 
-static bool starts_with(const char *name, const char *prefix)
+static bool attributes_starts_with(const char *name, const char *prefix)
 {
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_one_of(const char *name, const char *const *list)
+static bool attributes_is_one_of(const char *name, const char *const *list)
 {
     for (; *list; list++)
         if (!strcmp(name, *list))
@@ -40,45 +40,45 @@ bool attributes_carried(const char *name)
         "trusted.som",      "trusted.hsm",  "trusted.version", NULL};
     static const char *const others[] = {
         "system.posix_acl_access", "system.posix_acl_default", "system.nfs4_acl", "lustre.lov", "ceph.dir.layout", NULL};
-    if (is_one_of(name, own) || starts_with(name, "trusted.overlay."))
+    if (attributes_is_one_of(name, own) || attributes_starts_with(name, "trusted.overlay."))
         return false;
-    return starts_with(name, "user.") || starts_with(name, "trusted.") || starts_with(name, "security.") ||
-           is_one_of(name, others);
+    return attributes_starts_with(name, "user.") || attributes_starts_with(name, "trusted.") ||
+           attributes_starts_with(name, "security.") || attributes_is_one_of(name, others);
 }
 
-static ssize_t get_from(const char *from, const char *name, char *value)
+static ssize_t attributes_get_from(const char *from, const char *name, char *value)
 {
     return SYS4(SYS_getxattr, from, name, value, XATTR_SIZE_MAX);
 }
 
-static ssize_t get_to(int to, const char *name, char *value)
+static ssize_t attributes_get_to(int to, const char *name, char *value)
 {
     return SYS4(SYS_fgetxattr, to, name, value, XATTR_SIZE_MAX);
 }
 
 /* Makes one equal if it is not and `change` says so. True: it is equal, or there is nothing to be equal to.
  */
-static bool match(struct attributes *room, const char *from, int to, const char *name, bool change)
+static bool attributes_match(struct attributes *room, const char *from, int to, const char *name, bool change)
 {
-    ssize_t wanted = get_from(from, name, room->from_value);
+    ssize_t wanted = attributes_get_from(from, name, room->from_value);
     if (wanted < 0)
         return wanted != -ERANGE && wanted != -E2BIG;
-    ssize_t now = get_to(to, name, room->to_value);
+    ssize_t now = attributes_get_to(to, name, room->to_value);
     if (now == wanted && memcmp(room->from_value, room->to_value, (size_t)now) == 0)
         return true;
     return change && SYS5(SYS_fsetxattr, to, name, room->from_value, wanted, 0) == 0;
 }
 
 /* False: one is there that should not be. */
-static bool match_absence(struct attributes *room, const char *from, int to, const char *name, bool change)
+static bool attributes_match_absence(struct attributes *room, const char *from, int to, const char *name, bool change)
 {
-    if (get_from(from, name, room->from_value) != -ENODATA)
+    if (attributes_get_from(from, name, room->from_value) != -ENODATA)
         return true;
     long error = change ? SYS2(SYS_fremovexattr, to, name) : -EPERM;
     return error == 0 || error == -ENODATA;
 }
 
-static bool match_lists(struct attributes *room, const char *from, int to, bool change)
+static bool attributes_match_lists(struct attributes *room, const char *from, int to, bool change)
 {
     ssize_t from_size = SYS3(SYS_listxattr, from, room->from_list, sizeof room->from_list);
     ssize_t to_size = SYS3(SYS_flistxattr, to, room->to_list, sizeof room->to_list);
@@ -86,11 +86,11 @@ static bool match_lists(struct attributes *room, const char *from, int to, bool 
         return false;
     bool equal = true;
     for (const char *name = room->from_list; from_size > 0 && name < room->from_list + from_size; name += strlen(name) + 1)
-        equal = (!attributes_carried(name) || match(room, from, to, name, change)) && equal;
+        equal = (!attributes_carried(name) || attributes_match(room, from, to, name, change)) && equal;
     for (const char *name = room->to_list; to_size > 0 && name < room->to_list + to_size; name += strlen(name) + 1)
-        equal = (!attributes_carried(name) || match_absence(room, from, to, name, change)) && equal;
+        equal = (!attributes_carried(name) || attributes_match_absence(room, from, to, name, change)) && equal;
     for (size_t i = 0; i < sizeof attributes_unlisted / sizeof *attributes_unlisted; i++)
-        equal = match(room, from, to, attributes_unlisted[i], change) && equal;
+        equal = attributes_match(room, from, to, attributes_unlisted[i], change) && equal;
     return equal;
 }
 
@@ -99,8 +99,8 @@ int attributes_copy(const char *from, int to)
     struct attributes *room = malloc(sizeof *room);
     if (!room)
         return -ENOMEM;
-    match_lists(room, from, to, true);
-    bool equal = match_lists(room, from, to, false);
+    attributes_match_lists(room, from, to, true);
+    bool equal = attributes_match_lists(room, from, to, false);
     free(room);
     return equal ? 0 : RECORD_WHY_ATTRIBUTES;
 }

@@ -50,7 +50,7 @@ struct census *census_create(void)
     return census;
 }
 
-static void walk_destroy(struct walk *walk)
+static void census_walk_destroy(struct walk *walk)
 {
     if (!walk)
         return;
@@ -64,7 +64,7 @@ void census_destroy(struct census *census)
 {
     if (!census)
         return;
-    walk_destroy(census->walk);
+    census_walk_destroy(census->walk);
     pthread_mutex_destroy(&census->claims);
     free(census);
 }
@@ -85,7 +85,7 @@ void census_unlock(struct census *census)
 }
 
 /* The items, with room for one more. NULL: no memory, and they are where they were. */
-static void *grown(void *items, size_t count, size_t *room, size_t size)
+static void *census_grown(void *items, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
         return items;
@@ -96,9 +96,9 @@ static void *grown(void *items, size_t count, size_t *room, size_t size)
     return more;
 }
 
-static bool make_room(struct walk *walk, size_t name_size)
+static bool census_make_room(struct walk *walk, size_t name_size)
 {
-    struct place *places = grown(walk->places, walk->count, &walk->room, sizeof *places);
+    struct place *places = census_grown(walk->places, walk->count, &walk->room, sizeof *places);
     if (!places)
         return false;
     walk->places = places;
@@ -113,10 +113,10 @@ static bool make_room(struct walk *walk, size_t name_size)
     return true;
 }
 
-static bool walk_add(struct walk *walk, uint32_t parent, const char *name)
+static bool census_walk_add(struct walk *walk, uint32_t parent, const char *name)
 {
     size_t size = strlen(name) + 1;
-    if (walk->count == CENSUS_MAX || walk->names_length > UINT32_MAX - size || !make_room(walk, size))
+    if (walk->count == CENSUS_MAX || walk->names_length > UINT32_MAX - size || !census_make_room(walk, size))
         return false;
     walk->places[walk->count++] = (struct place){parent, (uint32_t)walk->names_length};
     memcpy(walk->names + walk->names_length, name, size);
@@ -125,12 +125,12 @@ static bool walk_add(struct walk *walk, uint32_t parent, const char *name)
 }
 
 /* What is no marker names no mirrors. */
-static bool walk_mark(struct walk *walk, int directory, size_t index)
+static bool census_walk_mark(struct walk *walk, int directory, size_t index)
 {
     struct marker marker;
     if (marker_read(directory, &marker) < 0)
         return true;
-    struct mark *marks = grown(walk->marks, walk->mark_count, &walk->mark_room, sizeof *marks);
+    struct mark *marks = census_grown(walk->marks, walk->mark_count, &walk->mark_room, sizeof *marks);
     if (!marks)
         return false;
     walk->marks = marks;
@@ -139,7 +139,7 @@ static bool walk_mark(struct walk *walk, int directory, size_t index)
 }
 
 /* Writes the path of a place from its end. NULL: longer than a path can be. */
-static const char *place_path(const struct walk *walk, size_t index, char path[PATH_MAX])
+static const char *census_place_path(const struct walk *walk, size_t index, char path[PATH_MAX])
 {
     size_t at = PATH_MAX - 1;
     path[at] = '\0';
@@ -156,43 +156,43 @@ static const char *place_path(const struct walk *walk, size_t index, char path[P
     return path[at] ? path + at : ".";
 }
 
-static bool on_device(int fd, uint64_t device)
+static bool census_on_device(int fd, uint64_t device)
 {
     struct statx stat;
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 && disk_device(&stat) == device;
 }
 
 /* Appends the directories in place `index`. What cannot be read holds no owner that could be verified. */
-static void walk_visit(struct walk *walk, const struct union_root *root, int root_fd, size_t index, void *buffer)
+static void census_walk_visit(struct walk *walk, const struct union_root *root, int root_fd, size_t index, void *buffer)
 {
     char path[PATH_MAX];
-    const char *at = place_path(walk, index, path);
+    const char *at = census_place_path(walk, index, path);
     struct disk_scan scan;
     const struct disk_name *one;
     bool marked = false;
     if (!at || disk_scan_init(&scan, root_fd, at, buffer, CENSUS_BUFFER) < 0)
         return;
-    if (on_device(scan.fd, root->device))
+    if (census_on_device(scan.fd, root->device))
         while (disk_scan_next(&scan, &one) > 0) {
             bool ours = layout_is_ours(one->name, strlen(one->name), index == 0);
             marked |= ours && !strcmp(one->name, LAYOUT_MARKER);
             if ((one->type == DT_DIR || one->type == DT_UNKNOWN) && !ours)
-                walk_add(walk, (uint32_t)index, one->name);
+                census_walk_add(walk, (uint32_t)index, one->name);
         }
     if (marked)
-        walk_mark(walk, scan.fd, index);
+        census_walk_mark(walk, scan.fd, index);
     disk_scan_finish(&scan);
 }
 
-static struct walk *walk_create(const struct union_root *root, int root_fd)
+static struct walk *census_walk_create(const struct union_root *root, int root_fd)
 {
     struct walk *walk = calloc(1, sizeof *walk);
     void *buffer = malloc(CENSUS_BUFFER);
     if (walk)
         walk->began = clock_monotonic();
-    if (walk && buffer && walk_add(walk, CENSUS_NO_PARENT, ""))
+    if (walk && buffer && census_walk_add(walk, CENSUS_NO_PARENT, ""))
         for (size_t i = 0; i < walk->count; i++)
-            walk_visit(walk, root, root_fd, i, buffer);
+            census_walk_visit(walk, root, root_fd, i, buffer);
     free(buffer);
     if (walk)
         walk->took = clock_monotonic() - walk->began;
@@ -200,7 +200,7 @@ static struct walk *walk_create(const struct union_root *root, int root_fd)
 }
 
 /* Was it written in another root, of which this one is a copy? */
-static bool came_along(const struct union_root *root, const struct marker *marker)
+static bool census_came_along(const struct union_root *root, const struct marker *marker)
 {
     return marker->root.ino != 0 && !dirid_equal(marker->root, root->id);
 }
@@ -213,7 +213,7 @@ enum standing {
     OWNER,
 };
 
-static enum standing standing_of(const struct union_root *root, int root_fd, const char *path, uint64_t id)
+static enum standing census_standing_of(const struct union_root *root, int root_fd, const char *path, uint64_t id)
 {
     int fd = sys_openat(root_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
@@ -224,7 +224,7 @@ static enum standing standing_of(const struct union_root *root, int root_fd, con
     if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 && marker_read(fd, &marker) == 0 &&
         marker.id == id) {
         standing = strcmp(marker.path, path) == 0 ? IN_PLACE : COPY;
-        if (dirid_equal(dirid_of(&stat), marker.directory) || (standing == IN_PLACE && came_along(root, &marker)))
+        if (dirid_equal(dirid_of(&stat), marker.directory) || (standing == IN_PLACE && census_came_along(root, &marker)))
             standing = OWNER;
     }
     sys_close(fd);
@@ -241,23 +241,23 @@ struct question {
 };
 
 /* Of copies, none of which has the mirrors yet, all must think the same of who gets them. */
-static bool goes_before(const struct question *question, const char *path)
+static bool census_goes_before(const struct question *question, const char *path)
 {
     int order = strcmp(path, question->path);
     if (order == 0)
         return false;
-    enum standing standing = standing_of(question->root, question->root_fd, path, question->id);
+    enum standing standing = census_standing_of(question->root, question->root_fd, path, question->id);
     return standing > question->standing || (standing == question->standing && order < 0);
 }
 
-static bool walk_holds(const struct walk *walk, const struct question *question)
+static bool census_walk_holds(const struct walk *walk, const struct question *question)
 {
     for (size_t i = 0; i < walk->mark_count; i++) {
         if (walk->marks[i].id != question->id)
             continue;
         char path[PATH_MAX];
-        const char *at = place_path(walk, walk->marks[i].place, path);
-        if (at && goes_before(question, at))
+        const char *at = census_place_path(walk, walk->marks[i].place, path);
+        if (at && census_goes_before(question, at))
             return true;
     }
     return false;
@@ -265,37 +265,37 @@ static bool walk_holds(const struct walk *walk, const struct question *question)
 
 /* A "no" of an old walk is not worth much: the directory may have come or moved since. Walking again at most
  * a tenth of the time keeps a restored tree, whose every directory asks, from walking without end. */
-static bool walk_is_old(const struct walk *walk)
+static bool census_walk_is_old(const struct walk *walk)
 {
     uint64_t lasts = 10 * walk->took;
     return clock_monotonic() - walk->began > (lasts > CLOCK_SECOND ? lasts : CLOCK_SECOND);
 }
 
-static bool ask(const struct question *question)
+static bool census_ask(const struct question *question)
 {
     struct census *census = question->root->census;
     struct walk *walk = __atomic_exchange_n(&census->walk, NULL, __ATOMIC_ACQ_REL);
-    bool holds = walk && walk_holds(walk, question);
-    if (!holds && (!walk || walk_is_old(walk))) {
-        walk_destroy(walk);
-        walk = walk_create(question->root, question->root_fd);
-        holds = walk && walk_holds(walk, question);
+    bool holds = walk && census_walk_holds(walk, question);
+    if (!holds && (!walk || census_walk_is_old(walk))) {
+        census_walk_destroy(walk);
+        walk = census_walk_create(question->root, question->root_fd);
+        holds = walk && census_walk_holds(walk, question);
     }
-    walk_destroy(__atomic_exchange_n(&census->walk, walk, __ATOMIC_ACQ_REL));
+    census_walk_destroy(__atomic_exchange_n(&census->walk, walk, __ATOMIC_ACQ_REL));
     return holds;
 }
 
 bool census_holds_owner(const struct union_root *root, const struct marker *marker, const char *path)
 {
     bool is_there = !strcmp(marker->path, path); /* this very directory is where it says */
-    if (is_there && came_along(root, marker))
+    if (is_there && census_came_along(root, marker))
         return false;
     int fd = sys_openat(AT_FDCWD, root->path, DISK_DIRECTORY, 0);
     if (fd < 0)
         return false;
     const struct question question = {
         .root = root, .root_fd = fd, .id = marker->id, .path = path, .standing = is_there ? IN_PLACE : COPY};
-    bool holds = standing_of(root, fd, marker->path, marker->id) > question.standing || ask(&question);
+    bool holds = census_standing_of(root, fd, marker->path, marker->id) > question.standing || census_ask(&question);
     sys_close(fd);
     return holds;
 }

@@ -32,7 +32,8 @@ struct spot {
 };
 
 /* Where an entry is on disk, as (descriptor, path). False: its path is too long. */
-static bool spot_of(const struct conflict_scene *scene, const struct union_name *name, const char *called, struct spot *spot)
+static bool conflict_spot_of(const struct conflict_scene *scene, const struct union_name *name, const char *called,
+                             struct spot *spot)
 {
     struct text t;
     text_init(&t, spot->path, sizeof spot->path);
@@ -46,14 +47,14 @@ static bool spot_of(const struct conflict_scene *scene, const struct union_name 
     return text_ok(&t);
 }
 
-static void claim_look(const struct conflict_scene *scene, struct claim *claim)
+static void conflict_claim_look(const struct conflict_scene *scene, struct claim *claim)
 {
     struct spot spot;
     struct statx stat;
     const unsigned wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_CTIME;
     claim->regular = claim->name.type == DT_REG;
     claim->ino = claim->name.ino;
-    if (!spot_of(scene, &claim->name, claim->name.on_disk, &spot))
+    if (!conflict_spot_of(scene, &claim->name, claim->name.on_disk, &spot))
         return;
     int error = sys_statx(spot.dir, spot.path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, wanted, &stat);
     claim->gone = error == -ENOENT;
@@ -67,27 +68,27 @@ static void claim_look(const struct conflict_scene *scene, struct claim *claim)
 }
 
 /* What a move left behind when it was cut short: it must not bring the name back after its end. */
-static void drop(const struct conflict_scene *scene, struct claim *claim)
+static void conflict_drop(const struct conflict_scene *scene, struct claim *claim)
 {
     struct spot spot;
     claim->gone = true;
     if (scene->flags & LISTING_SETTLE && claim->regular && claim->device != 0 &&
-        spot_of(scene, &claim->name, claim->name.on_disk, &spot))
+        conflict_spot_of(scene, &claim->name, claim->name.on_disk, &spot))
         sys_unlinkat(spot.dir, spot.path, 0);
 }
 
 /* Claims stand in order of branch, the trunk first: the first of one inode keeps it. */
-static void drop_same_files(const struct conflict_scene *scene, struct claim *claims, size_t count)
+static void conflict_drop_same_files(const struct conflict_scene *scene, struct claim *claims, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         for (size_t j = 0; j < i && !claims[i].gone; j++)
             if (!claims[j].gone && claims[i].ino == claims[j].ino && claims[i].device == claims[j].device)
-                drop(scene, &claims[i]);
+                conflict_drop(scene, &claims[i]);
 }
 
 /* Is the one in the trunk a whole copy of the one in a branch? It has the name that tells so besides its own.
  */
-static bool is_copy(const struct conflict_scene *scene, const struct claim *copy, const struct claim *original)
+static bool conflict_is_copy(const struct conflict_scene *scene, const struct claim *copy, const struct claim *original)
 {
     char called[LAYOUT_UNFINISHED + 1];
     struct text t;
@@ -99,16 +100,16 @@ static bool is_copy(const struct conflict_scene *scene, const struct claim *copy
 }
 
 /* An export copied it and did not come to remove the original. */
-static void drop_originals(const struct conflict_scene *scene, struct claim *claims, size_t count)
+static void conflict_drop_originals(const struct conflict_scene *scene, struct claim *claims, size_t count)
 {
     if (claims[0].name.branch != 0 || claims[0].gone || !claims[0].regular || !scene->listing->unfinished)
         return;
     for (size_t i = 1; i < count; i++)
-        if (!claims[i].gone && claims[i].regular && is_copy(scene, &claims[0], &claims[i]))
-            drop(scene, &claims[i]);
+        if (!claims[i].gone && claims[i].regular && conflict_is_copy(scene, &claims[0], &claims[i]))
+            conflict_drop(scene, &claims[i]);
 }
 
-static bool claim_beats(const struct claim *a, const struct claim *b)
+static bool conflict_claim_beats(const struct claim *a, const struct claim *b)
 {
     bool a_special = !a->regular && a->name.branch == 0, b_special = !b->regular && b->name.branch == 0;
     if (a_special != b_special)
@@ -120,11 +121,11 @@ static bool claim_beats(const struct claim *a, const struct claim *b)
 
 /* Puts the one that keeps the name first and all others that still stand after it; answers how many there
  * are. */
-static size_t decide(struct claim *claims, size_t count, struct union_name *to)
+static size_t conflict_decide(struct claim *claims, size_t count, struct union_name *to)
 {
     const struct claim *best = NULL;
     for (size_t i = 0; i < count; i++)
-        if (!claims[i].gone && (!best || claim_beats(&claims[i], best)))
+        if (!claims[i].gone && (!best || conflict_claim_beats(&claims[i], best)))
             best = &claims[i];
     if (!best)
         return 0;
@@ -137,23 +138,23 @@ static size_t decide(struct claim *claims, size_t count, struct union_name *to)
 }
 
 /* In place, over the entries of one name. -ENOMEM, or how many are left. */
-static ssize_t settle_group(const struct conflict_scene *scene, struct union_name *group, size_t count)
+static ssize_t conflict_settle_group(const struct conflict_scene *scene, struct union_name *group, size_t count)
 {
     struct claim *claims = calloc(count, sizeof *claims);
     if (!claims)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         claims[i].name = group[i];
-        claim_look(scene, &claims[i]);
+        conflict_claim_look(scene, &claims[i]);
     }
-    drop_same_files(scene, claims, count);
-    drop_originals(scene, claims, count);
-    size_t kept = decide(claims, count, group);
+    conflict_drop_same_files(scene, claims, count);
+    conflict_drop_originals(scene, claims, count);
+    size_t kept = conflict_decide(claims, count, group);
     free(claims);
     return (ssize_t)kept;
 }
 
-static bool taken_holds(const struct taken *taken, const char *name, size_t *slot)
+static bool conflict_taken_holds(const struct taken *taken, const char *name, size_t *slot)
 {
     *slot = record_hash(name, strlen(name)) & taken->mask;
     for (; taken->slots[*slot]; *slot = (*slot + 1) & taken->mask)
@@ -164,7 +165,8 @@ static bool taken_holds(const struct taken *taken, const char *name, size_t *slo
 
 /* NAME.shunt-conflict-NODE and, from the second try on, a number. The name is cut where all would be too
  * long. */
-static void make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length, unsigned attempt)
+static void conflict_make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length,
+                               unsigned attempt)
 {
     char tail[sizeof CONFLICT_INFIX + LAYOUT_NODE_MAX + 16];
     struct text t;
@@ -185,16 +187,16 @@ static void make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char
     memcpy(to + length, tail, t.length + 1);
 }
 
-static int rename_loser(const struct conflict_scene *scene, const struct union_name *loser, const char *called)
+static int conflict_rename_loser(const struct conflict_scene *scene, const struct union_name *loser, const char *called)
 {
     struct spot from, to;
-    if (!spot_of(scene, loser, loser->on_disk, &from) || !spot_of(scene, loser, called, &to))
+    if (!conflict_spot_of(scene, loser, loser->on_disk, &from) || !conflict_spot_of(scene, loser, called, &to))
         return -ENAMETOOLONG;
     return disk_rename_new(from.dir, from.path, to.dir, to.path);
 }
 
 /* What cannot be renamed (no permission, a read-only file system) is listed by the new name all the same. */
-static int name_loser(const struct conflict_scene *scene, struct taken *taken, struct union_name *loser)
+static int conflict_name_loser(const struct conflict_scene *scene, struct taken *taken, struct union_name *loser)
 {
     const char *node = "trunk";
     size_t node_length = strlen(node), slot;
@@ -205,10 +207,10 @@ static int name_loser(const struct conflict_scene *scene, struct taken *taken, s
     }
     char called[RECORD_NAME_MAX + 1];
     for (unsigned attempt = 1;; attempt++) {
-        make_name(called, loser->name, node, node_length, attempt);
-        if (listing_find(scene->listing, called, strlen(called)) || taken_holds(taken, called, &slot))
+        conflict_make_name(called, loser->name, node, node_length, attempt);
+        if (listing_find(scene->listing, called, strlen(called)) || conflict_taken_holds(taken, called, &slot))
             continue;
-        int error = scene->flags & LISTING_SETTLE ? rename_loser(scene, loser, called) : -EROFS;
+        int error = scene->flags & LISTING_SETTLE ? conflict_rename_loser(scene, loser, called) : -EROFS;
         if (error == -EEXIST)
             continue;
         loser->name = taken->slots[slot] = listing_keep(scene->listing, called, strlen(called));
@@ -220,7 +222,7 @@ static int name_loser(const struct conflict_scene *scene, struct taken *taken, s
     }
 }
 
-static int name_losers(const struct conflict_scene *scene, struct union_name *losers, size_t count)
+static int conflict_name_losers(const struct conflict_scene *scene, struct union_name *losers, size_t count)
 {
     struct taken taken = {.mask = 1};
     while (taken.mask < 2 * count)
@@ -228,12 +230,12 @@ static int name_losers(const struct conflict_scene *scene, struct union_name *lo
     taken.slots = calloc(taken.mask + 1, sizeof *taken.slots);
     int error = taken.slots ? 0 : -ENOMEM;
     for (size_t i = 0; i < count && error == 0; i++)
-        error = name_loser(scene, &taken, &losers[i]);
+        error = conflict_name_loser(scene, &taken, &losers[i]);
     free(taken.slots);
     return error;
 }
 
-static size_t group_end(const struct listing *listing, size_t begin, size_t count)
+static size_t conflict_group_end(const struct listing *listing, size_t begin, size_t count)
 {
     size_t end = begin + 1;
     while (end < count && !strcmp(listing->names[begin].name, listing->names[end].name))
@@ -242,15 +244,15 @@ static size_t group_end(const struct listing *listing, size_t begin, size_t coun
 }
 
 /* Closes up the winners at the front of the names and collects the losers; both keep their order. */
-static int part(const struct conflict_scene *scene, struct union_name *losers, size_t *lost)
+static int conflict_part(const struct conflict_scene *scene, struct union_name *losers, size_t *lost)
 {
     struct listing *listing = scene->listing;
     size_t count = listing->count, kept = 0;
     for (size_t begin = 0, end; begin < count; begin = end) {
-        end = group_end(listing, begin, count);
+        end = conflict_group_end(listing, begin, count);
         ssize_t left = 1;
         if (end - begin > 1)
-            left = settle_group(scene, listing->names + begin, end - begin);
+            left = conflict_settle_group(scene, listing->names + begin, end - begin);
         if (left < 0)
             return (int)left;
         if (left > 0)
@@ -262,7 +264,7 @@ static int part(const struct conflict_scene *scene, struct union_name *losers, s
     return 0;
 }
 
-static size_t count_doubles(const struct listing *listing)
+static size_t conflict_count_doubles(const struct listing *listing)
 {
     size_t doubles = 0;
     for (size_t i = 1; i < listing->count; i++)
@@ -273,15 +275,15 @@ static size_t count_doubles(const struct listing *listing)
 int conflict_settle(const struct conflict_scene *scene)
 {
     struct listing *listing = scene->listing;
-    size_t doubles = count_doubles(listing), lost = 0;
+    size_t doubles = conflict_count_doubles(listing), lost = 0;
     if (doubles == 0)
         return 0;
     struct union_name *losers = calloc(doubles, sizeof *losers);
     if (!losers)
         return -ENOMEM;
-    int error = part(scene, losers, &lost);
+    int error = conflict_part(scene, losers, &lost);
     if (error == 0 && lost > 0)
-        error = name_losers(scene, losers, lost);
+        error = conflict_name_losers(scene, losers, lost);
     if (error == 0 && lost > 0) {
         /* They were in the same array before, so there is room. */
         memcpy(listing->names + listing->count, losers, lost * sizeof *losers);

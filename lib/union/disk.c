@@ -77,7 +77,7 @@ ssize_t disk_read(int dir, const char *name, char *to, size_t size)
     return length;
 }
 
-static int write_all(int fd, const char *from, size_t length)
+static int disk_write_all(int fd, const char *from, size_t length)
 {
     while (length > 0) {
         ssize_t wrote = sys_write(fd, from, length);
@@ -96,7 +96,7 @@ int disk_write_new(int dir, const char *name, const char *from, size_t length, m
     int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return fd;
-    int error = write_all(fd, from, length);
+    int error = disk_write_all(fd, from, length);
     if (error == 0)
         error = sys_fchmod(fd, mode);
     /* A file system that delays allocation may otherwise keep the name and lose the words. */
@@ -169,7 +169,7 @@ void disk_scan_of(struct disk_scan *scan, int fd, void *buffer, size_t size)
     *scan = (struct disk_scan){.fd = fd, .buffer = buffer, .size = size};
 }
 
-static bool is_dot(const char *name)
+static bool disk_is_dot(const char *name)
 {
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
@@ -186,7 +186,7 @@ int disk_scan_next(struct disk_scan *scan, const struct disk_name **name)
         }
         *name = (const struct disk_name *)(const void *)(scan->buffer + scan->at);
         scan->at += (*name)->record;
-    } while (is_dot((*name)->name));
+    } while (disk_is_dot((*name)->name));
     return 1;
 }
 

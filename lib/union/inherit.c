@@ -21,31 +21,31 @@
 #define INHERIT_STAT (STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_INO)
 
 /* The answers of a file system, or of a mount, that has no such thing. */
-static bool is_unknown(int error)
+static bool inherit_is_unknown(int error)
 {
     return error == -ENOTTY || error == -EOPNOTSUPP || error == -ENOSYS || error == -EINVAL;
 }
 
 /* What the caller may not do: the comparison says afterwards whether it mattered. */
-static bool is_refused(int error)
+static bool inherit_is_refused(int error)
 {
-    return error == -EPERM || error == -EACCES || is_unknown(error);
+    return error == -EPERM || error == -EACCES || inherit_is_unknown(error);
 }
 
-static int get_flags(int fd, unsigned *flags)
+static int inherit_get_flags(int fd, unsigned *flags)
 {
     int value = 0;
     int error = (int)SYS3(SYS_ioctl, fd, FS_IOC_GETFLAGS, &value);
     *flags = error < 0 ? 0 : (unsigned)value;
-    return is_unknown(error) ? 0 : error;
+    return inherit_is_unknown(error) ? 0 : error;
 }
 
-static int get_extra(int fd, struct fsxattr *extra, bool *has)
+static int inherit_get_extra(int fd, struct fsxattr *extra, bool *has)
 {
     *extra = (struct fsxattr){0};
     int error = (int)SYS3(SYS_ioctl, fd, FS_IOC_FSGETXATTR, extra);
     *has = error == 0;
-    return is_unknown(error) ? 0 : error;
+    return inherit_is_unknown(error) ? 0 : error;
 }
 
 int inherit_init(struct inherit *from, int trunk)
@@ -61,14 +61,14 @@ int inherit_init(struct inherit *from, int trunk)
     from->unread = fd == -EACCES;
     if (fd < 0)
         return from->unread ? 0 : fd;
-    error = get_flags(fd, &from->flags);
+    error = inherit_get_flags(fd, &from->flags);
     if (error == 0)
-        error = get_extra(fd, &from->extra, &from->has_extra);
+        error = inherit_get_extra(fd, &from->extra, &from->has_extra);
     sys_close(fd);
     return error == 0 && from->flags & FLAGS_REFUSED ? RECORD_WHY_FLAGS : error;
 }
 
-static int apply_owner(const struct inherit *from, int to)
+static int inherit_apply_owner(const struct inherit *from, int to)
 {
     struct statx now;
     int error = sys_statx(to, "", AT_EMPTY_PATH, INHERIT_STAT, &now);
@@ -80,17 +80,17 @@ static int apply_owner(const struct inherit *from, int to)
         return 0;
     error = sys_fchownat(to, "", user, group, AT_EMPTY_PATH);
     if (error < 0)
-        return is_refused(error) ? RECORD_WHY_OWNER : error;
+        return inherit_is_refused(error) ? RECORD_WHY_OWNER : error;
     error = sys_statx(to, "", AT_EMPTY_PATH, INHERIT_STAT, &now);
     if (error < 0)
         return error;
     return now.stx_uid == from->stat.stx_uid && now.stx_gid == from->stat.stx_gid ? 0 : RECORD_WHY_OWNER;
 }
 
-static int apply_flags(const struct inherit *from, int to)
+static int inherit_apply_flags(const struct inherit *from, int to)
 {
     unsigned now;
-    int error = from->unread ? 0 : get_flags(to, &now);
+    int error = from->unread ? 0 : inherit_get_flags(to, &now);
     if (error < 0 || from->unread)
         return error;
     if (((now ^ from->flags) & FLAGS_INHERITED) == 0)
@@ -98,30 +98,30 @@ static int apply_flags(const struct inherit *from, int to)
     int value = (int)((now & ~FLAGS_INHERITED) | (from->flags & FLAGS_INHERITED));
     error = (int)SYS3(SYS_ioctl, to, FS_IOC_SETFLAGS, &value);
     if (error < 0)
-        return is_refused(error) ? RECORD_WHY_FLAGS : error;
-    error = get_flags(to, &now);
+        return inherit_is_refused(error) ? RECORD_WHY_FLAGS : error;
+    error = inherit_get_flags(to, &now);
     if (error < 0)
         return error;
     return ((now ^ from->flags) & FLAGS_INHERITED) == 0 ? 0 : RECORD_WHY_FLAGS;
 }
 
-static bool extra_is_equal(const struct fsxattr *a, const struct fsxattr *b)
+static bool inherit_extra_is_equal(const struct fsxattr *a, const struct fsxattr *b)
 {
     return a->fsx_projid == b->fsx_projid && ((a->fsx_xflags ^ b->fsx_xflags) & EXTRA_INHERITED) == 0 &&
            (!(a->fsx_xflags & FS_XFLAG_EXTSZINHERIT) || a->fsx_extsize == b->fsx_extsize) &&
            (!(a->fsx_xflags & FS_XFLAG_COWEXTSIZE) || a->fsx_cowextsize == b->fsx_cowextsize);
 }
 
-static int apply_extra(const struct inherit *from, int to)
+static int inherit_apply_extra(const struct inherit *from, int to)
 {
     struct fsxattr now;
     bool has;
-    int error = from->unread ? 0 : get_extra(to, &now, &has);
+    int error = from->unread ? 0 : inherit_get_extra(to, &now, &has);
     if (error < 0 || from->unread)
         return error;
     if (has != from->has_extra)
         return RECORD_WHY_FLAGS;
-    if (!has || extra_is_equal(&now, &from->extra))
+    if (!has || inherit_extra_is_equal(&now, &from->extra))
         return 0;
     now.fsx_xflags = (now.fsx_xflags & ~EXTRA_INHERITED) | (from->extra.fsx_xflags & EXTRA_INHERITED);
     now.fsx_projid = from->extra.fsx_projid;
@@ -129,14 +129,14 @@ static int apply_extra(const struct inherit *from, int to)
     now.fsx_cowextsize = from->extra.fsx_cowextsize;
     error = (int)SYS3(SYS_ioctl, to, FS_IOC_FSSETXATTR, &now);
     if (error < 0)
-        return is_refused(error) ? RECORD_WHY_FLAGS : error;
-    error = get_extra(to, &now, &has);
+        return inherit_is_refused(error) ? RECORD_WHY_FLAGS : error;
+    error = inherit_get_extra(to, &now, &has);
     if (error < 0)
         return error;
-    return has && extra_is_equal(&now, &from->extra) ? 0 : RECORD_WHY_FLAGS;
+    return has && inherit_extra_is_equal(&now, &from->extra) ? 0 : RECORD_WHY_FLAGS;
 }
 
-static int apply_attributes(const struct inherit *from, int to)
+static int inherit_apply_attributes(const struct inherit *from, int to)
 {
     return attributes_copy(from->proc, to);
 }
@@ -144,7 +144,7 @@ static int apply_attributes(const struct inherit *from, int to)
 /* Last: until then nobody else can come in. An access ACL is part of the mode, so its own bits were set
  * before; the owner's, which may be more here, are set now. The kernel drops setgid silently where the caller
  * is not of the group. */
-static int apply_mode(const struct inherit *from, int to)
+static int inherit_apply_mode(const struct inherit *from, int to)
 {
     struct statx now;
     mode_t mode = (from->stat.stx_mode & 07777) | 0500;
@@ -152,7 +152,7 @@ static int apply_mode(const struct inherit *from, int to)
     if (error == 0 && (now.stx_mode & 07777) != mode) {
         error = sys_fchmod(to, mode);
         if (error < 0)
-            return is_refused(error) ? RECORD_WHY_MODE : error;
+            return inherit_is_refused(error) ? RECORD_WHY_MODE : error;
         error = sys_statx(to, "", AT_EMPTY_PATH, INHERIT_STAT, &now);
     }
     if (error < 0)
@@ -162,8 +162,8 @@ static int apply_mode(const struct inherit *from, int to)
 
 int inherit_apply(const struct inherit *from, int to)
 {
-    static int (*const steps[])(const struct inherit *, int) = {apply_owner, apply_flags, apply_extra, apply_attributes,
-                                                                apply_mode};
+    static int (*const steps[])(const struct inherit *, int) = {inherit_apply_owner, inherit_apply_flags, inherit_apply_extra,
+                                                                inherit_apply_attributes, inherit_apply_mode};
     int answer = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int step = steps[i](from, to);

@@ -3,22 +3,22 @@
 #include "union/layout.h"
 
 /* ctype.h asks the locale. */
-static bool is_digit(char c)
+static bool layout_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool is_letter_or_digit(char c)
+static bool layout_is_letter_or_digit(char c)
 {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return layout_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 bool layout_node_is_valid(const char *node, size_t length)
 {
-    if (length == 0 || length > LAYOUT_NODE_MAX || !is_letter_or_digit(node[0]))
+    if (length == 0 || length > LAYOUT_NODE_MAX || !layout_is_letter_or_digit(node[0]))
         return false;
     for (size_t i = 1; i < length; i++)
-        if (!is_letter_or_digit(node[i]) && node[i] != '-' && node[i] != '_' && node[i] != '.')
+        if (!layout_is_letter_or_digit(node[i]) && node[i] != '-' && node[i] != '_' && node[i] != '.')
             return false;
     return true;
 }
@@ -29,7 +29,7 @@ bool layout_number(const char *digits, size_t length, uint32_t *number)
     if (length == 0 || length > 10 || (digits[0] == '0' && length > 1))
         return false;
     for (size_t i = 0; i < length; i++) {
-        if (!is_digit(digits[i]))
+        if (!layout_is_digit(digits[i]))
             return false;
         sum = sum * 10 + (uint64_t)(digits[i] - '0');
     }
@@ -49,7 +49,7 @@ size_t layout_branch_node(const char *branch, size_t length, uint32_t *incarnati
 }
 
 /* What follows the prefix, or NULL. */
-static const char *behind(const char *text, const char *prefix, size_t length)
+static const char *layout_behind(const char *text, const char *prefix, size_t length)
 {
     return strncmp(text, prefix, length) == 0 ? text + length : NULL;
 }
@@ -58,8 +58,8 @@ bool layout_place(struct layout_place *place, const char *root, const char *text
 {
     static const char branches[] = "/" LAYOUT_BRANCHES "/";
     size_t root_length = root[1] == '\0' ? 0 : strlen(root);
-    const char *at = behind(text, root, root_length);
-    at = at != NULL ? behind(at, branches, sizeof branches - 1) : NULL;
+    const char *at = layout_behind(text, root, root_length);
+    at = at != NULL ? layout_behind(at, branches, sizeof branches - 1) : NULL;
     place->mirror = at != NULL ? strchr(at, '/') : NULL;
     const char *leaf = place->mirror != NULL ? strchr(++place->mirror, '/') : NULL;
     place->name = leaf != NULL ? strchr(leaf + 1, '/') : NULL;

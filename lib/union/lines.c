@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "union/lines.h"
 
-static bool take_line(struct lines *lines, struct lines_value *line)
+static bool lines_take_line(struct lines *lines, struct lines_value *line)
 {
     const char *end = lines->left > 0 ? memchr(lines->at, '\n', lines->left) : NULL;
     if (!end)
@@ -16,7 +16,8 @@ static bool take_line(struct lines *lines, struct lines_value *line)
 bool lines_take(struct lines *lines, const char *key, struct lines_value *value)
 {
     size_t length = strlen(key);
-    if (!take_line(lines, value) || value->length <= length || memcmp(value->at, key, length) != 0 || value->at[length] != ' ')
+    if (!lines_take_line(lines, value) || value->length <= length || memcmp(value->at, key, length) != 0 ||
+        value->at[length] != ' ')
         return false;
     value->at += length + 1;
     value->length -= length + 1;
@@ -26,10 +27,10 @@ bool lines_take(struct lines *lines, const char *key, struct lines_value *value)
 bool lines_expect(struct lines *lines, const char *expected)
 {
     struct lines_value line;
-    return take_line(lines, &line) && line.length == strlen(expected) && memcmp(line.at, expected, line.length) == 0;
+    return lines_take_line(lines, &line) && line.length == strlen(expected) && memcmp(line.at, expected, line.length) == 0;
 }
 
-static unsigned digit_of(char c)
+static unsigned lines_digit_of(char c)
 {
     if (c >= '0' && c <= '9')
         return (unsigned)(c - '0');
@@ -42,7 +43,7 @@ bool lines_number(struct lines_value value, unsigned base, uint64_t *number)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < value.length; i++) {
-        unsigned digit = digit_of(value.at[i]);
+        unsigned digit = lines_digit_of(value.at[i]);
         if (digit >= base || __builtin_mul_overflow(sum, base, &sum) || __builtin_add_overflow(sum, digit, &sum))
             return false;
     }

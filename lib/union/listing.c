@@ -65,7 +65,7 @@ int listing_compare(const void *a, const void *b)
     return one->leaf < other->leaf ? -1 : one->leaf > other->leaf;
 }
 
-static bool make_room(struct reader *reader)
+static bool listing_make_room(struct reader *reader)
 {
     if (reader->listing->count < reader->room)
         return true;
@@ -79,7 +79,7 @@ static bool make_room(struct reader *reader)
 }
 
 /* File systems that keep no type in their directories answer DT_UNKNOWN. */
-static uint8_t type_of(int dir, const struct disk_name *one)
+static uint8_t listing_type_of(int dir, const struct disk_name *one)
 {
     struct statx stat;
     if (one->type != DT_UNKNOWN || sys_statx(dir, one->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
@@ -87,18 +87,18 @@ static uint8_t type_of(int dir, const struct disk_name *one)
     return (uint8_t)IFTODT(stat.stx_mode);
 }
 
-static int add(struct reader *reader, int dir, const struct disk_name *one, uint16_t branch, uint32_t leaf)
+static int listing_add(struct reader *reader, int dir, const struct disk_name *one, uint16_t branch, uint32_t leaf)
 {
     struct listing *listing = reader->listing;
     const char *name = listing_keep(listing, one->name, strlen(one->name));
-    if (!name || !make_room(reader))
+    if (!name || !listing_make_room(reader))
         return -ENOMEM;
     listing->names[listing->count++] = (struct union_name){
-        .name = name, .on_disk = name, .type = type_of(dir, one), .branch = branch, .leaf = leaf, .ino = one->ino};
+        .name = name, .on_disk = name, .type = listing_type_of(dir, one), .branch = branch, .leaf = leaf, .ino = one->ino};
     return 0;
 }
 
-static int read_names(struct reader *reader, struct disk_scan *scan, uint16_t branch, uint32_t leaf)
+static int listing_read_names(struct reader *reader, struct disk_scan *scan, uint16_t branch, uint32_t leaf)
 {
     const struct disk_name *one;
     int more, error = 0;
@@ -109,12 +109,12 @@ static int read_names(struct reader *reader, struct disk_scan *scan, uint16_t br
         if (layout_is_ours(one->name, length, reader->in_root))
             reader->listing->unfinished |= branch == 0 && length == LAYOUT_UNFINISHED;
         else
-            error = add(reader, scan->fd, one, branch, leaf);
+            error = listing_add(reader, scan->fd, one, branch, leaf);
     }
     return error;
 }
 
-static int read_trunk(struct reader *reader)
+static int listing_read_trunk(struct reader *reader)
 {
     struct disk_scan scan;
     int fd = disk_reopen(reader->directory);
@@ -125,12 +125,12 @@ static int read_trunk(struct reader *reader)
     if (fd < 0)
         return fd;
     disk_scan_of(&scan, fd, reader->buffer, LISTING_BUFFER);
-    int error = read_names(reader, &scan, 0, 0);
+    int error = listing_read_names(reader, &scan, 0, 0);
     disk_scan_finish(&scan);
     return error;
 }
 
-static int count_leaf(struct listing *listing, uint32_t leaf, size_t count)
+static int listing_count_leaf(struct listing *listing, uint32_t leaf, size_t count)
 {
     if (leaf >= listing->leaves) {
         size_t *more = realloc(listing->leaf_counts, (leaf + (size_t)1) * sizeof *more);
@@ -145,22 +145,22 @@ static int count_leaf(struct listing *listing, uint32_t leaf, size_t count)
 }
 
 /* What went since its name was read, or is no directory, is no leaf. */
-static int read_leaf(struct reader *reader, int mirror, const char *name, uint16_t branch, uint32_t leaf)
+static int listing_read_leaf(struct reader *reader, int mirror, const char *name, uint16_t branch, uint32_t leaf)
 {
     struct disk_scan scan;
     size_t before = reader->listing->count;
     int error = disk_scan_init(&scan, mirror, name, reader->buffer, LISTING_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
-    error = read_names(reader, &scan, branch, leaf);
+    error = listing_read_names(reader, &scan, branch, leaf);
     disk_scan_finish(&scan);
     if (error == 0 && branch == reader->own_branch)
-        error = count_leaf(reader->listing, leaf, reader->listing->count - before);
+        error = listing_count_leaf(reader->listing, leaf, reader->listing->count - before);
     return error;
 }
 
 /* Leaves being made have other names than numbers. */
-static int read_leaves(struct reader *reader, struct disk_scan *scan, uint16_t branch)
+static int listing_read_leaves(struct reader *reader, struct disk_scan *scan, uint16_t branch)
 {
     const struct disk_name *one;
     uint32_t leaf;
@@ -169,12 +169,12 @@ static int read_leaves(struct reader *reader, struct disk_scan *scan, uint16_t b
         if (more < 0)
             return more;
         if (layout_number(one->name, strlen(one->name), &leaf) && leaf < LAYOUT_LEAF_MAX)
-            error = read_leaf(reader, scan->fd, one->name, branch, leaf);
+            error = listing_read_leaf(reader, scan->fd, one->name, branch, leaf);
     }
     return error;
 }
 
-static int read_mirror(struct reader *reader, uint16_t branch)
+static int listing_read_mirror(struct reader *reader, uint16_t branch)
 {
     char path[PATH_MAX];
     struct text t;
@@ -186,21 +186,21 @@ static int read_mirror(struct reader *reader, uint16_t branch)
     int error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
-    error = read_leaves(reader, &scan, branch);
+    error = listing_read_leaves(reader, &scan, branch);
     disk_scan_finish(&scan);
     return error;
 }
 
-static int read_all(struct reader *reader)
+static int listing_read_all(struct reader *reader)
 {
-    int error = read_trunk(reader);
+    int error = listing_read_trunk(reader);
     for (size_t i = 1; error == 0 && reader->listing->marked && i <= reader->root->branch_count; i++)
-        error = read_mirror(reader, (uint16_t)i);
+        error = listing_read_mirror(reader, (uint16_t)i);
     return error;
 }
 
 /* A marker that cannot be rewritten is judged again next time, with the same result. */
-static int claim(struct reader *reader)
+static int listing_claim(struct reader *reader)
 {
     struct marker *marker = &reader->listing->marker;
     struct text t;
@@ -218,39 +218,39 @@ static int claim(struct reader *reader)
 /* The marker was written for another directory. While that one stands, or another copy of it was taken for
  * what became of it, this is a native copy, and its mirrors are the other's; else this is what became of it,
  * and nothing must be hidden. */
-static int judge_foreign(struct reader *reader)
+static int listing_judge_foreign(struct reader *reader)
 {
     struct listing *listing = reader->listing;
     if (!census_holds_owner(reader->root, &listing->marker, reader->path))
-        return claim(reader);
+        return listing_claim(reader);
     if (reader->flags & LISTING_SETTLE)
         sys_unlinkat(reader->directory, LAYOUT_MARKER, 0);
     listing->marked = false;
     return 0;
 }
 
-static bool is_up_to_date(const struct reader *reader, const struct marker *marker)
+static bool listing_is_up_to_date(const struct reader *reader, const struct marker *marker)
 {
     bool same_root = marker->root.ino == 0 || dirid_equal(marker->root, reader->root->id);
     return same_root && !strcmp(marker->path, reader->path);
 }
 
 /* Of several copies that are judged at the same time one is the first. */
-static int judge_marker(struct reader *reader)
+static int listing_judge_marker(struct reader *reader)
 {
     struct listing *listing = reader->listing;
     listing->marked = true;
     if (dirid_equal(listing->marker.directory, listing->id))
-        return is_up_to_date(reader, &listing->marker) ? 0 : claim(reader);
+        return listing_is_up_to_date(reader, &listing->marker) ? 0 : listing_claim(reader);
     if (reader->flags & LISTING_SETTLE)
         census_lock(reader->root->census);
-    int error = judge_foreign(reader);
+    int error = listing_judge_foreign(reader);
     if (reader->flags & LISTING_SETTLE)
         census_unlock(reader->root->census);
     return error;
 }
 
-static int identify(struct reader *reader)
+static int listing_identify(struct reader *reader)
 {
     struct statx stat;
     struct listing *listing = reader->listing;
@@ -262,7 +262,7 @@ static int identify(struct reader *reader)
     error = marker_read(reader->directory, &listing->marker);
     if (error == -ENOENT)
         return 0;
-    return error < 0 ? error : judge_marker(reader);
+    return error < 0 ? error : listing_judge_marker(reader);
 }
 
 int listing_sweep(int directory)
@@ -285,11 +285,11 @@ int listing_sweep(int directory)
     return error;
 }
 
-static int make(struct reader *reader)
+static int listing_make(struct reader *reader)
 {
-    int error = identify(reader);
+    int error = listing_identify(reader);
     if (error == 0)
-        error = read_all(reader);
+        error = listing_read_all(reader);
     if (error < 0)
         return error;
     struct listing *listing = reader->listing;
@@ -316,7 +316,7 @@ int listing_init(struct listing *listing, const struct union_root *root, int dir
                             .flags = flags,
                             .buffer = malloc(LISTING_BUFFER),
                             .leaves_buffer = malloc(LISTING_LEAVES_BUFFER)};
-    int error = reader.buffer && reader.leaves_buffer ? make(&reader) : -ENOMEM;
+    int error = reader.buffer && reader.leaves_buffer ? listing_make(&reader) : -ENOMEM;
     free(reader.buffer);
     free(reader.leaves_buffer);
     if (error < 0)

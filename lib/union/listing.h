@@ -78,7 +78,7 @@ struct listing {
  * trunk; a number follows where that is taken) and with LISTING_SETTLE also renamed to that on disk. With
  * LISTING_SETTLE a marker that was copied natively along with its directory, while the original still stands,
  * is removed, one whose directory is a restored copy is claimed (rewritten for this directory), and what was never
- * written to its end is swept, so nobody else may be at work there: the directory's ruler, or who holds the root, is the
+ * written to its end is swept, so nobody else may be at work there: the directory's coordinator, or who holds the root, is the
  * only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
  * -errno. */
 enum { LISTING_SETTLE = 1 };

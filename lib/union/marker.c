@@ -22,13 +22,13 @@ static const char marker_words[] =
     "directory\n"
     "again. Without this file they are not shown here; `shunt fsck --restore` brings them back.\n";
 
-static bool label_may_hold(char c)
+static bool marker_label_may_hold(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
 
 /* LABEL-ID, in exactly the form that marker_name gives it: it becomes a component of paths. */
-static bool parse_mirror(struct marker *marker, struct lines_value value)
+static bool marker_parse_mirror(struct marker *marker, struct lines_value value)
 {
     if (value.length < MARKER_ID_DIGITS + 2 || value.length >= RECORD_MIRROR_MAX)
         return false;
@@ -37,13 +37,13 @@ static bool parse_mirror(struct marker *marker, struct lines_value value)
     if (label > MARKER_LABEL_MAX || value.at[label] != '-' || !lines_number(id, 16, &marker->id) || !marker->id)
         return false;
     for (size_t i = 0; i < label; i++)
-        if (!label_may_hold(value.at[i]))
+        if (!marker_label_may_hold(value.at[i]))
             return false;
     return lines_word(value, marker->mirror, sizeof marker->mirror);
 }
 
 /* It will be opened relative to the root: no empty component, no `.`, no `..`. */
-static bool path_stays_below(const char *path)
+static bool marker_path_stays_below(const char *path)
 {
     if (!strcmp(path, "."))
         return true;
@@ -64,8 +64,8 @@ int marker_parse(struct marker *marker, const char *text, size_t length)
     if (!lines_expect(&lines, MARKER_HEAD) || !lines_take(&lines, "mirror", &mirror) ||
         !lines_take(&lines, "directory", &directory) || !lines_take(&lines, "path", &path))
         return -EBADMSG;
-    if (!parse_mirror(marker, mirror) || !lines_dirid(directory, &marker->directory) ||
-        !lines_path(path, marker->path, sizeof marker->path) || !path_stays_below(marker->path))
+    if (!marker_parse_mirror(marker, mirror) || !lines_dirid(directory, &marker->directory) ||
+        !lines_path(path, marker->path, sizeof marker->path) || !marker_path_stays_below(marker->path))
         return -EBADMSG;
     if (!lines_take(&lines, "root", &root) || !lines_dirid(root, &marker->root))
         marker->root = (struct dirid){0};
@@ -95,7 +95,7 @@ void marker_name(struct marker *marker)
     struct text t;
     text_init(&t, marker->mirror, sizeof marker->mirror);
     for (size_t i = 0; last[i] && i < MARKER_LABEL_MAX; i++)
-        text_bytes(&t, label_may_hold(last[i]) ? last + i : "_", 1);
+        text_bytes(&t, marker_label_may_hold(last[i]) ? last + i : "_", 1);
     text_add(&t, "-");
     for (int shift = 4 * (MARKER_ID_DIGITS - 1); shift >= 0; shift -= 4)
         text_number(&t, marker->id >> shift & 15, 16);
@@ -109,7 +109,7 @@ int marker_read(int directory, struct marker *marker)
 }
 
 /* The marker under a name of its own, to be given the real one. */
-static int write_temporary(int directory, const struct marker *marker, char *name, size_t size)
+static int marker_write_temporary(int directory, const struct marker *marker, char *name, size_t size)
 {
     char text[MARKER_SIZE_MAX];
     int length = marker_format(marker, text, sizeof text);
@@ -124,7 +124,7 @@ static int write_temporary(int directory, const struct marker *marker, char *nam
 int marker_write(int directory, const struct marker *marker)
 {
     char name[LAYOUT_UNFINISHED + 1];
-    int error = write_temporary(directory, marker, name, sizeof name);
+    int error = marker_write_temporary(directory, marker, name, sizeof name);
     if (error < 0)
         return error;
     error = disk_rename_new(directory, name, directory, LAYOUT_MARKER);
@@ -136,7 +136,7 @@ int marker_write(int directory, const struct marker *marker)
 int marker_replace(int directory, const struct marker *marker)
 {
     char name[LAYOUT_UNFINISHED + 1];
-    int error = write_temporary(directory, marker, name, sizeof name);
+    int error = marker_write_temporary(directory, marker, name, sizeof name);
     if (error < 0)
         return error;
     error = sys_renameat2(directory, name, directory, LAYOUT_MARKER, 0);

@@ -15,14 +15,14 @@
 #define MIRROR_NEW ".new-"
 #define MIRROR_BUFFER 16384
 
-static int open_branch(const char *branch_path)
+static int mirror_open_branch(const char *branch_path)
 {
     return sys_openat(AT_FDCWD, branch_path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 }
 
-static int open_mirror(const char *branch_path, const char *mirror)
+static int mirror_open_mirror(const char *branch_path, const char *mirror)
 {
-    int branch = open_branch(branch_path);
+    int branch = mirror_open_branch(branch_path);
     if (branch < 0)
         return branch;
     int fd = sys_openat(branch, mirror, DISK_DIRECTORY, 0);
@@ -30,7 +30,7 @@ static int open_mirror(const char *branch_path, const char *mirror)
     return fd;
 }
 
-static bool same_device(int fd, const struct inherit *from)
+static bool mirror_same_device(int fd, const struct inherit *from)
 {
     struct statx stat;
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 && disk_device(&stat) == disk_device(&from->stat);
@@ -38,7 +38,7 @@ static bool same_device(int fd, const struct inherit *from)
 
 /* Makes `dir`/`name`, equal; or opens it and makes it so, if `keep` and it is there. A descriptor in *fd with
  * 0; else what was made is gone again. */
-static int make_directory(const struct inherit *from, int dir, const char *name, bool keep, int *fd)
+static int mirror_make_directory(const struct inherit *from, int dir, const char *name, bool keep, int *fd)
 {
     int made = disk_make_private(dir, name);
     if (made < 0 && !(keep && made == -EEXIST))
@@ -55,14 +55,14 @@ static int make_directory(const struct inherit *from, int dir, const char *name,
     return answer;
 }
 
-static void number_name(char *to, size_t size, uint32_t leaf)
+static void mirror_number_name(char *to, size_t size, uint32_t leaf)
 {
     struct text t;
     text_init(&t, to, size);
     text_number(&t, leaf, 10);
 }
 
-static void temporary_name(char *to, size_t size, uint32_t leaf)
+static void mirror_temporary_name(char *to, size_t size, uint32_t leaf)
 {
     struct text t;
     text_init(&t, to, size);
@@ -72,18 +72,18 @@ static void temporary_name(char *to, size_t size, uint32_t leaf)
     text_number(&t, leaf, 10);
 }
 
-static int make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
+static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
 {
     char name[16], temporary[48];
     struct statx stat;
-    number_name(name, sizeof name, leaf);
-    temporary_name(temporary, sizeof temporary, leaf);
+    mirror_number_name(name, sizeof name, leaf);
+    mirror_temporary_name(temporary, sizeof temporary, leaf);
     if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0)
         return -EEXIST;
     /* A process of this number that died may have left one. */
     sys_unlinkat(mirror, temporary, AT_REMOVEDIR);
     int fd;
-    int answer = make_directory(from, mirror, temporary, false, &fd);
+    int answer = mirror_make_directory(from, mirror, temporary, false, &fd);
     if (answer != 0)
         return answer;
     sys_close(fd);
@@ -94,15 +94,15 @@ static int make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
 }
 
 /* A mirror that was there before has leaves, or will have: rmdir leaves it alone, or does no harm. */
-static int make_both(const struct inherit *from, int branch, const char *mirror, uint32_t leaf)
+static int mirror_make_both(const struct inherit *from, int branch, const char *mirror, uint32_t leaf)
 {
-    if (!same_device(branch, from))
+    if (!mirror_same_device(branch, from))
         return RECORD_WHY_DEVICE;
     int fd;
-    int answer = make_directory(from, branch, mirror, true, &fd);
+    int answer = mirror_make_directory(from, branch, mirror, true, &fd);
     if (answer != 0)
         return answer;
-    answer = make_leaf(from, fd, leaf);
+    answer = mirror_make_leaf(from, fd, leaf);
     sys_close(fd);
     if (answer != 0 && answer != -EEXIST)
         sys_unlinkat(branch, mirror, AT_REMOVEDIR);
@@ -119,10 +119,10 @@ int mirror_make(int trunk, const char *branch_path, const char *mirror, uint32_t
         answer = RECORD_WHY_FLAGS;
     if (answer != 0)
         return answer;
-    int branch = open_branch(branch_path);
+    int branch = mirror_open_branch(branch_path);
     if (branch < 0)
         return branch;
-    answer = make_both(&from, branch, mirror, leaf);
+    answer = mirror_make_both(&from, branch, mirror, leaf);
     sys_close(branch);
     return answer;
 }
@@ -130,7 +130,7 @@ int mirror_make(int trunk, const char *branch_path, const char *mirror, uint32_t
 /* Calls `visit` for each leaf until one fails; the first positive answer, if any, is the answer. */
 typedef int mirror_visit(int mirror, const char *leaf, const void *argument);
 
-static int each_leaf(int mirror, mirror_visit *visit, const void *argument)
+static int mirror_each_leaf(int mirror, mirror_visit *visit, const void *argument)
 {
     char buffer[MIRROR_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -149,7 +149,7 @@ static int each_leaf(int mirror, mirror_visit *visit, const void *argument)
 }
 
 /* With 0 for what is no directory or went meanwhile. */
-static int open_leaf(int mirror, const char *leaf, int *fd)
+static int mirror_open_leaf(int mirror, const char *leaf, int *fd)
 {
     *fd = sys_openat(mirror, leaf, DISK_DIRECTORY, 0);
     if (*fd >= 0)
@@ -157,10 +157,10 @@ static int open_leaf(int mirror, const char *leaf, int *fd)
     return *fd == -ENOENT || *fd == -ENOTDIR || *fd == -ELOOP ? 0 : *fd;
 }
 
-static int follow_leaf(int mirror, const char *leaf, const void *from)
+static int mirror_follow_leaf(int mirror, const char *leaf, const void *from)
 {
     int fd;
-    int answer = open_leaf(mirror, leaf, &fd);
+    int answer = mirror_open_leaf(mirror, leaf, &fd);
     if (answer <= 0)
         return answer;
     answer = inherit_apply(from, fd);
@@ -169,34 +169,34 @@ static int follow_leaf(int mirror, const char *leaf, const void *from)
 }
 
 /* What one cannot follow, the others still do. */
-static int follow_all(const struct inherit *from, int mirror)
+static int mirror_follow_all(const struct inherit *from, int mirror)
 {
     int answer = inherit_apply(from, mirror);
     if (answer < 0)
         return answer;
-    int leaves = each_leaf(mirror, follow_leaf, from);
+    int leaves = mirror_each_leaf(mirror, mirror_follow_leaf, from);
     return leaves < 0 || answer == 0 ? leaves : answer;
 }
 
 int mirror_follow(int trunk, const char *branch_path, const char *mirror)
 {
-    int fd = open_mirror(branch_path, mirror);
+    int fd = mirror_open_mirror(branch_path, mirror);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
     struct inherit from;
     int answer = inherit_init(&from, trunk);
-    if (answer == 0 && !same_device(fd, &from))
+    if (answer == 0 && !mirror_same_device(fd, &from))
         answer = RECORD_WHY_DEVICE;
     if (answer == 0)
-        answer = follow_all(&from, fd);
+        answer = mirror_follow_all(&from, fd);
     sys_close(fd);
     return answer;
 }
 
-static int sync_leaf(int mirror, const char *leaf, const void *unused)
+static int mirror_sync_leaf(int mirror, const char *leaf, const void *unused)
 {
     int fd;
-    int answer = open_leaf(mirror, leaf, &fd);
+    int answer = mirror_open_leaf(mirror, leaf, &fd);
     if (answer <= 0)
         return answer;
     answer = (int)SYS1(SYS_fsync, fd);
@@ -206,24 +206,24 @@ static int sync_leaf(int mirror, const char *leaf, const void *unused)
 
 int mirror_sync(const char *branch_path, const char *mirror)
 {
-    int fd = open_mirror(branch_path, mirror);
+    int fd = mirror_open_mirror(branch_path, mirror);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
-    int error = each_leaf(fd, sync_leaf, NULL);
+    int error = mirror_each_leaf(fd, mirror_sync_leaf, NULL);
     if (error == 0)
         error = (int)SYS1(SYS_fsync, fd);
     sys_close(fd);
     return error;
 }
 
-static bool is_leaf_or_new(const char *name)
+static bool mirror_is_leaf_or_new(const char *name)
 {
     uint32_t leaf;
     return layout_number(name, strlen(name), &leaf) || !strncmp(name, MIRROR_NEW, sizeof MIRROR_NEW - 1);
 }
 
 /* One pass. How many went, or -errno. Some file systems skip names when others go meanwhile. */
-static int remove_leaves(int mirror)
+static int mirror_remove_leaves(int mirror)
 {
     char buffer[MIRROR_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -231,7 +231,7 @@ static int remove_leaves(int mirror)
     int gone = 0, error = 0;
     int more = disk_scan_init(&scan, mirror, ".", buffer, sizeof buffer);
     while (more >= 0 && error == 0 && (more = disk_scan_next(&scan, &one)) > 0) {
-        if (!is_leaf_or_new(one->name))
+        if (!mirror_is_leaf_or_new(one->name))
             continue;
         error = sys_unlinkat(mirror, one->name, AT_REMOVEDIR);
         gone += error == 0;
@@ -246,13 +246,13 @@ static int remove_leaves(int mirror)
 
 int mirror_remove(const char *branch_path, const char *mirror)
 {
-    int branch = open_branch(branch_path);
+    int branch = mirror_open_branch(branch_path);
     if (branch < 0)
         return branch == -ENOENT ? 0 : branch;
     int fd = sys_openat(branch, mirror, DISK_DIRECTORY, 0);
     int error = fd < 0 ? fd : 1;
     while (error > 0)
-        error = remove_leaves(fd);
+        error = mirror_remove_leaves(fd);
     if (fd >= 0)
         sys_close(fd);
     if (error == 0)

@@ -10,19 +10,19 @@
 #include "config/config.h"
 
 /* Is a birth in a directory redirected to this node's own mirror? `nodes` is how many nodes have touched the
- * directory in this session (this one included), `births` how many files this node has made in it.
+ * directory in this session (this one included), `creates` how many files this node has made in it.
  *
  * auto: a directory that one node alone has touched stays plain. With two, a node moves to its mirror after
  * 16 files of its own, with more nodes sooner (16 shared out: 32/nodes), from 16 nodes on at once: an
  * observer is as expensive as a writer (design.md, Placement; measured on CephFS: 3.99 requests a create
  * instead of 1.00). */
-static inline bool placement_redirects(enum config_placement placement, uint32_t nodes, uint64_t births)
+static inline bool placement_redirects(enum config_placement placement, uint32_t nodes, uint64_t creates)
 {
     if (placement == CONFIG_BRANCH)
         return true;
     if (nodes < 2)
         return false;
-    return nodes >= 16 || births >= 32 / nodes;
+    return nodes >= 16 || creates >= 32 / nodes;
 }
 
 /* Which of the open leaves takes a name. Several are open when several processes create, since the kernel

@@ -13,7 +13,7 @@
 #define BRANCHES_MAX (UINT16_MAX - 1)
 
 /* 0, or -errno. */
-static int check_directory(const char *path)
+static int root_check_directory(const char *path)
 {
     struct statx stat;
     int code = sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
@@ -21,7 +21,7 @@ static int check_directory(const char *path)
 }
 
 /* The directory that holds what `path` names: its text without the last component. */
-static int open_parent(const char *path)
+static int root_open_parent(const char *path)
 {
     size_t length = strlen(path);
     while (length > 0 && path[length - 1] == '/')
@@ -37,17 +37,17 @@ static int open_parent(const char *path)
 }
 
 /* What is looked for beneath a root may be a file, and one in a branch is not there by this name at all. */
-static int open_start(const char *path, unsigned flags)
+static int root_open_start(const char *path, unsigned flags)
 {
     int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (!(flags & LISTING_FIND_ROOT) || (fd != -ENOENT && fd != -ENOTDIR) || *path == '\0')
         return fd;
-    int parent = open_parent(path);
+    int parent = root_open_parent(path);
     return parent < 0 ? fd : parent;
 }
 
 /* Cuts `path` to the nearest directory upwards that holds `.shunt`. -ENOTUNIQ: there is none; -EACCES: there may be one. */
-static int find_upwards(char path[PATH_MAX])
+static int root_find_upwards(char path[PATH_MAX])
 {
     for (int none = -ENOTUNIQ;;) {
         char own[PATH_MAX + sizeof LAYOUT_OWN];
@@ -55,7 +55,7 @@ static int find_upwards(char path[PATH_MAX])
         text_init(&t, own, sizeof own);
         text_add(&t, path);
         text_add(&t, "/" LAYOUT_OWN);
-        const int code = text_ok(&t) ? check_directory(own) : -ENOENT;
+        const int code = text_ok(&t) ? root_check_directory(own) : -ENOENT;
         if (code == 0)
             return 0;
         if (code == -EACCES)
@@ -67,13 +67,13 @@ static int find_upwards(char path[PATH_MAX])
     }
 }
 
-static int compare_branches(const void *a, const void *b)
+static int root_compare_branches(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Room for all at once (of which no page is touched before it is used): threads read names while one is added. */
-static int make_room(struct union_root *root)
+static int root_make_room(struct union_root *root)
 {
     if (root->names == NULL)
         root->names = malloc(BRANCHES_MAX * sizeof *root->names);
@@ -87,7 +87,7 @@ int union_root_add(struct union_root *root, const char *branch)
     if (root->branch_count == BRANCHES_MAX)
         return -EOVERFLOW;
     size_t count = root->branch_count;
-    if (make_room(root) != 0)
+    if (root_make_room(root) != 0)
         return -ENOMEM;
     struct text t;
     text_init(&t, root->names[count][0], LAYOUT_BRANCH_MAX);
@@ -117,7 +117,7 @@ uint16_t union_root_branch(const struct union_root *root, const char *branch)
     return 0;
 }
 
-static int read_branches(struct union_root *root, int fd)
+static int root_read_branches(struct union_root *root, int fd)
 {
     char buffer[16384] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -143,12 +143,12 @@ int union_root_look(struct union_root *root)
     int fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    int code = read_branches(root, fd);
+    int code = root_read_branches(root, fd);
     sys_close(fd);
     return code;
 }
 
-static int identify(struct union_root *root, int fd)
+static int root_identify(struct union_root *root, int fd)
 {
     struct statx stat;
     int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
@@ -159,33 +159,33 @@ static int identify(struct union_root *root, int fd)
     return 0;
 }
 
-static int locate(struct union_root *root, const char *path, unsigned flags)
+static int root_locate(struct union_root *root, const char *path, unsigned flags)
 {
-    int fd = open_start(path, flags);
+    int fd = root_open_start(path, flags);
     if (fd < 0)
         return fd;
     int length = disk_canonical(fd, root->path, sizeof root->path);
     sys_close(fd);
     if (length < 0)
         return length;
-    return flags & LISTING_FIND_ROOT ? find_upwards(root->path) : 0;
+    return flags & LISTING_FIND_ROOT ? root_find_upwards(root->path) : 0;
 }
 
 int union_root_init(struct union_root *root, const char *path, unsigned flags)
 {
     *root = (struct union_root){0};
-    int error = locate(root, path, flags);
+    int error = root_locate(root, path, flags);
     if (error < 0)
         return error;
     int fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    error = identify(root, fd);
+    error = root_identify(root, fd);
     if (error == 0)
-        error = read_branches(root, fd);
+        error = root_read_branches(root, fd);
     sys_close(fd);
     if (root->branch_count > 0)
-        qsort(root->branches, root->branch_count, sizeof *root->branches, compare_branches);
+        qsort(root->branches, root->branch_count, sizeof *root->branches, root_compare_branches);
     if (error == 0 && !(root->census = census_create()))
         error = -ENOMEM;
     if (error < 0)

@@ -15,49 +15,49 @@
 #define WIRE_VERSION 5
 
 enum message_type {
-    MESSAGE_LOAD = 1, /* dir[0], text: its place relative to the root */
-    MESSAGE_LOOKUP,   /* dir[0], name[0]: once nobody is at work on it */
-    MESSAGE_RESERVE,  /* dir[0], name[0], entry[0].type; MESSAGE_TRUNK */
-    MESSAGE_CONFIRM,  /* dir[0], name[0], entry[0], child: it was made. No answer */
-    MESSAGE_WITHDRAW, /* dir[0], name[0]: nothing came of it. An answer if it has a tag */
-    MESSAGE_ADOPT,    /* dir[0], name[0], entry[0]: the trunk turned out to hold it */
-    MESSAGE_VANISHED, /* dir[0], name[0], entry[0]: it is not where that entry says */
-    MESSAGE_REMOVE,   /* dir[0], name[0] */
-    MESSAGE_GONE,     /* dir[0], name[0]: it was removed. No answer */
-    MESSAGE_RENAME,   /* dir[0], name[0] to dir[1], name[1]; MESSAGE_EXCHANGE, MESSAGE_NOREPLACE */
-    MESSAGE_RENAMED,  /* likewise, result: how it went. No answer */
-    MESSAGE_CLOSE,    /* dir[0], name[0], child: before its rmdir; answered by GONE or WITHDRAW */
-    MESSAGE_PROMOTE,  /* dir[0], name[0]: to be moved to the trunk; then CONFIRM or WITHDRAW */
-    MESSAGE_FOLLOW,   /* dir[0]: its attributes changed, give them to its mirrors */
-    MESSAGE_SETTLE,   /* dir[0]: its times are about to be set */
-    MESSAGE_SYNC,     /* dir[0]: fsync its mirrors */
-    MESSAGE_STATUS,   /* the counters, in text; MESSAGE_ALL: those of all daemons together */
-    MESSAGE_PING,     /* is the daemon there, and has it seen what was taken of offers? 0 */
-    MESSAGE_WATCH,    /* dir[0]: somebody waits for its events, births in it are to stay in the trunk */
-    MESSAGE_PLACE,    /* name[0], a mirror's: where is its directory? */
-    MESSAGE_LIST,     /* dir[0], child.ino: its next names, from that hash on, that others are home of */
-    MESSAGE_ANSWER,   /* result, and what it says */
+    MESSAGE_LOAD = 1,   /* dir[0], text: its place relative to the root */
+    MESSAGE_LOOKUP,     /* dir[0], name[0]: once nobody is at work on it */
+    MESSAGE_CREATE,     /* dir[0], name[0], entry[0].type; MESSAGE_TRUNK */
+    MESSAGE_COMMIT,     /* dir[0], name[0], entry[0], child: it was made. No answer */
+    MESSAGE_ABORT,      /* dir[0], name[0]: nothing came of it. An answer if it has a tag */
+    MESSAGE_ADOPT,      /* dir[0], name[0], entry[0]: the trunk turned out to hold it */
+    MESSAGE_VANISHED,   /* dir[0], name[0], entry[0]: it is not where that entry says */
+    MESSAGE_UNLINK,     /* dir[0], name[0] */
+    MESSAGE_UNLINKED,   /* dir[0], name[0]: it was removed. No answer */
+    MESSAGE_RENAME,     /* dir[0], name[0] to dir[1], name[1]; MESSAGE_EXCHANGE, MESSAGE_NOREPLACE */
+    MESSAGE_RENAMED,    /* likewise, result: how it went. No answer */
+    MESSAGE_RMDIR,      /* dir[0], name[0], child: before its rmdir; answered by GONE or WITHDRAW */
+    MESSAGE_PROMOTE,    /* dir[0], name[0]: to be moved to the trunk; then CONFIRM or WITHDRAW */
+    MESSAGE_ATTRIBUTES, /* dir[0]: its attributes changed, give them to its mirrors */
+    MESSAGE_SETTLE,     /* dir[0]: its times are about to be set */
+    MESSAGE_SYNC,       /* dir[0]: fsync its mirrors */
+    MESSAGE_STATUS,     /* the counters, in text; MESSAGE_ALL: those of all daemons together */
+    MESSAGE_PING,       /* is the daemon there, and has it seen what was taken of grants? 0 */
+    MESSAGE_WATCH,      /* dir[0]: somebody waits for its events, creates in it are to stay in the trunk */
+    MESSAGE_PLACE,      /* name[0], a mirror's: where is its directory? */
+    MESSAGE_LIST,       /* dir[0], child.ino: its next names, from that hash on, that others are home of */
+    MESSAGE_ANSWER,     /* result, and what it says */
     /* Between daemons (daemon/rpc/RPC.md); from a process they are malformed, but for LOOKED. */
-    MESSAGE_NAME,   /* a question about dir[0], name[0] to its home */
-    MESSAGE_MARK,   /* dir[0] needs a marker */
-    MESSAGE_SEAL,   /* ... is about to be removed, if it is empty */
-    MESSAGE_UNSEAL, /* ... was not removed */
-    MESSAGE_DROP,   /* ... was removed */
-    MESSAGE_BORN,   /* ... was made, at the place in text */
-    MESSAGE_KNOWN,  /* all homes have its names */
-    MESSAGE_RECORD, /* its marker, its place */
-    MESSAGE_MOVED,  /* directories have other places: text, from and to with a zero between them */
-    MESSAGE_NODES,  /* tag nodes use it */
-    MESSAGE_LOOKED, /* another node looked into leaf tag of it; also from a process, with entry[0] */
-    MESSAGE_IDLE,   /* no name of it is held any more */
+    MESSAGE_NAME,        /* a question about dir[0], name[0] to its home */
+    MESSAGE_MARK,        /* dir[0] needs a marker */
+    MESSAGE_FREEZE,      /* ... is about to be removed, if it is empty */
+    MESSAGE_THAW,        /* ... was not removed */
+    MESSAGE_DROP,        /* ... was removed */
+    MESSAGE_DIR_CREATED, /* ... was made, at the place in text */
+    MESSAGE_LOADED,      /* all homes have its names */
+    MESSAGE_RECORD,      /* its marker, its place */
+    MESSAGE_MOVED,       /* directories have other places: text, from and to with a zero between them */
+    MESSAGE_NODES,       /* tag nodes use it */
+    MESSAGE_VISITED,     /* another node looked into leaf tag of it; also from a process, with entry[0] */
+    MESSAGE_IDLE,        /* no name of it is held any more */
     /* From a process again. */
     MESSAGE_STOP, /* all daemons of the session are to end */
     /* Between daemons again. */
     MESSAGE_TIMES,   /* when dir[0] changed last */
-    MESSAGE_MOVING,  /* a directory is about to be renamed, or was: child says by whom */
-    MESSAGE_AWAITED, /* somebody waits for the end of a flight */
-    MESSAGE_WANTED,  /* dir[0] is to be given back to its ruler */
-    MESSAGE_GIVEN,   /* ... is */
+    MESSAGE_FENCE,   /* a directory is about to be renamed, or was: child says by whom */
+    MESSAGE_AWAITED, /* somebody waits for the end of a operation */
+    MESSAGE_RECALL,  /* dir[0] is to be given back to its coordinator */
+    MESSAGE_RETURN,  /* ... is */
     MESSAGE_TYPES
 };
 
@@ -66,7 +66,7 @@ enum message_flag {
     MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
     MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
-    MESSAGE_BAY = 16,      /* in an answer: the text lies in the bay child.birth of the road */
+    MESSAGE_BULK = 16,     /* in an answer: the text lies in the bulk buffer child.birth of the channel */
     MESSAGE_SPREAD = 32,   /* between daemons, LOAD: who asks does not take it as a whole */
     MESSAGE_PEEK = 64,     /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
 };
@@ -80,7 +80,7 @@ enum message_result {
     MESSAGE_NOT_EMPTY,  /* CLOSE */
     MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
     MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
-    MESSAGE_ELSEWHERE,  /* between daemons: another one is its home now; or begin again */
+    MESSAGE_REMOTE,     /* between daemons: another one is its home now; or begin again */
 };
 
 /* Every message has this one layout; what a type does not use is zero. In answers name[] are places:

@@ -23,7 +23,7 @@ bool page_add(char *page, size_t size, size_t *used, const struct page_name *nam
     return true;
 }
 
-static bool is_name(const struct page_name *name)
+static bool page_is_name(const struct page_name *name)
 {
     return name->length > 0 && memchr(name->name, '/', name->length) == NULL &&
            memchr(name->name, '\0', name->length) == NULL && name->hash > 2 && name->entry.state >= RECORD_LIVE &&
@@ -50,7 +50,7 @@ int page_next(const char *page, size_t size, size_t *at, struct page_name *name)
                                         .branch = name->branch != 0};
     name->length = (uint8_t)from[26];
     name->name = from + PAGE_NAME_FIXED;
-    if (size - *at - PAGE_NAME_FIXED < name->length || !is_name(name))
+    if (size - *at - PAGE_NAME_FIXED < name->length || !page_is_name(name))
         return -EBADMSG;
     *at += PAGE_NAME_FIXED + name->length;
     return 1;
@@ -65,7 +65,7 @@ int page_order(const struct page_name *a, const struct page_name *b)
 }
 
 /* Is all that both know together just what one of them knows? */
-static bool is_all(const struct page_part *part, const struct page_part *other, size_t size)
+static bool page_is_all(const struct page_part *part, const struct page_part *other, size_t size)
 {
     return other->size == 0 && part->size <= size && part->limit <= other->limit;
 }
@@ -74,7 +74,7 @@ uint64_t page_merge(char *to, size_t size, size_t *used, const struct page_part 
 {
     uint64_t limit = parts[0].limit < parts[1].limit ? parts[0].limit : parts[1].limit;
     for (int i = 0; i < 2; i++)
-        if (is_all(&parts[i], &parts[1 - i], size)) {
+        if (page_is_all(&parts[i], &parts[1 - i], size)) {
             *used = parts[i].size;
             if (*used > 0)
                 memcpy(to, parts[i].page, *used);

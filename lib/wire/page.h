@@ -16,7 +16,7 @@
 #include "index/record.h"
 
 #define PAGE_NAME_FIXED 27
-#define PAGE_MAX 65280      /* with what travels around it, it fits a frame, and a bay of the road */
+#define PAGE_MAX 65280      /* with what travels around it, it fits a frame, and a bulk buffer of the channel */
 #define PAGE_LEAST 2048     /* what every answer has room for */
 #define PAGE_ALL UINT64_MAX /* the limit of a page that has all names from where it begins */
 

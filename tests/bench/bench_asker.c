@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_asker DIRECTORY PROCESSES RUN_DIR WAITING: a crew (workers.h) whose calls are questions to the daemon of that run
+/* bench_asker DIRECTORY PROCESSES RUN_DIR WAITING: a agents (workers.h) whose calls are questions to the daemon of that run
  * directory, about names that a process under shunt finds in the index by itself and so does not ask about. A call `waiting`
- * is so many questions in so many lanes, all of which lie there before the daemon looks at the first one. */
+ * is so many questions in so many queue pairs, all of which lie there before the daemon looks at the first one. */
 
 #include <err.h>
 #include <errno.h>
@@ -24,37 +24,37 @@
 #include "request/channel.h"
 
 #define DEADLINE (30 * CLOCK_SECOND)
-#define PAUSE (10 * MOMENT / 1000) /* us: it does not pay to look for who asks so seldom, and soon the daemon does not */
+#define PAUSE (10 * SPIN / 1000) /* us: it does not pay to look for who asks so seldom, and soon the daemon does not */
 
-static struct request_road *road;
-static struct road *bell; /* the same, to ring it oneself */
+static struct request_channel *channel;
+static struct channel *doorbell; /* the same, to ring it oneself */
 static struct dirid dir;
 static unsigned waiting_at_once;
 
-static struct road *map_bell(const char *run_dir)
+static struct channel *map_doorbell(const char *run_dir)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/road", run_dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    void *mapped = fd != -1 ? mmap(NULL, sizeof *bell, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *mapped = fd != -1 ? mmap(NULL, sizeof *doorbell, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (mapped == MAP_FAILED)
         err(1, "%s", path);
     close(fd);
     return mapped;
 }
 
-static void attach(int argc, char *argv[])
+static void asker_attach(int argc, char *argv[])
 {
     struct statx stat;
     if (argc < 5)
         errx(2, "usage: bench_asker DIRECTORY PROCESSES RUN_DIR WAITING");
-    errno = -request_attach(&road, argv[3]);
+    errno = -request_attach(&channel, argv[3]);
     if (errno == 0)
         errno = -sys_statx(AT_FDCWD, argv[1], 0, STATX_INO | STATX_BTIME, &stat);
     if (errno != 0)
         err(1, "%s", argv[3]);
     dir = dirid_of(&stat);
-    bell = map_bell(argv[3]);
+    doorbell = map_doorbell(argv[3]);
     waiting_at_once = (unsigned)atoi(argv[4]);
 }
 
@@ -64,7 +64,7 @@ static struct message lookup_of(const char *name)
 }
 
 /* The status of a call. */
-static int found(int code, int result)
+static int asker_found(int code, int result)
 {
     errno = code != 0 ? -code : result == MESSAGE_EXISTS ? 0 : ENOENT;
     return errno == 0 ? 0 : -1;
@@ -73,8 +73,8 @@ static int found(int code, int result)
 static int look_up(const char *name)
 {
     const struct message lookup = lookup_of(name);
-    int result, code = request_result(road, &lookup, &result, DEADLINE);
-    return found(code, result);
+    int result, code = request_result(channel, &lookup, &result, DEADLINE);
+    return asker_found(code, result);
 }
 
 static int make_lookup(const char *directory, const char *path)
@@ -83,7 +83,7 @@ static int make_lookup(const char *directory, const char *path)
 }
 
 /* A process's name with that number, whatever the number in the path. */
-static void numbered(char name[NAME_MAX + 1], const char *path, unsigned number)
+static void asker_numbered(char name[NAME_MAX + 1], const char *path, unsigned number)
 {
     const char *first = strrchr(path, '/') + 1;
     struct text text;
@@ -95,23 +95,23 @@ static void numbered(char name[NAME_MAX + 1], const char *path, unsigned number)
 static int make_again(const char *directory, const char *path)
 {
     char name[NAME_MAX + 1];
-    numbered(name, path, 0);
+    asker_numbered(name, path, 0);
     return look_up(name);
 }
 
-/* Until the bell is rung the daemon sleeps, and is taken for awake: nobody rings. */
-static void hold_bell(void)
+/* Until the doorbell is rung the daemon sleeps, and is taken for awake: nobody rings. */
+static void hold_doorbell(void)
 {
-    while (__atomic_load_n(&bell->asleep, __ATOMIC_SEQ_CST) == ROAD_AWAKE)
+    while (__atomic_load_n(&doorbell->asleep, __ATOMIC_SEQ_CST) == CHANNEL_AWAKE)
         usleep(PAUSE);
     usleep(PAUSE);
-    __atomic_store_n(&bell->asleep, ROAD_AWAKE, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&doorbell->asleep, CHANNEL_AWAKE, __ATOMIC_SEQ_CST);
 }
 
-static void ring_bell(void)
+static void ring_doorbell(void)
 {
-    __atomic_add_fetch(&bell->bell, 1, __ATOMIC_SEQ_CST);
-    sys_futex_wake(&bell->bell, 1);
+    __atomic_add_fetch(&doorbell->doorbell, 1, __ATOMIC_SEQ_CST);
+    sys_futex_wake(&doorbell->doorbell, 1);
 }
 
 struct waiting {
@@ -128,14 +128,14 @@ static void ask_one_more(void *context)
     struct request_answer answer;
     char name[NAME_MAX + 1];
     if (waiting->next == waiting->end) {
-        ring_bell();
+        ring_doorbell();
         return;
     }
-    numbered(name, waiting->path, waiting->next++);
+    asker_numbered(name, waiting->path, waiting->next++);
     const struct message lookup = lookup_of(name);
-    int code = request_hold(road, &lookup, &answer, DEADLINE, &hold);
+    int code = request_hold(channel, &lookup, &answer, DEADLINE, &hold);
     request_let_go(&hold);
-    if (found(code, code == 0 ? answer.message.result : 0) != 0)
+    if (asker_found(code, code == 0 ? answer.message.result : 0) != 0)
         waiting->status = -1;
 }
 
@@ -143,13 +143,13 @@ static int make_waiting(const char *directory, const char *path)
 {
     const unsigned row = (unsigned)atoi(strrchr(path, '-') + 1);
     struct waiting waiting = {.path = path, .next = row * waiting_at_once, .end = (row + 1) * waiting_at_once};
-    hold_bell();
+    hold_doorbell();
     ask_one_more(&waiting);
     return waiting.status;
 }
 
 int main(int argc, char *argv[])
 {
-    static const struct crew_call calls[] = {{"lookup", make_lookup}, {"again", make_again}, {"waiting", make_waiting}, {0}};
-    return crew_main(argc, argv, calls, attach);
+    static const struct agents_call calls[] = {{"lookup", make_lookup}, {"again", make_again}, {"waiting", make_waiting}, {0}};
+    return agents_main(argc, argv, calls, asker_attach);
 }

@@ -56,118 +56,118 @@ static const char *hot, *many;
 static unsigned serial; /* of the names that are made */
 static unsigned part = 1;
 
-static void must(bool is_so, const char *what)
+static void calls_must(bool is_so, const char *what)
 {
     if (!is_so)
         err(1, "%s %s", what, path);
 }
 
-static void name(char to[PATH_MAX], const char *directory, const char *prefix, unsigned number)
+static void calls_name(char to[PATH_MAX], const char *directory, const char *prefix, unsigned number)
 {
     snprintf(to, PATH_MAX, "%s/%s%u", directory, prefix, number);
 }
 
 /* The least that it takes to learn which directory a name is in. */
-static void ask(void)
+static void calls_ask(void)
 {
     struct statx stat;
-    must(libc.statx(AT_FDCWD, directory_of_both, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stat) == 0, "statx");
+    calls_must(libc.statx(AT_FDCWD, directory_of_both, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stat) == 0, "statx");
 }
 
 static int open_asking(const char *name, int flags, ...)
 {
     if (flags & O_CREAT)
-        ask();
+        calls_ask();
     return libc.open(name, flags, 0644);
 }
 
 static int unlink_asking(const char *name)
 {
-    ask();
+    calls_ask();
     return libc.unlink(name);
 }
 
 static int rename_asking(const char *name, const char *to)
 {
-    ask();
+    calls_ask();
     return libc.rename(name, to);
 }
 
 static void stat_path(unsigned number)
 {
     struct stat stat_of;
-    must(functions->stat(path, &stat_of) == 0, "stat");
+    calls_must(functions->stat(path, &stat_of) == 0, "stat");
 }
 
 static void stat_absent(unsigned number)
 {
     struct stat stat_of;
-    must(functions->stat(path, &stat_of) == -1 && errno == ENOENT, "stat");
+    calls_must(functions->stat(path, &stat_of) == -1 && errno == ENOENT, "stat");
 }
 
 static void open_path(unsigned number)
 {
     int fd = functions->open(path, O_RDONLY | O_CLOEXEC);
-    must(fd >= 0, "open");
+    calls_must(fd >= 0, "open");
     close(fd);
 }
 
 static void open_absent(unsigned number)
 {
-    must(functions->open(path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT, "open");
+    calls_must(functions->open(path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT, "open");
 }
 
 static void make_and_remove(unsigned number)
 {
     int fd = functions->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    must(fd >= 0, "create");
+    calls_must(fd >= 0, "create");
     close(fd);
-    must(functions->unlink(path) == 0, "unlink");
+    calls_must(functions->unlink(path) == 0, "unlink");
 }
 
 static void rename_to_and_fro(unsigned number)
 {
-    must(functions->rename(path, moved) == 0 && functions->rename(moved, path) == 0, "rename");
+    calls_must(functions->rename(path, moved) == 0 && functions->rename(moved, path) == 0, "rename");
 }
 
 static void list_few(unsigned number)
 {
     DIR *directory = functions->opendir(path);
-    must(directory != NULL, "opendir");
+    calls_must(directory != NULL, "opendir");
     while (functions->readdir(directory) != NULL)
         continue;
     functions->closedir(directory);
 }
 
-static void create(unsigned number)
+static void calls_create(unsigned number)
 {
-    name(path, hot, "new-", serial + number);
+    calls_name(path, hot, "new-", serial + number);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    must(fd >= 0, "create");
+    calls_must(fd >= 0, "create");
     close(fd);
 }
 
 static void rename_new(unsigned number)
 {
-    name(path, hot, "new-", serial + number);
-    name(moved, hot, "moved-", serial + number);
-    must(rename(path, moved) == 0, "rename");
+    calls_name(path, hot, "new-", serial + number);
+    calls_name(moved, hot, "moved-", serial + number);
+    calls_must(rename(path, moved) == 0, "rename");
 }
 
 static void unlink_moved(unsigned number)
 {
-    name(path, hot, "moved-", serial + number);
-    must(unlink(path) == 0, "unlink");
+    calls_name(path, hot, "moved-", serial + number);
+    calls_must(unlink(path) == 0, "unlink");
 }
 
-static void list(unsigned number)
+static void calls_list(unsigned number)
 {
     DIR *directory = opendir(many);
     unsigned names = 0;
-    must(directory != NULL, "opendir");
+    calls_must(directory != NULL, "opendir");
     while (readdir(directory) != NULL)
         names++;
-    must(names > 2, "readdir");
+    calls_must(names > 2, "readdir");
     closedir(directory);
 }
 
@@ -176,8 +176,8 @@ static void start_program(const char *program, const char *word)
     char *words[] = {(char *)program, "-e", (char *)word, NULL};
     pid_t child;
     int status;
-    must(posix_spawn(&child, program, NULL, NULL, words, environ) == 0, "posix_spawn");
-    must(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+    calls_must(posix_spawn(&child, program, NULL, NULL, words, environ) == 0, "posix_spawn");
+    calls_must(waitpid(child, &status, 0) == child && status == 0, "waitpid");
 }
 
 static void start_true(unsigned number)
@@ -190,19 +190,19 @@ static void start_test(unsigned number)
     start_program("/usr/bin/test", path);
 }
 
-static uint64_t now(void)
+static uint64_t calls_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
 }
 
-static uint64_t batch(void (*call)(unsigned), unsigned count)
+static uint64_t calls_batch(void (*call)(unsigned), unsigned count)
 {
-    uint64_t began = now();
+    uint64_t began = calls_now();
     for (unsigned i = 0; i < count; i++)
         call(i);
-    return now() - began;
+    return calls_now() - began;
 }
 
 static void find_libc(void)
@@ -227,49 +227,49 @@ static void find_libc(void)
     asking.rename = rename_asking;
 }
 
-static int compare(const void *a, const void *b)
+static int calls_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median(double *samples, size_t count)
+static double calls_median(double *samples, size_t count)
 {
-    qsort(samples, count, sizeof *samples, compare);
+    qsort(samples, count, sizeof *samples, calls_compare);
     return samples[count / 2];
 }
 
 static void print_median(const char *what, double samples[BATCHES])
 {
-    printf("%s\t%.1f\n", what, median(samples, BATCHES));
+    printf("%s\t%.1f\n", what, calls_median(samples, BATCHES));
 }
 
-static void measure(const char *what, void (*call)(unsigned), unsigned count)
+static void calls_measure(const char *what, void (*call)(unsigned), unsigned count)
 {
     double samples[BATCHES];
     count = (count + part - 1) / part;
     call(0);
     for (int i = 0; i < BATCHES; i++)
-        samples[i] = (double)batch(call, count) / count;
+        samples[i] = (double)calls_batch(call, count) / count;
     print_median(what, samples);
 }
 
-/* The differences are the medians of those of neighbours in time. */
+/* The differences are the medians of those of background load in time. */
 static void measure_pairs(const char *what, void (*call)(unsigned))
 {
     double native[PAIRS], added[PAIRS], asked[PAIRS];
     const unsigned paired = (PAIRED + part - 1) / part;
     for (int i = 0; i < PAIRS; i++) {
         functions = &libc;
-        native[i] = (double)batch(call, paired) / paired;
+        native[i] = (double)calls_batch(call, paired) / paired;
         functions = &linked;
-        added[i] = (double)batch(call, paired) / paired - native[i];
+        added[i] = (double)calls_batch(call, paired) / paired - native[i];
         functions = &asking;
-        asked[i] = (double)batch(call, paired) / paired - native[i];
+        asked[i] = (double)calls_batch(call, paired) / paired - native[i];
     }
     functions = &linked;
-    double base = median(native, PAIRS);
-    printf("%s\t%.1f\t%.1f\t%.1f\n", what, base + median(added, PAIRS), base, base + median(asked, PAIRS));
+    double base = calls_median(native, PAIRS);
+    printf("%s\t%.1f\t%.1f\t%.1f\n", what, base + calls_median(added, PAIRS), base, base + calls_median(asked, PAIRS));
 }
 
 /* A file is made, renamed and removed; the three are timed apart. */
@@ -277,16 +277,16 @@ static void measure_changes(void)
 {
     const unsigned changes = (CHANGES + part - 1) / part;
     double samples[3][BATCHES];
-    void (*const calls[])(unsigned) = {create, rename_new, unlink_moved};
+    void (*const calls[])(unsigned) = {calls_create, rename_new, unlink_moved};
     for (int i = 0; i < BATCHES; i++, serial += changes)
         for (int call = 0; call < 3; call++)
-            samples[call][i] = (double)batch(calls[call], changes) / changes;
+            samples[call][i] = (double)calls_batch(calls[call], changes) / changes;
     print_median("create and close", samples[0]);
     print_median("rename", samples[1]);
     print_median("unlink", samples[2]);
 }
 
-static void at(const char *directory, const char *file)
+static void calls_at(const char *directory, const char *file)
 {
     snprintf(path, sizeof path, "%s%s%s", directory, *directory != '\0' ? "/" : "", file);
 }
@@ -294,38 +294,38 @@ static void at(const char *directory, const char *file)
 static void measure_cold(const char *cold)
 {
     snprintf(directory_of_both, sizeof directory_of_both, "%s/.", cold);
-    at(cold, "known");
+    calls_at(cold, "known");
     measure_pairs("outside, absolute: stat", stat_path);
     measure_pairs("outside, absolute: open and close", open_path);
-    at(cold, "absent");
+    calls_at(cold, "absent");
     measure_pairs("outside, absolute: open, ENOENT", open_absent);
-    at(cold, "new");
+    calls_at(cold, "new");
     measure_pairs("outside, absolute: create, close and unlink", make_and_remove);
-    at(cold, "known");
+    calls_at(cold, "known");
     snprintf(moved, sizeof moved, "%s/moved", cold);
     measure_pairs("outside, absolute: two renames", rename_to_and_fro);
-    at(cold, ".");
+    calls_at(cold, ".");
     measure_pairs("outside, absolute: list three names", list_few);
-    must(chdir(cold) == 0, "chdir");
-    at("", "known");
+    calls_must(chdir(cold) == 0, "chdir");
+    calls_at("", "known");
     measure_pairs("outside, relative: stat", stat_path);
     measure_pairs("outside, relative: open and close", open_path);
-    at("", "absent");
+    calls_at("", "absent");
     measure_pairs("outside, relative: open, ENOENT", open_absent);
-    must(chdir("/") == 0, "chdir");
+    calls_must(chdir("/") == 0, "chdir");
 }
 
 static void measure_known(const char *directory, const char *where)
 {
     char what[64];
-    at(directory, "known");
+    calls_at(directory, "known");
     snprintf(what, sizeof what, "%s: stat", where);
-    measure(what, stat_path, READS);
+    calls_measure(what, stat_path, READS);
     snprintf(what, sizeof what, "%s: open and close", where);
-    measure(what, open_path, READS);
-    at(directory, "absent");
+    calls_measure(what, open_path, READS);
+    calls_at(directory, "absent");
     snprintf(what, sizeof what, "%s: stat, ENOENT", where);
-    measure(what, stat_absent, READS);
+    calls_measure(what, stat_absent, READS);
 }
 
 int main(int argc, char **argv)
@@ -341,9 +341,9 @@ int main(int argc, char **argv)
     measure_known(argv[3], "trunk");
     measure_known(hot, "branch");
     measure_changes();
-    measure("list a directory of many names", list, LISTINGS);
-    measure("start of /bin/true", start_true, STARTS);
-    at(hot, "known");
-    measure("start of a test that a file is there", start_test, STARTS);
+    calls_measure("list a directory of many names", calls_list, LISTINGS);
+    calls_measure("start of /bin/true", start_true, STARTS);
+    calls_at(hot, "known");
+    calls_measure("start of a test that a file is there", start_test, STARTS);
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_remote DIRECTORY PROCESSES MEMBER: a crew (workers.h) that makes files whose names have that member, 1 or 2, as their
- * home in a session of these two: the crew's own name of a file, a point, and the first number with which that is so, from
- * one on that nobody foresees. MEMBER 0: the crew's own names, which come in a row; half of them are at home with each. It
+/* bench_remote DIRECTORY PROCESSES MEMBER: a agents (workers.h) that makes files whose names have that member, 1 or 2, as their
+ * home in a session of these two: the agents's own name of a file, a point, and the first number with which that is so, from
+ * one on that nobody foresees. MEMBER 0: the agents's own names, which come in a row; half of them are at home with each. It
  * knows how homes are found, and nothing else of shunt; natively it makes the same names. */
 
 #include <err.h>
@@ -21,7 +21,7 @@
 static struct dirid directory_id;
 static uint16_t wanted;
 
-static void begin(int argc, char *argv[])
+static void remote_begin(int argc, char *argv[])
 {
     struct statx stat;
     wanted = argc > 3 ? (uint16_t)atoi(argv[3]) : 3;
@@ -51,6 +51,6 @@ static int make_create(const char *directory, const char *path)
 
 int main(int argc, char *argv[])
 {
-    static const struct crew_call calls[] = {{"create", make_create}, {0}};
-    return crew_main(argc, argv, calls, begin);
+    static const struct agents_call calls[] = {{"create", make_create}, {0}};
+    return agents_main(argc, argv, calls, remote_begin);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_worker DIRECTORY PROCESSES: a crew (workers.h) that makes calls on files. Knows nothing of shunt. */
+/* bench_worker DIRECTORY PROCESSES: a agents (workers.h) that makes calls on files. Knows nothing of shunt. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -66,8 +66,8 @@ static int make_list(const char *directory, const char *path)
 
 int main(int argc, char *argv[])
 {
-    static const struct crew_call calls[] = {
+    static const struct agents_call calls[] = {
         {"create", make_create},   {"open", make_open},     {"stat", make_stat}, {"utime", make_utime},
         {"renames", make_renames}, {"unlink", make_unlink}, {"list", make_list}, {0}};
-    return crew_main(argc, argv, calls, NULL);
+    return agents_main(argc, argv, calls, NULL);
 }

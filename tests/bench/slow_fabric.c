@@ -69,7 +69,7 @@ static void sleep_until(uint64_t due)
 }
 
 /* A socket that takes no more is asked again. That a connection is broken, who reads of it notices. */
-static void arrive(struct flying *one)
+static void slow_fabric_arrive(struct flying *one)
 {
     sleep_until(one->due);
     while (one->socket >= 0 && one->sent < one->size) {
@@ -91,20 +91,20 @@ static void forget_first(void)
     free(one);
 }
 
-static void *carry(void *unused)
+static void *slow_fabric_carry(void *unused)
 {
     prctl(PR_SET_TIMERSLACK, 1); /* the kernel would be up to 50 us late, too */
     pthread_mutex_lock(&wire.lock);
     for (;;) {
         while (wire.first == NULL)
             pthread_cond_wait(&wire.comes, &wire.lock);
-        arrive(wire.first);
+        slow_fabric_arrive(wire.first);
         forget_first();
     }
     return NULL;
 }
 
-static void begin(void)
+static void slow_fabric_begin(void)
 {
     const char *delay = getenv("SLOW_FABRIC");
     *(void **)&real_sendmsg = dlsym(RTLD_NEXT, "sendmsg");
@@ -117,7 +117,7 @@ static void begin(void)
 static void begin_thread(void)
 {
     pthread_t thread;
-    pthread_create(&thread, NULL, carry, NULL);
+    pthread_create(&thread, NULL, slow_fabric_carry, NULL);
     pthread_detach(thread);
 }
 
@@ -125,14 +125,14 @@ static bool is_slow(int socket)
 {
     int domain = 0, type = 0;
     socklen_t size = sizeof domain;
-    pthread_once(&once, begin);
+    pthread_once(&once, slow_fabric_begin);
     if (wire.delay == 0 || getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 ||
         getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
         return false;
     return (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
 }
 
-static struct flying *copy(int socket, const struct iovec *parts, size_t count)
+static struct flying *slow_fabric_copy(int socket, const struct iovec *parts, size_t count)
 {
     size_t size = 0;
     for (size_t i = 0; i < count; i++)
@@ -148,10 +148,10 @@ static struct flying *copy(int socket, const struct iovec *parts, size_t count)
     return one;
 }
 
-static ssize_t put(int socket, const struct iovec *parts, size_t count)
+static ssize_t slow_fabric_put(int socket, const struct iovec *parts, size_t count)
 {
     static pthread_once_t thread = PTHREAD_ONCE_INIT;
-    struct flying *one = copy(socket, parts, count);
+    struct flying *one = slow_fabric_copy(socket, parts, count);
     if (one == NULL) {
         errno = ENOMEM;
         return -1;
@@ -168,19 +168,20 @@ static ssize_t put(int socket, const struct iovec *parts, size_t count)
 
 __attribute__((visibility("default"))) ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
 {
-    return is_slow(socket) ? put(socket, message->msg_iov, message->msg_iovlen) : real_sendmsg(socket, message, flags);
+    return is_slow(socket) ? slow_fabric_put(socket, message->msg_iov, message->msg_iovlen)
+                           : real_sendmsg(socket, message, flags);
 }
 
 __attribute__((visibility("default"))) ssize_t send(int socket, const void *bytes, size_t size, int flags)
 {
     const struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
-    return is_slow(socket) ? put(socket, &part, 1) : real_send(socket, bytes, size, flags);
+    return is_slow(socket) ? slow_fabric_put(socket, &part, 1) : real_send(socket, bytes, size, flags);
 }
 
 /* Its number may be another file's at once. */
 __attribute__((visibility("default"))) int close(int descriptor)
 {
-    pthread_once(&once, begin);
+    pthread_once(&once, slow_fabric_begin);
     pthread_mutex_lock(&wire.lock);
     for (struct flying *one = wire.first; one != NULL; one = one->next)
         if (one->socket == descriptor)

@@ -26,7 +26,7 @@
 
 struct order {
     char prefix[PREFIX_MAX];
-    const struct crew_call *call;
+    const struct agents_call *call;
     unsigned first, count;
 };
 
@@ -40,7 +40,7 @@ struct seat {
     struct costs costs; /* of the last order */
 };
 
-struct crew {
+struct agents {
     sem_t done;
     struct order order;
     struct seat seats[];
@@ -79,62 +79,62 @@ static struct costs costs_until_now(void)
                           .switches = usage.ru_nvcsw + usage.ru_nivcsw};
 }
 
-static void carry_out(struct crew *crew, const char *directory, unsigned process)
+static void carry_out(struct agents *agents, const char *directory, unsigned process)
 {
     struct costs before = costs_until_now();
-    make_all(directory, process, &crew->order);
+    make_all(directory, process, &agents->order);
     struct costs after = costs_until_now();
-    crew->seats[process].costs = (struct costs){.elapsed = after.elapsed - before.elapsed,
-                                                .used = after.used - before.used,
-                                                .switches = after.switches - before.switches};
+    agents->seats[process].costs = (struct costs){.elapsed = after.elapsed - before.elapsed,
+                                                  .used = after.used - before.used,
+                                                  .switches = after.switches - before.switches};
 }
 
-/* A process that fails takes the crew with it, for nobody would wait for it in vain. */
-static void end_crew(void)
+/* A process that fails takes the agents with it, for nobody would wait for it in vain. */
+static void end_agents(void)
 {
     kill(getppid(), SIGTERM);
 }
 
-static void serve(struct crew *crew, const char *directory, unsigned process)
+static void workers_serve(struct agents *agents, const char *directory, unsigned process)
 {
     for (;;) {
-        sem_wait(&crew->seats[process].go);
-        carry_out(crew, directory, process);
-        sem_post(&crew->done);
+        sem_wait(&agents->seats[process].go);
+        carry_out(agents, directory, process);
+        sem_post(&agents->done);
     }
 }
 
-static struct crew *make_room(unsigned processes)
+static struct agents *make_room(unsigned processes)
 {
-    size_t size = sizeof(struct crew) + processes * sizeof(struct seat);
-    struct crew *crew = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (crew == MAP_FAILED)
+    size_t size = sizeof(struct agents) + processes * sizeof(struct seat);
+    struct agents *agents = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (agents == MAP_FAILED)
         err(1, "mmap");
-    sem_init(&crew->done, 1, 0);
+    sem_init(&agents->done, 1, 0);
     for (unsigned process = 0; process < processes; process++)
-        sem_init(&crew->seats[process].go, 1, 0);
-    return crew;
+        sem_init(&agents->seats[process].go, 1, 0);
+    return agents;
 }
 
-static struct crew *hire(int argc, char *argv[], unsigned processes, void (*begin)(int, char *[]))
+static struct agents *workers_hire(int argc, char *argv[], unsigned processes, void (*begin)(int, char *[]))
 {
-    struct crew *crew = make_room(processes);
+    struct agents *agents = make_room(processes);
     for (unsigned process = 0; process < processes; process++) {
         pid_t child = fork();
         if (child == -1)
             err(1, "fork");
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            atexit(end_crew);
+            atexit(end_agents);
             if (begin != NULL)
                 begin(argc, argv);
-            serve(crew, argv[1], process);
+            workers_serve(agents, argv[1], process);
         }
     }
-    return crew;
+    return agents;
 }
 
-static const struct crew_call *find_call(const struct crew_call *calls, const char *name)
+static const struct agents_call *find_call(const struct agents_call *calls, const char *name)
 {
     for (; calls->name != NULL; calls++)
         if (strcmp(calls->name, name) == 0)
@@ -142,34 +142,34 @@ static const struct crew_call *find_call(const struct crew_call *calls, const ch
     errx(2, "no such call: %s", name);
 }
 
-static void order(struct crew *crew, unsigned active)
+static void workers_order(struct agents *agents, unsigned active)
 {
     for (unsigned process = 0; process < active; process++)
-        sem_post(&crew->seats[process].go);
+        sem_post(&agents->seats[process].go);
     for (unsigned process = 0; process < active; process++)
-        sem_wait(&crew->done);
+        sem_wait(&agents->done);
     for (unsigned process = 0; process < active; process++) {
-        const struct costs *costs = &crew->seats[process].costs;
+        const struct costs *costs = &agents->seats[process].costs;
         printf("%lu %lu %ld\n", costs->elapsed, costs->used, costs->switches);
     }
     fflush(stdout);
 }
 
-int crew_main(int argc, char *argv[], const struct crew_call *calls, void (*begin)(int, char *[]))
+int agents_main(int argc, char *argv[], const struct agents_call *calls, void (*begin)(int, char *[]))
 {
     unsigned processes = argc > 2 ? (unsigned)atoi(argv[2]) : 0, active;
     char name[PREFIX_MAX];
     if (processes == 0)
         errx(2, "usage: %s DIRECTORY PROCESSES [WORD]...", argv[0]);
-    struct crew *crew = hire(argc, argv, processes, begin);
+    struct agents *agents = workers_hire(argc, argv, processes, begin);
     puts("ready");
     fflush(stdout);
-    struct order *next = &crew->order;
+    struct order *next = &agents->order;
     while (scanf("%63s %63s %u %u %u", name, next->prefix, &next->first, &next->count, &active) == 5) {
         if (active > processes)
             errx(2, "there are %u processes", processes);
         next->call = find_call(calls, name);
-        order(crew, active);
+        workers_order(agents, active);
     }
     return 0;
 }

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* A crew: processes that make calls when they are told to, and say what that took.
+/* A agents: processes that make calls when they are told to, and say what that took.
  *
  * Its program is started as `PROGRAM DIRECTORY PROCESSES [WORD]...`, prints `ready`, and then reads lines
  *
@@ -13,7 +13,7 @@
  * and how often it was taken off one. It ends with its input; when a call fails, with a status and a word
  * about it. */
 
-struct crew_call {
+struct agents_call {
     const char *name;
     /* -1 and errno when it failed. */
     int (*make)(const char *directory, const char *path);
@@ -21,4 +21,4 @@ struct crew_call {
 
 /* `calls` end with one without a name. `begin` (may be NULL) is called first in every process. The status of
  * main. */
-int crew_main(int argc, char *argv[], const struct crew_call *calls, void (*begin)(int argc, char *argv[]));
+int agents_main(int argc, char *argv[], const struct agents_call *calls, void (*begin)(int argc, char *argv[]));

@@ -75,7 +75,7 @@ struct outcome {
 
 static volatile sig_atomic_t is_told_to_end;
 
-static void end(int number)
+static void worker_end(int number)
 {
     is_told_to_end = 1;
 }
@@ -86,13 +86,13 @@ static void give_up(const char *what)
     exit(2);
 }
 
-static unsigned below(unsigned limit)
+static unsigned worker_below(unsigned limit)
 {
     return draw(&run.random, limit);
 }
 
 /* Lines `first` and on of the file of a token. */
-static void fill(char *to, uint64_t token, uint64_t first, size_t length)
+static void worker_fill(char *to, uint64_t token, uint64_t first, size_t length)
 {
     char line[2 * LINE];
     for (size_t at = 0; at < length; at += LINE) {
@@ -101,7 +101,7 @@ static void fill(char *to, uint64_t token, uint64_t first, size_t length)
     }
 }
 
-static bool put(int fd, const char *bytes, size_t length)
+static bool worker_put(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t written = write(fd, bytes, length);
@@ -117,13 +117,13 @@ static bool put(int fd, const char *bytes, size_t length)
 static int put_lines(int fd, uint64_t token, uint64_t first)
 {
     static char bytes[LENGTH_MAX];
-    fill(bytes, token, first, run.length);
-    if (!put(fd, bytes, LINE) || !put(fd, bytes + LINE, run.length - LINE))
+    worker_fill(bytes, token, first, run.length);
+    if (!worker_put(fd, bytes, LINE) || !worker_put(fd, bytes + LINE, run.length - LINE))
         return -1;
-    return below(8) == 0 ? fsync(fd) : 0;
+    return worker_below(8) == 0 ? fsync(fd) : 0;
 }
 
-static struct outcome outcome(int result)
+static struct outcome worker_outcome(int result)
 {
     return (struct outcome){.error = result < 0 ? errno : 0};
 }
@@ -131,25 +131,25 @@ static struct outcome outcome(int result)
 static struct outcome close_after(int fd, int result)
 {
     struct stat stat;
-    struct outcome o = outcome(result < 0 ? result : fstat(fd, &stat));
+    struct outcome o = worker_outcome(result < 0 ? result : fstat(fd, &stat));
     if (o.error == 0)
         o.size = (uint64_t)stat.st_size;
-    return close(fd) < 0 && o.error == 0 ? outcome(-1) : o;
+    return close(fd) < 0 && o.error == 0 ? worker_outcome(-1) : o;
 }
 
-static struct outcome make(const char *path, int flags)
+static struct outcome worker_make(const char *path, int flags)
 {
     int fd = open(path, O_CREAT | O_WRONLY | flags, 0644);
-    return fd < 0 ? outcome(fd) : close_after(fd, put_lines(fd, run.token, 0));
+    return fd < 0 ? worker_outcome(fd) : close_after(fd, put_lines(fd, run.token, 0));
 }
 
-static struct outcome append(const char *path)
+static struct outcome worker_append(const char *path)
 {
     char line[LINE + 1] = {0};
     struct stat stat;
     int fd = open(path, O_RDWR | O_APPEND);
     if (fd < 0)
-        return outcome(fd);
+        return worker_outcome(fd);
     if (pread(fd, line, LINE, 0) != LINE || fstat(fd, &stat) < 0) {
         close(fd);
         return (struct outcome){.error = EILSEQ};
@@ -160,7 +160,7 @@ static struct outcome append(const char *path)
 static struct outcome look_at(const char *path)
 {
     struct stat stat;
-    struct outcome o = outcome(lstat(path, &stat));
+    struct outcome o = worker_outcome(lstat(path, &stat));
     if (o.error == 0 && S_ISREG(stat.st_mode)) {
         o.size = (uint64_t)stat.st_size;
         o.links = stat.st_nlink;
@@ -171,7 +171,7 @@ static struct outcome look_at(const char *path)
 static struct outcome sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY);
-    struct outcome o = outcome(fd < 0 ? fd : fsync(fd));
+    struct outcome o = worker_outcome(fd < 0 ? fd : fsync(fd));
     if (fd >= 0)
         close(fd);
     return o;
@@ -181,25 +181,25 @@ static struct outcome carry_out(enum operation operation, const char *a, const c
 {
     switch (operation) {
     case CREATE:
-        return make(a, O_EXCL);
+        return worker_make(a, O_EXCL);
     case REWRITE:
-        return make(a, O_TRUNC);
+        return worker_make(a, O_TRUNC);
     case APPEND:
-        return append(a);
+        return worker_append(a);
     case UNLINK:
-        return outcome(unlink(a));
+        return worker_outcome(unlink(a));
     case RENAME:
-        return outcome(rename(a, b));
+        return worker_outcome(rename(a, b));
     case NOREPLACE:
-        return outcome(renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_NOREPLACE));
+        return worker_outcome(renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_NOREPLACE));
     case EXCHANGE:
-        return outcome(renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
+        return worker_outcome(renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
     case LINK:
-        return outcome(link(a, b));
+        return worker_outcome(link(a, b));
     case MKDIR:
-        return outcome(mkdir(a, 0755));
+        return worker_outcome(mkdir(a, 0755));
     case RMDIR:
-        return outcome(rmdir(a));
+        return worker_outcome(rmdir(a));
     case SYNC:
         return sync_directory(a);
     default:
@@ -214,12 +214,12 @@ static void write_down(const char *line, int length)
         give_up("the log");
 }
 
-static int operate(enum operation operation, const char *a, const char *b)
+static int worker_operate(enum operation operation, const char *a, const char *b)
 {
     char line[4 * PATH_SIZE];
     run.sequence++;
     run.token = (uint64_t)run.number << 32 | run.sequence;
-    run.length = LINE * (2 + below(8) * below(8));
+    run.length = LINE * (2 + worker_below(8) * worker_below(8));
     write_down(line, snprintf(line, sizeof line, "I %" PRIu64 " %" PRIu64 " %c %" PRIx64 " %" PRIu64 " %s %s\n", run.sequence,
                               now(), operation, run.token, run.length, a, b));
     struct outcome o = carry_out(operation, a, b);
@@ -228,30 +228,30 @@ static int operate(enum operation operation, const char *a, const char *b)
     return o.error;
 }
 
-static char side(void)
+static char worker_side(void)
 {
-    return "pq"[below(2)];
+    return "pq"[worker_below(2)];
 }
 
 static const char *own_directory(char *to)
 {
-    snprintf(to, PATH_SIZE, "%c/d%u", side(), run.number);
+    snprintf(to, PATH_SIZE, "%c/d%u", worker_side(), run.number);
     return to;
 }
 
 static const char *own_file(char *to)
 {
-    unsigned slot = below(OWN + BELOW);
+    unsigned slot = worker_below(OWN + BELOW);
     if (slot < OWN)
-        snprintf(to, PATH_SIZE, "%c/w%u-%u", side(), run.number, slot);
+        snprintf(to, PATH_SIZE, "%c/w%u-%u", worker_side(), run.number, slot);
     else
-        snprintf(to, PATH_SIZE, "%c/d%u/w%u-%u", side(), run.number, run.number, slot);
+        snprintf(to, PATH_SIZE, "%c/d%u/w%u-%u", worker_side(), run.number, run.number, slot);
     return to;
 }
 
 static const char *fought_for(char *to)
 {
-    snprintf(to, PATH_SIZE, "%c/c%u", side(), below(FOUGHT_FOR));
+    snprintf(to, PATH_SIZE, "%c/c%u", worker_side(), worker_below(FOUGHT_FOR));
     return to;
 }
 
@@ -262,26 +262,26 @@ static const char *next_contest(char *to, char kind)
     return to;
 }
 
-static const char *fresh(char *to)
+static const char *worker_fresh(char *to)
 {
-    snprintf(to, PATH_SIZE, "%c/s%u", side(), run.number);
-    operate(CREATE, to, "-");
+    snprintf(to, PATH_SIZE, "%c/s%u", worker_side(), run.number);
+    worker_operate(CREATE, to, "-");
     return to;
 }
 
 static void link_in_contest(void)
 {
     char from[PATH_SIZE], to[PATH_SIZE];
-    fresh(from);
-    operate(LINK, from, next_contest(to, 'l'));
-    operate(UNLINK, from, "-");
+    worker_fresh(from);
+    worker_operate(LINK, from, next_contest(to, 'l'));
+    worker_operate(UNLINK, from, "-");
 }
 
-static void replace(void)
+static void worker_replace(void)
 {
     char from[PATH_SIZE], to[PATH_SIZE];
-    fresh(from);
-    operate(RENAME, from, fought_for(to));
+    worker_fresh(from);
+    worker_operate(RENAME, from, fought_for(to));
 }
 
 static void move_own_directory(void)
@@ -289,7 +289,7 @@ static void move_own_directory(void)
     char from[PATH_SIZE], to[PATH_SIZE];
     own_directory(from);
     own_directory(to);
-    operate(RENAME, from, to);
+    worker_operate(RENAME, from, to);
 }
 
 static bool has_other_names(const char *path)
@@ -307,8 +307,8 @@ static void operate_with_own(enum operation operation)
     if ((operation == NOREPLACE || operation == EXCHANGE) && !run.has_flags)
         operation = RENAME;
     if (operation == RENAME && run.spares_linked && has_other_names(b))
-        operate(UNLINK, b, "-");
-    operate(operation, a, b);
+        worker_operate(UNLINK, b, "-");
+    worker_operate(operation, a, b);
 }
 
 static void do_something(char what)
@@ -319,30 +319,30 @@ static void do_something(char what)
         move_own_directory();
         break;
     case CONTEST:
-        operate(CREATE, next_contest(path, 'x'), "-");
+        worker_operate(CREATE, next_contest(path, 'x'), "-");
         break;
     case CONTEST_BY_LINK:
         link_in_contest();
         break;
     case REPLACE:
-        replace();
+        worker_replace();
         break;
     case REMOVE:
-        operate(UNLINK, fought_for(path), "-");
+        worker_operate(UNLINK, fought_for(path), "-");
         break;
     case SYNC:
-        operate(SYNC, below(2) == 0 ? "p" : "q", "-");
+        worker_operate(SYNC, worker_below(2) == 0 ? "p" : "q", "-");
         break;
     case MKDIR:
     case RMDIR:
-        operate((enum operation)what, own_directory(path), "-");
+        worker_operate((enum operation)what, own_directory(path), "-");
         break;
     default:
         operate_with_own((enum operation)what);
     }
 }
 
-static void limit(char *words[])
+static void worker_limit(char *words[])
 {
     run.has_flags = true;
     for (; *words != NULL; words++) {
@@ -351,18 +351,18 @@ static void limit(char *words[])
     }
 }
 
-static int work(char *words[])
+static int worker_work(char *words[])
 {
-    struct sigaction action = {.sa_handler = end};
+    struct sigaction action = {.sa_handler = worker_end};
     sigaction(SIGTERM, &action, NULL);
     run.log = open(words[1], O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
     if (run.log < 0 || chdir(words[0]) != 0)
         give_up(words[1]);
     run.number = (unsigned)atoi(words[2]);
     run.random = mix(mix(strtoull(words[3], NULL, 10)) + run.number);
-    limit(words + 5);
+    worker_limit(words + 5);
     for (uint64_t most = strtoull(words[4], NULL, 10); run.sequence < most && !is_told_to_end;)
-        do_something(deck[below(sizeof deck - 1)]);
+        do_something(deck[worker_below(sizeof deck - 1)]);
     return 0;
 }
 
@@ -381,7 +381,7 @@ static uint64_t read_file(const char *path, bool *is_good)
         }
         if (at == 0)
             sscanf(found, "%16" SCNx64, &token);
-        fill(expected, token, at / LINE, (size_t)got);
+        worker_fill(expected, token, at / LINE, (size_t)got);
         *is_good &= memcmp(found, expected, (size_t)got) == 0;
     }
     if (fd >= 0)
@@ -391,7 +391,7 @@ static uint64_t read_file(const char *path, bool *is_good)
 
 static void look_below(const char *directory);
 
-static void tell(const char *path)
+static void worker_tell(const char *path)
 {
     struct stat stat;
     bool is_good = true;
@@ -421,7 +421,7 @@ static void look_below(const char *directory)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-        tell(path + (strncmp(path, "./", 2) == 0 ? 2 : 0));
+        worker_tell(path + (strncmp(path, "./", 2) == 0 ? 2 : 0));
     }
     if (errno != 0)
         give_up(directory);
@@ -431,7 +431,7 @@ static void look_below(const char *directory)
 int main(int argc, char *argv[])
 {
     if (argc >= 7 && strcmp(argv[1], "work") == 0)
-        return work(argv + 2);
+        return worker_work(argv + 2);
     if (argc != 3 || strcmp(argv[1], "look") != 0 || chdir(argv[2]) != 0) {
         fputs("worker: see its source\n", stderr);
         return 2;

@@ -6,7 +6,7 @@
 #include "peer/frame.h"
 
 /* Who the frames of the corpus are for. */
-static struct frame_self receiver(void)
+static struct frame_self fuzz_frame_receiver(void)
 {
     struct frame_self self = {.session = 0x5e551017, .epoch = 7, .instance = 0x2222, .member = 2};
     for (int i = 0; i < FRAME_KEY; i++)
@@ -14,7 +14,7 @@ static struct frame_self receiver(void)
     return self;
 }
 
-static void walk(const struct frame *frame)
+static void fuzz_frame_walk(const struct frame *frame)
 {
     struct frame_item item;
     uint8_t *bytes = malloc(FRAME_PAYLOAD_MAX);
@@ -31,13 +31,13 @@ static void walk(const struct frame *frame)
 /* What opens is what its sender would have sealed. */
 static void open_frame(const uint8_t *data, size_t size)
 {
-    struct frame_self self = receiver();
+    struct frame_self self = fuzz_frame_receiver();
     struct frame frame;
     int code = frame_open(&frame, data, size, &self);
     fuzz_must(code >= 0 || (frame.payload == NULL && frame.size == 0));
     if (code < 0)
         return;
-    walk(&frame);
+    fuzz_frame_walk(&frame);
     uint8_t *bytes = malloc(size);
     self.epoch = frame.epoch;
     self.instance = frame.sender_instance;
@@ -51,7 +51,7 @@ static void open_frame(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const size_t hash = FRAME_HEADER - 16;
-    struct frame_self self = receiver();
+    struct frame_self self = fuzz_frame_receiver();
     crypto_generichash_state state;
     open_frame(data, size);
     if (size < FRAME_HEADER)

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "launch/hostlist.h"
 
-static int look(void *context, const char *name)
+static int fuzz_hostlist_look(void *context, const char *name)
 {
     size_t *count = context, length = strlen(name);
     fuzz_must(length > 0 && length <= HOSTLIST_NAME_MAX && name[0] != '-');
@@ -17,10 +17,10 @@ static int look(void *context, const char *name)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t count = 0;
-    int answer = hostlist_expand((const char *)data, size, look, &count);
+    int answer = hostlist_expand((const char *)data, size, fuzz_hostlist_look, &count);
     fuzz_must(answer <= 0 || count == 1000);
     count = 0;
-    answer = hostlist_lines((const char *)data, size, look, &count);
+    answer = hostlist_lines((const char *)data, size, fuzz_hostlist_look, &count);
     fuzz_must(answer <= 0 || count == 1000);
     return 0;
 }

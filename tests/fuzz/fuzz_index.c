@@ -14,7 +14,7 @@ static bool is_behind(const struct table_record *record, const struct table_reco
     return order > 0 || (order == 0 && record->length > before->length);
 }
 
-static void look(const struct table *table, const struct table_map *map)
+static void fuzz_index_look(const struct table *table, const struct table_map *map)
 {
     struct table_record record = {0}, before;
     uint8_t value[TABLE_VALUE];
@@ -40,7 +40,7 @@ static void look_into_all(const struct table *table)
             continue;
         memcpy(&id, thing.key, sizeof id);
         if (table_find(table, id, sizeof *dir, &reference, &dir) == 0)
-            look(table, &dir->names);
+            fuzz_index_look(table, &dir->names);
         table_find(table, table_branch_id((uint16_t)id.birth), sizeof *branch, &reference, &branch);
     }
 }

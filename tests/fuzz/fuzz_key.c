@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t key[SESSION_KEY_SIZE] = {0};
     char text[TEXT_MAX];
     struct text t;
-    if (parse_key((const char *)data, size, &session, key) != 0)
+    if (key_parse_key((const char *)data, size, &session, key) != 0)
         return 0;
     text_init(&t, text, sizeof text);
     for (size_t i = 0; i < sizeof key; i++) {

@@ -14,7 +14,7 @@ static bool is_program(const char *word)
     return word[0] == 'a';
 }
 
-static size_t wrappers(const struct words *words)
+static size_t fuzz_line_wrappers(const struct arguments *words)
 {
     size_t count = 0;
     for (size_t i = 0; i < words->count; i++)
@@ -22,18 +22,18 @@ static size_t wrappers(const struct words *words)
     return count;
 }
 
-static void compose(const struct line *line, bool has_wrapper)
+static void fuzz_line_compose(const struct line *line, bool has_wrapper)
 {
     static const struct line_variable variables[] = {{"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}};
-    struct words wrapper, to;
-    words_init(&wrapper);
-    words_init(&to);
-    words_add(&wrapper, "WRAPPER");
+    struct arguments wrapper, to;
+    arguments_init(&wrapper);
+    arguments_init(&to);
+    arguments_add(&wrapper, "WRAPPER");
     line_compose(line, &wrapper, variables, 2, &to);
-    fuzz_must(to.full || has_wrapper || wrappers(&to) == line->parts);
+    fuzz_must(to.full || has_wrapper || fuzz_line_wrappers(&to) == line->parts);
     line_carry(line, &to);
-    words_finish(&wrapper);
-    words_finish(&to);
+    arguments_finish(&wrapper);
+    arguments_finish(&to);
 }
 
 static void try_line(char **words)
@@ -48,7 +48,7 @@ static void try_line(char **words)
         fuzz_must(line.parts > 0 && line.part[line.parts - 1].end == line.count);
         for (size_t i = 0; i < line.parts; i++)
             fuzz_must(line.part[i].begin <= line.part[i].program && line.part[i].program < line.part[i].end);
-        compose(&line, has_wrapper);
+        fuzz_line_compose(&line, has_wrapper);
     }
     line_kind(words);
     line_kind_of_version(words[0]);

@@ -23,7 +23,7 @@ static size_t names_in(const char *page, size_t size)
     return count;
 }
 
-static void copy(const char *page, size_t size)
+static void fuzz_page_copy(const char *page, size_t size)
 {
     struct page_name name;
     char *again = malloc(size + 1);
@@ -34,7 +34,7 @@ static void copy(const char *page, size_t size)
     free(again);
 }
 
-static void merge(const struct page_part parts[2])
+static void fuzz_page_merge(const struct page_part parts[2])
 {
     char *to = malloc(MERGED);
     size_t used;
@@ -55,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct page_part parts[2] = {{pages[0], first, data[0] & 1 ? LIMIT : PAGE_ALL},
                                        {pages[1], rest - first, data[0] & 2 ? LIMIT : PAGE_ALL}};
     for (int i = 0; i < 2; i++)
-        copy(parts[i].page, parts[i].size);
-    merge(parts);
+        fuzz_page_copy(parts[i].page, parts[i].size);
+    fuzz_page_merge(parts);
     free(pages[0]);
     free(pages[1]);
     return 0;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Names that come one after the other, a line each: what is foreseen comes as foreseen. */
+/* Names that come one after the other, a line each: what is predicted comes as predicted. */
 
 #include "fuzz.h"
 #include "home/sequence.h"
 
-static void check(const struct sequence *sequence)
+static void fuzz_sequence_check(const struct sequence *sequence)
 {
     struct sequence next = *sequence;
     char name[RECORD_NAME_MAX], far[RECORD_NAME_MAX], again[RECORD_NAME_MAX];
     for (unsigned i = 1; i <= 40; i++) {
-        size_t length = sequence_foresee(&next, 1, name), far_length = sequence_foresee(sequence, i, far);
+        size_t length = sequence_predict(&next, 1, name), far_length = sequence_predict(sequence, i, far);
         if (length == 0 || sequence->run == 0)
             return;
         fuzz_must(length <= sizeof name);
         fuzz_must(far_length == length && memcmp(name, far, length) == 0);
-        fuzz_must(sequence_foresee(&next, 0, again) == next.length && memcmp(again, next.name, next.length) == 0);
+        fuzz_must(sequence_predict(&next, 0, again) == next.length && memcmp(again, next.name, next.length) == 0);
         fuzz_must(sequence_add(&next, name, length) == sequence->run + i);
     }
 }
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (length > 0 && length <= RECORD_NAME_MAX)
             sequence_add(&sequence, line, length);
         free(line);
-        check(&sequence);
+        fuzz_sequence_check(&sequence);
     }
     return 0;
 }

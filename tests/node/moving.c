@@ -25,7 +25,7 @@
 static pthread_barrier_t barrier;
 static int wins, ended;
 
-static int make(const char *path, int flags)
+static int moving_make(const char *path, int flags)
 {
     int fd = open(path, O_CREAT | O_RDWR | flags, 0600);
     if (fd >= 0)
@@ -44,12 +44,12 @@ static int is_listed(const char *directory, const char *name)
     return found == 1;
 }
 
-static void want(unsigned round)
+static void moving_want(unsigned round)
 {
     char path[32];
     int code;
     snprintf(path, sizeof path, "c%u/f", round);
-    while ((code = make(path, O_EXCL)) == ENOENT)
+    while ((code = moving_make(path, O_EXCL)) == ENOENT)
         continue;
     __atomic_add_fetch(&wins, code == 0, __ATOMIC_SEQ_CST);
 }
@@ -58,13 +58,13 @@ static void *want_all(void *unused)
 {
     for (unsigned round = 0; round < ROUNDS; round++) {
         pthread_barrier_wait(&barrier);
-        want(round);
+        moving_want(round);
         pthread_barrier_wait(&barrier);
     }
     return NULL;
 }
 
-static unsigned come(void)
+static unsigned moving_come(void)
 {
     pthread_t other;
     char path[32];
@@ -77,7 +77,7 @@ static unsigned come(void)
         pthread_barrier_wait(&barrier);
         usleep(round % 5);
         mkdir(path, 0755);
-        want(round);
+        moving_want(round);
         pthread_barrier_wait(&barrier);
         wrong += wins != 1 || !is_listed(path, "f");
     }
@@ -95,12 +95,12 @@ static void *use_until_gone(void *round)
     const unsigned which = *(const unsigned *)round % 3;
     int code;
     do
-        code = which == 2 ? make_directory("p/d") : make("p/f", which == 1 ? O_EXCL : 0);
+        code = which == 2 ? make_directory("p/d") : moving_make("p/f", which == 1 ? O_EXCL : 0);
     while (code == 0 || code == EEXIST);
     return code == ENOENT ? NULL : round;
 }
 
-static unsigned go(void)
+static unsigned moving_go(void)
 {
     unsigned wrong = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -109,7 +109,7 @@ static unsigned go(void)
         void *failed;
         snprintf(path, sizeof path, "gone%u", round);
         mkdir("p", 0755);
-        make("p/f", 0);
+        moving_make("p/f", 0);
         pthread_create(&other, NULL, use_until_gone, &round);
         usleep(200 + round % 7 * 50);
         wrong += rename("p", path) != 0;
@@ -128,7 +128,7 @@ static void *exchange_all(void *unused)
     return NULL;
 }
 
-static unsigned exchange(void)
+static unsigned moving_exchange(void)
 {
     pthread_t other;
     struct stat stat_;
@@ -138,13 +138,13 @@ static unsigned exchange(void)
         snprintf(file, sizeof file, "%s/f", name);
         snprintf(link, sizeof link, "%s/l", name);
         mkdir(name, 0755);
-        wrong += make(file, 0) != 0 || symlink("f", link) != 0;
+        wrong += moving_make(file, 0) != 0 || symlink("f", link) != 0;
     }
     pthread_create(&other, NULL, exchange_all, NULL);
     for (unsigned round = 0; round < 5 * ROUNDS; round++) {
         int fd = open("p/f", O_RDONLY), by_link = open("p/l", O_RDONLY);
         wrong += fd < 0 || by_link < 0 || stat("p/f", &stat_) != 0 || chmod("p/f", 0644) != 0 || access("p/f", F_OK) != 0 ||
-                 utimensat(AT_FDCWD, "p/f", NULL, 0) != 0 || make("p/f", O_EXCL) != EEXIST || make("p/f", 0) != 0;
+                 utimensat(AT_FDCWD, "p/f", NULL, 0) != 0 || moving_make("p/f", O_EXCL) != EEXIST || moving_make("p/f", 0) != 0;
         close(fd);
         close(by_link);
     }
@@ -153,12 +153,12 @@ static unsigned exchange(void)
     return wrong;
 }
 
-static unsigned out(const char *outside)
+static unsigned moving_out(const char *outside)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/l", outside);
-    return make("f", 0) != 0 || link("f", path) != 0 || rename("f", path) != 0 || !is_listed(".", "f") ||
-           access("f", F_OK) != 0 || make("f", O_EXCL) != EEXIST || unlink("f") != 0 || access(path, F_OK) != 0;
+    return moving_make("f", 0) != 0 || link("f", path) != 0 || rename("f", path) != 0 || !is_listed(".", "f") ||
+           access("f", F_OK) != 0 || moving_make("f", O_EXCL) != EEXIST || unlink("f") != 0 || access(path, F_OK) != 0;
 }
 
 int main(int argc, char *argv[])
@@ -166,7 +166,7 @@ int main(int argc, char *argv[])
     if (argc != 3 || chdir(argv[1]) != 0)
         return 2;
     alarm(PATIENCE);
-    const unsigned wrong[] = {come(), go(), exchange(), out(argv[2])};
+    const unsigned wrong[] = {moving_come(), moving_go(), moving_exchange(), moving_out(argv[2])};
     printf("come %u, go %u, exchange %u, out %u\n", wrong[0], wrong[1], wrong[2], wrong[3]);
     return wrong[0] + wrong[1] + wrong[2] + wrong[3] != 0;
 }

@@ -6,7 +6,7 @@
  * rename over an existing file is never seen half done: the target can be opened at every moment. Prints each
  * contest's winners; exits 1 if any is wrong.
  *
- * With NODEs the processes are spread over them: each is executed anew with SHUNT_NODE set to one of them,
+ * With NODEs the processes are spread over them: each is executed again with SHUNT_NODE set to one of them,
  * since what a process is called is read when it starts. */
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct shared {
 static struct shared *shared;
 static unsigned processes, names, me;
 
-static void barrier(void)
+static void race_barrier(void)
 {
     static unsigned round;
     unsigned all = ++round * processes;
@@ -39,7 +39,7 @@ static void barrier(void)
         usleep(50);
 }
 
-static const char *name(const char *prefix, unsigned number)
+static const char *race_name(const char *prefix, unsigned number)
 {
     static char text[2][64];
     static unsigned turn;
@@ -48,54 +48,54 @@ static const char *name(const char *prefix, unsigned number)
     return to;
 }
 
-static const char *mine(unsigned number)
+static const char *race_mine(unsigned number)
 {
     static char text[64];
     snprintf(text, sizeof text, "mine%u.%u", me, number);
     return text;
 }
 
-static int create(unsigned i)
+static int race_create(unsigned i)
 {
-    int fd = open(name("f", i), O_CREAT | O_EXCL | O_WRONLY, 0644);
+    int fd = open(race_name("f", i), O_CREAT | O_EXCL | O_WRONLY, 0644);
     if (fd >= 0)
         close(fd);
     return fd >= 0 ? 0 : -errno;
 }
 
-static int take(unsigned i)
+static int race_take(unsigned i)
 {
-    return rename(name("f", i), mine(i)) == 0 ? 0 : -errno;
+    return rename(race_name("f", i), race_mine(i)) == 0 ? 0 : -errno;
 }
 
-static int give(unsigned i)
+static int race_give(unsigned i)
 {
-    int code = renameat2(AT_FDCWD, mine(i), AT_FDCWD, name("g", i), RENAME_NOREPLACE) == 0 ? 0 : -errno;
+    int code = renameat2(AT_FDCWD, race_mine(i), AT_FDCWD, race_name("g", i), RENAME_NOREPLACE) == 0 ? 0 : -errno;
     return code == -ENOENT ? -EEXIST : code; /* not everybody has one */
 }
 
-static int linked(unsigned i)
+static int race_linked(unsigned i)
 {
-    return link(name("g", i), name("l", i)) == 0 ? 0 : -errno;
+    return link(race_name("g", i), race_name("l", i)) == 0 ? 0 : -errno;
 }
 
-static int removed(unsigned i)
+static int race_removed(unsigned i)
 {
-    return unlink(name("g", i)) == 0 ? 0 : -errno;
+    return unlink(race_name("g", i)) == 0 ? 0 : -errno;
 }
 
-static int made(unsigned i)
+static int race_made(unsigned i)
 {
-    return mkdir(name("d", i), 0755) == 0 ? 0 : -errno;
+    return mkdir(race_name("d", i), 0755) == 0 ? 0 : -errno;
 }
 
-static int unmade(unsigned i)
+static int race_unmade(unsigned i)
 {
-    return rmdir(name("d", i)) == 0 ? 0 : -errno;
+    return rmdir(race_name("d", i)) == 0 ? 0 : -errno;
 }
 
 /* Everybody renames a file of his own over one target, and opens it all the time. */
-static int replaced(unsigned i)
+static int race_replaced(unsigned i)
 {
     char own[64];
     snprintf(own, sizeof own, "own%u", me);
@@ -117,14 +117,14 @@ static const struct {
     int (*contest)(unsigned);
     int loses; /* the only error a loser may meet */
 } contests[CONTESTS] = {
-    {"O_EXCL", create, EEXIST}, {"rename away", take, ENOENT},     {"RENAME_NOREPLACE", give, EEXIST},
-    {"link", linked, EEXIST},   {"unlink", removed, ENOENT},       {"mkdir", made, EEXIST},
-    {"rmdir", unmade, ENOENT},  {"rename over", replaced, EEXIST},
+    {"O_EXCL", race_create, EEXIST}, {"rename away", race_take, ENOENT},     {"RENAME_NOREPLACE", race_give, EEXIST},
+    {"link", race_linked, EEXIST},   {"unlink", race_removed, ENOENT},       {"mkdir", race_made, EEXIST},
+    {"rmdir", race_unmade, ENOENT},  {"rename over", race_replaced, EEXIST},
 };
 
-static void contend(unsigned which)
+static void race_contend(unsigned which)
 {
-    barrier();
+    race_barrier();
     for (unsigned i = 0; i < names; i++) {
         int code = contests[which].contest(i);
         if (code == 0)
@@ -137,12 +137,12 @@ static void contend(unsigned which)
 static void contend_all(void)
 {
     for (unsigned i = 0; i < CONTESTS; i++)
-        contend(i);
+        race_contend(i);
     _exit(0);
 }
 
 /* What they share goes along as a descriptor, named by RACE_SHARED; RACE_ME is who one is. */
-static void share(void)
+static void race_share(void)
 {
     const char *inherited = getenv("RACE_SHARED");
     char number[16];
@@ -156,7 +156,7 @@ static void share(void)
     setenv("RACE_SHARED", number, 1);
 }
 
-static void begin(char *argv[], const char *node)
+static void race_begin(char *argv[], const char *node)
 {
     char number[16];
     if (node == NULL)
@@ -180,7 +180,7 @@ static void wait_for_all(void)
         }
 }
 
-static int judge(void)
+static int race_judge(void)
 {
     int wrong = 0;
     for (unsigned i = 0; i < CONTESTS; i++) {
@@ -198,14 +198,14 @@ int main(int argc, char *argv[])
     }
     processes = (unsigned)atoi(argv[2]);
     names = (unsigned)atoi(argv[3]);
-    share();
+    race_share();
     if (getenv("RACE_ME") != NULL) {
         me = (unsigned)atoi(getenv("RACE_ME"));
         contend_all();
     }
     for (me = 0; me < processes; me++)
         if (fork() == 0)
-            begin(argv, argc > 4 ? argv[4 + me % (unsigned)(argc - 4)] : NULL);
+            race_begin(argv, argc > 4 ? argv[4 + me % (unsigned)(argc - 4)] : NULL);
     wait_for_all();
-    return judge();
+    return race_judge();
 }

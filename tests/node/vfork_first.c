@@ -20,7 +20,7 @@ static int make_and_remove(const char *name)
     return fd < 0 || close(fd) < 0 || unlink(name) < 0;
 }
 
-static int work(const char *name)
+static int vfork_first_work(const char *name)
 {
     char *const words[] = {"true", NULL};
     int status, failed = 0;
@@ -43,9 +43,9 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     if (argc == 2)
-        return work(argv[1]);
+        return vfork_first_work(argv[1]);
     pid_t child = fork();
     if (child == 0)
-        _exit(work(argv[1]));
+        _exit(vfork_first_work(argv[1]));
     return child < 0 || waitpid(child, &status, 0) != child || status != 0;
 }

@@ -11,7 +11,7 @@
 
 static char name[DEEPER_LENGTH + 1];
 
-static void enter(const char *directory)
+static void deeper_enter(const char *directory)
 {
     if (chdir(directory) < 0)
         give_up("cannot enter", directory);
@@ -28,13 +28,13 @@ void deeper_make(const char *directory)
 {
     int home = open(".", O_RDONLY | O_DIRECTORY);
     memset(name, 'd', DEEPER_LENGTH);
-    enter(directory);
+    deeper_enter(directory);
     make_directory("deep", 0755);
-    enter("deep");
+    deeper_enter("deep");
     for (int i = 0; i < DEEPER_LEVELS; i++) {
         make_file("in", 0644, "", 0);
         make_directory(name, 0755);
-        enter(name);
+        deeper_enter(name);
     }
     come_back(home);
 }
@@ -42,16 +42,16 @@ void deeper_make(const char *directory)
 void deeper_remove(const char *directory)
 {
     int home = open(".", O_RDONLY | O_DIRECTORY);
-    enter(directory);
-    enter("deep");
+    deeper_enter(directory);
+    deeper_enter("deep");
     for (int i = 0; i < DEEPER_LEVELS; i++)
-        enter(name);
+        deeper_enter(name);
     for (int i = 0; i < DEEPER_LEVELS; i++) {
-        enter("..");
+        deeper_enter("..");
         if (rmdir(name) < 0 || unlink("in") < 0)
             give_up("cannot remove", name);
     }
-    enter("..");
+    deeper_enter("..");
     if (rmdir("deep") < 0)
         give_up("cannot remove", "deep");
     come_back(home);

@@ -206,7 +206,7 @@ void fixture_see(void)
 }
 
 /* Makes what is missing. */
-static void build(void)
+static void fixture_build(void)
 {
     if (!is_there(fixture.work))
         make_directory(fixture.work, 0755);
@@ -231,7 +231,7 @@ void fixture_clear(void)
 void fixture_rebuild(void)
 {
     fixture_clear();
-    build();
+    fixture_build();
 }
 
 /* A directory that is what it was, but was touched: nothing of that may last. */
@@ -273,7 +273,7 @@ void fixture_repair(void)
     sight_free(now);
     free(now);
     if (repairable)
-        build();
+        fixture_build();
     if (!repairable || !sight_same_lines(&original, &pristine))
         fixture_rebuild();
 }
@@ -303,7 +303,7 @@ void fixture_name(const char *root)
 
 void fixture_start(void)
 {
-    build();
+    fixture_build();
     for (size_t i = 0; i < pristine.count; i++)
         printf("fixture %s\n", pristine.entry[i].line);
 }

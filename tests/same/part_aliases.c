@@ -21,7 +21,7 @@
 #include "fixture.h"
 #include "scenario.h"
 
-static int opened(const char *path, int flags)
+static int aliases_opened(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -101,9 +101,9 @@ static void tell_spellings(int fd)
     close(link);
 }
 
-static long spelled(void)
+static long aliases_spelled(void)
 {
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = aliases_opened("dir/inner", O_RDONLY);
     tell_spellings(fd);
     if (chdir("/proc/self/fd") == 0) {
         char words[32], text[PATH_MAX];
@@ -114,11 +114,11 @@ static long spelled(void)
 }
 
 /* What does not fit is cut: whatever the size, the beginning of the same text, and nothing behind it. */
-static long cut(void)
+static long aliases_cut(void)
 {
     char whole[PATH_MAX], text[PATH_MAX];
     long wrong = 0;
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = aliases_opened("dir/inner", O_RDONLY);
     ssize_t length = readlink(proc_name(fd), whole, sizeof whole);
     for (ssize_t size = 1; size < length + 40; size++) {
         memset(text, '#', sizeof text);
@@ -131,9 +131,9 @@ static long cut(void)
     return close(fd);
 }
 
-static long renamed(void)
+static long aliases_renamed(void)
 {
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = aliases_opened("dir/inner", O_RDONLY);
     rename("dir/inner", "dir/renamed");
     tell_name(fd);
     rename("dir/renamed", "bare/moved");
@@ -151,9 +151,9 @@ static long renamed(void)
     return close(fd);
 }
 
-static long exchanged(void)
+static long aliases_exchanged(void)
 {
-    int one = opened("dir/inner", O_RDONLY), two = opened("file", O_RDONLY);
+    int one = aliases_opened("dir/inner", O_RDONLY), two = aliases_opened("file", O_RDONLY);
     renameat2(AT_FDCWD, "dir/inner", AT_FDCWD, "file", RENAME_EXCHANGE);
     tell_name(one);
     tell_name(two);
@@ -166,26 +166,26 @@ static long exchanged(void)
     return close(one);
 }
 
-static long removed(void)
+static long aliases_removed(void)
 {
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = aliases_opened("dir/inner", O_RDONLY);
     unlink("dir/inner");
     tell_name(fd);
     tell_real(fd);
     make_file("dir/inner (deleted)", 0644, "", 0);
     tell_real(fd);
     close(fd);
-    fd = opened("dir/inner (deleted)", O_RDONLY);
+    fd = aliases_opened("dir/inner (deleted)", O_RDONLY);
     tell_name(fd);
     tell_real(fd);
     return close(fd);
 }
 
 /* The name by which it was opened, of several. */
-static long linked(void)
+static long aliases_linked(void)
 {
     link("dir/inner", "bare/second");
-    int one = opened("dir/inner", O_RDONLY), two = opened("bare/second", O_RDONLY);
+    int one = aliases_opened("dir/inner", O_RDONLY), two = aliases_opened("bare/second", O_RDONLY);
     tell_name(one);
     tell_name(two);
     unlink("dir/inner");
@@ -197,7 +197,7 @@ static long linked(void)
 
 static long moved_out_and_in(void)
 {
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = aliases_opened("dir/inner", O_RDONLY);
     rename("dir/inner", joined(fixture.outside, "inner"));
     tell_name(fd);
     rename(joined(fixture.outside, "inner"), "bare/inner");
@@ -244,7 +244,7 @@ static void tell_output(const char *const *words)
 /* A program knows where it is: what it is started as, and what it has mapped. */
 static long own_program(void)
 {
-    int in = opened("/bin/readlink", O_RDONLY), out = opened("bare/program", O_WRONLY | O_CREAT | O_EXCL);
+    int in = aliases_opened("/bin/readlink", O_RDONLY), out = aliases_opened("bare/program", O_WRONLY | O_CREAT | O_EXCL);
     char block[65536];
     for (ssize_t count; (count = read(in, block, sizeof block)) > 0;)
         if (write(out, block, (size_t)count) != count)
@@ -334,7 +334,7 @@ static long directory_through_a_link(void)
 }
 
 /* Mounts, in a mount namespace of a child's own, if it may have one. */
-static long apart(long (*run)(void))
+static long aliases_apart(long (*run)(void))
 {
     int status;
     fflush(stdout);
@@ -419,7 +419,7 @@ static long root_bound_outside(void)
 }
 
 /* Another file system in the place of a directory that has files. */
-static long covered(void)
+static long aliases_covered(void)
 {
     struct stat st;
     make_file("bare/below", 0644, "below", 5);
@@ -438,7 +438,7 @@ static long covered(void)
     mkdir("bare/sub", 0755);
     make_file("bare/sub/file", 0600, "", 0);
     tell_listed("bare/sub");
-    int fd = opened("bare/sub/file", O_RDONLY);
+    int fd = aliases_opened("bare/sub/file", O_RDONLY);
     tell_name(fd);
     close(fd);
     detail(" uncovered %s", ended(umount("bare")));
@@ -448,31 +448,31 @@ static long covered(void)
 
 static long by_bind_outside(void)
 {
-    return apart(bound_outside);
+    return aliases_apart(bound_outside);
 }
 
 static long by_bind_inside(void)
 {
-    return apart(bound_inside);
+    return aliases_apart(bound_inside);
 }
 
 static long by_bind_of_the_root(void)
 {
-    return apart(root_bound_outside);
+    return aliases_apart(root_bound_outside);
 }
 
 static long by_nested_mount(void)
 {
-    return apart(covered);
+    return aliases_apart(aliases_covered);
 }
 
 static const struct scenario scenarios[] = {
-    {"spelled", spelled},
-    {"cut", cut},
-    {"renamed", renamed},
-    {"exchanged", exchanged},
-    {"removed", removed},
-    {"linked", linked},
+    {"spelled", aliases_spelled},
+    {"cut", aliases_cut},
+    {"renamed", aliases_renamed},
+    {"exchanged", aliases_exchanged},
+    {"removed", aliases_removed},
+    {"linked", aliases_linked},
     {"moved out and in", moved_out_and_in},
     {"own links", own_links},
     {"own program", own_program},

@@ -13,7 +13,7 @@
 
 #include "fixture.h"
 
-static long told(const char *path)
+static long canon_told(const char *path)
 {
     if (!path)
         return -1;
@@ -30,13 +30,13 @@ static long by_realpath(const struct place *place, long unused)
     if (path && path != resolved)
         detail(" elsewhere");
     errno = error;
-    return told(path);
+    return canon_told(path);
 }
 
 static long by_realpath_null(const struct place *place, long unused)
 {
     char *path = realpath(place->path, NULL);
-    long result = told(path);
+    long result = canon_told(path);
     free(path);
     return result;
 }
@@ -44,7 +44,7 @@ static long by_realpath_null(const struct place *place, long unused)
 static long by_canonicalize(const struct place *place, long unused)
 {
     char *path = canonicalize_file_name(place->path);
-    long result = told(path);
+    long result = canon_told(path);
     free(path);
     return result;
 }
@@ -53,7 +53,7 @@ static long by_realpath_chk(const struct place *place, long unused)
 {
     char resolved[PATH_MAX];
     char *(*call)(const char *, char *, size_t) = dlsym(RTLD_DEFAULT, "__realpath_chk");
-    return told(call(place->path, resolved, sizeof resolved));
+    return canon_told(call(place->path, resolved, sizeof resolved));
 }
 
 static long by_chdir(const struct place *place, long unused)
@@ -66,7 +66,7 @@ static long by_chdir(const struct place *place, long unused)
     }
     if (chdir(place->path) < 0)
         return -1;
-    return told(getcwd(cwd, sizeof cwd));
+    return canon_told(getcwd(cwd, sizeof cwd));
 }
 
 static const struct call calls[] = {

@@ -18,7 +18,7 @@
 #define LEVELS 20
 #define LEVEL_LENGTH 230
 
-static void told(const char *name, unsigned level, long result, int error)
+static void deep_told(const char *name, unsigned level, long result, int error)
 {
     char where[64];
     snprintf(where, sizeof where, "level %u", level);
@@ -31,27 +31,27 @@ static void files_at(unsigned level)
     char content[16];
     errno = 0;
     int fd = open("made", O_RDWR | O_CREAT | O_EXCL, 0640);
-    told("deep create", level, fd < 0 ? -1 : write(fd, "deep", 4), errno);
+    deep_told("deep create", level, fd < 0 ? -1 : write(fd, "deep", 4), errno);
     close(fd);
     errno = 0;
     detail_stat(stat("made", &st), &st);
-    told("deep stat", level, 0, errno);
-    told("deep rename", level, rename("made", "renamed"), errno);
-    told("deep link", level, link("renamed", "linked"), errno);
-    told("deep lstat", level, detail_stat(lstat("linked", &st), &st), errno);
-    told("deep truncate", level, truncate("linked", 2), errno);
+    deep_told("deep stat", level, 0, errno);
+    deep_told("deep rename", level, rename("made", "renamed"), errno);
+    deep_told("deep link", level, link("renamed", "linked"), errno);
+    deep_told("deep lstat", level, detail_stat(lstat("linked", &st), &st), errno);
+    deep_told("deep truncate", level, truncate("linked", 2), errno);
     fd = open("renamed", O_RDONLY);
     ssize_t count = fd < 0 ? -1 : read(fd, content, sizeof content);
     if (count > 0)
         detail_bytes(content, (size_t)count);
-    told("deep read", level, count, errno);
+    deep_told("deep read", level, count, errno);
     close(fd);
-    told("deep symlink", level, symlink("renamed", "pointer"), errno);
+    deep_told("deep symlink", level, symlink("renamed", "pointer"), errno);
     errno = 0;
-    told("deep access", level, access("pointer", R_OK), errno);
-    told("deep unlink", level, unlink("linked"), errno);
+    deep_told("deep access", level, access("pointer", R_OK), errno);
+    deep_told("deep unlink", level, unlink("linked"), errno);
     errno = 0;
-    told("deep absent", level, stat("linked", &st), errno);
+    deep_told("deep absent", level, stat("linked", &st), errno);
 }
 
 static void list_at(unsigned level)
@@ -66,7 +66,7 @@ static void list_at(unsigned level)
     }
     if (count >= 0)
         free(found);
-    told("deep scandir", level, count, errno);
+    deep_told("deep scandir", level, count, errno);
 }
 
 static void canon_at(unsigned level)
@@ -74,7 +74,7 @@ static void canon_at(unsigned level)
     char resolved[PATH_MAX];
     errno = 0;
     char *path = realpath("renamed", resolved);
-    told("deep realpath", level, path ? (long)strlen(path) : -1, errno);
+    deep_told("deep realpath", level, path ? (long)strlen(path) : -1, errno);
 }
 
 void part_deep(void)
@@ -93,11 +93,11 @@ void part_deep(void)
     }
     for (unsigned level = LEVELS; level-- > 0;) {
         errno = 0;
-        told("deep last unlink", level, unlink("renamed") | unlink("pointer"), errno);
+        deep_told("deep last unlink", level, unlink("renamed") | unlink("pointer"), errno);
         if (chdir("..") < 0)
             give_up("cannot leave", level_name);
         errno = 0;
-        told("deep rmdir", level, rmdir(level_name), errno);
+        deep_told("deep rmdir", level, rmdir(level_name), errno);
     }
     if (chdir("/") < 0)
         give_up("cannot enter", "/");

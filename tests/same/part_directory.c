@@ -72,7 +72,7 @@ static void read_stream(DIR *stream, struct listed *listed)
         detail(" readdir says %s", strerrorname_np(errno));
 }
 
-static long streamed(DIR *stream)
+static long directory_streamed(DIR *stream)
 {
     struct listed listed = {0};
     if (!stream)
@@ -85,7 +85,7 @@ static long streamed(DIR *stream)
 
 static long by_opendir(const struct place *place, long unused)
 {
-    return streamed(opendir(place->path));
+    return directory_streamed(opendir(place->path));
 }
 
 static long by_fdopendir(const struct place *place, long flags)
@@ -98,7 +98,7 @@ static long by_fdopendir(const struct place *place, long flags)
     if (!stream)
         close(fd);
     errno = error;
-    return streamed(stream);
+    return directory_streamed(stream);
 }
 
 static long by_readdir64(const struct place *place, long unused)
@@ -131,7 +131,7 @@ static int not_dots(const struct dirent *entry)
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-static long scanned(int count, struct dirent **found)
+static long directory_scanned(int count, struct dirent **found)
 {
     for (int i = 0; i < count; i++) {
         detail_bytes(found[i]->d_name, strlen(found[i]->d_name));
@@ -146,14 +146,14 @@ static long by_scandir(const struct place *place, long filters)
 {
     struct dirent **found;
     int count = scandir(place->path, &found, filters ? not_dots : NULL, alphasort);
-    return scanned(count, found);
+    return directory_scanned(count, found);
 }
 
 static long by_scandirat(const struct place *place, long unused)
 {
     struct dirent **found;
     int count = scandirat(place->at, place->path, &found, not_dots, alphasort);
-    return scanned(count, found);
+    return directory_scanned(count, found);
 }
 
 static ssize_t read_block(int fd, void *block, size_t size, bool raw)
@@ -358,7 +358,7 @@ static void many_while_changing(void)
 }
 
 /* What came and went shows after rewinddir. */
-static void rewound(void)
+static void directory_rewound(void)
 {
     struct listed listed = {0};
     DIR *stream = opendir("dir");
@@ -435,7 +435,7 @@ void part_directory(void)
     make_many();
     many_while_changing();
     enter_fresh();
-    rewound();
+    directory_rewound();
     enter_fresh();
     listed_after_rmdir();
     enter_fresh();

@@ -285,7 +285,7 @@ static const struct call calls[] = {
 };
 
 /* What was bound under one name of a directory is found under the others. */
-static void meet(const char *label, const char *bound, const char *called)
+static void doors_meet(const char *label, const char *bound, const char *called)
 {
     struct sockaddr_un address;
     if (!case_is_due())
@@ -308,22 +308,22 @@ static void meet(const char *label, const char *bound, const char *called)
     case_told("meeting", label, result, error, true);
 }
 
-static void meetings(void)
+static void doors_meetings(void)
 {
     char outside[PATH_MAX];
     snprintf(outside, sizeof outside, "%s", joined(fixture.outside, "to-dir/door"));
-    meet("in the same words", "door", "door");
-    meet("through a directory's link", "dir/door", "ldir/door");
-    meet("made through a directory's link", "ldir/door", "dir/../dir/door");
-    meet("made from outside", outside, "dir/door");
-    meet("called from outside", "dir/door", outside);
-    meet("in a file", "dir/door", "file/door");
-    meet("elsewhere", "bare/door", "dir/door");
-    meet("through its own link", "nowhere", "ldangling");
+    doors_meet("in the same words", "door", "door");
+    doors_meet("through a directory's link", "dir/door", "ldir/door");
+    doors_meet("made through a directory's link", "ldir/door", "dir/../dir/door");
+    doors_meet("made from outside", outside, "dir/door");
+    doors_meet("called from outside", "dir/door", outside);
+    doors_meet("in a file", "dir/door", "file/door");
+    doors_meet("elsewhere", "bare/door", "dir/door");
+    doors_meet("through its own link", "nowhere", "ldangling");
 }
 
 void part_doors(void)
 {
     CASES(calls, false);
-    meetings();
+    doors_meetings();
 }

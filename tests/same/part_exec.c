@@ -23,7 +23,7 @@ extern char **environ;
 
 static char *const scrubbed[] = {"PATH=/usr/bin:/bin", "SAME=scrubbed", NULL};
 
-static void copy(const char *from, const char *to, mode_t mode)
+static void exec_copy(const char *from, const char *to, mode_t mode)
 {
     char block[65536];
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -37,7 +37,7 @@ static void copy(const char *from, const char *to, mode_t mode)
     close(out);
 }
 
-static void script(const char *name, mode_t mode, const char *text)
+static void exec_script(const char *name, mode_t mode, const char *text)
 {
     make_file(name, mode, text, strlen(text));
 }
@@ -46,20 +46,20 @@ static void make_programs(const char *plugin)
 {
     if (chdir(fixture.work) < 0 || mkdir("bin", 0755) < 0 || chdir("bin") < 0)
         give_up("cannot enter", "bin");
-    copy("/bin/echo", "echo", 0755);
-    copy("/bin/cat", "cat", 0755);
-    copy("/bin/sh", "shell", 0755);
-    copy(plugin, "plugin.so", 0644);
-    script("script", 0755, "#!/bin/sh\necho \"script $0 $*\"; cat ../file\n");
-    script("with-argument", 0755, "#!/bin/sh -e\necho \"with-argument $0 $*\"; false; echo not reached\n");
-    script("spaced", 0755, "#!  /bin/sh  \t\necho \"spaced $0 $*\"\n");
-    script("no-line", 0755, "echo \"no-line $0 $*\"\n");
-    script("no-interpreter", 0755, "#!/nowhere/at/all\n");
-    script("empty", 0755, "");
-    script("plain", 0644, "#!/bin/sh\necho not reached\n");
-    script("environment", 0755, "#!/bin/sh\necho \"environment $SAME\"; cat ../file ../absent 2>/dev/null\n");
-    script("writer", 0755, "#!/bin/sh\nset -e; echo by script >../bare/by-script; cat ../bare/by-script\n");
-    script("untouched", 0755, "#!/bin/sh\necho not reached\n");
+    exec_copy("/bin/echo", "echo", 0755);
+    exec_copy("/bin/cat", "cat", 0755);
+    exec_copy("/bin/sh", "shell", 0755);
+    exec_copy(plugin, "plugin.so", 0644);
+    exec_script("script", 0755, "#!/bin/sh\necho \"script $0 $*\"; cat ../file\n");
+    exec_script("with-argument", 0755, "#!/bin/sh -e\necho \"with-argument $0 $*\"; false; echo not reached\n");
+    exec_script("spaced", 0755, "#!  /bin/sh  \t\necho \"spaced $0 $*\"\n");
+    exec_script("no-line", 0755, "echo \"no-line $0 $*\"\n");
+    exec_script("no-interpreter", 0755, "#!/nowhere/at/all\n");
+    exec_script("empty", 0755, "");
+    exec_script("plain", 0644, "#!/bin/sh\necho not reached\n");
+    exec_script("environment", 0755, "#!/bin/sh\necho \"environment $SAME\"; cat ../file ../absent 2>/dev/null\n");
+    exec_script("writer", 0755, "#!/bin/sh\nset -e; echo by script >../bare/by-script; cat ../bare/by-script\n");
+    exec_script("untouched", 0755, "#!/bin/sh\necho not reached\n");
     make_file("nested", 0755, NULL, 0);
     FILE *nested = fopen("nested", "w");
     fprintf(nested, "#!%s/bin/shell\necho \"nested $0 $*\"\n", fixture.work);
@@ -116,7 +116,7 @@ static void exec_by(enum exec_way way, const char *path)
     }
 }
 
-static long ended(pid_t child)
+static long exec_ended(pid_t child)
 {
     int status;
     if (child < 0 || waitpid(child, &status, 0) < 0)
@@ -138,7 +138,7 @@ static long run_by(enum exec_way way, const char *path)
         fflush(stdout);
         _exit(99);
     }
-    return ended(child);
+    return exec_ended(child);
 }
 
 static const char *const programs[] = {
@@ -176,7 +176,7 @@ static void exec_by_search(const char *path_variable, const char *label)
     free(before);
 }
 
-static long spawn(bool searches, const char *path, const posix_spawn_file_actions_t *actions, char *const *environment)
+static long exec_spawn(bool searches, const char *path, const posix_spawn_file_actions_t *actions, char *const *environment)
 {
     char *argv[] = {"spawned", "one", NULL};
     pid_t child;
@@ -187,16 +187,16 @@ static long spawn(bool searches, const char *path, const posix_spawn_file_action
         errno = error;
         return -1;
     }
-    return ended(child);
+    return exec_ended(child);
 }
 
 static void spawn_all(void)
 {
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         const char *path = joined(fixture.work, joined("bin", programs[i]));
-        long result = spawn(false, path, NULL, environ);
+        long result = exec_spawn(false, path, NULL, environ);
         case_told("posix_spawn", programs[i], result, errno, false);
-        result = spawn(true, path, NULL, scrubbed);
+        result = exec_spawn(true, path, NULL, scrubbed);
         case_told("posix_spawnp", programs[i], result, errno, false);
     }
 }
@@ -210,7 +210,7 @@ static long spawn_with(const char *path, int flags, int fd)
     if (error != 0)
         errno = error;
     else
-        result = spawn(false, fd == 0 ? "./cat" : "./echo", &actions, environ);
+        result = exec_spawn(false, fd == 0 ? "./cat" : "./echo", &actions, environ);
     error = errno;
     posix_spawn_file_actions_destroy(&actions);
     errno = error;
@@ -256,7 +256,7 @@ static void spawn_actions(void)
     }
 }
 
-static void load(const char *path, const char *label)
+static void exec_load(const char *path, const char *label)
 {
     void *handle = dlopen(path, RTLD_NOW);
     if (!handle) {
@@ -272,14 +272,14 @@ static void load(const char *path, const char *label)
 static void load_all(void)
 {
     make_link("plugin.so", "link.so");
-    load("./plugin.so", "relative");
-    load(joined(fixture.work, "bin/plugin.so"), "absolute");
-    load("./link.so", "link");
-    load(joined(fixture.outside, "into/w/bin/plugin.so"), "through a link outside");
-    load("plugin.so", "without a slash");
-    load("./absent.so", "absent");
-    load("./script", "no shared object");
-    load("./directory", "directory");
+    exec_load("./plugin.so", "relative");
+    exec_load(joined(fixture.work, "bin/plugin.so"), "absolute");
+    exec_load("./link.so", "link");
+    exec_load(joined(fixture.outside, "into/w/bin/plugin.so"), "through a link outside");
+    exec_load("plugin.so", "without a slash");
+    exec_load("./absent.so", "absent");
+    exec_load("./script", "no shared object");
+    exec_load("./directory", "directory");
 }
 
 static void tell_listing(void)

@@ -30,20 +30,20 @@ static struct {
     int (*close)(FTS *);
 } fts;
 
-static void *named(const char *before, const char *after)
+static void *fts_named(const char *before, const char *after)
 {
     char name[32];
     snprintf(name, sizeof name, "%s_%s", before, after);
     return dlsym(RTLD_DEFAULT, name);
 }
 
-static void spell(const char *before)
+static void fts_spell(const char *before)
 {
-    fts.open = named(before, "open");
-    fts.read = named(before, "read");
-    fts.children = named(before, "children");
-    fts.set = named(before, "set");
-    fts.close = named(before, "close");
+    fts.open = fts_named(before, "open");
+    fts.read = fts_named(before, "read");
+    fts.children = fts_named(before, "children");
+    fts.set = fts_named(before, "set");
+    fts.close = fts_named(before, "close");
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -63,7 +63,7 @@ static bool is_link_kind(const FTSENT *entry)
 }
 
 /* Does the access path lead to the file, from the working directory? */
-static const char *reach(const FTSENT *entry)
+static const char *fts_reach(const FTSENT *entry)
 {
     struct stat seen;
     if (options & FTS_NOSTAT || entry->fts_info == FTS_NS || entry->fts_info == FTS_NSOK || entry->fts_info == FTS_INIT)
@@ -86,7 +86,7 @@ static void tell_entry(const FTSENT *entry)
     lines_add("%s %s level %d lengths %d %d %s of %s %s%s%s%s", lines_path(entry->fts_path, start), infos[entry->fts_info],
               entry->fts_level, (int)strlen(entry->fts_path) - entry->fts_pathlen,
               (int)strlen(entry->fts_name) - entry->fts_namelen, entry->fts_name,
-              entry->fts_parent ? entry->fts_parent->fts_name : "nothing", access_kind(entry), reach(entry),
+              entry->fts_parent ? entry->fts_parent->fts_name : "nothing", access_kind(entry), fts_reach(entry),
               entry->fts_errno ? " " : "", entry->fts_errno ? strerrorname_np(entry->fts_errno) : "");
     if (!(options & FTS_NOSTAT) && entry->fts_info != FTS_NS && entry->fts_info != FTS_NSOK)
         lines_add("%s mode %06o", lines_path(entry->fts_path, start), entry->fts_statp->st_mode);
@@ -94,13 +94,13 @@ static void tell_entry(const FTSENT *entry)
         lines_add("%s goes back to level %d", lines_path(entry->fts_path, start), entry->fts_cycle->fts_level);
 }
 
-static ino_t here(void)
+static ino_t fts_here(void)
 {
     struct stat st;
     return stat(".", &st) == 0 ? st.st_ino : 0;
 }
 
-static FTS *opened(char *const *paths, int how, fts_order *order)
+static FTS *fts_opened(char *const *paths, int how, fts_order *order)
 {
     start = paths[0];
     options = how;
@@ -108,13 +108,13 @@ static FTS *opened(char *const *paths, int how, fts_order *order)
     return fts.open(paths, how, order);
 }
 
-static long closed(FTS *tree, ino_t before, bool sorted)
+static long fts_closed(FTS *tree, ino_t before, bool sorted)
 {
     lines_tell(sorted);
     errno = 0;
     long result = fts.close(tree);
     int error = errno;
-    if (here() != before)
+    if (fts_here() != before)
         detail(" and is elsewhere");
     errno = error;
     return result;
@@ -123,31 +123,31 @@ static long closed(FTS *tree, ino_t before, bool sorted)
 static long walk_from(const char *path, int how, fts_order *order)
 {
     char *const paths[] = {(char *)path, NULL};
-    ino_t before = here();
-    FTS *tree = opened(paths, how, order);
+    ino_t before = fts_here();
+    FTS *tree = fts_opened(paths, how, order);
     if (!tree)
         return -1;
     for (FTSENT *entry; errno = EXDEV, (entry = fts.read(tree));)
         tell_entry(entry);
     detail(" ends with %s;", errno ? strerrorname_np(errno) : "nothing");
-    return closed(tree, before, order == NULL);
+    return fts_closed(tree, before, order == NULL);
 }
 
 static long by_fts(const struct place *place, long how)
 {
-    spell("fts");
+    fts_spell("fts");
     return walk_from(place->path, (int)how, by_name);
 }
 
 static long by_fts64(const struct place *place, long how)
 {
-    spell("fts64");
+    fts_spell("fts64");
     return walk_from(place->path, (int)how, by_name);
 }
 
 static long by_fts_unsorted(const struct place *place, long how)
 {
-    spell("fts64");
+    fts_spell("fts64");
     return walk_from(place->path, (int)how, NULL);
 }
 
@@ -191,7 +191,7 @@ static void make_tree(void)
         give_up("cannot chmod", "bare/t");
 }
 
-static void told(const char *call, const char *where, int number, long result, int error)
+static void fts_told(const char *call, const char *where, int number, long result, int error)
 {
     char label[128];
     snprintf(label, sizeof label, "%s %d", where, number);
@@ -203,10 +203,10 @@ static void tree_with_all_options(void)
     for (int how = 0; how < 256; how++) {
         if (!case_is_due())
             continue;
-        spell(how % 3 ? "fts64" : "fts");
+        fts_spell(how % 3 ? "fts64" : "fts");
         errno = 0;
         long result = walk_from("bare/t", how, by_name);
-        told("fts, tree", "options", how, result, errno);
+        fts_told("fts, tree", "options", how, result, errno);
     }
 }
 
@@ -215,8 +215,8 @@ static void several_starts(int how, fts_order *order)
     static char *const paths[] = {"dir", "file", "ldangling", ".", "absent", "dir/sub/", "ldir", "..", "dir", NULL};
     if (!case_is_due())
         return;
-    ino_t before = here();
-    FTS *tree = opened(paths, how, order);
+    ino_t before = fts_here();
+    FTS *tree = fts_opened(paths, how, order);
     if (!tree)
         give_up("cannot open", "fts");
     for (FTSENT *entry; (entry = fts.read(tree));)
@@ -224,8 +224,8 @@ static void several_starts(int how, fts_order *order)
             fts.set(tree, entry, FTS_SKIP);
         else if (entry->fts_level == 0 || entry->fts_name[0] == 'i')
             tell_entry(entry);
-    long result = closed(tree, before, !order);
-    told("fts, several starts", order ? "sorted" : "as given", how, result, errno);
+    long result = fts_closed(tree, before, !order);
+    fts_told("fts, several starts", order ? "sorted" : "as given", how, result, errno);
 }
 
 /* The children of the starts, and of every directory, are asked for before they are told. */
@@ -250,8 +250,8 @@ static void children_first(int how, int names_only, fts_order *order, const char
     char *const paths[] = {(char *)path, NULL};
     if (!case_is_due())
         return;
-    ino_t before = here();
-    FTS *tree = opened(paths, how, order);
+    ino_t before = fts_here();
+    FTS *tree = fts_opened(paths, how, order);
     if (!tree)
         give_up("cannot open", "fts");
     tell_children(tree, NULL, names_only);
@@ -264,37 +264,37 @@ static void children_first(int how, int names_only, fts_order *order, const char
     errno = 0;
     fts.children(tree, 3);
     detail(" wrong says %s, options %d", strerrorname_np(errno), how);
-    long result = closed(tree, before, !order);
-    told("fts, children", path, names_only, result, errno);
+    long result = fts_closed(tree, before, !order);
+    fts_told("fts, children", path, names_only, result, errno);
 }
 
 /* An instruction for one of the entries when it is told, or with its siblings when they are asked for. */
-static void instructed(const char *name, int instruction, int how, bool ahead)
+static void fts_instructed(const char *name, int instruction, int how, bool prefetch)
 {
     static char *const paths[] = {"bare/t", NULL};
     if (!case_is_due())
         return;
-    ino_t before = here();
-    FTS *tree = opened(paths, how, by_name);
+    ino_t before = fts_here();
+    FTS *tree = fts_opened(paths, how, by_name);
     if (!tree)
         give_up("cannot open", "fts");
     unsigned count = 0;
     for (FTSENT *entry; count < 100 && (entry = fts.read(tree)); count++) {
         tell_entry(entry);
-        if (!ahead && strcmp(entry->fts_name, name) == 0 && entry->fts_number++ == 0)
+        if (!prefetch && strcmp(entry->fts_name, name) == 0 && entry->fts_number++ == 0)
             lines_add("set %d", fts.set(tree, entry, instruction));
-        if (!ahead || entry->fts_info != FTS_D)
+        if (!prefetch || entry->fts_info != FTS_D)
             continue;
         for (FTSENT *child = fts.children(tree, 0); child; child = child->fts_link)
             if (strcmp(child->fts_name, name) == 0)
                 lines_add("set %d", fts.set(tree, child, instruction));
     }
-    detail(" options %d %s ends with %s", how, ahead ? "ahead" : "when told", errno ? strerrorname_np(errno) : "nothing");
-    long result = closed(tree, before, false);
-    told("fts, instruction", name, instruction, result, errno);
+    detail(" options %d %s ends with %s", how, prefetch ? "ahead" : "when told", errno ? strerrorname_np(errno) : "nothing");
+    long result = fts_closed(tree, before, false);
+    fts_told("fts, instruction", name, instruction, result, errno);
 }
 
-static void instructions(void)
+static void fts_instructions(void)
 {
     static const char *const at[] = {"t",      "a", "sub", "deep", "d", "link", "broken", "link-to-hollow", "link-to-deep",
                                      "hollow", "up"};
@@ -302,8 +302,8 @@ static void instructions(void)
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
             for (int instruction = 0; instruction <= FTS_SKIP; instruction++) {
-                instructed(at[i], instruction, hows[h], false);
-                instructed(at[i], instruction, hows[h], true);
+                fts_instructed(at[i], instruction, hows[h], false);
+                fts_instructed(at[i], instruction, hows[h], true);
             }
 }
 
@@ -313,11 +313,11 @@ static void wrong_instruction(void)
     errno = 0;
     int result = fts.set(NULL, &entry, 17);
     detail(" says %s, is %d", strerrorname_np(errno), entry.fts_instr);
-    told("fts_set", "wrong", 17, result, 0);
+    fts_told("fts_set", "wrong", 17, result, 0);
     static char *const paths[] = {"file", "", NULL};
     errno = 0;
     FTS *tree = fts.open(paths, FTS_PHYSICAL, NULL);
-    told("fts_open", "empty path", 0, tree ? 0 : -1, errno);
+    fts_told("fts_open", "empty path", 0, tree ? 0 : -1, errno);
 }
 
 /* Closed after so many entries: the working directory is the old one. */
@@ -326,16 +326,16 @@ static void closed_early(int after, int how)
     static char *const paths[] = {"bare/t", "dir", NULL};
     if (!case_is_due())
         return;
-    ino_t before = here();
-    FTS *tree = opened(paths, how, by_name);
+    ino_t before = fts_here();
+    FTS *tree = fts_opened(paths, how, by_name);
     for (int i = 0; i < after; i++) {
         FTSENT *entry = fts.read(tree);
         if (!entry)
             break;
         tell_entry(entry);
     }
-    long result = closed(tree, before, false);
-    told("fts, closed early", "after", after, result, errno);
+    long result = fts_closed(tree, before, false);
+    fts_told("fts, closed early", "after", after, result, errno);
 }
 
 /* What becomes of directories between the time they are told and the time they are entered. */
@@ -345,9 +345,9 @@ static void changed_meanwhile(int how, bool replaced, bool read)
     make_directory("bare/one", 0755);
     make_file("bare/one/file", 0644, "", 0);
     make_directory("bare/two", 0755);
-    ino_t before = here();
+    ino_t before = fts_here();
     int home = open(".", O_RDONLY | O_DIRECTORY);
-    FTS *tree = opened(paths, how, by_name);
+    FTS *tree = fts_opened(paths, how, by_name);
     for (FTSENT *entry; (entry = fts.read(tree));) {
         tell_entry(entry);
         if (entry->fts_info != FTS_D || strcmp(entry->fts_name, "one") != 0)
@@ -359,7 +359,7 @@ static void changed_meanwhile(int how, bool replaced, bool read)
     }
     close(home);
     detail(" options %d%s", how, read ? ", children first" : "");
-    long result = closed(tree, before, false);
+    long result = fts_closed(tree, before, false);
     int error = errno;
     case_told("fts", replaced ? "replaced meanwhile" : "renamed meanwhile", result, error, true);
 }
@@ -374,29 +374,29 @@ static void all_changed_meanwhile(void)
     }
 }
 
-static void deep(int how)
+static void fts_deep(int how)
 {
     static char *const paths[] = {"deep", NULL};
     unsigned counts[16] = {0};
     size_t longest = 0;
     if (!case_is_due())
         return;
-    ino_t before = here();
-    FTS *tree = opened(paths, how, by_name);
+    ino_t before = fts_here();
+    FTS *tree = fts_opened(paths, how, by_name);
     for (FTSENT *entry; (entry = fts.read(tree));) {
         counts[entry->fts_info]++;
         if (strlen(entry->fts_path) > longest)
             longest = strlen(entry->fts_path);
         counts[0] += strlen(entry->fts_path) != entry->fts_pathlen || entry->fts_path != tree->fts_path;
-        counts[15] += *reach(entry) != '\0';
+        counts[15] += *fts_reach(entry) != '\0';
         if (how & FTS_SEEDOT && entry->fts_info == FTS_D && !fts.children(tree, 0))
             counts[14]++;
     }
     for (size_t i = 0; i < 16; i++)
         detail(" %u", counts[i]);
     detail(" longest %zu", longest);
-    long result = closed(tree, before, false);
-    told("fts, deep", "options", how, result, errno);
+    long result = fts_closed(tree, before, false);
+    fts_told("fts, deep", "options", how, result, errno);
 }
 
 static void enter_fresh(void)
@@ -430,7 +430,7 @@ void part_fts(void)
         several_starts(how, NULL);
     }
     all_children_first();
-    instructions();
+    fts_instructions();
     wrong_instruction();
     for (int after = 0; after < 16; after++)
         closed_early(after, after & 1 ? FTS_PHYSICAL : FTS_PHYSICAL | FTS_NOCHDIR);
@@ -441,7 +441,7 @@ void part_fts(void)
     if (chdir(fixture.outside) < 0)
         give_up("cannot enter", fixture.outside);
     for (int how = 0; how < 64; how++)
-        deep(how);
+        fts_deep(how);
     deeper_remove(fixture.outside);
     enter_fresh();
     if (chdir("/") < 0)

@@ -103,7 +103,7 @@ static int first_error(const char *path, int error)
     return 1;
 }
 
-static const char *words(int result)
+static const char *glob_words(int result)
 {
     static const char *const all[] = {"found", "NOSPACE", "ABORTED", "NOMATCH"};
     return result >= 0 && result < 4 ? all[result] : "error";
@@ -120,15 +120,15 @@ static void tell_found(const glob_t *found, int flags)
         detail(" not ended");
 }
 
-static long globbed(const char *name, const char *pattern, int flags, int (*on_error)(const char *, int))
+static long glob_globbed(const char *name, const char *pattern, int flags, int (*on_error)(const char *, int))
 {
     glob_t found;
     memset(&found, 0, sizeof found);
-    found.gl_flags = GLOB_MAGCHAR; /* is it set anew? */
+    found.gl_flags = GLOB_MAGCHAR; /* is it set again? */
     errors = 0;
     int result = glob_named(name)(pattern, flags, on_error, &found);
     int error = errno;
-    detail(" %s, %u errors", words(result), errors);
+    detail(" %s, %u errors", glob_words(result), errors);
     lines_tell(true);
     if (result != -1)
         tell_found(&found, flags);
@@ -141,17 +141,17 @@ static long globbed(const char *name, const char *pattern, int flags, int (*on_e
 
 static long by_glob(const struct place *place, long flags)
 {
-    return globbed("glob", place->path, (int)flags, NULL);
+    return glob_globbed("glob", place->path, (int)flags, NULL);
 }
 
 static long by_glob64(const struct place *place, long flags)
 {
-    return globbed("glob64", place->path, (int)flags, each_error);
+    return glob_globbed("glob64", place->path, (int)flags, each_error);
 }
 
 static long by_glob_until_error(const struct place *place, long flags)
 {
-    return globbed("glob", place->path, (int)flags, first_error);
+    return glob_globbed("glob", place->path, (int)flags, first_error);
 }
 
 static const struct call calls[] = {
@@ -192,7 +192,7 @@ static void enter_work(void)
 }
 
 /* One result for several patterns, with room before them. */
-static void appended(int flags)
+static void glob_appended(int flags)
 {
     static const char *const all[] = {"f*", "nothing*", "dir/*", "{absent,empty}", "bare"};
     glob_t found = {.gl_offs = 3};
@@ -201,7 +201,7 @@ static void appended(int flags)
         return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         result = glob(all[i], flags | GLOB_DOOFFS | (i > 0 ? GLOB_APPEND : 0), NULL, &found);
-        detail(" %s %zu %x", words(result), found.gl_pathc, (unsigned)found.gl_flags);
+        detail(" %s %zu %x", glob_words(result), found.gl_pathc, (unsigned)found.gl_flags);
     }
     if (found.gl_pathv)
         detail(" room is %s", found.gl_pathv[0] || found.gl_pathv[1] || found.gl_pathv[2] ? "used" : "empty");
@@ -269,7 +269,7 @@ void part_glob(void)
     enter_work();
     static const int flags[] = {0, GLOB_NOCHECK, GLOB_BRACE, GLOB_MARK, GLOB_NOSORT | GLOB_BRACE};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        appended(flags[i]);
+        glob_appended(flags[i]);
     static const char *const some[] = {"*", "d*/inner", "file", "absent", "l*/"};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         with_own_functions(some[i], GLOB_ALTDIRFUNC | GLOB_MARK);

@@ -15,7 +15,7 @@
 #include "acl.h"
 #include "fixture.h"
 
-static long make(const char *path, mode_t mode, mode_t mask)
+static long inherit_make(const char *path, mode_t mode, mode_t mask)
 {
     struct stat st;
     mode_t before = umask(mask);
@@ -35,11 +35,11 @@ static long make(const char *path, mode_t mode, mode_t mask)
     return 0;
 }
 
-static void birth(const char *name, const char *path, mode_t mode, mode_t mask)
+static void inherit_birth(const char *name, const char *path, mode_t mode, mode_t mask)
 {
     char where[300];
     snprintf(where, sizeof where, "%s mode %04o umask %04o", name, mode, mask);
-    long result = make(path, mode, mask);
+    long result = inherit_make(path, mode, mask);
     case_told("birth in", where, result, errno, true);
 }
 
@@ -60,7 +60,7 @@ static const struct {
     {"a setgid directory with a default ACL", 02750, -1, true},
 };
 
-static bool prepare(size_t which)
+static bool inherit_prepare(size_t which)
 {
     const char *path = joined(fixture.work, "bare");
     long result = 0;
@@ -83,8 +83,8 @@ static void birth_after(size_t which, bool first, mode_t mode, mode_t mask)
         return;
     if (!first)
         make_file(joined(fixture.work, "bare/early"), 0644, "early\n", 6);
-    if (prepare(which))
-        birth(directories[which].name, path, mode, mask);
+    if (inherit_prepare(which))
+        inherit_birth(directories[which].name, path, mode, mask);
 }
 
 void part_inherit(void)

@@ -38,7 +38,7 @@ static void make_kinds(const char *directory)
         give_up("cannot leave", directory);
 }
 
-static void begin(void)
+static void kinds_begin(void)
 {
     static int events = -1;
     if (events < 0)
@@ -88,7 +88,7 @@ static void one_pair(size_t way, const char *from, const char *to)
     char where[160];
     if (!case_is_due())
         return;
-    begin();
+    kinds_begin();
     snprintf(where, sizeof where, "%s %s", from, to);
     errno = 0;
     long result = ways[way].run(from, to);

@@ -23,7 +23,7 @@
 #include "fixture.h"
 #include "scenario.h"
 
-static int opened(const char *path, int flags)
+static int locks_opened(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -38,11 +38,11 @@ static const char *const names_of_file[] = {"file", "hard", "lfile", "labs", "..
 
 static long flocked_by_names(void)
 {
-    int held = opened("file", O_RDONLY);
+    int held = locks_opened("file", O_RDONLY);
     if (flock(held, LOCK_EX) < 0)
         return -1;
     for (size_t i = 0; i < NAMES; i++) {
-        int fd = opened(names_of_file[i], O_RDONLY);
+        int fd = locks_opened(names_of_file[i], O_RDONLY);
         detail(" %s %s", names_of_file[i], ended(flock(fd, LOCK_SH | LOCK_NB)));
         close(fd);
     }
@@ -57,7 +57,7 @@ static long try_flock(void *path)
 
 static long flocked_in_a_child(void)
 {
-    int held = opened("dir/inner", O_RDWR), copy = dup(held);
+    int held = locks_opened("dir/inner", O_RDWR), copy = dup(held);
     flock(held, LOCK_EX);
     close(held);
     detail(" by a copy %s", ended(in_child(try_flock, "dir/inner")));
@@ -72,21 +72,21 @@ static long flocked_in_a_child(void)
     return 0;
 }
 
-static struct flock range(short type, off_t start, off_t length)
+static struct flock locks_range(short type, off_t start, off_t length)
 {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
 }
 
-static long lock(int fd, int command, short type, off_t start, off_t length)
+static long locks_lock(int fd, int command, short type, off_t start, off_t length)
 {
-    struct flock wanted = range(type, start, length);
+    struct flock wanted = locks_range(type, start, length);
     return fcntl(fd, command, &wanted);
 }
 
 /* Who holds what of the file, seen from another process: the first byte of the range, or 1000 if nobody. */
 static long held_from(void *path)
 {
-    struct flock found = range(F_WRLCK, 0, 0);
+    struct flock found = locks_range(F_WRLCK, 0, 0);
     int fd = open(path, O_RDWR);
     if (fd < 0 || fcntl(fd, F_GETLK, &found) < 0)
         return -1;
@@ -97,12 +97,12 @@ static long held_from(void *path)
 
 static long locked_by_names(void)
 {
-    int held = opened("file", O_RDWR);
-    if (lock(held, F_SETLK, F_WRLCK, 3, 5) < 0)
+    int held = locks_opened("file", O_RDWR);
+    if (locks_lock(held, F_SETLK, F_WRLCK, 3, 5) < 0)
         return -1;
     for (size_t i = 0; i < NAMES; i++)
         detail(" %s %ld", names_of_file[i], in_child(held_from, (void *)names_of_file[i]));
-    close(opened("hard", O_RDONLY)); /* any descriptor of the file */
+    close(locks_opened("hard", O_RDONLY)); /* any descriptor of the file */
     detail(" closed another %ld", in_child(held_from, "file"));
     return close(held);
 }
@@ -163,8 +163,8 @@ static void move_by_name(void)
 
 static long locked_through_all_calls(void)
 {
-    int held = opened("dir/held", O_RDWR | O_CREAT | O_EXCL);
-    if (lock(held, F_SETLK, F_WRLCK, 7, 1) < 0)
+    int held = locks_opened("dir/held", O_RDWR | O_CREAT | O_EXCL);
+    if (locks_lock(held, F_SETLK, F_WRLCK, 7, 1) < 0)
         return -1;
     still_held("at first");
     use_by_name("dir/held");
@@ -177,17 +177,17 @@ static long locked_through_all_calls(void)
 /* A lock of the open file description is in the way of the same process, too. */
 static long locked_descriptions(void)
 {
-    int one = opened("file", O_RDWR), two = opened("hard", O_RDWR);
-    struct flock found = range(F_WRLCK, 0, 0);
-    detail(" first %s", ended(lock(one, F_OFD_SETLK, F_WRLCK, 0, 10)));
-    detail(" second %s", ended(lock(two, F_OFD_SETLK, F_WRLCK, 5, 1)));
-    detail(" beside it %s", ended(lock(two, F_OFD_SETLK, F_WRLCK, 10, 1)));
+    int one = locks_opened("file", O_RDWR), two = locks_opened("hard", O_RDWR);
+    struct flock found = locks_range(F_WRLCK, 0, 0);
+    detail(" first %s", ended(locks_lock(one, F_OFD_SETLK, F_WRLCK, 0, 10)));
+    detail(" second %s", ended(locks_lock(two, F_OFD_SETLK, F_WRLCK, 5, 1)));
+    detail(" beside it %s", ended(locks_lock(two, F_OFD_SETLK, F_WRLCK, 10, 1)));
     long result = fcntl(two, F_OFD_GETLK, &found);
     detail(" found %d of %lld, %lld by %d", found.l_type, (long long)found.l_start, (long long)found.l_len, found.l_pid);
-    close(opened("lfile", O_RDWR));
+    close(locks_opened("lfile", O_RDWR));
     detail(" closed another %ld", in_child(held_from, "file"));
     close(one);
-    detail(" then %s", ended(lock(two, F_OFD_SETLK, F_WRLCK, 5, 1)));
+    detail(" then %s", ended(locks_lock(two, F_OFD_SETLK, F_WRLCK, 5, 1)));
     close(two);
     return result;
 }
@@ -195,7 +195,7 @@ static long locked_descriptions(void)
 static long wait_for_lock(void *ready)
 {
     int fd = open("hard", O_RDWR);
-    if (fd < 0 || write(*(int *)ready, "", 1) != 1 || lock(fd, F_SETLKW, F_WRLCK, 0, 0) < 0)
+    if (fd < 0 || write(*(int *)ready, "", 1) != 1 || locks_lock(fd, F_SETLKW, F_WRLCK, 0, 0) < 0)
         return -1;
     return pwrite(fd, "waited\n", 7, 0);
 }
@@ -203,8 +203,8 @@ static long wait_for_lock(void *ready)
 static long unlock_when_told(void *ends)
 {
     char byte;
-    int fd = opened("file", O_RDWR), *told = ends;
-    lock(fd, F_SETLK, F_WRLCK, 0, 0);
+    int fd = locks_opened("file", O_RDWR), *told = ends;
+    locks_lock(fd, F_SETLK, F_WRLCK, 0, 0);
     if (write(told[1], "", 1) != 1 || read(told[2], &byte, 1) != 1)
         return -1;
     return pwrite(fd, "before ", 7, 0);
@@ -230,7 +230,7 @@ static long waited_for(void)
     detail(" holder %d", status);
     waitpid(waiter, &status, 0);
     detail(" waiter %d", status);
-    int fd = opened("file", O_RDONLY);
+    int fd = locks_opened("file", O_RDONLY);
     long result = read(fd, text, 7);
     detail_bytes(text, 7);
     for (int i = 0; i < 2; i++)
@@ -257,10 +257,10 @@ static long open_to_read(void *path)
 }
 
 /* A lease is given only while nobody else has the file open, and whoever opens it breaks it. */
-static long leased(void)
+static long locks_leased(void)
 {
     struct stat st;
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = locks_opened("dir/inner", O_RDONLY);
     breaks = 0;
     signal(SIGIO, count_break);
     detail(" read lease %s", ended(fcntl(fd, F_SETLEASE, F_RDLCK)));
@@ -272,20 +272,20 @@ static long leased(void)
     detail(" given back %s", ended(fcntl(fd, F_SETLEASE, F_UNLCK)));
     detail(" writer %s", ended(in_child(open_to_write, "dir/inner")));
     close(fd);
-    fd = opened("dir/inner", O_RDWR);
+    fd = locks_opened("dir/inner", O_RDWR);
     detail(" write lease %s", ended(fcntl(fd, F_SETLEASE, F_WRLCK)));
     detail(" reader %s, %d breaks", ended(in_child(open_to_read, "dir/inner")), (int)breaks);
     fcntl(fd, F_SETLEASE, F_UNLCK);
-    int other = opened("dir/inner", O_RDWR);
+    int other = locks_opened("dir/inner", O_RDWR);
     detail(" with another %s", ended(fcntl(fd, F_SETLEASE, F_WRLCK)));
     signal(SIGIO, SIG_DFL);
     close(other);
     return close(fd);
 }
 
-static char *mapped(const char *path, int flags, size_t size)
+static char *locks_mapped(const char *path, int flags, size_t size)
 {
-    int fd = opened(path, O_RDWR | O_CREAT);
+    int fd = locks_opened(path, O_RDWR | O_CREAT);
     if (ftruncate(fd, (off_t)size) < 0)
         give_up("cannot truncate", path);
     char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -297,7 +297,7 @@ static char *mapped(const char *path, int flags, size_t size)
 
 static long write_mapped(void *path)
 {
-    char *at = mapped(path, MAP_SHARED, 8192);
+    char *at = locks_mapped(path, MAP_SHARED, 8192);
     memcpy(at + 4096, "by the child", 12);
     return at[0];
 }
@@ -305,7 +305,7 @@ static long write_mapped(void *path)
 /* Mappings of one file by different names are the same memory, also when the names are gone. */
 static long mapped_by_two(void)
 {
-    char *shared = mapped("bare/map", MAP_SHARED, 8192), *private = mapped("bare/map", MAP_PRIVATE, 8192);
+    char *shared = locks_mapped("bare/map", MAP_SHARED, 8192), *private = locks_mapped("bare/map", MAP_PRIVATE, 8192);
     char text[13] = "";
     shared[0] = 'A';
     private[4095] = 'P';
@@ -316,7 +316,7 @@ static long mapped_by_two(void)
     unlink("bare/other");
     memcpy(shared + 100, "unlinked", 8);
     msync(shared, 8192, MS_SYNC);
-    int fd = opened("dir/map", O_RDONLY);
+    int fd = locks_opened("dir/map", O_RDONLY);
     long result = pread(fd, text, 8, 100);
     detail_bytes(text, 8);
     pread(fd, text, 1, 4095);
@@ -391,7 +391,7 @@ static long by_fifo(void)
     if (mkfifo("dir/pipe", 0600) < 0)
         return -1;
     detail(" nobody reads %s", ended(open("dir/pipe", O_WRONLY | O_NONBLOCK)));
-    int fd = opened("dir/pipe", O_RDONLY | O_NONBLOCK);
+    int fd = locks_opened("dir/pipe", O_RDONLY | O_NONBLOCK);
     detail(" wrote %ld", in_child(write_fifo, "ldir/pipe"));
     rename("dir/pipe", "bare/pipe");
     detail(" wrote %ld", in_child(write_fifo, "bare/pipe"));
@@ -404,7 +404,7 @@ static long by_fifo(void)
 }
 
 /* An open file that another process is given is the one that the name leads to. */
-static long receive(int from)
+static long locks_receive(int from)
 {
     char byte, control[CMSG_SPACE(sizeof(int))];
     struct iovec bytes = {&byte, 1};
@@ -416,12 +416,12 @@ static long receive(int from)
     return fd;
 }
 
-static long give(void *to)
+static long locks_give(void *to)
 {
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec bytes = {"", 1};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    int fd = opened("bare/given", O_RDWR | O_CREAT | O_EXCL);
+    int fd = locks_opened("bare/given", O_RDWR | O_CREAT | O_EXCL);
     *CMSG_FIRSTHDR(&message) =
         (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof fd);
@@ -432,9 +432,9 @@ static long given_to_another(void)
 {
     struct stat by_name, by_descriptor;
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0 || in_child(give, &ends[0]) < 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0 || in_child(locks_give, &ends[0]) < 0)
         return -1;
-    int fd = (int)receive(ends[1]);
+    int fd = (int)locks_receive(ends[1]);
     if (fd < 0 || fstat(fd, &by_descriptor) < 0 || stat("bare/given", &by_name) < 0)
         return -1;
     detail(" %s, wrote %ld",
@@ -452,7 +452,7 @@ static const struct scenario scenarios[] = {
     {"fcntl, through all calls", locked_through_all_calls},
     {"fcntl, of descriptions", locked_descriptions},
     {"fcntl, waited for", waited_for},
-    {"lease", leased},
+    {"lease", locks_leased},
     {"mmap", mapped_by_two},
     {"O_APPEND", appended_by_many},
     {"FIFO", by_fifo},

@@ -62,7 +62,7 @@ static void detail_times(const struct place *place, int flags)
             detail(" %lld.%09ld", (long long)times[i]->tv_sec, times[i]->tv_nsec);
 }
 
-static long timed(const struct place *place, int flags, long result)
+static long meta_timed(const struct place *place, int flags, long result)
 {
     if (result >= 0) {
         detail_times(place, flags);
@@ -74,24 +74,24 @@ static long timed(const struct place *place, int flags, long result)
 static long by_utime(const struct place *place, long now)
 {
     const struct utimbuf times = {.actime = 1000000, .modtime = 2000000};
-    return timed(place, 0, utime(place->path, now ? NULL : &times));
+    return meta_timed(place, 0, utime(place->path, now ? NULL : &times));
 }
 
 static const struct timeval microseconds[2] = {{1000001, 5}, {2000001, 7}};
 
 static long by_utimes(const struct place *place, long now)
 {
-    return timed(place, 0, utimes(place->path, now ? NULL : microseconds));
+    return meta_timed(place, 0, utimes(place->path, now ? NULL : microseconds));
 }
 
 static long by_lutimes(const struct place *place, long unused)
 {
-    return timed(place, AT_SYMLINK_NOFOLLOW, lutimes(place->path, microseconds));
+    return meta_timed(place, AT_SYMLINK_NOFOLLOW, lutimes(place->path, microseconds));
 }
 
 static long by_futimesat(const struct place *place, long unused)
 {
-    return timed(place, 0, futimesat(place->at, place->path, microseconds));
+    return meta_timed(place, 0, futimesat(place->at, place->path, microseconds));
 }
 
 static const struct timespec nanoseconds[][2] = {
@@ -101,12 +101,12 @@ static const struct timespec nanoseconds[][2] = {
 
 static long by_utimensat(const struct place *place, long which)
 {
-    return timed(place, 0, utimensat(place->at, place->path, nanoseconds[which], 0));
+    return meta_timed(place, 0, utimensat(place->at, place->path, nanoseconds[which], 0));
 }
 
 static long by_lutimensat(const struct place *place, long which)
 {
-    return timed(place, AT_SYMLINK_NOFOLLOW, utimensat(place->at, place->path, nanoseconds[which], AT_SYMLINK_NOFOLLOW));
+    return meta_timed(place, AT_SYMLINK_NOFOLLOW, utimensat(place->at, place->path, nanoseconds[which], AT_SYMLINK_NOFOLLOW));
 }
 
 static long by_truncate(const struct place *place, long length)

@@ -16,7 +16,7 @@
 
 #include "fixture.h"
 
-static const char *beneath(const char *directory, const char *name)
+static const char *notify_beneath(const char *directory, const char *name)
 {
     static char paths[2][2 * PATH_MAX];
     static unsigned turn;
@@ -28,12 +28,12 @@ static const char *beneath(const char *directory, const char *name)
 /* What happens to a file that was there before. */
 static void be_busy_before(const char *directory, const char *name)
 {
-    int fd = open(beneath(directory, name), O_WRONLY | O_APPEND);
+    int fd = open(notify_beneath(directory, name), O_WRONLY | O_APPEND);
     if (fd >= 0) {
         detail(" %s wrote %zd", name, write(fd, "more", 4));
         close(fd);
     }
-    detail(" %s changed %d", name, chmod(beneath(directory, name), 0606));
+    detail(" %s changed %d", name, chmod(notify_beneath(directory, name), 0606));
 }
 
 /* What is done in a directory that is watched: to older files, then beginning with a birth. */
@@ -41,20 +41,20 @@ static void be_busy_in(const char *directory)
 {
     be_busy_before(directory, "file");
     be_busy_before(directory, "inner");
-    int fd = open(beneath(directory, "born"), O_WRONLY | O_CREAT | O_EXCL, 0644);
+    int fd = open(notify_beneath(directory, "born"), O_WRONLY | O_CREAT | O_EXCL, 0644);
     if (fd >= 0) {
         detail(" wrote %zd", write(fd, "born", 4));
         close(fd);
     }
-    detail(" renamed %d", rename(beneath(directory, "born"), beneath(directory, "moved")));
-    detail(" linked %d", link(beneath(directory, "moved"), beneath(directory, "second")));
-    detail(" came %d", rename(joined(fixture.outside, "plain"), beneath(directory, "came")));
-    if (access(beneath(directory, "hard"), F_OK) < 0)
-        detail(" moved in %d", rename(joined(fixture.work, "hard"), beneath(directory, "hard")));
-    detail(" replaced %d", rename(beneath(directory, "second"), beneath(directory, "came")));
-    detail(" changed %d", chmod(beneath(directory, "moved"), 0600));
-    detail(" made %d", mkdir(beneath(directory, "made"), 0755));
-    detail(" removed %d", unlink(beneath(directory, "moved")));
+    detail(" renamed %d", rename(notify_beneath(directory, "born"), notify_beneath(directory, "moved")));
+    detail(" linked %d", link(notify_beneath(directory, "moved"), notify_beneath(directory, "second")));
+    detail(" came %d", rename(joined(fixture.outside, "plain"), notify_beneath(directory, "came")));
+    if (access(notify_beneath(directory, "hard"), F_OK) < 0)
+        detail(" moved in %d", rename(joined(fixture.work, "hard"), notify_beneath(directory, "hard")));
+    detail(" replaced %d", rename(notify_beneath(directory, "second"), notify_beneath(directory, "came")));
+    detail(" changed %d", chmod(notify_beneath(directory, "moved"), 0600));
+    detail(" made %d", mkdir(notify_beneath(directory, "made"), 0755));
+    detail(" removed %d", unlink(notify_beneath(directory, "moved")));
 }
 
 static void be_busy_at(const char *path)
@@ -90,13 +90,13 @@ static bool is_directory(const struct place *place)
 }
 
 /* One of each serves all cases: to close one takes the kernel ten milliseconds. */
-static int inotify(void)
+static int notify_inotify(void)
 {
     static int fd = -1;
     return fd >= 0 ? fd : (fd = inotify_init1(IN_NONBLOCK));
 }
 
-static int fanotify(void)
+static int notify_fanotify(void)
 {
     static int fd = -1;
     return fd >= 0 ? fd : (fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_NONBLOCK, O_RDONLY));
@@ -106,7 +106,7 @@ static char events[65536] __attribute__((aligned(8)));
 
 static void tell_inotify(void)
 {
-    ssize_t length = read(inotify(), events, sizeof events);
+    ssize_t length = read(notify_inotify(), events, sizeof events);
     for (ssize_t at = 0; at < length;) {
         const struct inotify_event *event = (const struct inotify_event *)(events + at);
         detail(" | %x %s%s", event->mask, event->len ? event->name : "-", event->cookie ? " *" : "");
@@ -116,13 +116,13 @@ static void tell_inotify(void)
 
 #define EVENTS (IN_CREATE | IN_DELETE | IN_MOVE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
-/* Births in a directory that was watched stay where the kernel sees them: later cases need another one. */
-static long unwatched(long watch, bool was_directory)
+/* Creates in a directory that was watched stay where the kernel sees them: later cases need another one. */
+static long notify_unwatched(long watch, bool was_directory)
 {
     int error = errno;
     if (watch >= 0)
-        inotify_rm_watch(inotify(), (int)watch);
-    while (read(inotify(), events, sizeof events) > 0)
+        inotify_rm_watch(notify_inotify(), (int)watch);
+    while (read(notify_inotify(), events, sizeof events) > 0)
         ;
     if (watch >= 0 && was_directory)
         fixture_rebuild();
@@ -133,48 +133,48 @@ static long unwatched(long watch, bool was_directory)
 static long by_inotify(const struct place *place, long flags)
 {
     bool directory = is_directory(place);
-    long watch = inotify_add_watch(inotify(), place->path, EVENTS | (uint32_t)flags);
+    long watch = inotify_add_watch(notify_inotify(), place->path, EVENTS | (uint32_t)flags);
     if (watch >= 0) {
         be_busy(place->path);
         tell_inotify();
     }
-    return unwatched(watch, directory);
+    return notify_unwatched(watch, directory);
 }
 
 static long by_raw_inotify(const struct place *place, long mask)
 {
     bool directory = is_directory(place);
-    long watch = syscall(SYS_inotify_add_watch, inotify(), place->path, (unsigned)mask);
+    long watch = syscall(SYS_inotify_add_watch, notify_inotify(), place->path, (unsigned)mask);
     if (watch >= 0) {
         be_busy(place->path);
         tell_inotify();
     }
-    return unwatched(watch, directory);
+    return notify_unwatched(watch, directory);
 }
 
 /* A second watch of the same file, by another of its names, is the first one. */
 static long by_inotify_twice(const struct place *place, long flags)
 {
     bool directory = is_directory(place);
-    int first = inotify_add_watch(inotify(), joined(fixture.work, "hard"), IN_OPEN);
-    long watch = inotify_add_watch(inotify(), place->path, IN_MODIFY | (uint32_t)flags);
+    int first = inotify_add_watch(notify_inotify(), joined(fixture.work, "hard"), IN_OPEN);
+    long watch = inotify_add_watch(notify_inotify(), place->path, IN_MODIFY | (uint32_t)flags);
     int error = errno;
     if (watch >= 0)
         detail(" %s", watch == first ? "the first" : "another");
-    inotify_rm_watch(inotify(), first);
+    inotify_rm_watch(notify_inotify(), first);
     errno = error;
-    return unwatched(watch, directory);
+    return notify_unwatched(watch, directory);
 }
 
 static long by_inotify_wrong(const struct place *place, long mask)
 {
     bool directory = is_directory(place);
-    return unwatched(inotify_add_watch(mask ? inotify() : 0, place->path, (uint32_t)mask), directory);
+    return notify_unwatched(inotify_add_watch(mask ? notify_inotify() : 0, place->path, (uint32_t)mask), directory);
 }
 
 static void tell_fanotify(void)
 {
-    ssize_t length = read(fanotify(), events, sizeof events);
+    ssize_t length = read(notify_fanotify(), events, sizeof events);
     const struct fanotify_event_metadata *event = (const void *)events;
     for (; FAN_EVENT_OK(event, length); event = FAN_EVENT_NEXT(event, length)) {
         const struct fanotify_event_info_fid *info = (const void *)(event + 1);
@@ -187,12 +187,12 @@ static void tell_fanotify(void)
 
 #define MARKS (FAN_CREATE | FAN_DELETE | FAN_MOVE | FAN_MODIFY | FAN_EVENT_ON_CHILD | FAN_ONDIR)
 
-static long unmarked(long result, bool was_directory)
+static long notify_unmarked(long result, bool was_directory)
 {
     int error = errno;
     if (result >= 0)
-        fanotify_mark(fanotify(), FAN_MARK_FLUSH, 0, AT_FDCWD, NULL);
-    while (read(fanotify(), events, sizeof events) > 0)
+        fanotify_mark(notify_fanotify(), FAN_MARK_FLUSH, 0, AT_FDCWD, NULL);
+    while (read(notify_fanotify(), events, sizeof events) > 0)
         ;
     if (result >= 0 && was_directory)
         fixture_rebuild();
@@ -204,25 +204,25 @@ static long unmarked(long result, bool was_directory)
 static long by_fanotify(const struct place *place, long flags)
 {
     bool directory = is_directory(place);
-    if (fanotify() < 0)
+    if (notify_fanotify() < 0)
         return -1;
-    long result =
-        fanotify_mark(fanotify(), FAN_MARK_ADD | (unsigned)flags, directory ? MARKS : FAN_MODIFY, place->at, place->path);
+    long result = fanotify_mark(notify_fanotify(), FAN_MARK_ADD | (unsigned)flags, directory ? MARKS : FAN_MODIFY, place->at,
+                                place->path);
     if (result >= 0 && place->path && (place->at == AT_FDCWD || place->path[0] == '/')) {
         be_busy(place->path);
         tell_fanotify();
     }
-    return unmarked(result, directory);
+    return notify_unmarked(result, directory);
 }
 
 /* Taking away what is not there; and all there is, for which the path is not looked at. */
 static long by_fanotify_removal(const struct place *place, long flags)
 {
-    if (fanotify() < 0)
+    if (notify_fanotify() < 0)
         return -1;
-    return unmarked(syscall(SYS_fanotify_mark, fanotify(), (unsigned)flags, flags & FAN_MARK_FLUSH ? 0 : FAN_MODIFY, place->at,
-                            place->path),
-                    false);
+    return notify_unmarked(syscall(SYS_fanotify_mark, notify_fanotify(), (unsigned)flags,
+                                   flags & FAN_MARK_FLUSH ? 0 : FAN_MODIFY, place->at, place->path),
+                           false);
 }
 
 static const struct call calls[] = {

@@ -34,7 +34,7 @@ static void use_descriptor(int fd)
     }
 }
 
-static long opened(int fd)
+static long open_opened(int fd)
 {
     if (fd < 0)
         return -1;
@@ -47,51 +47,51 @@ static long opened(int fd)
 
 static long by_open(const struct place *place, long flags)
 {
-    return opened(open(place->path, (int)flags | O_NONBLOCK, 0764));
+    return open_opened(open(place->path, (int)flags | O_NONBLOCK, 0764));
 }
 
 static long by_open64(const struct place *place, long flags)
 {
-    return opened(open64(place->path, (int)flags | O_NONBLOCK, 0764));
+    return open_opened(open64(place->path, (int)flags | O_NONBLOCK, 0764));
 }
 
 static long by_openat(const struct place *place, long flags)
 {
-    return opened(openat(place->at, place->path, (int)flags | O_NONBLOCK, 0604));
+    return open_opened(openat(place->at, place->path, (int)flags | O_NONBLOCK, 0604));
 }
 
 static long by_openat64(const struct place *place, long flags)
 {
-    return opened(openat64(place->at, place->path, (int)flags | O_NONBLOCK, 0604));
+    return open_opened(openat64(place->at, place->path, (int)flags | O_NONBLOCK, 0604));
 }
 
 static long by_creat(const struct place *place, long unused)
 {
-    return opened(creat(place->path, 0640));
+    return open_opened(creat(place->path, 0640));
 }
 
 static long by_creat64(const struct place *place, long unused)
 {
-    return opened(creat64(place->path, 0640));
+    return open_opened(creat64(place->path, 0640));
 }
 
 /* The spellings that headers do not declare, or only behind macros. */
 static long by_open_2(const struct place *place, long flags)
 {
     int (*call)(const char *, int) = dlsym(RTLD_DEFAULT, "__open_2");
-    return opened(call(place->path, (int)flags));
+    return open_opened(call(place->path, (int)flags));
 }
 
 static long by_openat_2(const struct place *place, long flags)
 {
     int (*call)(int, const char *, int) = dlsym(RTLD_DEFAULT, "__openat64_2");
-    return opened(call(place->at, place->path, (int)flags));
+    return open_opened(call(place->at, place->path, (int)flags));
 }
 
 static long by_underscored(const struct place *place, long flags)
 {
     int (*call)(const char *, int, ...) = dlsym(RTLD_DEFAULT, "__open64");
-    return opened(call(place->path, (int)flags | O_NONBLOCK, 0700));
+    return open_opened(call(place->path, (int)flags | O_NONBLOCK, 0700));
 }
 
 /* An unnamed file in the directory at the place, given a name there. */

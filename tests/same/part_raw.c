@@ -18,7 +18,7 @@
 
 #include "fixture.h"
 
-static long opened(long fd)
+static long raw_opened(long fd)
 {
     struct stat st;
     if (fd < 0)
@@ -34,13 +34,13 @@ static long opened(long fd)
 
 static long raw_openat(const struct place *place, long flags)
 {
-    return opened(syscall(SYS_openat, place->at, place->path, flags | O_NONBLOCK, 0642));
+    return raw_opened(syscall(SYS_openat, place->at, place->path, flags | O_NONBLOCK, 0642));
 }
 
 static long raw_openat2(const struct place *place, long flags)
 {
     struct open_how how = {.flags = (uint64_t)flags | O_NONBLOCK, .mode = flags & O_CREAT ? 0642 : 0};
-    return opened(syscall(SYS_openat2, place->at, place->path, &how, sizeof how));
+    return raw_opened(syscall(SYS_openat2, place->at, place->path, &how, sizeof how));
 }
 
 static long raw_newfstatat(const struct place *place, long flags)
@@ -149,12 +149,12 @@ static long raw_linkat(const struct place *place, long flags)
 #ifdef SYS_open
 static long raw_open(const struct place *place, long flags)
 {
-    return opened(syscall(SYS_open, place->path, flags | O_NONBLOCK, 0642));
+    return raw_opened(syscall(SYS_open, place->path, flags | O_NONBLOCK, 0642));
 }
 
 static long raw_creat(const struct place *place, long unused)
 {
-    return opened(syscall(SYS_creat, place->path, 0604));
+    return raw_opened(syscall(SYS_creat, place->path, 0604));
 }
 
 static long raw_stat(const struct place *place, long number)

@@ -43,9 +43,9 @@ static long in_sticky(const char *name)
     return unlink(path);
 }
 
-/* The road to the daemon is there before the identity is changed, as with a program that gives up what it may
+/* The channel to the daemon is there before the identity is changed, as with a program that gives up what it may
  * do once it has begun. */
-static long sticky(mode_t mode)
+static long refused_sticky(mode_t mode)
 {
     make_file("bare/others", 0644, "of others", 9);
     if (chmod("bare", mode) < 0)
@@ -67,17 +67,17 @@ static long sticky(mode_t mode)
 
 static long sticky_for_all(void)
 {
-    return sticky(01777);
+    return refused_sticky(01777);
 }
 
 static long for_all(void)
 {
-    return sticky(0777);
+    return refused_sticky(0777);
 }
 
 static long sticky_for_none(void)
 {
-    return sticky(01755);
+    return refused_sticky(01755);
 }
 
 #define LOAD(FIELD) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, FIELD))
@@ -174,7 +174,7 @@ static long rename_onto(const char *path)
     return rename("dir/inner", "bare/early");
 }
 
-static long exchange(const char *path)
+static long refused_exchange(const char *path)
 {
     return renameat2(AT_FDCWD, "dir/inner", AT_FDCWD, "bare/early", RENAME_EXCHANGE);
 }
@@ -188,11 +188,20 @@ static const struct quota_call {
     const char *name;
     long (*run)(const char *path);
 } quota_calls[] = {
-    {"open", open_new},       {"creat", creat_new},         {"fopen", fopen_new},
-    {"mkstemp", mkstemp_new}, {"mkdir", mkdir_new},         {"mkfifo", mkfifo_new},
-    {"symlink", symlink_new}, {"link", link_new},           {"link from another", link_in},
-    {"rename", rename_new},   {"rename in", rename_in},     {"rename onto", rename_onto},
-    {"exchange", exchange},   {"truncate", truncate_there},
+    {"open", open_new},
+    {"creat", creat_new},
+    {"fopen", fopen_new},
+    {"mkstemp", mkstemp_new},
+    {"mkdir", mkdir_new},
+    {"mkfifo", mkfifo_new},
+    {"symlink", symlink_new},
+    {"link", link_new},
+    {"link from another", link_in},
+    {"rename", rename_new},
+    {"rename in", rename_in},
+    {"rename onto", rename_onto},
+    {"exchange", refused_exchange},
+    {"truncate", truncate_there},
 };
 
 static long without_quota(void *which)

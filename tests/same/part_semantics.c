@@ -18,7 +18,7 @@
 #include "fixture.h"
 #include "scenario.h"
 
-static int opened(const char *path, int flags)
+static int semantics_opened(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -46,7 +46,7 @@ static long link_proc(int fd, const char *to)
     return linkat(AT_FDCWD, proc_name(fd), AT_FDCWD, to, AT_SYMLINK_FOLLOW);
 }
 
-static long unnamed(const char *directory, const char *first, const char *second)
+static long semantics_unnamed(const char *directory, const char *first, const char *second)
 {
     struct stat st;
     char text[8] = "";
@@ -65,7 +65,7 @@ static long unnamed(const char *directory, const char *first, const char *second
     detail(" links %u", links_of(fd));
     if (stat(second, &st) == 0)
         detail_stat(0, &st);
-    int again = opened(second, O_RDONLY);
+    int again = semantics_opened(second, O_RDONLY);
     detail(" read %zd", read(again, text, sizeof text));
     close(again);
     close(fd);
@@ -74,27 +74,27 @@ static long unnamed(const char *directory, const char *first, const char *second
 
 static long unnamed_in_one(void)
 {
-    return unnamed("bare", "bare/first", "bare/second");
+    return semantics_unnamed("bare", "bare/first", "bare/second");
 }
 
 static long unnamed_into_another(void)
 {
-    return unnamed("dir", "bare/first", "dir/sub/second");
+    return semantics_unnamed("dir", "bare/first", "dir/sub/second");
 }
 
 static long unnamed_through_a_link(void)
 {
-    return unnamed("../../out/to-dir", "../../out/to-bare/first", "lslash/second");
+    return semantics_unnamed("../../out/to-dir", "../../out/to-bare/first", "lslash/second");
 }
 
 static long unnamed_from_outside(void)
 {
-    return unnamed(fixture.outside, "bare/first", "dir/second");
+    return semantics_unnamed(fixture.outside, "bare/first", "dir/second");
 }
 
 static long unnamed_to_outside(void)
 {
-    return unnamed("bare", joined(fixture.outside, "first"), "dir/second");
+    return semantics_unnamed("bare", joined(fixture.outside, "first"), "dir/second");
 }
 
 static long unnamed_for_good(void)
@@ -120,11 +120,11 @@ static void tell_links(const char *when, int fd, const char *const *where)
         detail(" %u", lstat(*where, &st) == 0 ? (unsigned)st.st_nlink : 0);
 }
 
-static long linked(void)
+static long semantics_linked(void)
 {
     static const char *const where[] = {"dir/inner", "dir/second", "bare/third", "fourth", NULL};
     char text[20] = "";
-    int fd = opened("dir/inner", O_RDONLY);
+    int fd = semantics_opened("dir/inner", O_RDONLY);
     tell_links("one", fd, where);
     detail(" %s", ended(link("dir/inner", "dir/second")));
     detail(" %s", ended(link("ldir/second", "bare/third")));
@@ -179,7 +179,7 @@ static void use_nameless(int fd)
 
 static long nameless_by_unlink(void)
 {
-    int fd = opened("dir/inner", O_RDWR);
+    int fd = semantics_opened("dir/inner", O_RDWR);
     long result = unlink("ldir/inner");
     detail(" by name %s", ended(open("dir/inner", O_RDONLY)));
     use_nameless(fd);
@@ -189,7 +189,7 @@ static long nameless_by_unlink(void)
 
 static long nameless_by_rename(void)
 {
-    int fd = opened("dir/inner", O_RDWR);
+    int fd = semantics_opened("dir/inner", O_RDWR);
     long result = rename("empty", "dir/inner");
     use_nameless(fd);
     return result;
@@ -198,7 +198,7 @@ static long nameless_by_rename(void)
 static long nameless_with_its_directory(void)
 {
     make_file("bare/only", 0644, "only", 4);
-    int fd = opened("bare/only", O_RDWR);
+    int fd = semantics_opened("bare/only", O_RDWR);
     detail(" full %s", ended(rmdir("bare")));
     unlink("bare/only");
     long result = rmdir("bare");
@@ -272,7 +272,7 @@ static void tell_dots(const char *directory)
         closedir(stream);
 }
 
-static long dots(void)
+static long semantics_dots(void)
 {
     make_file("bare/early", 0644, "", 0);
     tell_dots(".");
@@ -314,13 +314,13 @@ static const struct scenario scenarios[] = {
     {"O_TMPFILE, from outside", unnamed_from_outside},
     {"O_TMPFILE, to outside", unnamed_to_outside},
     {"O_TMPFILE, never to be named", unnamed_for_good},
-    {"links, counted", linked},
+    {"links, counted", semantics_linked},
     {"links, to links", linked_links},
     {"nameless, by unlink", nameless_by_unlink},
     {"nameless, by rename", nameless_by_rename},
     {"nameless, with its directory", nameless_with_its_directory},
     {"seekdir, while it changes", sought_while_changing},
-    {"dots", dots},
+    {"dots", semantics_dots},
     {"file systems", file_systems},
 };
 

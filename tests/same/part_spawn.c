@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-static void script(const char *path, const char *text)
+static void spawn_script(const char *path, const char *text)
 {
     make_file(path, 0755, text, strlen(text));
 }
@@ -28,11 +28,11 @@ static void make_programs(void)
 {
     make_directory("bin", 0755);
     make_directory("bin/deep", 0755);
-    script("bin/tell", "#!/bin/sh\necho \"tell $0 $*\"; pwd | sed 's:.*/w:w:'\n");
-    script("bin/deep/tell", "#!/bin/sh\necho \"deep tell $0 $*\"; pwd | sed 's:.*/w:w:'\n");
-    script("bin/interpreted", "#!./interpreter\nshown by the interpreter\n");
-    script("bin/interpreter", "#!/bin/sh\ncat \"$1\"\n");
-    script("bin/deep/searched", "#!/bin/sh\necho \"searched $0\"\n");
+    spawn_script("bin/tell", "#!/bin/sh\necho \"tell $0 $*\"; pwd | sed 's:.*/w:w:'\n");
+    spawn_script("bin/deep/tell", "#!/bin/sh\necho \"deep tell $0 $*\"; pwd | sed 's:.*/w:w:'\n");
+    spawn_script("bin/interpreted", "#!./interpreter\nshown by the interpreter\n");
+    spawn_script("bin/interpreter", "#!/bin/sh\ncat \"$1\"\n");
+    spawn_script("bin/deep/searched", "#!/bin/sh\necho \"searched $0\"\n");
 }
 
 /* One action each; a list ends with DONE. */
@@ -44,7 +44,7 @@ struct action {
 
 #define ACTIONS 6
 
-static int add(posix_spawn_file_actions_t *to, const struct action *action)
+static int spawn_add(posix_spawn_file_actions_t *to, const struct action *action)
 {
     switch (action->kind) {
     case CHDIR:
@@ -62,7 +62,7 @@ static int add(posix_spawn_file_actions_t *to, const struct action *action)
     }
 }
 
-static long run(const char *program, bool searches, const posix_spawn_file_actions_t *actions)
+static long spawn_run(const char *program, bool searches, const posix_spawn_file_actions_t *actions)
 {
     char *argv[] = {"spawned", "-", NULL};
     pid_t child;
@@ -84,11 +84,11 @@ static long spawn(const char *program, bool searches, const struct action *list)
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     for (int i = 0; i < ACTIONS && list[i].kind != DONE; i++) {
-        int error = add(&actions, &list[i]);
+        int error = spawn_add(&actions, &list[i]);
         if (error != 0)
             detail(" action %d: %s", i, strerrorname_np(error));
     }
-    long result = run(program, searches, &actions);
+    long result = spawn_run(program, searches, &actions);
     int error = errno;
     posix_spawn_file_actions_destroy(&actions);
     errno = error;
@@ -191,13 +191,13 @@ static void case_of_reuse(void)
     if (chdir(fixture.work) < 0)
         give_up("cannot enter", fixture.work);
     posix_spawn_file_actions_addopen(&actions, 0, "moving", O_RDONLY, 0);
-    detail(" before %ld", run("/bin/cat", false, &actions));
+    detail(" before %ld", spawn_run("/bin/cat", false, &actions));
     make_file("moving", 0644, "first\n", 6);
-    detail(" made %ld", run("/bin/cat", false, &actions));
+    detail(" made %ld", spawn_run("/bin/cat", false, &actions));
     detail(" renamed %d", rename("moving", "dir/moving"));
-    detail(" then %ld", run("/bin/cat", false, &actions));
+    detail(" then %ld", spawn_run("/bin/cat", false, &actions));
     detail(" in %d", chdir("dir"));
-    long result = run("/bin/cat", false, &actions);
+    long result = spawn_run("/bin/cat", false, &actions);
     int error = errno;
     posix_spawn_file_actions_destroy(&actions);
     case_told("posix_spawn", "one list for all times", result, error, true);

@@ -26,7 +26,7 @@ static void use_stream(FILE *stream)
     detail(" wrote %zu flushed %d fd-flags %d", wrote, fflush(stream), fcntl(fileno(stream), F_GETFD));
 }
 
-static long streamed(FILE *stream)
+static long stdio_streamed(FILE *stream)
 {
     if (!stream)
         return -1;
@@ -39,13 +39,13 @@ static long streamed(FILE *stream)
 static long by_fopen(const struct place *place, long mode)
 {
     detail(" \"%s\"", modes[mode]);
-    return streamed(fopen(place->path, modes[mode]));
+    return stdio_streamed(fopen(place->path, modes[mode]));
 }
 
 static long by_fopen64(const struct place *place, long mode)
 {
     detail(" \"%s\"", modes[mode]);
-    return streamed(fopen64(place->path, modes[mode]));
+    return stdio_streamed(fopen64(place->path, modes[mode]));
 }
 
 static FILE *some_stream(void)
@@ -65,13 +65,13 @@ static long by_freopen(const struct place *place, long mode)
     detail(" \"%s\"", modes[mode]);
     if (again)
         detail(" %s stream, %s descriptor", again == stream ? "same" : "another", fileno(again) == fd ? "same" : "another");
-    return streamed(again);
+    return stdio_streamed(again);
 }
 
 static long by_freopen64(const struct place *place, long mode)
 {
     errno = 0;
-    return streamed(freopen64(place->path, modes[mode], some_stream()));
+    return stdio_streamed(freopen64(place->path, modes[mode], some_stream()));
 }
 
 #define STDIO (CALL_CHANGES | CALL_WAITS | CALL_NO_NULL)

@@ -43,17 +43,17 @@ static long by_open(const char *path, long flags, const char *text)
     return count < 0 ? -1 : 0;
 }
 
-static long create(const char *path, const char *other)
+static long stories_create(const char *path, const char *other)
 {
     return by_open(path, O_WRONLY | O_CREAT | O_EXCL, other);
 }
 
-static long overwrite(const char *path, const char *other)
+static long stories_overwrite(const char *path, const char *other)
 {
     return by_open(path, O_WRONLY | O_CREAT | O_TRUNC, other);
 }
 
-static long append(const char *path, const char *other)
+static long stories_append(const char *path, const char *other)
 {
     return by_open(path, O_WRONLY | O_APPEND, other);
 }
@@ -135,7 +135,7 @@ static long rename_to_none(const char *path, const char *other)
     return renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_NOREPLACE);
 }
 
-static long exchange(const char *path, const char *other)
+static long stories_exchange(const char *path, const char *other)
 {
     return renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE);
 }
@@ -216,20 +216,40 @@ static const struct {
     const char *name;
     long (*run)(const char *path, const char *other);
 } calls[] = {
-    {"create", create},          {"create", create},          {"overwrite", overwrite},
-    {"append", append},          {"NOFOLLOW", open_nofollow}, {"read", read_all},
-    {"stat", stat_it},           {"lstat", lstat_it},         {"unlink", unlink_it},
-    {"unlink", unlink_it},       {"rmdir", rmdir_it},         {"remove", remove_it},
-    {"mkdir", mkdir_it},         {"mkfifo", mkfifo_it},       {"mknod", mknod_it},
-    {"symlink", symlink_it},     {"link", link_it},           {"link(FOLLOW)", link_followed},
-    {"rename", rename_it},       {"rename", rename_it},       {"rename(NOREPLACE)", rename_to_none},
-    {"exchange", exchange},      {"chmod", chmod_it},         {"chown", chown_it},
-    {"truncate", truncate_it},   {"utimensat", set_times},    {"setxattr", set_attribute},
-    {"getxattr", get_attribute}, {"access", access_it},       {"readlink", read_link},
+    {"create", stories_create},
+    {"create", stories_create},
+    {"overwrite", stories_overwrite},
+    {"append", stories_append},
+    {"NOFOLLOW", open_nofollow},
+    {"read", read_all},
+    {"stat", stat_it},
+    {"lstat", lstat_it},
+    {"unlink", unlink_it},
+    {"unlink", unlink_it},
+    {"rmdir", rmdir_it},
+    {"remove", remove_it},
+    {"mkdir", mkdir_it},
+    {"mkfifo", mkfifo_it},
+    {"mknod", mknod_it},
+    {"symlink", symlink_it},
+    {"link", link_it},
+    {"link(FOLLOW)", link_followed},
+    {"rename", rename_it},
+    {"rename", rename_it},
+    {"rename(NOREPLACE)", rename_to_none},
+    {"exchange", stories_exchange},
+    {"chmod", chmod_it},
+    {"chown", chown_it},
+    {"truncate", truncate_it},
+    {"utimensat", set_times},
+    {"setxattr", set_attribute},
+    {"getxattr", get_attribute},
+    {"access", access_it},
+    {"readlink", read_link},
     {"list", list_it},
 };
 
-static size_t drawn(uint64_t *state, size_t count)
+static size_t stories_drawn(uint64_t *state, size_t count)
 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -258,8 +278,8 @@ static void one_story(unsigned number)
     uint64_t state = (number + 1) * 0x9e3779b97f4a7c15;
     char name[32];
     for (unsigned i = 0; i < CALLS; i++) {
-        size_t which = drawn(&state, sizeof calls / sizeof *calls);
-        const char *path = paths[drawn(&state, PATHS)], *other = paths[drawn(&state, PATHS)];
+        size_t which = stories_drawn(&state, sizeof calls / sizeof *calls);
+        const char *path = paths[stories_drawn(&state, PATHS)], *other = paths[stories_drawn(&state, PATHS)];
         one_call(which, path, other);
     }
     snprintf(name, sizeof name, "%u", number);

@@ -68,7 +68,7 @@ static void seen_is(struct seen *seen, long result)
     seen->errors[seen->count++] = result < 0 ? errno : 0;
 }
 
-static long create(const char *path)
+static long users_create(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
     return fd < 0 ? fd : close(fd);
@@ -98,15 +98,15 @@ static long link_name(const char *path)
     return link("users/free/first", path);
 }
 
-static void work(struct seen *seen, const char *name)
+static void users_work(struct seen *seen, const char *name)
 {
     char path[64], moved[64];
     snprintf(path, sizeof path, "users/free/%s", name);
     snprintf(moved, sizeof moved, "users/free/%s.moved", name);
-    seen_is(seen, create(path));
+    seen_is(seen, users_create(path));
     seen_is(seen, rename(path, moved));
     seen_is(seen, access(moved, R_OK | W_OK));
-    seen_is(seen, fails_without_a_trace("users/kept", create, "users/kept/new"));
+    seen_is(seen, fails_without_a_trace("users/kept", users_create, "users/kept/new"));
     seen_is(seen, fails_without_a_trace("users/kept", remove_name, "users/kept/first"));
     seen_is(seen, fails_without_a_trace("users/kept", link_name, "users/kept/linked"));
     seen_is(seen, chmod("users/kept/first", 0600));
@@ -115,7 +115,7 @@ static void work(struct seen *seen, const char *name)
     seen_is(seen, rmdir("users/free/made"));
 }
 
-static void tell(const char *way, const char *who, const struct seen *seen)
+static void users_tell(const char *way, const char *who, const struct seen *seen)
 {
     char where[64];
     for (unsigned i = 0; i < seen->count; i++) {
@@ -124,7 +124,7 @@ static void tell(const char *way, const char *who, const struct seen *seen)
     }
 }
 
-static void by(unsigned way)
+static void users_by(unsigned way)
 {
     struct seen *seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = 0;
@@ -132,10 +132,10 @@ static void by(unsigned way)
     pid_t child = fork();
     if (child == 0) {
         ways[way].change();
-        work(&seen[0], "own");
+        users_work(&seen[0], "own");
         pid_t grandchild = fork();
         if (grandchild == 0) {
-            work(&seen[1], "childs");
+            users_work(&seen[1], "childs");
             _exit(0);
         }
         waitpid(grandchild, &status, 0);
@@ -143,8 +143,8 @@ static void by(unsigned way)
     }
     waitpid(child, &status, 0);
     case_told("users", ways[way].name, status, 0, false);
-    tell(ways[way].name, "itself", &seen[0]);
-    tell(ways[way].name, "its child", &seen[1]);
+    users_tell(ways[way].name, "itself", &seen[0]);
+    users_tell(ways[way].name, "its child", &seen[1]);
     munmap(seen, 4096);
 }
 
@@ -267,7 +267,7 @@ static void of_another_group(unsigned way)
     }
     waitpid(child, &status, 0);
     case_told("users", groups[way].name, status, 0, false);
-    tell(groups[way].name, "before and after", seen);
+    users_tell(groups[way].name, "before and after", seen);
     munmap(seen, 4096);
 }
 
@@ -281,7 +281,7 @@ void part_users(void)
     make_file("users/free/first", 0644, "first", 5);
     make_file("users/kept/first", 0644, "first", 5);
     for (unsigned way = 0; way < sizeof ways / sizeof *ways; way++)
-        by(way);
+        users_by(way);
     make_directory("users/hers", 0750);
     make_directory("users/hers/in", 0755);
     make_file("users/hers/in/first", 0644, "first", 5);

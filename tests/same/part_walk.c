@@ -70,7 +70,7 @@ static void tell_visit(const char *path, const struct stat *st, int kind, const 
               (int)strlen(path) - base, st->st_mode, (unsigned)st->st_nlink, is_reached(path, base, st) ? "" : " elsewhere");
 }
 
-static int visit(const char *path, const struct stat *st, int kind, struct FTW *at)
+static int walk_visit(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
     tell_visit(path, st, kind, at);
     return 0;
@@ -82,19 +82,19 @@ static int visit_of_ftw(const char *path, const struct stat *st, int kind)
     return 0;
 }
 
-static ino_t here(void)
+static ino_t walk_here(void)
 {
     struct stat st;
     return stat(".", &st) == 0 ? st.st_ino : 0;
 }
 
-static long walked(int result, ino_t before)
+static long walk_walked(int result, ino_t before)
 {
     int error = errno;
     if (result == 0)
         lines_tell(true);
     lines_forget();
-    if (here() != before)
+    if (walk_here() != before)
         detail(" and is elsewhere");
     errno = error;
     return result;
@@ -102,10 +102,10 @@ static long walked(int result, ino_t before)
 
 static long walk_from(const char *name, const char *start, int flags, int descriptors)
 {
-    ino_t before = here();
+    ino_t before = walk_here();
     walk.start = start;
     walk.flags = flags;
-    return walked(nftw_named(name)(start, visit, descriptors, flags), before);
+    return walk_walked(nftw_named(name)(start, walk_visit, descriptors, flags), before);
 }
 
 static long by_nftw(const struct place *place, long flags)
@@ -125,10 +125,10 @@ static long by_nftw_one(const struct place *place, long flags)
 
 static long by_ftw(const struct place *place, long is_64)
 {
-    ino_t before = here();
+    ino_t before = walk_here();
     walk.start = place->path;
     walk.flags = 0;
-    return walked(ftw_named(is_64 ? "ftw64" : "ftw")(place->path, visit_of_ftw, 5), before);
+    return walk_walked(ftw_named(is_64 ? "ftw64" : "ftw")(place->path, visit_of_ftw, 5), before);
 }
 
 static const struct call calls[] = {
@@ -179,7 +179,7 @@ static void make_tree(void)
         give_up("cannot chmod", "bare/t");
 }
 
-static void told(const char *call, const char *where, int number, long result, int error)
+static void walk_told(const char *call, const char *where, int number, long result, int error)
 {
     char label[128];
     snprintf(label, sizeof label, "%s %d", where, number);
@@ -205,7 +205,7 @@ static void tree_with_all_flags(void)
             long result = walk_from(i % 2 ? "nftw" : "nftw64", starts[i / 5], flags, limits[i % 5]);
             int error = errno;
             detail(" from %s, flags %d", starts[i / 5], flags);
-            told("nftw, tree", "descriptors", limits[i % 5], result, error);
+            walk_told("nftw, tree", "descriptors", limits[i % 5], result, error);
         }
 }
 
@@ -237,7 +237,7 @@ static int visit_and_answer(const char *path, const struct stat *st, int kind, s
 
 static void answer_once(const char *path, int answer, int flags)
 {
-    ino_t before = here();
+    ino_t before = walk_here();
     walk.start = "bare/t";
     walk.flags = flags;
     walk.at = path;
@@ -250,12 +250,12 @@ static void answer_once(const char *path, int answer, int flags)
     lines_tell(true);
     if (answer == FTW_SKIP_SIBLINGS || result != 0)
         detail(" later siblings %u", walk.visits);
-    detail(" flags %d%s", flags, here() == before ? "" : " and is elsewhere");
-    told("nftw, answer at", path, answer, result, error);
+    detail(" flags %d%s", flags, walk_here() == before ? "" : " and is elsewhere");
+    walk_told("nftw, answer at", path, answer, result, error);
 }
 
 /* What cannot be entered would end a walk that is to be ended by its answers. */
-static void answers(void)
+static void walk_answers(void)
 {
     if (chmod("bare/t/listed", 0755) < 0)
         give_up("cannot chmod", "bare/t/listed");
@@ -304,7 +304,7 @@ static void visits_in_order(void)
         errno = 0;
         long result = nftw("bare", visit_in_order, descriptors, FTW_PHYS);
         detail(" %zu visited, %zu out of order", visited, out_of_order);
-        told("nftw, order", "descriptors", descriptors, result, errno);
+        walk_told("nftw, order", "descriptors", descriptors, result, errno);
     }
 }
 
@@ -321,7 +321,7 @@ static void start_at_slash(void)
     for (int flags = 0; flags < 16; flags++) {
         errno = 0;
         long result = nftw(flags & 1 ? "/" : "///", visit_beneath_slash, 2, FTW_ACTIONRETVAL | FTW_PHYS | (flags & 14));
-        told("nftw", "/", flags, result, errno);
+        walk_told("nftw", "/", flags, result, errno);
     }
 }
 
@@ -348,7 +348,7 @@ static void walk_deep(void)
             if (result == 0)
                 detail(" %zu visited", visited);
             detail(" flags %d", flags);
-            told("nftw, deep", "descriptors", descriptors, result, error);
+            walk_told("nftw, deep", "descriptors", descriptors, result, error);
         }
 }
 
@@ -366,7 +366,7 @@ void part_walk(void)
     CASES(calls, true);
     make_tree();
     tree_with_all_flags();
-    answers();
+    walk_answers();
     enter_fresh();
     visits_in_order();
     enter_fresh();

@@ -191,7 +191,7 @@ static const struct {
              {"rmdir", rmdir_it},
              {"chdir", chdir_it}};
 
-static void all(const char *where, const char *path)
+static void wild_all(const char *where, const char *path)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         errno = 0;
@@ -209,9 +209,9 @@ void part_wild(void)
     other = joined(fixture.work, "file");
     memset(pages, 'a', 4 * page);
     mprotect(pages + 2 * page, 2 * page, PROT_NONE);
-    all("at a page that cannot be read", pages + 3 * page);
-    all("at an address that is none", (const char *)8);
-    all("without an end", pages + 2 * page - PATH_MAX - 2);
+    wild_all("at a page that cannot be read", pages + 3 * page);
+    wild_all("at an address that is none", (const char *)8);
+    wild_all("without an end", pages + 2 * page - PATH_MAX - 2);
     errno = 0;
     long half = times_from(pages + 2 * page - sizeof(struct timespec));
     case_told("utimensat from", "half of which cannot be read", half, errno, false);

@@ -16,7 +16,7 @@
 
 static const char *const names_of_attributes[] = {"user.shunt", "user.", "nonsense", "trusted.shunt", "user.other"};
 
-static long told(long length, const char *value)
+static long xattr_told(long length, const char *value)
 {
     if (length > 0)
         detail_bytes(value, (size_t)length);
@@ -41,13 +41,13 @@ static long told_list(long length, char *list)
     return length;
 }
 
-static void then(const struct place *place, bool links)
+static void xattr_then(const struct place *place, bool links)
 {
     char value[256], list[4096];
     long length = links ? lgetxattr(place->path, "user.shunt", value, sizeof value)
                         : getxattr(place->path, "user.shunt", value, sizeof value);
     detail(" then %s", length < 0 ? strerrorname_np(errno) : "");
-    told(length, value);
+    xattr_told(length, value);
     length = links ? llistxattr(place->path, list, sizeof list) : listxattr(place->path, list, sizeof list);
     told_list(length, list);
     errno = 0;
@@ -57,7 +57,7 @@ static long by_set(const struct place *place, long flags)
 {
     long result = setxattr(place->path, "user.shunt", "a value", 7, (int)flags);
     if (result == 0)
-        then(place, false);
+        xattr_then(place, false);
     return result;
 }
 
@@ -65,7 +65,7 @@ static long by_set_name(const struct place *place, long which)
 {
     long result = setxattr(place->path, names_of_attributes[which], "v", 1, 0);
     if (result == 0)
-        then(place, false);
+        xattr_then(place, false);
     return result;
 }
 
@@ -73,20 +73,20 @@ static long by_lset(const struct place *place, long which)
 {
     long result = lsetxattr(place->path, names_of_attributes[which], "of a link", 9, 0);
     if (result == 0)
-        then(place, true);
+        xattr_then(place, true);
     return result;
 }
 
 static long by_get(const struct place *place, long size)
 {
     char value[64];
-    return told(getxattr(place->path, "user.shunt", size ? value : NULL, (size_t)size), size ? value : "");
+    return xattr_told(getxattr(place->path, "user.shunt", size ? value : NULL, (size_t)size), size ? value : "");
 }
 
 static long by_lget(const struct place *place, long unused)
 {
     char value[64];
-    return told(lgetxattr(place->path, "user.shunt", value, sizeof value), value);
+    return xattr_told(lgetxattr(place->path, "user.shunt", value, sizeof value), value);
 }
 
 static long by_list(const struct place *place, long size)
@@ -107,7 +107,7 @@ static long by_set_and_remove(const struct place *place, long links)
     setxattr(place->path, "user.other", "lived", 5, 0);
     long result = links ? lremovexattr(place->path, "user.shunt") : removexattr(place->path, "user.shunt");
     if (result == 0)
-        then(place, links);
+        xattr_then(place, links);
     return result;
 }
 
@@ -124,7 +124,7 @@ static long by_set_twice(const struct place *place, long flags)
     long result = setxattr(place->path, "user.shunt", "second", 6, (int)flags);
     int error = errno;
     detail(" short buffer %s,", getxattr(place->path, "user.shunt", value, sizeof value) < 0 ? strerrorname_np(errno) : "fits");
-    then(place, false);
+    xattr_then(place, false);
     errno = error;
     return result;
 }
@@ -139,7 +139,7 @@ static long by_descriptor(const struct place *place, long removes)
         result = fremovexattr(fd, "user.shunt");
     int error = errno;
     close(fd);
-    then(place, false);
+    xattr_then(place, false);
     errno = error;
     return result;
 }

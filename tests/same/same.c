@@ -69,7 +69,7 @@ bool case_is_due(void)
     return case_is_wanted() && case_is_mine();
 }
 
-static void tell(const char *call, const char *where, long result, int error)
+static void same_tell(const char *call, const char *where, long result, int error)
 {
     cases++;
     if (result < 0)
@@ -90,13 +90,13 @@ static void go_on(enum spread_after after, long result)
 
 void case_told(const char *call, const char *where, long result, int error, bool changes)
 {
-    tell(call, where, result, error);
+    same_tell(call, where, result, error);
     go_on(changes ? SPREAD_REPAIR : SPREAD_NOTHING, result);
 }
 
 void case_left(const char *call, const char *where)
 {
-    tell(call, where, 0, 0);
+    same_tell(call, where, 0, 0);
     go_on(SPREAD_REBUILD, 0);
 }
 
@@ -160,7 +160,7 @@ static bool is_wanted(const char *name, char **wanted)
     return *wanted;
 }
 
-static int options(int argc, char **argv)
+static int same_options(int argc, char **argv)
 {
     static const struct option known[] = {{"every", required_argument, NULL, 'e'},
                                           {"phase", required_argument, NULL, 'p'},
@@ -191,7 +191,7 @@ static void run_part(const struct part *part)
 
 int main(int argc, char **argv)
 {
-    if (options(argc, argv) < 0 || argc - optind < 2 || argv[optind][0] != '/') {
+    if (same_options(argc, argv) < 0 || argc - optind < 2 || argv[optind][0] != '/') {
         fprintf(stderr, "usage: same [--every N] [--phase K] [--ring RING] ROOT PLUGIN [PART]...\n");
         return 2;
     }

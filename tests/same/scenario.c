@@ -32,7 +32,7 @@ void scenarios_run(const char *part, const struct scenario *scenarios, size_t co
     }
 }
 
-static void answer(int to, long (*run)(void *), void *argument)
+static void scenario_answer(int to, long (*run)(void *), void *argument)
 {
     errno = 0;
     struct outcome outcome = {.result = run(argument)};
@@ -48,7 +48,7 @@ long in_child(long (*run)(void *), void *argument)
         give_up("no pipe to", "a child");
     pid_t child = fork();
     if (child == 0)
-        answer(ends[1], run, argument);
+        scenario_answer(ends[1], run, argument);
     close(ends[1]);
     ssize_t count = read(ends[0], &outcome, sizeof outcome);
     close(ends[0]);

@@ -120,7 +120,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static size_t list(const char *path, struct dirent *found)
+static size_t sight_list(const char *path, struct dirent *found)
 {
     size_t count = 0;
     DIR *stream = opendir(path);
@@ -138,7 +138,7 @@ static void look_into(struct sight *sight, const char *path, const char *label)
 {
     struct dirent *found = malloc(SIGHT_MAX * sizeof *found);
     char inner[2 * PATH_MAX], shown[1100], where[2 * PATH_MAX];
-    size_t count = list(path, found);
+    size_t count = sight_list(path, found);
     for (size_t i = 0; i < count; i++) {
         snprintf(inner, sizeof inner, "%s/%s", path, found[i].d_name);
         shown_name(found[i].d_name, shown);

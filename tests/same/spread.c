@@ -53,7 +53,7 @@ unsigned spread_cases(void)
     return spread.cases;
 }
 
-static void take(void)
+static void spread_take(void)
 {
     if (!spread.holds && read(spread.take[spread.me], &spread.baton, sizeof spread.baton) != (ssize_t)sizeof spread.baton)
         give_up("was never told to go on after", "another process");
@@ -61,7 +61,7 @@ static void take(void)
 }
 
 /* What was printed goes out first, since the next one prints to the same place. */
-static void give(unsigned to)
+static void spread_give(unsigned to)
 {
     fflush(stdout);
     spread.holds = to == spread.me;
@@ -87,9 +87,9 @@ void spread_begin(void)
         fixture_start();
     if (!spread_is_on())
         return;
-    take();
+    spread_take();
     fixture_see();
-    give(spread.me + 1 < spread.count ? spread.me + 1 : looker_of(0));
+    spread_give(spread.me + 1 < spread.count ? spread.me + 1 : looker_of(0));
 }
 
 bool spread_end(void)
@@ -97,11 +97,11 @@ bool spread_end(void)
     if (!spread_is_on())
         return true;
     if (spread.me == looker_of(spread.cases)) {
-        take();
-        give(0);
+        spread_take();
+        spread_give(0);
     }
     if (spread.me == 0)
-        take();
+        spread_take();
     return spread.me == 0;
 }
 
@@ -118,14 +118,14 @@ void spread_look(enum spread_after after, long result)
 
 static void look_at(unsigned number)
 {
-    take();
+    spread_take();
     if (spread.seen != spread.baton.generation)
         fixture_see();
     spread.seen = spread.baton.generation;
-    give(caller_of(number));
-    take();
+    spread_give(caller_of(number));
+    spread_take();
     spread_look(spread.baton.after, spread.baton.result);
-    give(looker_of(number + 1));
+    spread_give(looker_of(number + 1));
 }
 
 bool spread_case(void)
@@ -135,7 +135,7 @@ bool spread_case(void)
         look_at(number);
     if (caller_of(number) != spread.me)
         return false;
-    take();
+    spread_take();
     return true;
 }
 
@@ -143,5 +143,5 @@ void spread_told(enum spread_after after, long result)
 {
     spread.baton.after = after;
     spread.baton.result = result;
-    give(looker_of(spread.cases - 1));
+    spread_give(looker_of(spread.cases - 1));
 }

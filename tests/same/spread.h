@@ -32,7 +32,7 @@ unsigned spread_cases(void);
 enum spread_after {
     SPREAD_NOTHING,
     SPREAD_REPAIR,  /* tell what it changed, repair that */
-    SPREAD_REBUILD, /* tell what it and those before it changed, make all anew */
+    SPREAD_REBUILD, /* tell what it and those before it changed, make all again */
 };
 void spread_told(enum spread_after, long result);
 /* The same for a process that is alone. */

@@ -24,7 +24,7 @@
 
 #include "index/index.h"
 
-static int put(struct index *index, const char *arguments)
+static int index_writer_put(struct index *index, const char *arguments)
 {
     struct dirid dir;
     struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
@@ -35,7 +35,7 @@ static int put(struct index *index, const char *arguments)
     return index_put_entry(index, dir, name, strlen(name), &entry);
 }
 
-static int del(struct index *index, const char *arguments)
+static int index_writer_del(struct index *index, const char *arguments)
 {
     struct dirid dir;
     char name[RECORD_NAME_MAX + 1];
@@ -92,7 +92,7 @@ static int del_many(struct index *index, const char *arguments)
 }
 
 /* With branch and inode number. */
-static int keep(struct index *index, const char *arguments)
+static int index_writer_keep(struct index *index, const char *arguments)
 {
     struct dirid dir;
     struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE};
@@ -127,7 +127,7 @@ static int stir_once(struct index *index, struct dirid dir, unsigned i, bool gro
 }
 
 /* Grows and shrinks; what begins with n stays. */
-static int stir(struct index *index, const char *arguments)
+static int index_writer_stir(struct index *index, const char *arguments)
 {
     struct dirid dir;
     unsigned rounds;
@@ -141,7 +141,7 @@ static int stir(struct index *index, const char *arguments)
 }
 
 /* A name comes and goes. */
-static int flip(struct index *index, const char *arguments)
+static int index_writer_flip(struct index *index, const char *arguments)
 {
     const struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE, .ino = 5};
     struct dirid dir;
@@ -169,9 +169,9 @@ static int del_names(struct index *index, const char *arguments)
 static const struct {
     const char *word;
     int (*command)(struct index *, const char *arguments);
-} commands[] = {{"put", put},       {"del", del},        {"dir", put_dir},    {"branch", put_branch},
-                {"many", put_many}, {"fewer", del_many}, {"deldir", del_dir}, {"delnames", del_names},
-                {"keep", keep},     {"stir", stir},      {"flip", flip}};
+} commands[] = {{"put", index_writer_put},   {"del", index_writer_del},   {"dir", put_dir},           {"branch", put_branch},
+                {"many", put_many},          {"fewer", del_many},         {"deldir", del_dir},        {"delnames", del_names},
+                {"keep", index_writer_keep}, {"stir", index_writer_stir}, {"flip", index_writer_flip}};
 
 static int carry_out(struct index *index, const char *line)
 {

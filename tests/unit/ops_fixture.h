@@ -3,7 +3,7 @@
 #pragma once
 
 /* A daemon whose clients are the test: a struct shuntd on the root `r` of a place, with everything real but
- * the road. Requests are handed to serve(); the answers are taken from the queue at the commit, when the
+ * the channel. Requests are handed to serve(); the answers are taken from the queue at the commit, when the
  * daemon would send them. */
 
 #include <semaphore.h>
@@ -73,9 +73,9 @@ static inline void serving_init(void)
     struct index_stamp stamp = {.session = 1, .root = shuntd.root.id};
     cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, &stamp), 0);
     cr_assert_eq(home_create(&shuntd.home), 0);
-    cr_assert_eq(queue_create(&shuntd.queue), 0);
-    cr_assert_eq(ahead_create(&shuntd.ahead), 0);
-    cr_assert_eq(offer_create(&shuntd.offers), 0);
+    cr_assert_eq(answer_queue_create(&shuntd.answers), 0);
+    cr_assert_eq(prefetch_create(&shuntd.prefetch), 0);
+    cr_assert_eq(grant_create(&shuntd.grants), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
@@ -90,19 +90,19 @@ static inline void serving_init(void)
 static inline void serving_woken(void)
 {
     struct listen_request request;
-    for (struct home_parked *parked; (parked = home_next_woken(shuntd.home)) != NULL;) {
-        home_unpark(parked, &request);
-        cr_assert_eq(serve(&shuntd, &request), 0);
-        free(parked);
+    for (struct blocked_request *blocked; (blocked = home_next_retry(shuntd.home)) != NULL;) {
+        home_restore_request(blocked, &request);
+        cr_assert_eq(ops_serve(&shuntd, &request), 0);
+        free(blocked);
     }
-    cr_assert_eq(relay_questions(&shuntd), 0);
+    cr_assert_eq(rpc_resume(&shuntd), 0);
 }
 
 static inline void serving_end(void)
 {
     serving_woken();
-    for (size_t i = 0; i < shuntd.queue->count; i++) {
-        const struct queued *queued = &shuntd.queue->answers[i];
+    for (size_t i = 0; i < shuntd.answers->count; i++) {
+        const struct queued *queued = &shuntd.answers->answers[i];
         struct message answer;
         cr_assert_eq(message_decode(&answer, queued->bytes, queued->size), 0);
         cr_assert(answer.tag > 0 && answer.tag <= last_tag, "an answer that nobody waits for");
@@ -112,7 +112,7 @@ static inline void serving_end(void)
         memcpy(reply->bytes, queued->bytes, queued->size);
         cr_assert_eq(message_decode(&reply->message, reply->bytes, queued->size), 0);
     }
-    shuntd.queue->count = 0;
+    shuntd.answers->count = 0;
 }
 
 /* Lets the jobs on the disk end, and whatever follows from it. */
@@ -131,34 +131,34 @@ static inline void serving_finish(void)
     serving_settle();
     disk_destroy(shuntd.disk);
     peers_destroy(shuntd.peers);
-    cast_free(&shuntd);
-    rule_free(&shuntd);
-    move_free(&shuntd);
+    collective_free(&shuntd);
+    coordinator_free(&shuntd);
+    migration_free(&shuntd);
     listen_destroy(shuntd.listen);
     home_destroy(shuntd.home);
-    queue_destroy(shuntd.queue);
-    ahead_destroy(shuntd.ahead);
-    offer_destroy(shuntd.offers);
+    answer_queue_destroy(shuntd.answers);
+    prefetch_destroy(shuntd.prefetch);
+    grant_destroy(shuntd.grants);
     index_destroy(shuntd.index);
     union_root_finish(&shuntd.root);
     place_finish();
 }
 
-/* Where a process looks for a lane first. */
-static inline uint32_t serving_lane(pid_t client)
+/* Where a process looks for a queue pair first. */
+static inline uint32_t serving_qp(pid_t client)
 {
-    return (uint32_t)client % ROAD_LANES;
+    return (uint32_t)client % CHANNEL_QPS;
 }
 
 /* Hands over a message; jobs that it starts are under way afterwards. */
 static inline void serving_hand(pid_t client, uint32_t tag, const struct message *message)
 {
-    struct listen_request request = {.client = client, .lane = serving_lane(client)};
+    struct listen_request request = {.client = client, .qp = serving_qp(client)};
     struct message tagged = *message;
     tagged.tag = tag;
     size_t size = message_encode(request.bytes, sizeof request.bytes, &tagged);
     cr_assert_eq(message_decode(&request.message, request.bytes, size), 0);
-    cr_assert_eq(serve(&shuntd, &request), 0);
+    cr_assert_eq(ops_serve(&shuntd, &request), 0);
     serving_end();
 }
 
@@ -213,7 +213,7 @@ static inline void tell(pid_t client, struct message message)
 /* What main does when a client ends: what it began is settled by the disk. */
 static inline void client_ends(pid_t client)
 {
-    cr_assert_eq(serve_settle_client(&shuntd, (uint64_t)client), 0);
+    cr_assert_eq(completion_settle_client(&shuntd, (uint64_t)client), 0);
     serving_end();
     serving_settle();
 }
@@ -254,7 +254,7 @@ static inline struct message with_entry(struct message message, uint8_t type, ui
 
 static inline struct message reserve(const char *directory, const char *name, uint8_t type)
 {
-    struct message message = with_entry(named(MESSAGE_RESERVE, directory, name), type, 0);
+    struct message message = with_entry(named(MESSAGE_CREATE, directory, name), type, 0);
     message.entry[0].state = RECORD_PENDING;
     return message;
 }
@@ -318,8 +318,8 @@ static inline struct home_dir *home_of(const char *directory)
 /* How many names a leaf of this node's mirror is taken to hold. */
 static inline uint32_t leaf_holds(const char *directory, uint32_t leaf)
 {
-    const struct home_share *share = &home_of(directory)->share;
-    return leaf < share->leaf_count ? share->leaf_names[leaf] : 0;
+    const struct home_leaves *share = &home_of(directory)->leaves;
+    return leaf < share->count ? share->name_counts[leaf] : 0;
 }
 
 /* The client's part: files. */
@@ -349,7 +349,7 @@ static inline uint64_t make_at(const char *path)
 
 static inline void confirm(pid_t client, const char *directory, const char *name, uint64_t ino)
 {
-    tell(client, with_entry(named(MESSAGE_CONFIRM, directory, name), DT_REG, ino));
+    tell(client, with_entry(named(MESSAGE_COMMIT, directory, name), DT_REG, ino));
 }
 
 /* A client reserves, makes and confirms a file: its inode number. */
@@ -399,7 +399,7 @@ static inline void born_directory(const char *directory, const char *name)
     snprintf(path, sizeof path, "%s%s%s", in_top ? "" : directory, in_top ? "" : "/", name);
     cr_assert_eq(result(ME, reserve(directory, name, DT_DIR)), 0);
     cr_assert_eq(mkdir(in_root(path), 0755), 0);
-    struct message message = with_entry(named(MESSAGE_CONFIRM, directory, name), DT_DIR, ino_at(in_root(path)));
+    struct message message = with_entry(named(MESSAGE_COMMIT, directory, name), DT_DIR, ino_at(in_root(path)));
     message.child = id_of(path);
     tell(ME, message);
 }

@@ -28,7 +28,7 @@ static struct dirid id_of(const char *path)
     return dirid_of(&stat);
 }
 
-static void mark(const char *directory, const char *said)
+static void api_mark(const char *directory, const char *said)
 {
     struct marker marker = {.id = 0x5f3a9c01d2e4, .mirror = OUT, .directory = id_of(directory)};
     strcpy(marker.path, said);
@@ -46,7 +46,7 @@ static void union_init(void)
     place_directory("r/.shunt/b/n2.1/" OUT "/3");
     place_directory("r/out/sub");
     place_directory("plain");
-    mark("r/out", "out");
+    api_mark("r/out", "out");
     place_file("r/out/t", "trunk");
     place_file("r/out/sub/.shunt", "a root has a directory of that name");
     place_file("r/.shunt/b/n1.1/" OUT "/0/x", "");
@@ -75,7 +75,7 @@ static void assert_where(const char *path, const char *real)
     cr_assert_str_eq(to, place_path("%s", real), "%s is at %s", path, to);
 }
 
-static int where(const char *path)
+static int api_where(const char *path)
 {
     char to[PATH_MAX];
     errno = 77;
@@ -118,31 +118,31 @@ Test(api, where_files_and_directories_are)
 
 Test(api, where_nothing_is)
 {
-    cr_assert_eq(where(""), -ENOENT);
-    cr_assert_eq(where(place_path("r/out/z")), -ENOENT);
-    cr_assert_eq(where(place_path("r/x")), -ENOENT, "it is in another directory");
-    cr_assert_eq(where(place_path("r/nothing/x")), -ENOENT);
-    cr_assert_eq(where(place_path("r/out/t/x")), -ENOTDIR);
-    cr_assert_eq(where(place_path("r/out/t/")), -ENOTDIR);
-    cr_assert_eq(where(place_path("r/out/x/")), -ENOTDIR, "a slash means a directory in a branch, too");
+    cr_assert_eq(api_where(""), -ENOENT);
+    cr_assert_eq(api_where(place_path("r/out/z")), -ENOENT);
+    cr_assert_eq(api_where(place_path("r/x")), -ENOENT, "it is in another directory");
+    cr_assert_eq(api_where(place_path("r/nothing/x")), -ENOENT);
+    cr_assert_eq(api_where(place_path("r/out/t/x")), -ENOTDIR);
+    cr_assert_eq(api_where(place_path("r/out/t/")), -ENOTDIR);
+    cr_assert_eq(api_where(place_path("r/out/x/")), -ENOTDIR, "a slash means a directory in a branch, too");
 }
 
 Test(api, outside_of_every_root)
 {
-    cr_assert_eq(where(place_path("plain")), -ENOTUNIQ);
-    cr_assert_eq(where(place_path("plain/file")), -ENOTUNIQ);
-    cr_assert_eq(where(place_path("r/..")), -ENOTUNIQ);
-    cr_assert_eq(where("/"), -ENOTUNIQ);
-    cr_assert_eq(where(place_path("plain/nothing")), -ENOENT);
+    cr_assert_eq(api_where(place_path("plain")), -ENOTUNIQ);
+    cr_assert_eq(api_where(place_path("plain/file")), -ENOTUNIQ);
+    cr_assert_eq(api_where(place_path("r/..")), -ENOTUNIQ);
+    cr_assert_eq(api_where("/"), -ENOTUNIQ);
+    cr_assert_eq(api_where(place_path("plain/nothing")), -ENOENT);
 }
 
 Test(api, shunts_own_is_not_in_the_union)
 {
-    cr_assert_eq(where(place_path("r/.shunt")), -EINVAL);
-    cr_assert_eq(where(place_path("r/.shunt/")), -EINVAL);
-    cr_assert_eq(where(place_path("r/.shunt/b/n1.1/" OUT "/0/x")), -EINVAL);
-    cr_assert_eq(where(place_path("r/out/.shunt-dir")), -EINVAL);
-    cr_assert_eq(where(place_path("r/.shunt/b/..")), -EINVAL);
+    cr_assert_eq(api_where(place_path("r/.shunt")), -EINVAL);
+    cr_assert_eq(api_where(place_path("r/.shunt/")), -EINVAL);
+    cr_assert_eq(api_where(place_path("r/.shunt/b/n1.1/" OUT "/0/x")), -EINVAL);
+    cr_assert_eq(api_where(place_path("r/out/.shunt-dir")), -EINVAL);
+    cr_assert_eq(api_where(place_path("r/.shunt/b/..")), -EINVAL);
 }
 
 Test(api, a_broken_marker)
@@ -150,7 +150,7 @@ Test(api, a_broken_marker)
     struct shunt_list *list;
     cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
     place_file("r/out/.shunt-dir", "shunt-dir 1\nmirror ou");
-    cr_assert_eq(where(place_path("r/out/t")), -EBADMSG);
+    cr_assert_eq(api_where(place_path("r/out/t")), -EBADMSG);
     cr_assert_eq(shunt_list_open(&list, place_path("r/out")), -EBADMSG);
     cr_assert_null(list);
     cr_assert_eq(shunt_sync(place_path("r/out")), -EBADMSG);
@@ -176,11 +176,11 @@ Test(api, a_path_that_is_too_long)
     char path[PATH_MAX + 10];
     memset(path, '/', sizeof path);
     path[PATH_MAX] = '\0';
-    cr_assert_eq(where(path), -ENAMETOOLONG);
+    cr_assert_eq(api_where(path), -ENAMETOOLONG);
     memset(path, 'x', sizeof path);
     path[300] = '\0';
     cr_assert_eq(chdir(place_path("r/out")), 0);
-    cr_assert_eq(where(path), -ENOENT);
+    cr_assert_eq(api_where(path), -ENOENT);
 }
 
 Test(api, symbolic_links_are_followed)
@@ -208,11 +208,11 @@ Test(api, symbolic_links_that_lead_nowhere)
     LINK("../../plain/file", "r/out/away");
     LINK("x", "r/out/to-x");
     LINK("../.shunt/b", "r/out/own");
-    cr_assert_eq(where(place_path("r/out/dangling")), -ENOENT);
-    cr_assert_eq(where(place_path("r/out/loop")), -ELOOP);
-    cr_assert_eq(where(place_path("r/out/away")), -ENOTUNIQ);
-    cr_assert_eq(where(place_path("r/out/to-x/")), -ENOTDIR);
-    cr_assert_eq(where(place_path("r/out/own")), -EINVAL);
+    cr_assert_eq(api_where(place_path("r/out/dangling")), -ENOENT);
+    cr_assert_eq(api_where(place_path("r/out/loop")), -ELOOP);
+    cr_assert_eq(api_where(place_path("r/out/away")), -ENOTUNIQ);
+    cr_assert_eq(api_where(place_path("r/out/to-x/")), -ENOTDIR);
+    cr_assert_eq(api_where(place_path("r/out/own")), -EINVAL);
 }
 
 /* As many as the kernel follows, and no more. */
@@ -225,7 +225,7 @@ Test(api, a_chain_of_links)
         cr_assert_eq(symlink(target, place_path("r/out/l%d", i)), 0);
     }
     assert_where(place_path("r/out/l40"), "r/.shunt/b/n1.1/" OUT "/0/x");
-    cr_assert_eq(where(place_path("r/out/l41")), -ELOOP);
+    cr_assert_eq(api_where(place_path("r/out/l41")), -ELOOP);
 }
 
 Test(api, a_name_in_two_places)

@@ -94,44 +94,44 @@ Test(list, one_is_moved_behind_the_other)
 
 /* Moments. */
 
-static unsigned tries_of(struct moment *moment, unsigned waits, bool in_vain)
+static unsigned tries_of(struct adaptive_spin *spin, unsigned waits, bool in_vain)
 {
     unsigned tries = 0;
     for (unsigned i = 0; i < waits; i++)
-        if (moment_pays(moment)) {
-            moment_was(moment, in_vain);
+        if (adaptive_spin_pays(spin)) {
+            adaptive_spin_was(spin, in_vain);
             tries++;
         }
     return tries;
 }
 
-Test(moment, what_is_in_vain_is_tried_ever_less_often)
+Test(spin, what_is_in_vain_is_tried_ever_less_often)
 {
-    struct moment moment = {0};
-    cr_assert_eq(tries_of(&moment, 1 + 1 + 1 + 3 + 1, true), 3, "at once, behind one wait, behind three more");
-    unsigned tries = tries_of(&moment, 100 * (MOMENT_REST + 1), true);
+    struct adaptive_spin spin = {0};
+    cr_assert_eq(tries_of(&spin, 1 + 1 + 1 + 3 + 1, true), 3, "at once, behind one wait, behind three more");
+    unsigned tries = tries_of(&spin, 100 * (SPIN_REST + 1), true);
     cr_assert(tries >= 100 && tries < 120, "%u", tries);
 }
 
-Test(moment, what_pays_is_tried_each_time)
+Test(spin, what_pays_is_tried_each_time)
 {
-    struct moment moment = {0};
-    cr_assert_eq(tries_of(&moment, 1000, false), 1000);
-    tries_of(&moment, 10000, true);
-    while (!moment_pays(&moment))
+    struct adaptive_spin spin = {0};
+    cr_assert_eq(tries_of(&spin, 1000, false), 1000);
+    tries_of(&spin, 10000, true);
+    while (!adaptive_spin_pays(&spin))
         ;
-    moment_was(&moment, false);
-    cr_assert_eq(tries_of(&moment, 1000, false), 1000, "from the first one on that pays");
+    adaptive_spin_was(&spin, false);
+    cr_assert_eq(tries_of(&spin, 1000, false), 1000, "from the first one on that pays");
 }
 
-Test(moment, nobody_looks_for_longer)
+Test(spin, nobody_looks_for_longer)
 {
     unsigned looks = 0;
     uint64_t before = clock_monotonic();
-    cr_assert(MOMENT_LOOK(++looks == 20));
+    cr_assert(SPIN_LOOK(++looks == 20));
     cr_assert_eq(looks, 20);
-    cr_assert_not(MOMENT_LOOK(false));
-    cr_assert_geq(clock_monotonic() - before, MOMENT);
+    cr_assert_not(SPIN_LOOK(false));
+    cr_assert_geq(clock_monotonic() - before, SPIN);
 }
 
 Test(clock, split_and_order)

@@ -23,12 +23,12 @@
 
 #include <sys/socket.h>
 
-static int run_never(const struct verb *verb, int argc, char **argv)
+static int run_never(const struct command *command, int argc, char **argv)
 {
     return 99;
 }
 
-const struct verb verbs[] = {{"bench", "", "Measures.", plan_choices, 0, run_never}, {0}};
+const struct command commands[] = {{"bench", "", "Measures.", plan_choices, 0, run_never}, {0}};
 
 /* The command line. */
 
@@ -48,7 +48,7 @@ static int read_line(struct plan *plan, const char *line)
         unsetenv(launchers[i]);
     optind = 0;
     hear();
-    int end = plan_read(plan, verbs, count, words);
+    int end = plan_read(plan, commands, count, words);
     hear_end();
     return end;
 }
@@ -56,7 +56,7 @@ static int read_line(struct plan *plan, const char *line)
 Test(plan, has_defaults)
 {
     struct plan plan;
-    cr_assert_eq(read_line(&plan, "here"), VERB_END);
+    cr_assert_eq(read_line(&plan, "here"), COMMAND_END);
     cr_assert_str_eq(plan.directory, "here");
     cr_assert_eq(plan.processes, 2);
     cr_assert_eq(plan.fakes, 0);
@@ -76,7 +76,7 @@ Test(plan, takes_every_option)
     struct plan plan;
     cr_assert_eq(read_line(&plan, "-n 6 --fake-nodes 3 -f 7 -s 0,3901,4096 -o create,unlink -b unlink -c shared,shunt-private "
                                   "-r 3 -w 0 -p branch --leaf-full 9 --json --plot a.svg --plot b.png dir"),
-                 VERB_END, "%s", heard_error.words);
+                 COMMAND_END, "%s", heard_error.words);
     cr_assert(plan.processes == 6 && plan.fakes == 3 && plan.files == 7 && plan.repetitions == 3 && plan.warm_up == 0);
     cr_assert(plan.size_count == 3 && plan.sizes[0] == 0 && plan.sizes[1] == 3901 && plan.sizes[2] == 4096);
     cr_assert_eq(plan.operations, 1u << PLAN_CREATE | 1u << PLAN_UNLINK);
@@ -111,7 +111,7 @@ Test(plan, says_what_makes_no_sense)
                  {"a b", "give exactly one directory"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct plan plan;
-        cr_assert_eq(read_line(&plan, wrong[i].line), VERB_WRONG, "%s", wrong[i].line);
+        cr_assert_eq(read_line(&plan, wrong[i].line), COMMAND_WRONG, "%s", wrong[i].line);
         cr_assert(strstr(heard_error.words, wrong[i].words), "%s: %s", wrong[i].line, heard_error.words);
     }
 }
@@ -130,7 +130,7 @@ Test(plan, every_second_repetition_runs_backwards)
 
 /* Ranks, and who is next to whom. */
 
-static struct rank find(char *const environment[])
+static struct rank bench_find(char *const environment[])
 {
     struct rank rank = {0};
     rank_find(environment, 4096, &rank);
@@ -144,19 +144,19 @@ static void assert_rank(struct rank rank, uint32_t number, uint32_t count)
 
 Test(rank, is_what_a_launcher_says)
 {
-    assert_rank(find((char *[]){"A=1", NULL}), 0, 0);
-    assert_rank(find((char *[]){"PMI_RANK=3", "PMI_SIZE=4", NULL}), 3, 4);
-    assert_rank(find((char *[]){"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0", NULL}), 0, 2);
-    assert_rank(find((char *[]){"SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=8", "PMI_RANK=1", "PMI_SIZE=2", NULL}), 1, 2);
-    assert_rank(find((char *[]){"FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=3", NULL}), 1, 3);
+    assert_rank(bench_find((char *[]){"A=1", NULL}), 0, 0);
+    assert_rank(bench_find((char *[]){"PMI_RANK=3", "PMI_SIZE=4", NULL}), 3, 4);
+    assert_rank(bench_find((char *[]){"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0", NULL}), 0, 2);
+    assert_rank(bench_find((char *[]){"SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=8", "PMI_RANK=1", "PMI_SIZE=2", NULL}), 1, 2);
+    assert_rank(bench_find((char *[]){"FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=3", NULL}), 1, 3);
 }
 
 Test(rank, of_a_batch_script_is_none)
 {
-    assert_rank(find((char *[]){"SLURM_PROCID=0", "SLURM_NTASKS=8", NULL}), 0, 0);
-    assert_rank(find((char *[]){"PMI_RANK=3", NULL}), 0, 0);
-    assert_rank(find((char *[]){"PMI_RANK=3", "PMI_SIZE=3", NULL}), 0, 0);
-    assert_rank(find((char *[]){"PMI_RANK=x", "PMI_SIZE=3", NULL}), 0, 0);
+    assert_rank(bench_find((char *[]){"SLURM_PROCID=0", "SLURM_NTASKS=8", NULL}), 0, 0);
+    assert_rank(bench_find((char *[]){"PMI_RANK=3", NULL}), 0, 0);
+    assert_rank(bench_find((char *[]){"PMI_RANK=3", "PMI_SIZE=3", NULL}), 0, 0);
+    assert_rank(bench_find((char *[]){"PMI_RANK=x", "PMI_SIZE=3", NULL}), 0, 0);
 }
 
 Test(rank, is_parsed)
@@ -171,12 +171,12 @@ Test(rank, is_parsed)
         cr_assert_eq(rank_parse(wrong[i], 10, &rank), -EINVAL, "%s", wrong[i]);
 }
 
-Test(neighbours, every_process_is_the_neighbour_of_one_on_another_node)
+Test(background_load, every_process_is_the_neighbour_of_one_on_another_node)
 {
     static const uint32_t nodes[][6] = {{0, 1, 0, 1, 0, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}};
     for (size_t i = 0; i < 3; i++) {
         uint32_t next[6], seen = 0;
-        cr_assert_eq(neighbours_of(nodes[i], 6, next), 0);
+        cr_assert_eq(background_load_of(nodes[i], 6, next), 0);
         for (uint32_t rank = 0; rank < 6; rank++) {
             seen |= 1u << next[rank];
             cr_assert_neq(nodes[i][next[rank]], nodes[i][rank], "%zu: %u -> %u", i, rank, next[rank]);
@@ -185,18 +185,18 @@ Test(neighbours, every_process_is_the_neighbour_of_one_on_another_node)
     }
 }
 
-Test(neighbours, on_uneven_nodes_and_alone)
+Test(background_load, on_uneven_nodes_and_alone)
 {
     const uint32_t node[] = {0, 0, 0, 1}, same[] = {0, 0, 0};
     uint32_t next[4], seen = 0;
-    cr_assert_eq(neighbours_of(node, 4, next), 0);
+    cr_assert_eq(background_load_of(node, 4, next), 0);
     for (uint32_t rank = 0; rank < 4; rank++)
         seen |= 1u << next[rank];
     cr_assert_eq(seen, 0xf);
     cr_assert_eq(next[0], 3);
-    cr_assert_eq(neighbours_of(same, 3, next), 0);
+    cr_assert_eq(background_load_of(same, 3, next), 0);
     cr_assert(next[0] == 1 && next[1] == 2 && next[2] == 0);
-    cr_assert_eq(neighbours_of(same, 1, next), 0);
+    cr_assert_eq(background_load_of(same, 1, next), 0);
     cr_assert_eq(next[0], 0, "who is alone is his own neighbour");
 }
 
@@ -259,14 +259,14 @@ static struct conductor conductor = {.plan = &plan, .directory = "/d", .count = 
 static struct site site = {.kind = "ceph"};
 static struct report report = {&results, &conductor, &site};
 
-static void add(unsigned configuration, double rate)
+static void bench_add(unsigned configuration, double rate)
 {
     memset(&histogram, 0, sizeof histogram);
     histogram_add(&histogram, 2000);
     results_add(&results, configuration, 0, PLAN_CREATE, 1000, 1000 / rate, &histogram);
 }
 
-static void fill(void)
+static void bench_fill(void)
 {
     const double private[] = {300, 330, 270}, shunt[] = {250, 300, 200};
     plan = (struct plan){.processes = 2,
@@ -278,19 +278,19 @@ static void fill(void)
                          .configurations = 7};
     cr_assert_eq(results_init(&results, &plan), 0);
     for (int i = 0; i < 3; i++) {
-        add(PLAN_PRIVATE, private[i]);
-        add(PLAN_SHARED, 100);
-        add(PLAN_SHUNT, shunt[i]);
+        bench_add(PLAN_PRIVATE, private[i]);
+        bench_add(PLAN_SHARED, 100);
+        bench_add(PLAN_SHUNT, shunt[i]);
     }
 }
 
-static void drop(void)
+static void bench_drop(void)
 {
     results_finish(&results);
 }
 
-TestSuite(results, .init = fill, .fini = drop);
-TestSuite(report, .init = fill, .fini = drop);
+TestSuite(results, .init = bench_fill, .fini = bench_drop);
+TestSuite(report, .init = bench_fill, .fini = bench_drop);
 
 Test(results, ratios_are_of_pairs)
 {
@@ -455,7 +455,7 @@ Test(site, dangerous_places_are_refused)
 static struct talk_answer answer;
 static int ends[2];
 
-static int tell(struct talk_order order)
+static int bench_tell(struct talk_order order)
 {
     return work_do(place, ends[0], &order, &answer);
 }
@@ -466,12 +466,12 @@ Test(work, does_what_is_measured)
         .what = TALK_MAKE, .configuration = PLAN_PRIVATE, .pass = 4, .owner = 3, .files = 12, .size = 70000};
     place_directory("native");
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    cr_assert_eq(tell(order), 0, "%s", answer.words);
+    cr_assert_eq(bench_tell(order), 0, "%s", answer.words);
     order.what = TALK_MAKE_OWN;
-    cr_assert_eq(tell(order), 0, "%s", answer.words);
+    cr_assert_eq(bench_tell(order), 0, "%s", answer.words);
     order.what = TALK_WORK;
     for (order.operation = 0; order.operation < PLAN_OPERATIONS; order.operation++) {
-        cr_assert_eq(tell(order), 0, "%s: %d", answer.words, answer.error);
+        cr_assert_eq(bench_tell(order), 0, "%s: %d", answer.words, answer.error);
         cr_assert_eq(answer.done, 12);
         cr_assert_eq(answer.latency.count, order.operation == PLAN_READDIR ? 1 : 12);
         if (order.operation == PLAN_CREATE)
@@ -483,9 +483,9 @@ Test(work, does_what_is_measured)
         order.renamed |= order.operation == PLAN_RENAME;
     }
     order.what = TALK_REMOVE_OWN;
-    cr_assert_eq(tell(order), 0, "%s", answer.words);
+    cr_assert_eq(bench_tell(order), 0, "%s", answer.words);
     order.what = TALK_REMOVE;
-    cr_assert_eq(tell(order), 0, "%s", answer.words);
+    cr_assert_eq(bench_tell(order), 0, "%s", answer.words);
     cr_assert_eq(place_count("native"), 0);
 }
 
@@ -493,7 +493,7 @@ Test(work, says_what_failed)
 {
     struct talk_order order = {.what = TALK_WORK, .configuration = PLAN_SHUNT, .operation = PLAN_STAT, .owner = 1, .files = 1};
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    cr_assert_eq(tell(order), -ENOENT);
+    cr_assert_eq(bench_tell(order), -ENOENT);
     cr_assert(strstr(answer.words, "stat of ") && strstr(answer.words, "/root/p0/f1-0000000"), "%s", answer.words);
 }
 
@@ -502,9 +502,9 @@ Test(work, ends_when_the_conductor_is_gone)
     struct talk_order order = {.what = TALK_MAKE, .configuration = PLAN_SHARED, .files = 9999999};
     place_directory("native");
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    cr_assert_eq(tell(order), 0);
+    cr_assert_eq(bench_tell(order), 0);
     close(ends[1]);
     order.what = TALK_WORK;
-    cr_assert_eq(tell(order), -ECANCELED);
+    cr_assert_eq(bench_tell(order), -ECANCELED);
     cr_assert_lt(answer.done, order.files);
 }

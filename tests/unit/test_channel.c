@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Both ends of the road: lib/request in this process, daemon/listen in a child that serves in place of a
+/* Both ends of the channel: lib/request in this process, daemon/listen in a child that serves in place of a
  * daemon. */
 
 #include <pthread.h>
@@ -37,7 +37,7 @@ static bool answer_to(struct server *server, const struct listen_request *reques
 {
     uint8_t bytes[REQUEST_ANSWER_MAX];
     size_t size = message_encode(bytes, sizeof bytes, answer);
-    return listen_answer(server->listen, request->lane, client, answer->tag, bytes, size);
+    return listen_answer(server->listen, request->qp, client, answer->tag, bytes, size);
 }
 
 static void answer_with(struct server *server, const struct listen_request *request, const struct message *answer)
@@ -57,14 +57,14 @@ static void answer_counts(struct server *server, const struct listen_request *re
 {
     char text[200];
     int gave_up =
-        server->has_slow && listen_gave_up(server->listen, server->slow.lane, server->slow.client, server->slow.message.tag);
+        server->has_slow && listen_gave_up(server->listen, server->slow.qp, server->slow.client, server->slow.message.tag);
     struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .text = text};
     answer.text_length = (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
                                             server->deaths, server->told_at_death, server->has_slow, gave_up);
     answer_with(server, request, &answer);
 }
 
-static void serve_lookup(struct server *server, const struct listen_request *request)
+static void ops_lookup(struct server *server, const struct listen_request *request)
 {
     const struct message *message = &request->message;
     if (message->name_length[0] == 4 && memcmp(message->name[0], "slow", 4) == 0) {
@@ -86,16 +86,16 @@ static void answer_page(struct server *server, const struct listen_request *requ
     uint64_t client = request->client;
     memset(page, 'p', sizeof page);
     for (int nobody = request->message.child.birth != 0; nobody >= 0; nobody--) {
-        int bay = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.child.ino);
+        int bulk = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.child.ino);
         struct message answer = {.type = MESSAGE_ANSWER,
-                                 .flags = bay >= 0 ? MESSAGE_BAY : 0,
+                                 .flags = bulk >= 0 ? MESSAGE_BULK : 0,
                                  .tag = request->message.tag,
-                                 .result = bay < 0 ? bay : 0,
-                                 .child.birth = bay >= 0 ? (uint64_t)bay : 0};
+                                 .result = bulk < 0 ? bulk : 0,
+                                 .child.birth = bulk >= 0 ? (uint64_t)bulk : 0};
         bool taken = answer_to(server, request, client + (uint64_t)nobody, &answer);
         cr_assert_eq(taken, nobody == 0);
-        if (!taken && bay >= 0)
-            listen_take_back_page(server->listen, client + (uint64_t)nobody, bay);
+        if (!taken && bulk >= 0)
+            listen_take_back_page(server->listen, client + (uint64_t)nobody, bulk);
     }
 }
 
@@ -103,9 +103,9 @@ static void serve_one(struct server *server, const struct listen_request *reques
 {
     switch (request->message.type) {
     case MESSAGE_LOOKUP:
-        serve_lookup(server, request);
+        ops_lookup(server, request);
         break;
-    case MESSAGE_CONFIRM:
+    case MESSAGE_COMMIT:
         server->told++;
         break;
     case MESSAGE_STATUS:
@@ -139,7 +139,7 @@ static void serve_deaths(struct server *server)
     }
 }
 
-static void serve(int ready)
+static void channel_serve(int ready)
 {
     static struct server server;
     struct listen_request request;
@@ -158,7 +158,7 @@ static void serve(int ready)
 }
 
 static pid_t server;
-static struct request_road *road;
+static struct request_channel *channel;
 
 static void start_server(void)
 {
@@ -168,18 +168,18 @@ static void start_server(void)
     server = fork();
     if (server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        serve(ready[1]);
+        channel_serve(ready[1]);
     }
     close(ready[1]);
     cr_assert_eq(read(ready[0], &byte, 1), 1, "the server did not start");
     close(ready[0]);
 }
 
-static void road_init(void)
+static void channel_init(void)
 {
     place_init();
     start_server();
-    cr_assert_eq(request_attach(&road, place), 0);
+    cr_assert_eq(request_attach(&channel, place), 0);
 }
 
 /* Once only: the number of a process that was waited for may be another's. */
@@ -192,15 +192,15 @@ static void kill_server(void)
     server = 0;
 }
 
-static void road_finish(void)
+static void channel_finish(void)
 {
     kill_server();
     place_finish();
 }
 
-TestSuite(road, .init = road_init, .fini = road_finish, .timeout = 120);
+TestSuite(channel, .init = channel_init, .fini = channel_finish, .timeout = 120);
 
-static struct message named(uint16_t type, const char *name)
+static struct message channel_named(uint16_t type, const char *name)
 {
     return (struct message){.type = type, .dir = {dir}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
 }
@@ -209,8 +209,8 @@ static struct message named(uint16_t type, const char *name)
 static int look_up(const char *name, uint64_t deadline)
 {
     struct request_answer answer;
-    struct message message = named(MESSAGE_LOOKUP, name);
-    int code = request_ask(road, &message, &answer, deadline);
+    struct message message = channel_named(MESSAGE_LOOKUP, name);
+    int code = request_ask(channel, &message, &answer, deadline);
     if (code != 0)
         return code;
     const struct message *got = &answer.message;
@@ -219,10 +219,10 @@ static int look_up(const char *name, uint64_t deadline)
     return got->name_length[0] == strlen(name) && memcmp(got->name[0], name, strlen(name)) == 0 ? 0 : -EILSEQ;
 }
 
-static int tell(const char *name)
+static int channel_tell(const char *name)
 {
-    struct message message = named(MESSAGE_CONFIRM, name);
-    return request_tell(road, &message);
+    struct message message = channel_named(MESSAGE_COMMIT, name);
+    return request_tell(channel, &message);
 }
 
 struct counts {
@@ -230,12 +230,12 @@ struct counts {
     int has_slow, gave_up;
 };
 
-static struct counts counts(void)
+static struct counts channel_counts(void)
 {
     struct request_answer answer;
     struct counts is;
     char text[256];
-    cr_assert_eq(request_ask(road, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
+    cr_assert_eq(request_ask(channel, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
     snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
     cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death, &is.has_slow,
                         &is.gave_up),
@@ -244,156 +244,157 @@ static struct counts counts(void)
 }
 
 /* The shared memory itself. */
-static struct road *shared(void)
+static struct channel *channel_shared(void)
 {
     int fd = open(place_path("road"), O_RDWR);
-    struct road *memory = mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(fd >= 0 && memory != MAP_FAILED);
     close(fd);
     return memory;
 }
 
-static unsigned lanes_of(const struct road *memory, pid_t pid)
+static unsigned qps_of(const struct channel *memory, pid_t pid)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < ROAD_LANES; i++)
-        count += __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    for (unsigned i = 0; i < CHANNEL_QPS; i++)
+        count += __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
     return count;
 }
 
-Test(road, attached)
+Test(channel, attached)
 {
-    cr_assert_eq(request_session(road), 77);
-    cr_assert(dirid_equal(request_root(road), (struct dirid){2, 3}));
-    cr_assert(request_is_alive(road));
-    cr_assert_eq(request_has_redirected(road), 0);
-    uint64_t places = request_places(road);
-    request_raise_places(road);
-    cr_assert_neq(request_places(road), places);
-    request_abandon(road);
+    cr_assert_eq(request_session(channel), 77);
+    cr_assert(dirid_equal(request_root(channel), (struct dirid){2, 3}));
+    cr_assert(request_is_alive(channel));
+    cr_assert_eq(request_has_redirected(channel), 0);
+    uint64_t places = request_places(channel);
+    request_raise_places(channel);
+    cr_assert_neq(request_places(channel), places);
+    request_abandon(channel);
 }
 
-Test(road, ask_and_answer)
+Test(channel, ask_and_answer)
 {
     char name[16];
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof name, "name.%d", i);
         cr_assert_eq(look_up(name, SOON), 0, "%s", name);
     }
-    cr_assert_eq(lanes_of(shared(), getpid()), 1, "one thread needs one lane");
+    cr_assert_eq(qps_of(channel_shared(), getpid()), 1, "one thread needs one lane");
 }
 
-Test(road, a_text_goes_along)
+Test(channel, a_text_goes_along)
 {
     char longest[2000];
     struct request_answer answer;
     memset(longest, 'q', sizeof longest);
     const struct message load = {.type = MESSAGE_LOAD, .dir = {dir}, .text = longest, .text_length = 2000};
-    cr_assert_eq(tell("a"), 0, "a message without text lies before it");
-    cr_assert_eq(request_ask(road, &load, &answer, SOON), 0);
+    cr_assert_eq(channel_tell("a"), 0, "a message without text lies before it");
+    cr_assert_eq(request_ask(channel, &load, &answer, SOON), 0);
     cr_assert_eq(answer.message.text_length, 2000);
     cr_assert_eq(memcmp(answer.message.text, longest, 2000), 0);
     cr_assert_eq(look_up("b", SOON), 0, "and one after it");
-    cr_assert_eq(counts().told, 1);
+    cr_assert_eq(channel_counts().told, 1);
 }
 
 /* Long answers. */
 
-static unsigned bays_of(const struct road *memory, pid_t pid)
+static unsigned bulks_of(const struct channel *memory, pid_t pid)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < ROAD_BAYS; i++)
-        count += __atomic_load_n(&memory->bays[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    for (unsigned i = 0; i < CHANNEL_BULKS; i++)
+        count += __atomic_load_n(&memory->bulks[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
     return count;
 }
 
-static int list(struct request_answer *answer, size_t size, bool nobody)
+static int channel_list(struct request_answer *answer, size_t size, bool nobody)
 {
     const struct message message = {.type = MESSAGE_LIST, .dir = {dir}, .child = {size, nobody}};
-    int code = request_ask(road, &message, answer, SOON);
+    int code = request_ask(channel, &message, answer, SOON);
     return code != 0 ? code : answer->message.result;
 }
 
-Test(road, a_long_answer_lies_in_a_bay_until_it_was_read)
+Test(channel, a_long_answer_lies_in_a_bulk_until_it_was_read)
 {
-    struct request_answer answers[ROAD_BAYS + 1];
-    struct road *memory = shared();
-    for (unsigned i = 0; i < ROAD_BAYS; i++) {
-        cr_assert_eq(list(&answers[i], PAGE_MAX - i, false), 0);
-        cr_assert_eq(bays_of(memory, getpid()), i + 1);
+    struct request_answer answers[CHANNEL_BULKS + 1];
+    struct channel *memory = channel_shared();
+    for (unsigned i = 0; i < CHANNEL_BULKS; i++) {
+        cr_assert_eq(channel_list(&answers[i], PAGE_MAX - i, false), 0);
+        cr_assert_eq(bulks_of(memory, getpid()), i + 1);
     }
-    cr_assert_eq(list(&answers[ROAD_BAYS], PAGE_MAX, false), -ENOBUFS);
-    for (unsigned i = 0; i < ROAD_BAYS; i++) {
+    cr_assert_eq(channel_list(&answers[CHANNEL_BULKS], PAGE_MAX, false), -ENOBUFS);
+    for (unsigned i = 0; i < CHANNEL_BULKS; i++) {
         const struct message *got = &answers[i].message;
         cr_assert_eq(got->text_length, PAGE_MAX - i);
         cr_assert(got->text[0] == 'p' && got->text[PAGE_MAX - i - 1] == 'p');
         request_read(&answers[i]);
     }
-    cr_assert_eq(bays_of(memory, getpid()), 0);
-    for (unsigned i = 0; i <= ROAD_BAYS; i++) {
-        cr_assert_eq(list(&answers[0], 1, false), 0);
+    cr_assert_eq(bulks_of(memory, getpid()), 0);
+    for (unsigned i = 0; i <= CHANNEL_BULKS; i++) {
+        cr_assert_eq(channel_list(&answers[0], 1, false), 0);
         request_read(&answers[0]);
         request_read(&answers[0]);
     }
 }
 
-Test(road, a_long_answer_that_nobody_takes_leaves_no_bay)
+Test(channel, a_long_answer_that_nobody_takes_leaves_no_bulk)
 {
     struct request_answer answer;
-    struct road *memory = shared();
-    for (unsigned i = 0; i <= ROAD_BAYS; i++) {
-        cr_assert_eq(list(&answer, 5, true), 0);
+    struct channel *memory = channel_shared();
+    for (unsigned i = 0; i <= CHANNEL_BULKS; i++) {
+        cr_assert_eq(channel_list(&answer, 5, true), 0);
         request_read(&answer);
     }
-    cr_assert_eq(bays_of(memory, 0), ROAD_BAYS);
+    cr_assert_eq(bulks_of(memory, 0), CHANNEL_BULKS);
 }
 
-Test(road, bays_come_back_from_a_dead_client)
+Test(channel, bulks_come_back_from_a_dead_client)
 {
     int status;
     pid_t client = fork();
     if (client == 0) {
         struct request_answer answer;
-        _exit(request_inherit(road) != 0 || list(&answer, 5, false) != 0 || bays_of(shared(), getpid()) != 1);
+        _exit(request_inherit(channel) != 0 || channel_list(&answer, 5, false) != 0 ||
+              bulks_of(channel_shared(), getpid()) != 1);
     }
     cr_assert_eq(waitpid(client, &status, 0), client);
     cr_assert_eq(status, 0);
-    while (counts().deaths < 1)
+    while (channel_counts().deaths < 1)
         usleep(1000);
-    cr_assert_eq(bays_of(shared(), 0), ROAD_BAYS);
+    cr_assert_eq(bulks_of(channel_shared(), 0), CHANNEL_BULKS);
 }
 
-Test(road, tell_does_not_wake)
+Test(channel, tell_does_not_wake)
 {
-    struct road *memory = shared();
+    struct channel *memory = channel_shared();
     cr_assert_eq(look_up("a", SOON), 0);
     while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) == 0)
         usleep(1000);
-    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < ROAD_SLOTS; i++)
-        cr_assert_eq(tell("a"), 0);
-    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell);
-    cr_assert_eq(counts().told, ROAD_SLOTS, "what was told is read before the next answer");
+    uint32_t doorbell = __atomic_load_n(&memory->doorbell, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < CHANNEL_SLOTS; i++)
+        cr_assert_eq(channel_tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->doorbell, __ATOMIC_SEQ_CST), doorbell);
+    cr_assert_eq(channel_counts().told, CHANNEL_SLOTS, "what was told is read before the next answer");
 }
 
-Test(road, tell_wakes_a_daemon_that_heeds)
+Test(channel, tell_wakes_a_daemon_that_heeds)
 {
     struct message heed = {.type = MESSAGE_WATCH, .dir = {dir}};
-    struct road *memory = shared();
+    struct channel *memory = channel_shared();
     int result;
-    cr_assert_eq(request_result(road, &heed, &result, SOON), 0);
-    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) != ROAD_FOR_ALL)
+    cr_assert_eq(request_result(channel, &heed, &result, SOON), 0);
+    while (__atomic_load_n(&memory->asleep, __ATOMIC_SEQ_CST) != CHANNEL_FOR_ALL)
         usleep(1000);
-    uint32_t bell = __atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST);
-    cr_assert_eq(tell("a"), 0);
-    cr_assert_eq(__atomic_load_n(&memory->bell, __ATOMIC_SEQ_CST), bell + 1);
+    uint32_t doorbell = __atomic_load_n(&memory->doorbell, __ATOMIC_SEQ_CST);
+    cr_assert_eq(channel_tell("a"), 0);
+    cr_assert_eq(__atomic_load_n(&memory->doorbell, __ATOMIC_SEQ_CST), doorbell + 1);
 }
 
-Test(road, a_full_ring_is_emptied)
+Test(channel, a_full_ring_is_emptied)
 {
     for (int i = 0; i < 2000; i++)
-        cr_assert_eq(tell("a"), 0);
-    cr_assert_eq(counts().told, 2000);
+        cr_assert_eq(channel_tell("a"), 0);
+    cr_assert_eq(channel_counts().told, 2000);
 }
 
 /* Threads. */
@@ -403,7 +404,7 @@ static void *look_often(void *context)
     char name[32];
     for (int i = 0; i < 200; i++) {
         snprintf(name, sizeof name, "%p.%d", context, i);
-        if (i % 5 == 0 && tell(name) != 0)
+        if (i % 5 == 0 && channel_tell(name) != 0)
             return (void *)1;
         if (look_up(name, SOON) != 0)
             return (void *)2;
@@ -411,7 +412,7 @@ static void *look_often(void *context)
     return NULL;
 }
 
-Test(road, many_threads)
+Test(channel, many_threads)
 {
     pthread_t threads[64];
     for (size_t i = 0; i < 64; i++)
@@ -421,8 +422,8 @@ Test(road, many_threads)
         cr_assert_eq(pthread_join(threads[i], &wrong), 0);
         cr_assert_null(wrong, "thread %d", i);
     }
-    cr_assert_eq(counts().told, 64 * 40);
-    cr_assert_leq(lanes_of(shared(), getpid()), 65);
+    cr_assert_eq(channel_counts().told, 64 * 40);
+    cr_assert_leq(qps_of(channel_shared(), getpid()), 65);
 }
 
 /* The end of the daemon. */
@@ -444,26 +445,26 @@ static void *wait_for_slow(void *context)
 static void begin_waiting(struct waiting *waiting)
 {
     cr_assert_eq(pthread_create(&waiting->thread, NULL, wait_for_slow, waiting), 0);
-    while (!counts().has_slow)
+    while (!channel_counts().has_slow)
         usleep(1000);
 }
 
 static void check_gone(struct waiting *waiting, uint64_t since)
 {
-    struct request_road *again;
+    struct request_channel *again;
     pthread_join(waiting->thread, NULL);
     cr_assert_eq(waiting->code, -EHOSTDOWN);
     cr_assert_lt(waiting->ended - since, 5 * CLOCK_SECOND, "noticed at once");
-    cr_assert_not(request_is_alive(road));
+    cr_assert_not(request_is_alive(channel));
     cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
-    cr_assert_eq(tell("a"), -EHOSTDOWN);
+    cr_assert_eq(channel_tell("a"), -EHOSTDOWN);
     cr_assert_lt(request_attach(&again, place), 0);
 }
 
-Test(road, a_killed_daemon_is_noticed)
+Test(channel, a_killed_daemon_is_noticed)
 {
     struct waiting waiting;
-    struct request_road *again;
+    struct request_channel *again;
     begin_waiting(&waiting);
     uint64_t since = clock_monotonic();
     kill_server();
@@ -471,13 +472,13 @@ Test(road, a_killed_daemon_is_noticed)
     cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
 }
 
-Test(road, a_stopped_daemon_is_noticed)
+Test(channel, a_stopped_daemon_is_noticed)
 {
     struct waiting waiting;
-    struct request_road *again;
+    struct request_channel *again;
     begin_waiting(&waiting);
     uint64_t since = clock_monotonic();
-    cr_assert_eq(request_tell(road, &(struct message){.type = MESSAGE_SETTLE}), 0);
+    cr_assert_eq(request_tell(channel, &(struct message){.type = MESSAGE_SETTLE}), 0);
     cr_assert_lt(look_up("a", SOON), 0, "wakes it");
     cr_assert_eq(waitpid(server, NULL, 0), server);
     server = 0;
@@ -488,24 +489,24 @@ Test(road, a_stopped_daemon_is_noticed)
 }
 
 /* A ring that nobody empties any more. */
-Test(road, telling_a_killed_daemon)
+Test(channel, telling_a_killed_daemon)
 {
     int code = 0;
     kill(server, SIGSTOP);
-    for (int i = 0; i < ROAD_SLOTS; i++)
-        cr_assert_eq(tell("a"), 0);
+    for (int i = 0; i < CHANNEL_SLOTS; i++)
+        cr_assert_eq(channel_tell("a"), 0);
     kill_server();
     for (int i = 0; i < 2 && code == 0; i++)
-        code = tell("a");
+        code = channel_tell("a");
     cr_assert_eq(code, -EHOSTDOWN);
 }
 
 /* Requests that are given up, or make no sense. */
 
-Test(road, a_request_given_up)
+Test(channel, a_request_given_up)
 {
     cr_assert_eq(look_up("slow", 20 * CLOCK_MILLISECOND), -ETIMEDOUT);
-    struct counts is = counts();
+    struct counts is = channel_counts();
     cr_assert(is.has_slow && is.gave_up, "the daemon can see it");
     for (int i = 0; i < 10; i++)
         cr_assert_eq(look_up("a", SOON), 0, "the next has a lane of its own");
@@ -514,48 +515,48 @@ Test(road, a_request_given_up)
         cr_assert_eq(look_up("b", SOON), 0, "the late answer is nobody's");
 }
 
-Test(road, malformed_messages_are_answered)
+Test(channel, malformed_messages_are_answered)
 {
     cr_assert_eq(look_up("a/b", SOON), -EBADMSG);
     cr_assert_eq(look_up("..", SOON), -EBADMSG);
     cr_assert_eq(look_up("", SOON), -EBADMSG);
     cr_assert_eq(look_up("a", SOON), 0);
-    cr_assert_eq(tell("c/d"), 0, "nobody waits for this one");
-    struct counts is = counts();
+    cr_assert_eq(channel_tell("c/d"), 0, "nobody waits for this one");
+    struct counts is = channel_counts();
     cr_assert_eq(is.malformed, 4);
     cr_assert_eq(is.told, 0);
 }
 
-Test(road, what_does_not_fit_is_not_sent)
+Test(channel, what_does_not_fit_is_not_sent)
 {
     char name[RECORD_NAME_MAX + 2];
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
     cr_assert_eq(look_up(name, SOON), -EINVAL);
-    cr_assert_eq(tell(name), -EINVAL);
+    cr_assert_eq(channel_tell(name), -EINVAL);
     name[RECORD_NAME_MAX] = '\0';
     cr_assert_eq(look_up(name, SOON), 0);
-    cr_assert_eq(counts().malformed, 0);
+    cr_assert_eq(channel_counts().malformed, 0);
 }
 
 /* Sizes that another process scribbled. */
-Test(road, hostile_slots)
+Test(channel, hostile_slots)
 {
     static const uint32_t sizes[] = {0, 1, MESSAGE_FIXED - 1, MESSAGE_SHORT + 1, UINT32_MAX};
-    struct road *memory = shared();
-    struct road_lane *lane = &memory->lane[ROAD_LANES - 1];
-    lane->owner = (uint32_t)getpid();
+    struct channel *memory = channel_shared();
+    struct channel_qp *qp = &memory->qp[CHANNEL_QPS - 1];
+    qp->owner = (uint32_t)getpid();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        lane->slots[i % ROAD_SLOTS].size = sizes[i];
-        memset(lane->slots[i % ROAD_SLOTS].bytes, 0xff, MESSAGE_SHORT);
+        qp->slots[i % CHANNEL_SLOTS].size = sizes[i];
+        memset(qp->slots[i % CHANNEL_SLOTS].bytes, 0xff, MESSAGE_SHORT);
     }
-    lane->text_length = UINT16_MAX;
-    __atomic_store_n(&lane->written, (uint32_t)(sizeof sizes / sizeof *sizes), __ATOMIC_RELEASE);
-    __atomic_fetch_or(&memory->asked[(ROAD_LANES - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
+    qp->text_length = UINT16_MAX;
+    __atomic_store_n(&qp->written, (uint32_t)(sizeof sizes / sizeof *sizes), __ATOMIC_RELEASE);
+    __atomic_fetch_or(&memory->asked[(CHANNEL_QPS - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
     cr_assert_eq(look_up("a", SOON), 0);
-    while (counts().malformed < sizeof sizes / sizeof *sizes)
+    while (channel_counts().malformed < sizeof sizes / sizeof *sizes)
         usleep(1000);
-    cr_assert_eq(lane->reply, 0, "there was no tag to answer");
+    cr_assert_eq(qp->reply, 0, "there was no tag to answer");
 }
 
 /* As many threads wait as may, for a name that one of them holds, say, who then tells how it went. */
@@ -571,17 +572,17 @@ static void *wait_long(void *unused)
     return NULL;
 }
 
-Test(road, a_notice_finds_a_lane_when_all_wait)
+Test(channel, a_notice_finds_a_qp_when_all_wait)
 {
-    struct road *memory = shared();
+    struct channel *memory = channel_shared();
     pthread_t threads[WAITERS];
     for (int i = 0; i < WAITERS; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, wait_long, NULL), 0);
-    for (unsigned before = 0, now = 0; now < 200 || now != before; now = lanes_of(memory, getpid())) {
+    for (unsigned before = 0, now = 0; now < 200 || now != before; now = qps_of(memory, getpid())) {
         before = now;
         usleep(200000);
     }
-    cr_assert_eq(tell("a"), 0);
+    cr_assert_eq(channel_tell("a"), 0);
     cr_assert_eq(__atomic_load_n(&waiters_ended, __ATOMIC_SEQ_CST), 0, "it waited for one that waits");
     for (int i = 0; i < WAITERS; i++)
         pthread_join(threads[i], NULL);
@@ -591,16 +592,16 @@ Test(road, a_notice_finds_a_lane_when_all_wait)
 
 static void be_a_client(void)
 {
-    if (request_inherit(road) != 0 || look_up("a", SOON) != 0)
+    if (request_inherit(channel) != 0 || look_up("a", SOON) != 0)
         _exit(1);
     for (int i = 0; i < 5; i++)
-        tell("a");
+        channel_tell("a");
     _exit(0);
 }
 
-Test(road, lanes_come_back_from_a_dead_client)
+Test(channel, qps_come_back_from_a_dead_client)
 {
-    struct road *memory = shared();
+    struct channel *memory = channel_shared();
     for (uint64_t i = 1; i <= 20; i++) {
         int status;
         pid_t client = fork();
@@ -608,55 +609,55 @@ Test(road, lanes_come_back_from_a_dead_client)
             be_a_client();
         cr_assert_eq(waitpid(client, &status, 0), client);
         cr_assert_eq(status, 0);
-        while (counts().deaths < i)
+        while (channel_counts().deaths < i)
             usleep(1000);
-        cr_assert_eq(lanes_of(memory, client), 0);
-        cr_assert_eq(counts().told_at_death, 5 * i, "its last words were heard first");
+        cr_assert_eq(qps_of(memory, client), 0);
+        cr_assert_eq(channel_counts().told_at_death, 5 * i, "its last words were heard first");
     }
-    cr_assert_eq(lanes_of(memory, getpid()), 1);
+    cr_assert_eq(qps_of(memory, getpid()), 1);
 }
 
 static void wait_and_be_killed(void)
 {
-    if (request_inherit(road) == 0)
+    if (request_inherit(channel) == 0)
         look_up("slow", 100 * CLOCK_SECOND);
     _exit(1);
 }
 
-static const struct road_lane *lane_of(const struct road *memory, pid_t pid)
+static const struct channel_qp *qp_of(const struct channel *memory, pid_t pid)
 {
     unsigned i = 0;
-    while (i + 1 < ROAD_LANES && __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) != (uint32_t)pid)
+    while (i + 1 < CHANNEL_QPS && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) != (uint32_t)pid)
         i++;
-    return &memory->lane[i];
+    return &memory->qp[i];
 }
 
-Test(road, a_client_killed_while_it_waits)
+Test(channel, a_client_killed_while_it_waits)
 {
     pid_t client = fork();
     if (client == 0)
         wait_and_be_killed();
-    while (!counts().has_slow)
+    while (!channel_counts().has_slow)
         usleep(1000);
-    const struct road_lane *lane = lane_of(shared(), client);
-    while (!(__atomic_load_n(&lane->reply, __ATOMIC_ACQUIRE) & ROAD_SLEEPS))
+    const struct channel_qp *qp = qp_of(channel_shared(), client);
+    while (!(__atomic_load_n(&qp->reply, __ATOMIC_ACQUIRE) & CHANNEL_SLEEPS))
         usleep(1000);
     kill(client, SIGKILL);
     waitpid(client, NULL, 0);
-    while (counts().deaths < 1)
+    while (channel_counts().deaths < 1)
         usleep(1000);
-    cr_assert_eq(lanes_of(shared(), client), 0);
-    cr_assert_eq(lane->reply & (ROAD_SLEEPS | ROAD_GAVE_UP), 0, "its next owner begins anew");
+    cr_assert_eq(qps_of(channel_shared(), client), 0);
+    cr_assert_eq(qp->reply & (CHANNEL_SLEEPS | CHANNEL_GAVE_UP), 0, "its next owner begins anew");
     cr_assert_eq(look_up("release", SOON), 0, "its answer goes nowhere");
     cr_assert_eq(look_up("a", SOON), 0);
 }
 
-/* A road of another make. */
+/* A channel of another make. */
 
 static int attach_with(size_t at, uint8_t byte)
 {
-    struct request_road *again;
-    uint8_t *memory = (uint8_t *)shared();
+    struct request_channel *again;
+    uint8_t *memory = (uint8_t *)channel_shared();
     uint8_t before = memory[at];
     memory[at] = byte;
     int code = request_attach(&again, place);
@@ -664,12 +665,12 @@ static int attach_with(size_t at, uint8_t byte)
     return code;
 }
 
-Test(road, another_version)
+Test(channel, another_version)
 {
-    struct request_road *again;
-    cr_assert_eq(attach_with(offsetof(struct road, magic), 0), -EPROTO);
-    cr_assert_eq(attach_with(offsetof(struct road, version), ROAD_VERSION + 1), -EPROTO);
-    cr_assert_eq(attach_with(offsetof(struct road, lanes) + 1, 0), -EPROTO);
+    struct request_channel *again;
+    cr_assert_eq(attach_with(offsetof(struct channel, magic), 0), -EPROTO);
+    cr_assert_eq(attach_with(offsetof(struct channel, version), CHANNEL_VERSION + 1), -EPROTO);
+    cr_assert_eq(attach_with(offsetof(struct channel, qps) + 1, 0), -EPROTO);
     cr_assert_eq(request_attach(&again, place), 0);
     cr_assert_eq(request_attach(&again, place_path("missing")), -ENOENT);
     place_directory("short");
@@ -681,72 +682,72 @@ Test(road, another_version)
 
 /* A daemon that crashed. */
 
-Test(road, what_is_held_when_the_daemon_crashes_is_seen_by_the_next)
+Test(channel, what_is_held_when_the_daemon_crashes_is_seen_by_the_next)
 {
     struct request_hold hold = {0};
     struct request_answer answer;
-    struct message message = named(MESSAGE_LOOKUP, "a");
-    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), 0);
-    cr_assert_eq(former_holder(place), 0, "it lives, and knows itself");
+    struct message message = channel_named(MESSAGE_LOOKUP, "a");
+    cr_assert_eq(request_hold(channel, &message, &answer, SOON, &hold), 0);
+    cr_assert_eq(predecessor_holder(place), 0, "it lives, and knows itself");
     kill_server();
-    cr_assert_eq(former_holder(place), getpid());
-    cr_assert_eq(former_holder_of_any(place), getpid());
+    cr_assert_eq(predecessor_holder(place), getpid());
+    cr_assert_eq(predecessor_holder_of_any(place), getpid());
     request_let_go(&hold);
     request_let_go(&hold);
-    cr_assert_eq(former_holder(place), 0);
-    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), -EHOSTDOWN);
-    cr_assert_eq(former_holder(place), 0, "what is not answered is not held");
+    cr_assert_eq(predecessor_holder(place), 0);
+    cr_assert_eq(request_hold(channel, &message, &answer, SOON, &hold), -EHOSTDOWN);
+    cr_assert_eq(predecessor_holder(place), 0, "what is not answered is not held");
 }
 
-static void count(void *context)
+static void channel_count(void *context)
 {
     ++*(int *)context;
 }
 
-Test(road, who_waits_for_leave_does_something_meanwhile)
+Test(channel, who_waits_for_leave_does_something_meanwhile)
 {
     int times = 0;
-    struct request_hold hold = {.meanwhile = count, .context = &times};
+    struct request_hold hold = {.meanwhile = channel_count, .context = &times};
     struct request_answer answer;
-    struct message message = named(MESSAGE_LOOKUP, "a");
-    cr_assert_eq(request_hold(road, &message, &answer, SOON, &hold), 0);
+    struct message message = channel_named(MESSAGE_LOOKUP, "a");
+    cr_assert_eq(request_hold(channel, &message, &answer, SOON, &hold), 0);
     cr_assert_eq(times, 1);
     request_let_go(&hold);
-    message = named(MESSAGE_LOOKUP, "slow");
-    cr_assert_eq(request_hold(road, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
+    message = channel_named(MESSAGE_LOOKUP, "slow");
+    cr_assert_eq(request_hold(channel, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
     cr_assert_eq(times, 2, "before the answer");
 }
 
-Test(road, a_question_that_is_given_up_holds_nothing)
+Test(channel, a_question_that_is_given_up_holds_nothing)
 {
     struct request_hold hold = {0};
     struct request_answer answer;
-    struct message message = named(MESSAGE_LOOKUP, "slow");
-    cr_assert_eq(request_hold(road, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
+    struct message message = channel_named(MESSAGE_LOOKUP, "slow");
+    cr_assert_eq(request_hold(channel, &message, &answer, 10 * CLOCK_MILLISECOND, &hold), -ETIMEDOUT);
     kill_server();
-    cr_assert_eq(former_holder(place), 0);
+    cr_assert_eq(predecessor_holder(place), 0);
 }
 
-Test(road, what_a_process_held_that_is_gone_is_not_waited_for)
+Test(channel, what_a_process_held_that_is_gone_is_not_waited_for)
 {
     pid_t client = fork();
     if (client == 0) {
         struct request_hold hold = {0};
         struct request_answer answer;
-        struct message message = named(MESSAGE_LOOKUP, "a");
-        _exit(request_inherit(road) != 0 || request_hold(road, &message, &answer, SOON, &hold) != 0);
+        struct message message = channel_named(MESSAGE_LOOKUP, "a");
+        _exit(request_inherit(channel) != 0 || request_hold(channel, &message, &answer, SOON, &hold) != 0);
     }
     int status;
     cr_assert_eq(waitpid(client, &status, 0), client);
     cr_assert_eq(status, 0);
     kill_server();
-    cr_assert_eq(former_holder(place), 0);
+    cr_assert_eq(predecessor_holder(place), 0);
 }
 
-Test(road, a_daemon_that_crashed_is_started_again_by_who_lives)
+Test(channel, a_daemon_that_crashed_is_started_again_by_who_lives)
 {
-    struct request_road *again;
-    struct road *memory = shared();
+    struct request_channel *again;
+    struct channel *memory = channel_shared();
     pid_t child = fork();
     if (child == 0)
         _exit(0);
@@ -760,19 +761,19 @@ Test(road, a_daemon_that_crashed_is_started_again_by_who_lives)
     cr_assert_eq(request_supervisor(place), 0);
     cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
     memory->supervisor = getpid();
-    former_abandon(place);
+    predecessor_abandon(place);
     cr_assert_eq(request_attach(&again, place), -EHOSTDOWN);
     waitpid(child, NULL, 0);
-    munmap(memory, ROAD_SIZE);
+    munmap(memory, CHANNEL_SIZE);
 }
 
-Test(road, a_daemon_that_ended_on_purpose_is_not_waited_for)
+Test(channel, a_daemon_that_ended_on_purpose_is_not_waited_for)
 {
-    struct request_road *again;
-    struct road *memory = shared();
+    struct request_channel *again;
+    struct channel *memory = channel_shared();
     memory->supervisor = getpid();
-    request_tell(road, &(struct message){.type = MESSAGE_SETTLE});
+    request_tell(channel, &(struct message){.type = MESSAGE_SETTLE});
     cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
     cr_assert_neq(request_attach(&again, place), -EINPROGRESS);
-    munmap(memory, ROAD_SIZE);
+    munmap(memory, CHANNEL_SIZE);
 }

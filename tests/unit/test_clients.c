@@ -10,19 +10,19 @@
 
 #define ROUNDS 2000
 
-static void ring(void *context)
+static void clients_ring(void *context)
 {
 }
 
-static struct clients *create(void)
+static struct clients *test_clients_create(void)
 {
     struct clients *clients;
-    cr_assert_eq(clients_create(&clients, ring, NULL), 0);
+    cr_assert_eq(clients_create(&clients, clients_ring, NULL), 0);
     return clients;
 }
 
 /* One that has ended, and whose number is not given to another before it is reaped. */
-static pid_t ended(void)
+static pid_t clients_ended(void)
 {
     siginfo_t info;
     pid_t pid = fork();
@@ -44,9 +44,9 @@ TestSuite(clients, .timeout = 60);
 
 Test(clients, who_has_ended_already_dies_once)
 {
-    struct clients *clients = create();
+    struct clients *clients = test_clients_create();
     for (int i = 0; i < ROUNDS; i++) {
-        pid_t pid = ended();
+        pid_t pid = clients_ended();
         clients_watch(clients, pid);
         cr_assert_eq(wait_for_death(clients), pid);
         waitpid(pid, NULL, 0);
@@ -56,7 +56,7 @@ Test(clients, who_has_ended_already_dies_once)
 
 Test(clients, who_ends_later_dies_then)
 {
-    struct clients *clients = create();
+    struct clients *clients = test_clients_create();
     pid_t pid = fork();
     if (pid == 0) {
         pause();

@@ -8,30 +8,30 @@
 #include "rpc/collective.h"
 #include "shuntd.h"
 
-static struct shuntd ruler;
-static struct home_dir ruled, other; /* the ruler's, and another daemon's */
+static struct shuntd coordinator;
+static struct home_dir ruled, other; /* the coordinator's, and another daemon's */
 
-static void mark(const char *mirror)
+static void test_coordinator_mark(const char *mirror)
 {
     ruled.record.flags |= RECORD_MARKED;
     ruled.record.marker = 7;
     strcpy(ruled.record.mirror, mirror);
-    rule_decides(&ruler, &ruled);
+    coordinator_number_decision(&coordinator, &ruled);
 }
 
-static void unmark(void)
+static void coordinator_unmark(void)
 {
     ruled.record.flags &= ~(uint32_t)RECORD_MARKED;
     ruled.record.marker = 0;
     memset(ruled.record.mirror, 0, sizeof ruled.record.mirror);
-    rule_decides(&ruler, &ruled);
+    coordinator_number_decision(&coordinator, &ruled);
 }
 
-/* The ruler's word as it is now. Its text is the record's: it changes with that. */
-static struct message word(struct record_dir *kept)
+/* The coordinator's word as it is now. Its text is the record's: it changes with that. */
+static struct message coordinator_word(struct record_dir *kept)
 {
     struct message message = {.type = MESSAGE_RECORD};
-    rule_put_record(&message, &ruled);
+    coordinator_put_record(&message, &ruled);
     *kept = ruled.record;
     message.name[0] = kept->mirror;
     return message;
@@ -40,9 +40,9 @@ static struct message word(struct record_dir *kept)
 Test(rule, what_it_decides_is_told)
 {
     struct record_dir kept;
-    mark("out-1");
-    struct message told = word(&kept);
-    rule_take_record(&other, &told);
+    test_coordinator_mark("out-1");
+    struct message told = coordinator_word(&kept);
+    coordinator_adopt_record(&other, &told);
     cr_assert(other.record.flags == RECORD_MARKED && other.record.marker == 7);
     cr_assert_str_eq(other.record.mirror, "out-1");
     cr_assert(!other.mirrored, "whether all know, that does not say");
@@ -51,28 +51,28 @@ Test(rule, what_it_decides_is_told)
 Test(rule, an_older_word_that_comes_later_is_passed_over)
 {
     struct record_dir first, second;
-    rule_decides(&ruler, &ruled);
-    struct message before = word(&first);
-    mark("out-1");
-    struct message after = word(&second);
-    rule_take_record(&other, &after);
-    rule_take_answer(&other, &before);
+    coordinator_number_decision(&coordinator, &ruled);
+    struct message before = coordinator_word(&first);
+    test_coordinator_mark("out-1");
+    struct message after = coordinator_word(&second);
+    coordinator_adopt_record(&other, &after);
+    coordinator_adopt_answer(&other, &before);
     cr_assert_str_eq(other.record.mirror, "out-1");
     cr_assert(!other.mirrored);
 }
 
-Test(rule, births_go_to_a_mirror_behind_the_rulers_answer)
+Test(rule, creates_go_to_a_mirror_behind_the_coordinators_answer)
 {
     struct record_dir marked, bare;
-    mark("out-1");
-    struct message answer = word(&marked);
-    rule_take_answer(&other, &answer);
+    test_coordinator_mark("out-1");
+    struct message answer = coordinator_word(&marked);
+    coordinator_adopt_answer(&other, &answer);
     cr_assert(other.mirrored);
-    unmark();
-    struct message closed = word(&bare);
-    rule_take_record(&other, &closed);
+    coordinator_unmark();
+    struct message closed = coordinator_word(&bare);
+    coordinator_adopt_record(&other, &closed);
     cr_assert(!other.mirrored && other.record.flags == 0 && other.record.mirror[0] == '\0');
-    rule_take_answer(&other, &answer);
+    coordinator_adopt_answer(&other, &answer);
     cr_assert(!other.mirrored, "an old answer");
 }
 
@@ -80,16 +80,16 @@ Test(rule, one_that_took_over_goes_on_behind_the_one_before)
 {
     struct record_dir kept;
     struct shuntd next = {.route.epoch = 5};
-    ruler.route.epoch = 4;
+    coordinator.route.epoch = 4;
     for (int i = 0; i < 1000; i++)
-        rule_decides(&ruler, &ruled);
+        coordinator_number_decision(&coordinator, &ruled);
     uint64_t last = ruled.version;
     ruled = (struct home_dir){0}; /* it knows nothing of what was */
-    rule_decides(&next, &ruled);
+    coordinator_number_decision(&next, &ruled);
     cr_assert_gt(ruled.version, last);
-    struct message told = word(&kept);
+    struct message told = coordinator_word(&kept);
     other.version = last;
-    rule_take_record(&other, &told);
+    coordinator_adopt_record(&other, &told);
     cr_assert_eq(other.version, ruled.version);
 }
 
@@ -97,12 +97,12 @@ Test(rule, that_a_directory_is_watched_is_not_forgotten)
 {
     struct record_dir kept, later;
     ruled.record.why = RECORD_WHY_WATCHED;
-    struct message watched = word(&kept);
+    struct message watched = coordinator_word(&kept);
     ruled.record.why = RECORD_WHY_NOT;
-    mark("out-1");
-    struct message marked = word(&later);
-    rule_take_record(&other, &marked);
-    rule_take_record(&other, &watched);
+    test_coordinator_mark("out-1");
+    struct message marked = coordinator_word(&later);
+    coordinator_adopt_record(&other, &marked);
+    coordinator_adopt_record(&other, &watched);
     cr_assert_eq(other.record.why, RECORD_WHY_WATCHED);
     cr_assert_str_eq(other.record.mirror, "out-1");
 }
@@ -111,7 +111,7 @@ Test(rule, that_a_directory_is_watched_is_not_forgotten)
 
 #define COUNTERS 22 /* that a daemon tells of itself */
 
-static size_t page(char *to, uint64_t value)
+static size_t coordinator_page(char *to, uint64_t value)
 {
     uint64_t values[COUNTERS];
     for (unsigned i = 0; i < COUNTERS; i++)
@@ -124,8 +124,8 @@ Test(status, counters_are_added_and_of_the_hops_the_highest_counts)
 {
     char sum[1024], one[1024];
     uint64_t values[COUNTERS];
-    size_t used = status_add(sum, 0, one, page(one, 100));
-    used = status_add(sum, used, one, page(one, 1000));
+    size_t used = status_add(sum, 0, one, coordinator_page(one, 100));
+    used = status_add(sum, used, one, coordinator_page(one, 1000));
     cr_assert_eq(used, sizeof values);
     memcpy(values, sum, sizeof values);
     for (unsigned i = 0; i < COUNTERS; i++)
@@ -135,7 +135,7 @@ Test(status, counters_are_added_and_of_the_hops_the_highest_counts)
 Test(status, a_page_of_another_length_is_not_counted)
 {
     char sum[1024], one[1024] = {0};
-    size_t used = status_add(sum, 0, one, page(one, 1));
+    size_t used = status_add(sum, 0, one, coordinator_page(one, 1));
     cr_assert_eq(status_add(sum, used, one, used - 8), used);
     cr_assert_eq(status_add(sum, used, one, 0), used);
     uint64_t first;

@@ -16,7 +16,7 @@ static sem_t rung;
 
 TestSuite(disk, .init = place_init, .fini = place_finish);
 
-static void ring(struct shuntd *to)
+static void disk_ring(struct shuntd *to)
 {
     cr_assert_eq(to, &shuntd);
     sem_post(&rung);
@@ -39,7 +39,7 @@ Test(disk, every_job_comes_back_once)
     static struct sum sums[JOBS];
     struct disk *disk;
     sem_init(&rung, 0, 0);
-    cr_assert_eq(disk_create(&disk, &shuntd, 4, ring), 0);
+    cr_assert_eq(disk_create(&disk, &shuntd, 4, disk_ring), 0);
     cr_assert(!disk_is_busy(disk) && disk_next_done(disk) == NULL);
     for (int i = 0; i < JOBS; i++) {
         sums[i] = (struct sum){.job.carry_out = carry_out, .number = i};

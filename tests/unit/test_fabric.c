@@ -32,7 +32,7 @@ static sem_t rung; /* by any of them */
 static const char *setting = LOOPBACK;
 static bool long_ones = true; /* some frames are as long as can be */
 
-static void ring(void *context)
+static void fabric_ring(void *context)
 {
     sem_post(context);
 }
@@ -47,7 +47,7 @@ static void wait_ring(void)
 
 static void open_end(struct end *end)
 {
-    cr_assert_eq(fabric_open(&end->fabric, setting, ring, &rung), 0);
+    cr_assert_eq(fabric_open(&end->fabric, setting, fabric_ring, &rung), 0);
     end->address_size = sizeof end->address;
     cr_assert_eq(fabric_address(end->fabric, end->address, &end->address_size), 0);
 }
@@ -58,14 +58,14 @@ static void close_end(struct end *end)
     end->fabric = NULL;
 }
 
-static int know(struct end *end, const struct end *other)
+static int fabric_know(struct end *end, const struct end *other)
 {
     int peer = fabric_peer_add(end->fabric, other->address, other->address_size);
     cr_assert_geq(peer, 0);
     return peer;
 }
 
-static void begin(void)
+static void fabric_begin(void)
 {
     sem_init(&rung, 0, 0);
 }
@@ -77,10 +77,10 @@ static void close_all(void)
     leaks_none();
 }
 
-TestSuite(fabric, .init = begin, .fini = close_all);
+TestSuite(fabric, .init = fabric_begin, .fini = close_all);
 
 /* A frame's bytes say who sent it and as which. */
-static size_t fill(uint8_t *bytes, uint8_t sender, uint32_t number)
+static size_t fabric_fill(uint8_t *bytes, uint8_t sender, uint32_t number)
 {
     size_t size = long_ones && number % 997 == 0 ? FABRIC_FRAME_MAX : 5 + number * 37u % 2000;
     bytes[0] = sender;
@@ -101,7 +101,7 @@ static uint32_t take_all(struct end *end, uint32_t next[4])
         cr_assert_eq(code, 1);
         uint8_t sender = bytes[0];
         cr_assert(sender > 0 && sender < 4);
-        cr_assert_eq(size, fill(expected, sender, next[sender]), "sender %d, frame %u", sender, next[sender]);
+        cr_assert_eq(size, fabric_fill(expected, sender, next[sender]), "sender %d, frame %u", sender, next[sender]);
         cr_assert_eq(memcmp(bytes, expected, size), 0);
         next[sender]++;
         fabric_release(end->fabric, bytes);
@@ -115,7 +115,7 @@ static uint32_t send_some(struct end *end, int peer, uint8_t sender, uint32_t fr
     static uint8_t bytes[FABRIC_FRAME_MAX];
     int code = 0;
     while (code == 0 && from < to) {
-        code = fabric_send(end->fabric, peer, bytes, fill(bytes, sender, from));
+        code = fabric_send(end->fabric, peer, bytes, fabric_fill(bytes, sender, from));
         cr_assert(code == 0 || code == -EAGAIN);
         from += code == 0;
     }
@@ -137,7 +137,7 @@ static void expect_one(struct end *end, uint8_t sender, uint32_t number)
 }
 
 /* Every end to every other, all at once, in one thread: what a queue does not take waits until it rings. */
-static void exchange(int count, uint32_t frames)
+static void fabric_exchange(int count, uint32_t frames)
 {
     int peers[3][3];
     uint32_t sent[3][3] = {0}, next[3][4] = {0}, received = 0;
@@ -146,7 +146,7 @@ static void exchange(int count, uint32_t frames)
         open_end(&ends[i]);
     for (int i = 0; i < count; i++)
         for (int j = 0; j < count; j++)
-            peers[i][j] = i != j ? know(&ends[i], &ends[j]) : -1;
+            peers[i][j] = i != j ? fabric_know(&ends[i], &ends[j]) : -1;
     while (received < all) {
         uint32_t moved = 0;
         for (int i = 0; i < count; i++) {
@@ -180,7 +180,7 @@ static struct fabric_counts when_ended(struct end *end, uint64_t frames)
 
 static void exchange_and_count(int count, uint32_t frames)
 {
-    exchange(count, frames);
+    fabric_exchange(count, frames);
     for (int i = 0; i < count; i++) {
         uint64_t all = (uint64_t)(count - 1) * frames;
         struct fabric_counts counts = when_ended(&ends[i], all);
@@ -277,7 +277,7 @@ Test(fabric, settings)
                  {NULL, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fabric *fabric = NULL;
-        cr_assert_eq(fabric_open(&fabric, cases[i].setting, ring, &rung), cases[i].code, "case %zu", i);
+        cr_assert_eq(fabric_open(&fabric, cases[i].setting, fabric_ring, &rung), cases[i].code, "case %zu", i);
         cr_assert_eq(fabric == NULL, cases[i].code != 0);
         fabric_close(fabric);
     }
@@ -289,7 +289,7 @@ static int know_nobody(struct end *end)
     struct end gone;
     open_end(&gone);
     close_end(&gone);
-    return know(end, &gone);
+    return fabric_know(end, &gone);
 }
 
 Test(fabric, nobody_there_is_counted_and_hinders_nobody)
@@ -297,7 +297,7 @@ Test(fabric, nobody_there_is_counted_and_hinders_nobody)
     struct fabric_counts counts;
     open_end(&ends[0]);
     open_end(&ends[1]);
-    int nobody = know_nobody(&ends[0]), other = know(&ends[0], &ends[1]);
+    int nobody = know_nobody(&ends[0]), other = fabric_know(&ends[0], &ends[1]);
     send_one(&ends[0], nobody, 1, 0);
     send_one(&ends[0], other, 1, 1);
     expect_one(&ends[1], 1, 1);
@@ -334,7 +334,7 @@ Test(fabric, who_takes_nothing_stops_the_sender_and_nothing_is_lost)
     uint64_t accepted = 0;
     open_end(&ends[0]);
     open_end(&ends[1]);
-    int peer = know(&ends[0], &ends[1]);
+    int peer = fabric_know(&ends[0], &ends[1]);
     while (taken < FABRIC_BUFFERS) {
         accepted += fabric_send(ends[0].fabric, peer, bytes, sizeof bytes) == 0;
         if (fabric_next(ends[1].fabric, &held[taken], &size) == 1)
@@ -354,11 +354,11 @@ Test(fabric, who_takes_nothing_stops_the_sender_and_nothing_is_lost)
     cr_assert_eq(when_ended(&ends[0], accepted).sent, accepted);
 }
 
-Test(fabric, a_peer_that_comes_back_elsewhere)
+Test(fabric, a_peer_that_comes_back_remote)
 {
     open_end(&ends[0]);
     open_end(&ends[1]);
-    int there = know(&ends[0], &ends[1]), here = know(&ends[1], &ends[0]);
+    int there = fabric_know(&ends[0], &ends[1]), here = fabric_know(&ends[1], &ends[0]);
     send_one(&ends[0], there, 1, 1);
     expect_one(&ends[1], 1, 1);
     send_one(&ends[1], here, 2, 1);
@@ -368,8 +368,8 @@ Test(fabric, a_peer_that_comes_back_elsewhere)
     send_one(&ends[0], there, 1, 2);
     cr_assert_eq(fabric_peer_remove(ends[0].fabric, there), 0);
     cr_assert_eq(fabric_send(ends[0].fabric, there, ends[0].address, 1), -ENOENT);
-    there = know(&ends[0], &ends[1]);
-    here = know(&ends[1], &ends[0]);
+    there = fabric_know(&ends[0], &ends[1]);
+    here = fabric_know(&ends[1], &ends[0]);
     send_one(&ends[0], there, 1, 3);
     expect_one(&ends[1], 1, 3);
     send_one(&ends[1], here, 2, 4);
@@ -381,7 +381,7 @@ Test(fabric, many_peers_come_and_go)
     open_end(&ends[0]);
     open_end(&ends[1]);
     for (uint32_t i = 0; i < 3 * FABRIC_PEERS_MAX; i++) {
-        int peer = know(&ends[0], &ends[1]);
+        int peer = fabric_know(&ends[0], &ends[1]);
         if (i % 1000 == 0) {
             send_one(&ends[0], peer, 1, i);
             expect_one(&ends[1], 1, i);
@@ -406,7 +406,7 @@ Test(fabric, closing_while_frames_wait)
     static const uint8_t bytes[FABRIC_FRAME_MAX];
     open_end(&ends[0]);
     open_end(&ends[1]);
-    int peer = know(&ends[0], &ends[1]), nobody = know_nobody(&ends[0]);
+    int peer = fabric_know(&ends[0], &ends[1]), nobody = know_nobody(&ends[0]);
     while (fabric_send(ends[0].fabric, nobody, bytes, 1000) == 0)
         ;
     send_one(&ends[0], peer, 1, 1);
@@ -417,7 +417,7 @@ Test(fabric, closing_while_frames_wait)
 }
 
 /* What a stranger says who found the port. */
-static void speak(const struct end *to, const uint8_t *bytes, size_t size)
+static void fabric_speak(const struct end *to, const uint8_t *bytes, size_t size)
 {
     struct sockaddr_in address;
     cr_assert_eq(to->address_size, sizeof address);
@@ -433,11 +433,11 @@ Test(fabric, strangers_are_survived)
     uint8_t bytes[4096];
     open_end(&ends[0]);
     open_end(&ends[1]);
-    int peer = know(&ends[0], &ends[1]);
+    int peer = fabric_know(&ends[0], &ends[1]);
     for (unsigned i = 0; i < 200; i++) {
         for (size_t j = 0; j < sizeof bytes; j++)
             bytes[j] = (uint8_t)(i < 3 ? i * 127 : (i * 2654435761u + j * 40503u) >> 7);
-        speak(&ends[1], bytes, i * 20 + 1);
+        fabric_speak(&ends[1], bytes, i * 20 + 1);
     }
     send_one(&ends[0], peer, 1, 1);
     expect_one(&ends[1], 1, 1);

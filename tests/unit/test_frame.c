@@ -23,7 +23,7 @@ static struct frame to_bob(const void *payload, uint32_t size)
         .receiver = BOB, .receiver_instance = 0x2222, .sequence = 9, .received = 3, .payload = payload, .size = size};
 }
 
-static int seal(uint8_t to[FRAME_MAX], const void *payload, uint32_t size)
+static int test_frame_seal(uint8_t to[FRAME_MAX], const void *payload, uint32_t size)
 {
     struct frame_self alice = self_of(ALICE);
     struct frame frame = to_bob(payload, size);
@@ -52,7 +52,7 @@ Test(frame, what_is_sealed_opens)
     struct frame frame;
     cr_assert_eq(frame_start(), 0);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        int size = seal(sealed, payload, sizes[i]);
+        int size = test_frame_seal(sealed, payload, sizes[i]);
         cr_assert_eq(size, (int)(FRAME_HEADER + sizes[i]));
         cr_assert_eq(bob_opens(&frame, sealed, (size_t)size), 0);
         cr_assert(frame.sender == ALICE && frame.receiver == BOB && frame.sequence == 9);
@@ -66,7 +66,7 @@ Test(frame, a_payload_may_lie_where_it_will_travel)
 {
     struct frame frame;
     memcpy(sealed + FRAME_HEADER, payload, 500);
-    int size = seal(sealed, sealed + FRAME_HEADER, 500);
+    int size = test_frame_seal(sealed, sealed + FRAME_HEADER, 500);
     cr_assert(bob_opens(&frame, sealed, (size_t)size) == 0 && memcmp(frame.payload, payload, 500) == 0);
 }
 
@@ -82,12 +82,12 @@ Test(frame, the_bytes_are_those_of_the_document)
     struct frame_items items = {.bytes = bytes};
     const char *texts[] = {"one", "", "three"};
     for (int i = 0; i < 3; i++) {
-        struct frame_item item = {.lane = 3, .client = 4, .kind = 5, .flags = 6};
+        struct frame_item item = {.qp = 3, .client = 4, .kind = 5, .flags = 6};
         item.size = (uint32_t)strlen(texts[i]);
         item.bytes = (const uint8_t *)texts[i];
         cr_assert_eq(frame_items_add(&items, &item), 0);
     }
-    cr_assert_eq(seal(sealed, bytes, items.size), 148);
+    cr_assert_eq(test_frame_seal(sealed, bytes, items.size), 148);
     cr_assert_arr_eq(sealed, expected, FRAME_HEADER);
 }
 
@@ -95,7 +95,7 @@ Test(frame, every_beginning_and_every_flipped_bit_is_refused)
 {
     static const struct frame none;
     struct frame frame;
-    size_t size = (size_t)seal(sealed, payload, 300);
+    size_t size = (size_t)test_frame_seal(sealed, payload, 300);
     for (size_t cut = 0; cut < size; cut++) {
         uint8_t *copy = malloc(cut > 0 ? cut : 1); /* of exactly this size, for a sanitizer */
         memcpy(copy, sealed, cut);
@@ -116,7 +116,7 @@ Test(frame, every_beginning_and_every_flipped_bit_is_refused)
 Test(frame, who_it_is_not_for_refuses_it)
 {
     struct frame frame;
-    size_t size = (size_t)seal(sealed, payload, 300);
+    size_t size = (size_t)test_frame_seal(sealed, payload, 300);
     struct frame_self bob = self_of(BOB);
     bob.key[31] ^= 1;
     cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EACCES, "another key");
@@ -136,7 +136,7 @@ Test(frame, who_it_is_not_for_refuses_it)
 Test(frame, epochs)
 {
     struct frame frame;
-    size_t size = (size_t)seal(sealed, payload, 300);
+    size_t size = (size_t)test_frame_seal(sealed, payload, 300);
     struct frame_self bob = self_of(BOB);
     bob.epoch = 8;
     cr_assert_eq(frame_open(&frame, sealed, size, &bob), -ESTALE);
@@ -150,7 +150,7 @@ Test(frame, epochs)
 Test(frame, versions_and_magic)
 {
     struct frame frame;
-    size_t size = (size_t)seal(sealed, payload, 10);
+    size_t size = (size_t)test_frame_seal(sealed, payload, 10);
     sealed[4]++;
     cr_assert_eq(bob_opens(&frame, sealed, size), -EPROTO);
     cr_assert_eq(bob_opens(&frame, sealed, size - 1), -EPROTO, "the length of another version is not ours");
@@ -169,7 +169,7 @@ Test(frame, lengths_out_of_range)
     frame.size = 100;
     cr_assert_eq(frame_seal(big, FRAME_HEADER + 99, &frame, &alice), -EMSGSIZE);
     cr_assert_eq(frame_seal(big, 0, &frame, &alice), -EMSGSIZE);
-    memcpy(big, sealed, (size_t)seal(sealed, payload, FRAME_PAYLOAD_MAX));
+    memcpy(big, sealed, (size_t)test_frame_seal(sealed, payload, FRAME_PAYLOAD_MAX));
     const uint32_t size = FRAME_PAYLOAD_MAX + 1;
     memcpy(big + 60, &size, sizeof size);
     cr_assert_eq(bob_opens(&frame, big, sizeof big), -EBADMSG);
@@ -178,7 +178,7 @@ Test(frame, lengths_out_of_range)
 static struct frame_item item_of(uint32_t i, uint32_t size)
 {
     return (struct frame_item){.client = i * 1000000007ull,
-                               .lane = i,
+                               .qp = i,
                                .kind = (uint16_t)(i + 1),
                                .flags = (uint16_t)(i + 2),
                                .size = size,
@@ -201,7 +201,7 @@ Test(frame, items_come_as_they_were_added)
     for (uint32_t i = 0; i < count - 1; i++) {
         expected = item_of(i, i * 3 % 500);
         cr_assert_eq(frame_items_next(&frame, &at, &item), 1);
-        cr_assert(item.client == expected.client && item.lane == i && item.kind == i + 1 && item.flags == i + 2);
+        cr_assert(item.client == expected.client && item.qp == i && item.kind == i + 1 && item.flags == i + 2);
         cr_assert(item.size == expected.size && memcmp(item.bytes, expected.bytes, item.size) == 0);
     }
     cr_assert_eq(frame_items_next(&frame, &at, &item), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What a daemon offers a process, which takes it without a question: both sides of the road in this process. */
+/* What a daemon grants a process, which takes it without a question: both sides of the channel in this process. */
 
 #include "prefetch/grant.h"
 
@@ -10,39 +10,39 @@
 #include "ops_fixture.h"
 
 static pid_t me;
-static struct request_road *road;
+static struct request_channel *channel;
 
-/* This process takes a lane of the road, as with its first request. */
-static void take_lane(void)
+/* This process takes a queue pair of the channel, as with its first request. */
+static void take_qp(void)
 {
     struct listen_request request;
     uint64_t malformed = 0;
     cr_assert_eq(chmod(place_path("run"), 0700), 0);
-    cr_assert_eq(request_attach(&road, place_path("run")), 0);
-    cr_assert_eq(request_tell(road, &(struct message){.type = MESSAGE_SETTLE}), 0);
+    cr_assert_eq(request_attach(&channel, place_path("run")), 0);
+    cr_assert_eq(request_tell(channel, &(struct message){.type = MESSAGE_SETTLE}), 0);
     cr_assert_eq(listen_next(shuntd.listen, &request, &malformed), 1);
-    cr_assert_eq(request.lane, serving_lane(me));
+    cr_assert_eq(request.qp, serving_qp(me));
     cr_assert_eq(listen_next(shuntd.listen, &request, &malformed), 0);
 }
 
-static void offer_init(void)
+static void grant_init(void)
 {
     serving_init();
     me = getpid();
     load("out");
     load("in");
-    take_lane();
+    take_qp();
 }
 
-static void offer_finish(void)
+static void grant_finish(void)
 {
-    request_abandon(road);
+    request_abandon(channel);
     serving_finish();
 }
 
-TestSuite(offer, .init = offer_init, .fini = offer_finish, .timeout = 60);
+TestSuite(grant, .init = grant_init, .fini = grant_finish, .timeout = 60);
 
-static const char *numbered(unsigned number)
+static const char *grant_numbered(unsigned number)
 {
     static char names[4][16];
     static unsigned next;
@@ -51,43 +51,43 @@ static const char *numbered(unsigned number)
     return name;
 }
 
-/* Those that are asked for, so that four more are offered. */
+/* Those that are asked for, so that four more are granted. */
 static void make_four(void)
 {
     for (unsigned i = 0; i < 4; i++)
-        born_by(me, "out", numbered(i));
+        born_by(me, "out", grant_numbered(i));
 }
 
-static bool is_offered(const char *name)
+static bool is_granted(const char *name)
 {
     const struct message message = reserve("out", name, DT_REG);
-    return request_is_offered(road, &message);
+    return request_is_granted(channel, &message);
 }
 
-static bool is_removal_offered(const char *name)
+static bool is_removal_granted(const char *name)
 {
-    const struct message message = named(MESSAGE_REMOVE, "out", name);
-    return request_is_offered(road, &message);
+    const struct message message = named(MESSAGE_UNLINK, "out", name);
+    return request_is_granted(channel, &message);
 }
 
 static struct request_answer answer;
 
 /* As the library does it: no daemon is at work meanwhile. */
-static void take(const struct message *message, struct request_hold *hold)
+static void test_grant_take(const struct message *message, struct request_hold *hold)
 {
-    cr_assert(request_is_offered(road, message));
-    cr_assert_eq(request_hold(road, message, &answer, CLOCK_SECOND, hold), 0);
+    cr_assert(request_is_granted(channel, message));
+    cr_assert_eq(request_hold(channel, message, &answer, CLOCK_SECOND, hold), 0);
     cr_assert_eq(answer.message.result, 0);
-    cr_assert_not(request_is_offered(road, message), "once");
+    cr_assert_not(request_is_granted(channel, message), "once");
 }
 
 static void take_birth(const char *name, struct request_hold *hold)
 {
     const struct message message = reserve("out", name, DT_REG);
-    take(&message, hold);
+    test_grant_take(&message, hold);
 }
 
-static void done(struct request_hold *hold, uint16_t type, const char *name, uint64_t ino)
+static void grant_done(struct request_hold *hold, uint16_t type, const char *name, uint64_t ino)
 {
     const struct message message = with_entry(named(type, "out", name), DT_REG, ino);
     cr_assert(request_end(hold, &message));
@@ -100,48 +100,48 @@ static uint64_t born_unasked(const char *name)
     struct request_hold hold = {0};
     take_birth(name, &hold);
     uint64_t ino = make_at(place_of(&answer.message, 0, "out", name));
-    done(&hold, MESSAGE_CONFIRM, name, ino);
+    grant_done(&hold, MESSAGE_COMMIT, name, ino);
     return ino;
 }
 
-static void see(void)
+static void grant_see(void)
 {
-    cr_assert_eq(offer_see_all(&shuntd), 0);
+    cr_assert_eq(grant_see_all(&shuntd), 0);
     serving_end();
     serving_settle();
 }
 
 /* Making. */
 
-Test(offer, names_in_a_row_are_offered)
+Test(grant, names_in_a_row_are_granted)
 {
     make_four();
     for (unsigned i = 4; i < 8; i++) {
-        cr_assert(is_offered(numbered(i)), "f%u", i);
-        assert_entry("out", numbered(i), RECORD_PENDING, 1000, 0);
+        cr_assert(is_granted(grant_numbered(i)), "f%u", i);
+        assert_entry("out", grant_numbered(i), RECORD_PENDING, 1000, 0);
     }
-    cr_assert_not(is_offered("f8"), "as many as came before");
-    cr_assert_not(is_offered("f3"));
+    cr_assert_not(is_granted("f8"), "as many as came before");
+    cr_assert_not(is_granted("f3"));
 }
 
-Test(offer, what_was_taken_and_done_is_there)
+Test(grant, what_was_taken_and_done_is_there)
 {
     make_four();
-    const uint64_t births = shuntd.counts.births, requests = last_tag;
+    const uint64_t creates = shuntd.counts.creates, requests = last_tag;
     uint64_t inos[16];
     for (unsigned i = 4; i < 8; i++)
-        inos[i] = born_unasked(numbered(i));
+        inos[i] = born_unasked(grant_numbered(i));
     assert_entry("out", "f4", RECORD_PENDING, 1000, 0);
-    see();
+    grant_see();
     for (unsigned i = 4; i < 8; i++)
-        assert_entry("out", numbered(i), RECORD_LIVE, 1000, inos[i]);
-    cr_assert_eq(shuntd.counts.births, births + 4);
+        assert_entry("out", grant_numbered(i), RECORD_LIVE, 1000, inos[i]);
+    cr_assert_eq(shuntd.counts.creates, creates + 4);
     cr_assert_eq(last_tag, requests, "nobody asked");
-    cr_assert(is_offered("f8") && is_offered("f11"), "the next ones");
-    cr_assert_eq(leaf_holds("out", 0), 8 + home_of("out")->flights, "what is asked for counts");
+    cr_assert(is_granted("f8") && is_granted("f11"), "the next ones");
+    cr_assert_eq(leaf_holds("out", 0), 8 + home_of("out")->operations, "what is asked for counts");
 }
 
-Test(offer, a_status_counts_what_was_taken)
+Test(grant, a_status_counts_what_was_taken)
 {
     make_four();
     struct request_hold hold = {0};
@@ -152,31 +152,31 @@ Test(offer, a_status_counts_what_was_taken)
     cr_assert_neq(memmem(status->text, status->text_length, "foreseen 2\n", 11), NULL);
 }
 
-Test(offer, offers_go_on_and_on)
+Test(grant, grants_go_on_and_on)
 {
     make_four();
     for (unsigned i = 4; i < 500; i++) {
-        born_unasked(numbered(i));
+        born_unasked(grant_numbered(i));
         if (i % 3 == 0)
-            see();
+            grant_see();
     }
-    see();
+    grant_see();
     for (unsigned i = 0; i < 500; i++)
-        cr_assert_not(is_unknown("out", numbered(i)));
-    cr_assert_eq(leaf_holds("out", 0), 500 + home_of("out")->flights);
+        cr_assert_not(is_unknown("out", grant_numbered(i)));
+    cr_assert_eq(leaf_holds("out", 0), 500 + home_of("out")->operations);
 }
 
-Test(offer, what_is_only_offered_is_absent)
+Test(grant, what_is_only_granted_is_absent)
 {
     make_four();
     cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_ABSENT);
-    cr_assert_not(is_offered("f4"), "it was taken back, or might be there by now");
-    cr_assert(is_offered("f5"));
+    cr_assert_not(is_granted("f4"), "it was taken back, or might be there by now");
+    cr_assert(is_granted("f5"));
     born_by(me, "out", "f4");
-    cr_assert(is_offered("f5"));
+    cr_assert(is_granted("f5"));
 }
 
-Test(offer, who_asks_for_what_was_taken_waits_for_its_end)
+Test(grant, who_asks_for_what_was_taken_waits_for_its_end)
 {
     struct request_hold hold = {0};
     make_four();
@@ -184,47 +184,47 @@ Test(offer, who_asks_for_what_was_taken_waits_for_its_end)
     const uint32_t looks = post(YOU, named(MESSAGE_LOOKUP, "out", "f4")), makes = post(YOU, reserve("out", "f4", DT_REG));
     cr_assert(waits(looks) && waits(makes));
     uint64_t ino = make_at(place_of(&answer.message, 0, "out", "f4"));
-    done(&hold, MESSAGE_CONFIRM, "f4", ino);
-    see();
+    grant_done(&hold, MESSAGE_COMMIT, "f4", ino);
+    grant_see();
     cr_assert_eq(result_of(looks), MESSAGE_EXISTS);
     cr_assert_eq(result_of(makes), MESSAGE_EXISTS);
     cr_assert_eq(answer_to(makes)->entry[0].ino, ino);
 }
 
-Test(offer, who_asks_for_what_was_done_has_it_seen_first)
+Test(grant, who_asks_for_what_was_done_has_it_seen_first)
 {
     make_four();
     uint64_t ino = born_unasked("f4");
     cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_EXISTS);
     assert_entry("out", "f4", RECORD_LIVE, 1000, ino);
     born_unasked("f5");
-    cr_assert_eq(result(YOU, named(MESSAGE_REMOVE, "out", "f5")), 0);
-    tell(YOU, named(MESSAGE_GONE, "out", "f5"));
+    cr_assert_eq(result(YOU, named(MESSAGE_UNLINK, "out", "f5")), 0);
+    tell(YOU, named(MESSAGE_UNLINKED, "out", "f5"));
     cr_assert(is_unknown("out", "f5"));
 }
 
-Test(offer, who_makes_it_first_has_it)
+Test(grant, who_makes_it_first_has_it)
 {
     make_four();
     const struct message *given = ask(YOU, reserve("out", "f4", DT_REG));
     cr_assert_eq(given->result, 0);
-    cr_assert_not(is_offered("f4"));
+    cr_assert_not(is_granted("f4"));
     confirm(YOU, "out", "f4", make_at(place_of(given, 0, "out", "f4")));
     cr_assert_eq(result(me, reserve("out", "f4", DT_REG)), MESSAGE_EXISTS);
     cr_assert_eq(result(YOU, reserve("out", "f5", DT_DIR)), 0, "whatever it is");
 }
 
-Test(offer, what_was_taken_in_vain_is_withdrawn)
+Test(grant, what_was_taken_in_vain_is_withdrawn)
 {
     struct request_hold hold = {0};
     make_four();
     take_birth("f4", &hold);
     const uint32_t makes = post(YOU, reserve("out", "f4", DT_REG));
-    tell(me, named(MESSAGE_WITHDRAW, "out", "f4"));
+    tell(me, named(MESSAGE_ABORT, "out", "f4"));
     request_let_go(&hold);
     cr_assert_eq(result_of(makes), 0);
     take_birth("f5", &hold);
-    const struct message late = with_entry(named(MESSAGE_CONFIRM, "out", "f5"), DT_LNK, 7);
+    const struct message late = with_entry(named(MESSAGE_COMMIT, "out", "f5"), DT_LNK, 7);
     cr_assert_not(request_end(&hold, &late), "what is no file takes a message");
     tell(me, late);
     request_let_go(&hold);
@@ -232,54 +232,54 @@ Test(offer, what_was_taken_in_vain_is_withdrawn)
     cr_assert_not(request_end(&hold, &late), "it is over");
 }
 
-Test(offer, an_offer_is_for_one_use)
+Test(grant, an_grant_is_for_one_use)
 {
     struct request_hold hold = {0}, other = {0};
     const struct message message = reserve("out", "f4", DT_REG);
     make_four();
-    take(&message, &hold);
-    cr_assert_not(request_is_offered(road, &message));
-    tell(me, named(MESSAGE_WITHDRAW, "out", "f4"));
-    for (unsigned i = 5; i < 5 + 2 * ROAD_OFFERS; i++) { /* another is in its slot by now */
-        see();
-        if (!is_offered(numbered(i)))
-            born_by(me, "out", numbered(i));
+    test_grant_take(&message, &hold);
+    cr_assert_not(request_is_granted(channel, &message));
+    tell(me, named(MESSAGE_ABORT, "out", "f4"));
+    for (unsigned i = 5; i < 5 + 2 * CHANNEL_GRANTS; i++) { /* another is in its slot by now */
+        grant_see();
+        if (!is_granted(grant_numbered(i)))
+            born_by(me, "out", grant_numbered(i));
         else
-            born_unasked(numbered(i));
+            born_unasked(grant_numbered(i));
     }
-    take_birth(numbered(5 + 2 * ROAD_OFFERS), &other);
+    take_birth(grant_numbered(5 + 2 * CHANNEL_GRANTS), &other);
     other.word = hold.word;
-    const struct message end = with_entry(named(MESSAGE_CONFIRM, "out", "f4"), DT_REG, 7);
+    const struct message end = with_entry(named(MESSAGE_COMMIT, "out", "f4"), DT_REG, 7);
     cr_assert_not(request_end(&other, &end), "of that slot, but of another time");
 }
 
-Test(offer, what_is_a_sequence_no_more_is_taken_back)
+Test(grant, what_is_a_sequence_no_more_is_taken_back)
 {
     make_four();
-    cr_assert(is_offered("f4"));
+    cr_assert(is_granted("f4"));
     born_by(me, "out", "other");
-    cr_assert_not(is_offered("f4"));
+    cr_assert_not(is_granted("f4"));
     cr_assert_eq(result(me, reserve("out", "f4", DT_REG)), 0, "it is still asked for ahead");
 }
 
-Test(offer, long_names_are_not_offered)
+Test(grant, long_names_are_not_granted)
 {
-    char name[ROAD_OFFER_NAME + 8];
+    char name[CHANNEL_GRANT_NAME + 8];
     for (int i = 0; i < 6; i++) {
-        snprintf(name, sizeof name, "%0*d", ROAD_OFFER_NAME + 1, i);
+        snprintf(name, sizeof name, "%0*d", CHANNEL_GRANT_NAME + 1, i);
         born_by(me, "out", name);
     }
-    snprintf(name, sizeof name, "%0*d", ROAD_OFFER_NAME + 1, 6);
-    cr_assert_not(is_offered(name));
+    snprintf(name, sizeof name, "%0*d", CHANNEL_GRANT_NAME + 1, 6);
+    cr_assert_not(is_granted(name));
     born_by(me, "out", name);
 }
 
-Test(offer, a_leaf_takes_no_more_for_that)
+Test(grant, a_leaf_takes_no_more_for_that)
 {
     shuntd.options.leaf_full = 6;
     make_four();
-    cr_assert(is_offered("f4") && is_offered("f5"));
-    cr_assert_not(is_offered("f6"), "that leaf is full");
+    cr_assert(is_granted("f4") && is_granted("f5"));
+    cr_assert_not(is_granted("f6"), "that leaf is full");
     cr_assert_eq(leaf_holds("out", 0), 6);
     serving_settle();
     born_unasked("f4");
@@ -293,74 +293,74 @@ Test(offer, a_leaf_takes_no_more_for_that)
 
 static void remove_by(pid_t client, const char *name)
 {
-    const struct message *given = ask(client, named(MESSAGE_REMOVE, "out", name));
+    const struct message *given = ask(client, named(MESSAGE_UNLINK, "out", name));
     cr_assert_eq(given->result, 0);
     cr_assert_eq(unlink(place_of(given, 0, "out", name)), 0);
-    tell(client, named(MESSAGE_GONE, "out", name));
+    tell(client, named(MESSAGE_UNLINKED, "out", name));
 }
 
-Test(offer, removals_in_a_row_are_offered)
+Test(grant, removals_in_a_row_are_granted)
 {
     struct request_hold hold = {0};
     for (unsigned i = 0; i < 10; i++)
-        born_by(YOU, "out", numbered(i));
+        born_by(YOU, "out", grant_numbered(i));
     for (unsigned i = 0; i < 4; i++)
-        remove_by(me, numbered(i));
-    cr_assert(is_removal_offered("f4") && is_removal_offered("f7"));
+        remove_by(me, grant_numbered(i));
+    cr_assert(is_removal_granted("f4") && is_removal_granted("f7"));
     assert_entry("out", "f4", RECORD_DYING, 1000, ino_at(place_path("r/.shunt/b/n1.1/%s/0/f4", home_of("out")->record.mirror)));
     cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_EXISTS, "nobody has removed it");
-    cr_assert_not(is_removal_offered("f4"));
-    const struct message message = named(MESSAGE_REMOVE, "out", "f5");
-    take(&message, &hold);
+    cr_assert_not(is_removal_granted("f4"));
+    const struct message message = named(MESSAGE_UNLINK, "out", "f5");
+    test_grant_take(&message, &hold);
     const uint32_t looks = post(YOU, named(MESSAGE_LOOKUP, "out", "f5"));
     cr_assert(waits(looks));
     cr_assert_eq(unlink(place_of(&answer.message, 0, "out", "f5")), 0);
-    done(&hold, MESSAGE_GONE, "f5", 0);
-    see();
+    grant_done(&hold, MESSAGE_UNLINKED, "f5", 0);
+    grant_see();
     cr_assert_eq(result_of(looks), MESSAGE_ABSENT);
     cr_assert(is_unknown("out", "f5"));
 }
 
 /* Times. */
 
-static uint64_t changed(void)
+static uint64_t grant_changed(void)
 {
     struct record_dir record;
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     return record.changed;
 }
 
-Test(offer, a_directory_changes_when_its_offers_are_taken)
+Test(grant, a_directory_changes_when_its_grants_are_taken)
 {
     make_four();
-    const uint64_t before = changed();
+    const uint64_t before = grant_changed();
     while (clock_files() == before)
         usleep(1000);
-    cr_assert(request_has_offers(road));
+    cr_assert(request_has_grants(channel));
     const uint64_t from = clock_files();
     born_unasked("f4");
     const uint64_t to = clock_files();
-    cr_assert_eq(changed(), before, "whoever wants to know asks");
+    cr_assert_eq(grant_changed(), before, "whoever wants to know asks");
     while (clock_files() == to)
         usleep(1000);
     cr_assert_eq(result(YOU, (struct message){.type = MESSAGE_PING}), 0);
-    cr_assert(from <= changed() && changed() <= to);
+    cr_assert(from <= grant_changed() && grant_changed() <= to);
 }
 
-Test(offer, times_that_are_set_win_over_offers_that_were_taken_before)
+Test(grant, times_that_are_set_win_over_grants_that_were_taken_before)
 {
     make_four();
     born_unasked("f4");
     const uint32_t settle = post(YOU, about(MESSAGE_SETTLE, "out"));
     serving_settle();
     cr_assert_eq(result_of(settle), 0);
-    see();
-    cr_assert_eq(changed(), 0, "no change since");
+    grant_see();
+    cr_assert_eq(grant_changed(), 0, "no change since");
 }
 
 /* Ends. */
 
-Test(offer, a_client_ends_with_offers)
+Test(grant, a_client_ends_with_grants)
 {
     struct request_hold hold = {0}, made = {0};
     make_four();
@@ -372,95 +372,95 @@ Test(offer, a_client_ends_with_offers)
     assert_entry("out", "f4", RECORD_LIVE, 1000, done_ino);
     assert_entry("out", "f5", RECORD_LIVE, 1000, ino);
     cr_assert(is_unknown("out", "f6") && is_unknown("out", "f7"));
-    cr_assert_not(is_offered("f7"));
-    cr_assert_eq(home_of("out")->flights, 0);
+    cr_assert_not(is_granted("f7"));
+    cr_assert_eq(home_of("out")->operations, 0);
     cr_assert_eq(leaf_holds("out", 0), 6);
-    cr_assert_not(request_has_offers(road));
+    cr_assert_not(request_has_grants(channel));
 }
 
-static void tick(void)
+static void grant_tick(void)
 {
     shuntd.now = clock_monotonic();
-    cr_assert_eq(ahead_tick(&shuntd), 0);
+    cr_assert_eq(prefetch_tick(&shuntd), 0);
     serving_end();
 }
 
-Test(offer, what_nobody_takes_is_given_back)
+Test(grant, what_nobody_takes_is_given_back)
 {
     make_four();
     uint64_t ino = born_unasked("f4");
-    tick();
+    grant_tick();
     assert_entry("out", "f4", RECORD_LIVE, 1000, ino);
-    cr_assert(is_offered("f5"), "its process came by");
-    tick();
-    tick();
-    cr_assert_not(is_offered("f5"));
+    cr_assert(is_granted("f5"), "its process came by");
+    grant_tick();
+    grant_tick();
+    cr_assert_not(is_granted("f5"));
     cr_assert(is_unknown("out", "f5"));
-    cr_assert_eq(home_of("out")->flights, 0);
+    cr_assert_eq(home_of("out")->operations, 0);
     cr_assert_eq(leaf_holds("out", 0), 5);
-    cr_assert_not(request_has_offers(road));
+    cr_assert_not(request_has_grants(channel));
 }
 
-Test(offer, what_was_taken_is_not_given_back)
+Test(grant, what_was_taken_is_not_given_back)
 {
     struct request_hold hold = {0};
     make_four();
     take_birth("f5", &hold);
     for (int i = 0; i < 4; i++)
-        tick();
+        grant_tick();
     assert_entry("out", "f5", RECORD_PENDING, 1000, 0);
     uint64_t ino = make_at(place_of(&answer.message, 0, "out", "f5"));
-    done(&hold, MESSAGE_CONFIRM, "f5", ino);
-    see();
+    grant_done(&hold, MESSAGE_COMMIT, "f5", ino);
+    grant_see();
     assert_entry("out", "f5", RECORD_LIVE, 1000, ino);
 }
 
-Test(offer, all_that_is_held_is_known_when_homes_begin_anew)
+Test(grant, all_that_is_held_is_known_when_homes_begin_again)
 {
     struct request_hold hold = {0};
     make_four();
     uint64_t ino = born_unasked("f4");
     take_birth("f5", &hold);
-    cr_assert_eq(ahead_forget(&shuntd), 0);
+    cr_assert_eq(prefetch_forget(&shuntd), 0);
     serving_end();
     assert_entry("out", "f4", RECORD_LIVE, 1000, ino);
-    cr_assert_eq(home_of("out")->flights, 1, "what was taken");
-    cr_assert_not(is_offered("f6"));
-    tell(me, named(MESSAGE_WITHDRAW, "out", "f5"));
-    cr_assert_eq(home_of("out")->flights, 0);
+    cr_assert_eq(home_of("out")->operations, 1, "what was taken");
+    cr_assert_not(is_granted("f6"));
+    tell(me, named(MESSAGE_ABORT, "out", "f5"));
+    cr_assert_eq(home_of("out")->operations, 0);
 }
 
-Test(offer, a_watched_directory_offers_nothing)
+Test(grant, a_watched_directory_grants_nothing)
 {
     make_four();
     born_unasked("f4");
     cr_assert_eq(result(YOU, about(MESSAGE_WATCH, "out")), 0);
-    cr_assert_not(is_offered("f5"));
+    cr_assert_not(is_granted("f5"));
     const struct message *given = ask(me, reserve("out", "f5", DT_REG));
     cr_assert(given->result == 0 && given->name_length[0] == 0, "in the trunk");
 }
 
-Test(offer, a_directory_with_nothing_but_offers_is_removed)
+Test(grant, a_directory_with_nothing_but_grants_is_removed)
 {
     make_four();
     for (unsigned i = 0; i < 4; i++)
-        remove_by(YOU, numbered(i));
-    struct message close = named(MESSAGE_CLOSE, ".", "out");
+        remove_by(YOU, grant_numbered(i));
+    struct message close = named(MESSAGE_RMDIR, ".", "out");
     close.child = id_of("out");
     load(".");
     const uint32_t closes = post(YOU, close);
     serving_settle();
     cr_assert_eq(result_of(closes), 0);
-    cr_assert_not(is_offered("f4"));
+    cr_assert_not(is_granted("f4"));
 }
 
-Test(offer, a_directory_with_a_file_that_was_made_by_an_offer_is_not_empty)
+Test(grant, a_directory_with_a_file_that_was_made_by_an_grant_is_not_empty)
 {
     make_four();
     for (unsigned i = 0; i < 4; i++)
-        remove_by(YOU, numbered(i));
+        remove_by(YOU, grant_numbered(i));
     born_unasked("f4");
-    struct message close = named(MESSAGE_CLOSE, ".", "out");
+    struct message close = named(MESSAGE_RMDIR, ".", "out");
     close.child = id_of("out");
     load(".");
     const uint32_t closes = post(YOU, close);

@@ -13,7 +13,7 @@
 
 static struct session_member members[3];
 
-static void init(void)
+static void homes_init(void)
 {
     serving_init();
     shuntd.session.members = members;
@@ -21,10 +21,10 @@ static void init(void)
     shuntd.me.number = 1;
 }
 
-TestSuite(homes, .init = init, .fini = serving_finish);
+TestSuite(homes, .init = homes_init, .fini = serving_finish);
 
 /* An epoch with these members; `moved`: a change of homes, the number of its epoch. */
-static void adopt(uint32_t moved, size_t count, const struct session_member *of)
+static void test_homes_adopt(uint32_t moved, size_t count, const struct session_member *of)
 {
     memcpy(members, of, count * sizeof *of);
     shuntd.session.count = count;
@@ -40,30 +40,30 @@ static const struct session_member last_goes[] = {
 
 Test(homes, what_a_member_is_to_hand_over_is_waited_for)
 {
-    adopt(5, 3, three);
+    test_homes_adopt(5, 3, three);
     cr_assert_eq(shuntd.route.missing, 0);
-    adopt(6, 3, last_goes);
+    test_homes_adopt(6, 3, last_goes);
     cr_assert_gt(shuntd.route.missing, 0);
     cr_assert(homes_are_moving(&shuntd));
-    cr_assert_not(anew_is_due(&shuntd));
+    cr_assert_not(recovery_is_due(&shuntd));
 }
 
 Test(homes, who_is_gone_before_he_has_handed_over_is_not_waited_for)
 {
-    adopt(5, 3, three);
-    adopt(6, 3, last_goes);
+    test_homes_adopt(5, 3, three);
+    test_homes_adopt(6, 3, last_goes);
     shuntd.session.count = 2; /* he ended at once: an epoch that moves nothing */
-    cr_assert(anew_is_due(&shuntd));
-    static const struct session_member anew[] = {{.number = 1, .home = SESSION_COMING}, {.number = 2, .home = SESSION_COMING}};
-    adopt(7, 2, anew);
-    cr_assert_not(anew_is_due(&shuntd));
+    cr_assert(recovery_is_due(&shuntd));
+    static const struct session_member again[] = {{.number = 1, .home = SESSION_COMING}, {.number = 2, .home = SESSION_COMING}};
+    test_homes_adopt(7, 2, again);
+    cr_assert_not(recovery_is_due(&shuntd));
 }
 
 Test(homes, that_a_move_is_over_is_said_of_that_move_alone)
 {
-    adopt(5, 3, three);
-    adopt(6, 3, last_goes);
-    shuntd.moved = true; /* all have said so, and it is to be published */
-    adopt(7, 3, three);  /* another one came first */
+    test_homes_adopt(5, 3, three);
+    test_homes_adopt(6, 3, last_goes);
+    shuntd.moved = true;           /* all have said so, and it is to be published */
+    test_homes_adopt(7, 3, three); /* another one came first */
     cr_assert_not(shuntd.moved);
 }

@@ -19,24 +19,24 @@ static struct index *make_index(size_t map_size)
     return index;
 }
 
-static struct index *made(void)
+static struct index *index_made(void)
 {
     return make_index(MAP);
 }
 
-static struct record_entry file(uint64_t ino)
+static struct record_entry index_file(uint64_t ino)
 {
     return (struct record_entry){DT_REG, RECORD_LIVE, 1, 4, ino};
 }
 
-static void put(struct index *index, struct dirid dir, const char *name, uint64_t ino)
+static void index_put(struct index *index, struct dirid dir, const char *name, uint64_t ino)
 {
-    struct record_entry entry = file(ino);
+    struct record_entry entry = index_file(ino);
     cr_assert_eq(index_put_entry(index, dir, name, strlen(name), &entry), 0, "%s", name);
 }
 
 /* The inode number, or 0. */
-static uint64_t get(struct index *index, struct dirid dir, const char *name)
+static uint64_t index_get(struct index *index, struct dirid dir, const char *name)
 {
     struct record_entry entry;
     int code = index_get_entry(index, dir, name, strlen(name), &entry);
@@ -48,46 +48,46 @@ TestSuite(index, .init = place_init, .fini = place_finish);
 
 Test(index, add_where_there_is_none)
 {
-    struct index *index = made();
-    struct record_entry entry = file(5);
+    struct index *index = index_made();
+    struct record_entry entry = index_file(5);
     cr_assert_eq(index_add_entry(index, one, "a", 1, &entry), 0);
-    entry = file(6);
+    entry = index_file(6);
     cr_assert_eq(index_add_entry(index, one, "a", 1, &entry), -EEXIST);
     cr_assert_eq(entry.ino, 5, "what is there");
-    cr_assert_eq(get(index, one, "a"), 5);
+    cr_assert_eq(index_get(index, one, "a"), 5);
     cr_assert_eq(index_del_entry(index, one, "a", 1), 0);
-    entry = file(6);
+    entry = index_file(6);
     cr_assert_eq(index_add_entry(index, one, "a", 1, &entry), 0);
-    cr_assert_eq(get(index, one, "a"), 6);
+    cr_assert_eq(index_get(index, one, "a"), 6);
     index_destroy(index);
 }
 
 Test(index, put_get_del)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     struct record_entry entry;
     cr_assert_eq(index_get_entry(index, one, "a", 1, &entry), -ENOENT);
-    put(index, one, "a", 5);
-    put(index, one, "b", 6);
-    put(index, two, "a", 7);
-    put(index, one, "a", 8);
+    index_put(index, one, "a", 5);
+    index_put(index, one, "b", 6);
+    index_put(index, two, "a", 7);
+    index_put(index, one, "a", 8);
     cr_assert_eq(index_get_entry(index, one, "a", 1, &entry), 0);
     cr_assert(entry.type == DT_REG && entry.state == RECORD_LIVE && entry.branch == 1 && entry.leaf == 4);
     cr_assert_eq(entry.ino, 8, "the last one stands");
-    cr_assert_eq(get(index, two, "a"), 7);
-    cr_assert_eq(get(index, three, "a"), 0);
+    cr_assert_eq(index_get(index, two, "a"), 7);
+    cr_assert_eq(index_get(index, three, "a"), 0);
     cr_assert_eq(index_del_entry(index, one, "a", 1), 0);
     cr_assert_eq(index_del_entry(index, one, "a", 1), 0, "of what is not there");
-    cr_assert_eq(get(index, one, "a"), 0);
-    cr_assert_eq(get(index, one, "b"), 6);
+    cr_assert_eq(index_get(index, one, "a"), 0);
+    cr_assert_eq(index_get(index, one, "b"), 6);
     index_destroy(index);
 }
 
 Test(index, names_of_every_length)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     char name[RECORD_NAME_MAX + 2];
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     memset(name, 'x', sizeof name);
     for (size_t length = 1; length <= RECORD_NAME_MAX; length++) {
         entry.ino = length;
@@ -104,7 +104,7 @@ Test(index, names_of_every_length)
 
 Test(index, directories)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     struct record_dir dir = {.flags = RECORD_LOADED | RECORD_MARKED, .marker = 5, .mirror = "out-000000000005"}, back;
     cr_assert_eq(index_get_dir(index, one, &back), -ENOENT);
     cr_assert_eq(index_put_dir(index, one, &dir), 0);
@@ -118,14 +118,14 @@ Test(index, directories)
 
 Test(index, has_names)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     struct record_dir dir = {.flags = RECORD_LOADED};
     cr_assert_eq(index_has_names(index, one), 0, "of an empty index");
-    put(index, two, "a", 1);
-    put(index, three, "a", 1);
+    index_put(index, two, "a", 1);
+    index_put(index, three, "a", 1);
     cr_assert_eq(index_put_dir(index, one, &dir), 0);
     cr_assert_eq(index_has_names(index, one), 0, "others have");
-    put(index, one, "z", 1);
+    index_put(index, one, "z", 1);
     cr_assert_eq(index_has_names(index, one), 1);
     cr_assert_eq(index_del_entry(index, one, "z", 1), 0);
     cr_assert_eq(index_has_names(index, one), 0);
@@ -134,23 +134,23 @@ Test(index, has_names)
 
 Test(index, a_directory_goes_with_all_its_names)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     struct record_dir dir = {.flags = RECORD_LOADED};
     char name[16];
     for (unsigned i = 0; i < 3000; i++) {
         snprintf(name, sizeof name, "n%u", i);
-        put(index, two, name, i + 1);
+        index_put(index, two, name, i + 1);
     }
-    put(index, one, "a", 1);
-    put(index, three, "a", 1);
+    index_put(index, one, "a", 1);
+    index_put(index, three, "a", 1);
     cr_assert_eq(index_put_dir(index, one, &dir), 0);
     cr_assert_eq(index_put_dir(index, two, &dir), 0);
     cr_assert_eq(index_del_dir(index, two), 0);
     cr_assert_eq(index_has_names(index, two), 0);
     cr_assert_eq(index_get_dir(index, two, &dir), -ENOENT);
     cr_assert_eq(index_get_dir(index, one, &dir), 0, "its neighbours stay");
-    cr_assert_eq(get(index, one, "a"), 1);
-    cr_assert_eq(get(index, three, "a"), 1);
+    cr_assert_eq(index_get(index, one, "a"), 1);
+    cr_assert_eq(index_get(index, three, "a"), 1);
     cr_assert_eq(index_del_dir(index, two), 0, "again");
     cr_assert_eq(index_del_dir(index, three), 0, "the last of the index");
     index_destroy(index);
@@ -158,7 +158,7 @@ Test(index, a_directory_goes_with_all_its_names)
 
 Test(index, branches_and_stamp_are_nobodys_names)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     cr_assert_eq(index_put_branch(index, 1, "n017.1"), 0);
     cr_assert_eq(index_put_branch(index, UINT16_MAX, "n042.1"), 0);
     cr_assert_eq(index_has_names(index, one), 0);
@@ -171,7 +171,7 @@ Test(index, branches_and_stamp_are_nobodys_names)
 
 Test(index, a_branch_gets_another_name)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     struct index_size size;
     char name[LAYOUT_BRANCH_MAX + 1];
     cr_assert_eq(index_put_branch(index, 7, "n017.1"), 0);
@@ -185,13 +185,13 @@ Test(index, a_branch_gets_another_name)
     index_destroy(NULL);
 }
 
-Test(index, created_anew_it_is_empty)
+Test(index, created_again_it_is_empty)
 {
-    struct index *index = made();
-    put(index, one, "a", 1);
+    struct index *index = index_made();
+    index_put(index, one, "a", 1);
     index_destroy(index);
-    index = made();
-    cr_assert_eq(get(index, one, "a"), 0);
+    index = index_made();
+    cr_assert_eq(index_get(index, one, "a"), 0);
     index_destroy(index);
 }
 
@@ -201,8 +201,8 @@ Test(index, foreign_files_are_replaced)
     static const char *const words[] = {"", "not an index", "\xde\xef\xc0\xbe"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         place_file("index", words[i]);
-        struct index *index = made();
-        put(index, one, "a", 1);
+        struct index *index = index_made();
+        index_put(index, one, "a", 1);
         index_destroy(index);
     }
 }
@@ -222,7 +222,7 @@ Test(index, no_directory)
 Test(index, a_full_map)
 {
     struct index *index = make_index(256 * 1024);
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     struct index_size size;
     char name[201];
     int code = 0;
@@ -237,25 +237,25 @@ Test(index, a_full_map)
     cr_assert_eq(size.entries, 1 + 1 + count - 1, "the stamp, the directory and what was put");
     for (unsigned i = 0; i < count - 1; i++) {
         snprintf(name, sizeof name, "%0200u", i);
-        cr_assert_eq(get(index, one, name), 1);
+        cr_assert_eq(index_get(index, one, name), 1);
         cr_assert_eq(index_put_entry(index, one, name, 200, &entry), 0, "what is there may change");
     }
     for (unsigned i = 0; i < count - 1; i++) {
         snprintf(name, sizeof name, "%0200u", i);
         cr_assert_eq(index_del_entry(index, one, name, 200), 0);
     }
-    put(index, one, "a", 1);
+    index_put(index, one, "a", 1);
     cr_assert_not(index_is_damaged(index));
     index_destroy(index);
 }
 
 /* Puts a name of 200 bytes, if there is room. */
-static bool add(struct index *index, unsigned number)
+static bool index_add(struct index *index, unsigned number)
 {
     char name[201];
     snprintf(name, sizeof name, "%0200u", number);
     int code = index_make_room(index, one, name, 200);
-    struct record_entry entry = file(number + 1);
+    struct record_entry entry = index_file(number + 1);
     cr_assert(code == 0 || code == -ENOSPC, "%d", code);
     cr_assert_eq(index_add_entry(index, one, name, 200, &entry), code);
     return code == 0;
@@ -268,10 +268,10 @@ static void take_away(struct index *index, unsigned number)
     cr_assert_eq(index_del_entry(index, one, name, 200), 0);
 }
 
-static unsigned fill(struct index *index)
+static unsigned index_fill(struct index *index)
 {
     unsigned count = 0;
-    while (count < 100000 && add(index, count))
+    while (count < 100000 && index_add(index, count))
         count++;
     return count;
 }
@@ -279,19 +279,19 @@ static unsigned fill(struct index *index)
 Test(index, no_room_is_told_before_it_is_needed)
 {
     struct index *index = make_index(4 << 20);
-    unsigned count = fill(index);
+    unsigned count = index_fill(index);
     cr_assert(count > 5000 && count < 100000, "%u", count);
     cr_assert_eq(index_make_room_for(index, 10000, 2000000), -ENOSPC);
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < count; i += 2)
             take_away(index, i);
         for (unsigned i = 0; i < count; i += 2)
-            cr_assert(add(index, i), "what was given back is there: %u of %u", i, count);
+            cr_assert(index_add(index, i), "what was given back is there: %u of %u", i, count);
     }
     index_destroy(index);
 }
 
-/* As many as were foreseen need no more than was made for them, whatever their lengths. */
+/* As many as were predicted need no more than was made for them, whatever their lengths. */
 Test(index, room_for_many_names)
 {
     static const unsigned lengths[] = {8, 16, 60, 112, 200, 232, 255};
@@ -303,7 +303,7 @@ Test(index, room_for_many_names)
             struct stat before = place_stat("index");
             for (unsigned j = 0; j < count; j++) {
                 snprintf(name, sizeof name, "%0*u", (int)lengths[i], j);
-                put(index, one, name, j + 1);
+                index_put(index, one, name, j + 1);
             }
             cr_assert_eq(place_stat("index").st_size, before.st_size, "more was needed than was said");
             cr_assert_lt((uint64_t)before.st_size, (4ull << 20) + 3ull * count * (lengths[i] + 32));
@@ -314,13 +314,13 @@ Test(index, room_for_many_names)
 /* What is free is in pieces: names are refused before they are needed, too. */
 Test(index, room_that_is_in_pieces)
 {
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     char name[256];
     for (unsigned length = 100; length < 256; length += 31) {
         struct index *index = make_index(8 << 20);
         unsigned count = 0;
         for (unsigned i = 0; index_make_room(index, one, name, (size_t)snprintf(name, sizeof name, "n%u", i)) == 0; i++)
-            put(index, one, name, 1);
+            index_put(index, one, name, 1);
         cr_assert_eq(index_del_dir(index, one), 0);
         for (;; count++) {
             snprintf(name, sizeof name, "%0*u", (int)length, count);
@@ -337,9 +337,9 @@ Test(index, room_that_is_in_pieces)
 Test(index, refused_in_a_new_directory)
 {
     struct index *index = make_index(4 << 20);
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     struct index_size before, after;
-    fill(index);
+    index_fill(index);
     while (index_make_room(index, three, "name", 4) == 0)
         cr_assert_eq(index_put_dir(index, (struct dirid){++entry.ino, 7}, &(struct record_dir){0}), 0);
     index_measure(index, &before);
@@ -357,12 +357,12 @@ Test(index, what_was_given_back_is_whole_again)
     char name[32];
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < 50000; i++)
-            put(index, (struct dirid){1 + i, 9}, "name", 1);
+            index_put(index, (struct dirid){1 + i, 9}, "name", 1);
         for (unsigned i = 0; i < 50000; i++)
             cr_assert_eq(index_del_entry(index, (struct dirid){1 + i, 9}, "name", 4), 0);
         off_t size = place_stat("index").st_size;
         for (unsigned i = 0; i < 200000; i++)
-            put(index, one, (snprintf(name, sizeof name, "n%u", i), name), 1);
+            index_put(index, one, (snprintf(name, sizeof name, "n%u", i), name), 1);
         cr_assert_eq(index_del_names(index, one, NULL, NULL), 0);
         cr_assert_leq(place_stat("index").st_size, size + (2 << 20));
     }
@@ -375,17 +375,17 @@ Test(index, a_full_file_system)
     struct index *index = make_index(64 << 20);
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){3 << 20, RLIM_INFINITY});
-    unsigned count = fill(index);
+    unsigned count = index_fill(index);
     cr_assert(count > 2000 && count < 100000, "%u", count);
     take_away(index, 0);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
-    cr_assert(add(index, count), "it goes on");
+    cr_assert(index_add(index, count), "it goes on");
     index_destroy(index);
 }
 
-static int change(struct index *index, unsigned number)
+static int index_change(struct index *index, unsigned number)
 {
-    struct record_entry entry = file(number);
+    struct record_entry entry = index_file(number);
     char name[256];
     size_t length = 1 + number % 255;
     snprintf(name, sizeof name, "%0255u", number);
@@ -402,7 +402,7 @@ Test(index, a_full_file_system_for_long)
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){6 << 20, RLIM_INFINITY});
     for (unsigned i = 0; i < 400000; i++) {
-        cr_assert_eq(change(index, place_next(&seed) % 40000), 0, "change %u", i);
+        cr_assert_eq(index_change(index, place_next(&seed) % 40000), 0, "change %u", i);
         refused += index_make_room(index, one, "?", 1) != 0;
     }
     cr_assert_gt(refused, 100);
@@ -421,7 +421,7 @@ Test(index, room_for_few_where_there_is_none_for_many)
         cr_assert_eq(index_make_room_for(index, 50000, 50000 * 200), -ENOSPC);
         for (unsigned i = 0; i < 200; i++) {
             snprintf(name, sizeof name, "%0200u", round * 1000 + i);
-            put(index, one, name, i + 1);
+            index_put(index, one, name, i + 1);
         }
         cr_assert_eq(index_make_room(index, one, "?", 1), 0);
     }
@@ -432,7 +432,7 @@ Test(index, room_for_few_where_there_is_none_for_many)
 Test(index, a_full_file_system_and_nobody_asks)
 {
     struct index *index = make_index(64 << 20);
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     char name[201];
     int code = 0;
     signal(SIGXFSZ, SIG_IGN);
@@ -447,7 +447,7 @@ Test(index, a_full_file_system_and_nobody_asks)
 
 Test(index, measure)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     struct index_size small, large;
     char name[16];
     index_measure(index, &small);
@@ -455,7 +455,7 @@ Test(index, measure)
     cr_assert_gt(small.bytes_used, 0);
     for (unsigned i = 0; i < 5000; i++) {
         snprintf(name, sizeof name, "n%u", i);
-        put(index, one, name, i + 1);
+        index_put(index, one, name, i + 1);
     }
     index_measure(index, &large);
     cr_assert_eq(large.entries, 5002, "and the directory");
@@ -485,7 +485,7 @@ static size_t model_name(unsigned number, char name[RECORD_NAME_MAX + 1])
 static void model_change(struct model *model, unsigned dir, unsigned number, uint64_t ino)
 {
     const struct dirid id = dir ? two : one;
-    struct record_entry entry = file(ino);
+    struct record_entry entry = index_file(ino);
     char name[RECORD_NAME_MAX + 1];
     size_t length = model_name(number, name);
     uint64_t *there = &model->ino[dir][number];
@@ -557,7 +557,7 @@ Test(index, whatever_is_done_to_it)
     static struct model model;
     struct index_size size, most = {0};
     unsigned seed = 3;
-    model.index = made();
+    model.index = index_made();
     for (unsigned round = 0; round < 300; round++) {
         unsigned share = place_next(&seed) % 5; /* of removals: it grows, and it shrinks */
         for (unsigned i = 0; i < 1000; i++)
@@ -583,15 +583,15 @@ Test(index, whatever_is_done_to_it)
 /* Whatever its hashes are: names that fall into one bucket all. */
 Test(index, names_of_almost_one_hash)
 {
-    struct index *index = made();
+    struct index *index = index_made();
     char name[16];
     unsigned found = 0;
     for (unsigned i = 0; found < 500; i++) {
         size_t length = (size_t)snprintf(name, sizeof name, "c%u", i);
         if (record_hash(name, length) >> (63 - 12) != 1)
             continue;
-        put(index, one, name, i + 1);
-        cr_assert_eq(get(index, one, name), i + 1);
+        index_put(index, one, name, i + 1);
+        cr_assert_eq(index_get(index, one, name), i + 1);
         found++;
     }
     struct index_size size;
@@ -610,22 +610,22 @@ Test(index, names_of_one_hash)
                                      "\xa1\x30\x42\xea\x7b\x73\x82\x67\x7d\xda\x62\xe9\xb1\xc3\x4d\xaf",
                                      "\x7b\xfd\x42\xea\x7b\x73\x82\x67\x5f\x1d\xf4\xe2\x61\xdb\x56\xaf"};
     const unsigned count = sizeof names / sizeof *names;
-    struct index *index = made();
+    struct index *index = index_made();
     for (unsigned i = 0; i < count; i++) {
         cr_assert_eq(record_hash(names[i], 16), record_hash(names[0], 16));
-        put(index, one, names[i], i + 1);
+        index_put(index, one, names[i], i + 1);
     }
     for (unsigned i = 0; i < count; i += 2)
         cr_assert_eq(index_del_entry(index, one, names[i], 16), 0);
     for (unsigned i = 0; i < count; i++)
-        cr_assert_eq(get(index, one, names[i]), i % 2 ? i + 1 : 0);
+        cr_assert_eq(index_get(index, one, names[i]), i % 2 ? i + 1 : 0);
     index_destroy(index);
 }
 
 Test(index, holds_a_million_names_in_200_mb)
 {
     struct index *index = make_index(1u << 30);
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     struct index_size size;
     char name[32];
     for (unsigned i = 0; i < 1000000; i++)
@@ -633,13 +633,13 @@ Test(index, holds_a_million_names_in_200_mb)
     index_measure(index, &size);
     cr_assert_lt(place_stat("index").st_size, 200 << 20);
     cr_assert_eq(size.entries, 1000002);
-    cr_assert_eq(get(index, one, "checkpoint777777"), 1);
-    cr_assert_eq(get(index, one, "checkpoint1000000"), 0);
+    cr_assert_eq(index_get(index, one, "checkpoint777777"), 1);
+    cr_assert_eq(index_get(index, one, "checkpoint1000000"), 0);
     index_destroy(index);
 }
 
 /* Bytes that are no index, from there on. */
-static void overwrite(off_t at)
+static void index_overwrite(off_t at)
 {
     static char bytes[1 << 20];
     int fd = open(place_path("index"), O_WRONLY | O_CLOEXEC);
@@ -656,9 +656,9 @@ Test(index, that_is_overwritten)
     struct record_entry entry;
     unsigned damaged = 0;
     for (off_t at = 0; at < 8192; at += 64) {
-        struct index *index = made();
-        put(index, one, "a", 1);
-        overwrite(at);
+        struct index *index = index_made();
+        index_put(index, one, "a", 1);
+        index_overwrite(at);
         int code = index_get_entry(index, one, "a", 1, &entry);
         cr_assert(code == -EBADMSG || (code == 0 && at > 0), "from %ld: %d", (long)at, code);
         cr_assert_eq(index_is_damaged(index), code != 0);
@@ -674,7 +674,7 @@ Test(index, of_any_bytes)
     unsigned seed = 11, damaged = 0;
     for (unsigned round = 0; round < 2000; round++) {
         struct index *index = make_index(1 << 20);
-        struct record_entry entry = file(1);
+        struct record_entry entry = index_file(1);
         char name[RECORD_NAME_MAX + 1];
         for (unsigned i = 0; i < 40; i++)
             cr_assert_eq(index_put_entry(index, one, name, model_name(i, name), &entry), 0);
@@ -687,7 +687,7 @@ Test(index, of_any_bytes)
         close(fd);
         for (unsigned i = 0; i < 80; i++) {
             index_get_entry(index, one, name, model_name(i, name), &entry);
-            entry = file(2);
+            entry = index_file(2);
             if (i % 2)
                 index_put_entry(index, one, name, model_name(i, name), &entry);
             else
@@ -707,7 +707,7 @@ Test(index, of_any_bytes)
 Test(index, that_is_full_is_not_damaged)
 {
     struct index *index = make_index(256 << 10);
-    struct record_entry entry = file(1);
+    struct record_entry entry = index_file(1);
     char name[16];
     int code = 0;
     for (unsigned i = 0; i < 50000 && code == 0; i++) {

@@ -20,14 +20,14 @@
 #include "rank.h"
 #include "command.h"
 
-const struct verb verbs[] = {{0}};
+const struct command commands[] = {{0}};
 
 /* Lists of hosts. */
 
 static char names[1 << 20];
 static size_t count, used;
 
-static int collect(void *context, const char *name)
+static int launch_collect(void *context, const char *name)
 {
     count++;
     if (used + strlen(name) + 2 < sizeof names)
@@ -36,21 +36,21 @@ static int collect(void *context, const char *name)
 }
 
 /* In memory of exactly its size, so that a sanitizer sees a read beyond. */
-static int walk(int (*with)(const char *, size_t, hostlist_each *, void *), const char *text)
+static int launch_walk(int (*with)(const char *, size_t, hostlist_each *, void *), const char *text)
 {
     size_t length = strlen(text);
     char *exact = malloc(length ? length : 1);
     memcpy(exact, text, length);
     names[0] = '\0';
     count = used = 0;
-    int error = with(exact, length, collect, NULL);
+    int error = with(exact, length, launch_collect, NULL);
     free(exact);
     return error;
 }
 
 static void assert_list(const char *text, const char *expected)
 {
-    cr_assert_eq(walk(hostlist_expand, text), 0, "%s", text);
+    cr_assert_eq(launch_walk(hostlist_expand, text), 0, "%s", text);
     cr_assert_str_eq(names, expected, "%s: %s", text, names);
 }
 
@@ -80,7 +80,7 @@ Test(hostlist, refuses_what_is_none)
                                         "n[1,,2]", "n[a]",  "n[1-2", "n[1234567890]", "n[1-2-3]", "-oX",   "a b;c",
                                         "a/b",     "a[1]]", "$(x)",  "[[1]]",         "a,\001",   ":2",    "n[1 2]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        cr_assert_eq(walk(hostlist_expand, wrong[i]), -EBADMSG, "%s", wrong[i]);
+        cr_assert_eq(launch_walk(hostlist_expand, wrong[i]), -EBADMSG, "%s", wrong[i]);
 }
 
 Test(hostlist, is_bounded)
@@ -88,30 +88,30 @@ Test(hostlist, is_bounded)
     char longest[HOSTLIST_NAME_MAX + 2];
     memset(longest, 'a', sizeof longest);
     longest[HOSTLIST_NAME_MAX] = '\0';
-    cr_assert_eq(walk(hostlist_expand, longest), 0);
+    cr_assert_eq(launch_walk(hostlist_expand, longest), 0);
     longest[HOSTLIST_NAME_MAX] = 'a';
     longest[HOSTLIST_NAME_MAX + 1] = '\0';
-    cr_assert_eq(walk(hostlist_expand, longest), -EBADMSG);
-    cr_assert_eq(walk(hostlist_expand, "n[1-65536]"), 0);
+    cr_assert_eq(launch_walk(hostlist_expand, longest), -EBADMSG);
+    cr_assert_eq(launch_walk(hostlist_expand, "n[1-65536]"), 0);
     cr_assert_eq(count, HOSTLIST_MAX);
-    cr_assert_eq(walk(hostlist_expand, "n[0-999999999]"), -E2BIG);
-    cr_assert_eq(walk(hostlist_expand, "n[0-255]m[0-255],x"), -E2BIG);
+    cr_assert_eq(launch_walk(hostlist_expand, "n[0-999999999]"), -E2BIG);
+    cr_assert_eq(launch_walk(hostlist_expand, "n[0-255]m[0-255],x"), -E2BIG);
 }
 
 Test(hostlist, ends_when_it_is_told)
 {
     int answer = -ENOMEM;
     count = used = 0;
-    cr_assert_eq(hostlist_expand("n[1-9],m", 8, collect, &answer), -ENOMEM);
+    cr_assert_eq(hostlist_expand("n[1-9],m", 8, launch_collect, &answer), -ENOMEM);
     cr_assert_eq(count, 1);
 }
 
 Test(hostlist, files_of_nodes)
 {
-    cr_assert_eq(walk(hostlist_lines, "# all\nn1 slots=4\n\n  n2:8 # two\nn[3-4]\nn1\r\n#n5\nlast"), 0);
+    cr_assert_eq(launch_walk(hostlist_lines, "# all\nn1 slots=4\n\n  n2:8 # two\nn[3-4]\nn1\r\n#n5\nlast"), 0);
     cr_assert_str_eq(names, "n1 n2 n3 n4 n1 last");
-    cr_assert_eq(walk(hostlist_lines, "n1\nn2;rm\n"), -EBADMSG);
-    cr_assert_eq(walk(hostlist_lines, ""), 0);
+    cr_assert_eq(launch_walk(hostlist_lines, "n1\nn2;rm\n"), -EBADMSG);
+    cr_assert_eq(launch_walk(hostlist_lines, ""), 0);
     cr_assert_eq(count, 0);
 }
 
@@ -138,7 +138,7 @@ static bool is_app(const char *word)
 
 static struct line line;
 
-static int parse(const char *text)
+static int launch_parse(const char *text)
 {
     char *const *words = split_words(text);
     return line_parse(&line, line_kind(words), words, is_app);
@@ -146,21 +146,21 @@ static int parse(const char *text)
 
 static char *quoted;
 
-static const char *composed(const char *text)
+static const char *launch_composed(const char *text)
 {
     static const struct line_variable variables[] = {{"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}, {"SHUNT_DEADLINE", "9"}};
-    struct words wrapper, to;
-    cr_assert_eq(parse(text), 0, "%s", text);
-    words_init(&wrapper);
-    words_init(&to);
-    words_add(&wrapper, "W");
-    words_add(&wrapper, "--");
+    struct arguments wrapper, to;
+    cr_assert_eq(launch_parse(text), 0, "%s", text);
+    arguments_init(&wrapper);
+    arguments_init(&to);
+    arguments_add(&wrapper, "W");
+    arguments_add(&wrapper, "--");
     line_compose(&line, &wrapper, variables, 3, &to);
     cr_assert_not(to.full);
     free(quoted);
-    quoted = words_quoted(&to);
-    words_finish(&wrapper);
-    words_finish(&to);
+    quoted = arguments_quoted(&to);
+    arguments_finish(&wrapper);
+    arguments_finish(&to);
     return quoted;
 }
 
@@ -194,61 +194,62 @@ Test(line, knows_mpirun_by_its_version)
 Test(line, of_openmpi)
 {
 #define OPENMPI "mpirun.openmpi -x LD_PRELOAD=SHIM -x SHUNT_ROOT -x SHUNT_DEADLINE "
-    cr_assert_str_eq(composed("mpirun.openmpi -n 8 ./app -n 3 -x y"), OPENMPI "-n 8 W -- ./app -n 3 -x y");
-    cr_assert_str_eq(composed("mpirun.openmpi --oversubscribe --mca a b -x A=1 -np 2 app"),
+    cr_assert_str_eq(launch_composed("mpirun.openmpi -n 8 ./app -n 3 -x y"), OPENMPI "-n 8 W -- ./app -n 3 -x y");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi --oversubscribe --mca a b -x A=1 -np 2 app"),
                      OPENMPI "--oversubscribe --mca a b -x A=1 -np 2 W -- app");
-    cr_assert_str_eq(composed("mpirun.openmpi app"), OPENMPI "W -- app");
-    cr_assert_str_eq(composed("mpirun.openmpi --map-by=core app"), OPENMPI "--map-by=core W -- app");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi app"), OPENMPI "W -- app");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi --map-by=core app"), OPENMPI "--map-by=core W -- app");
 }
 
 Test(line, of_several_programs)
 {
-    cr_assert_str_eq(composed("mpirun.openmpi -n 1 app1 x : -n 2 app2"),
+    cr_assert_str_eq(launch_composed("mpirun.openmpi -n 1 app1 x : -n 2 app2"),
                      OPENMPI "-n 1 W -- app1 x : -x LD_PRELOAD=SHIM -x SHUNT_ROOT -x SHUNT_DEADLINE -n 2 W -- "
                              "app2");
-    cr_assert_str_eq(composed("mpiexec.hydra -n 1 app1 : -n 2 app2 y"),
+    cr_assert_str_eq(launch_composed("mpiexec.hydra -n 1 app1 : -n 2 app2 y"),
                      "mpiexec.hydra -genv LD_PRELOAD SHIM -genv SHUNT_ROOT /r -genv SHUNT_DEADLINE 9 -n 1 W -- "
                      "app1 : -n 2 W -- app2 y");
-    cr_assert_eq(parse("mpirun.openmpi -n 1 app :"), -ENOEXEC);
-    cr_assert_eq(parse("mpirun.openmpi -n 1 : app"), -ENOEXEC);
+    cr_assert_eq(launch_parse("mpirun.openmpi -n 1 app :"), -ENOEXEC);
+    cr_assert_eq(launch_parse("mpirun.openmpi -n 1 : app"), -ENOEXEC);
 }
 
 Test(line, of_hydra)
 {
 #define HYDRA "mpiexec.hydra -genv LD_PRELOAD SHIM -genv SHUNT_ROOT /r -genv SHUNT_DEADLINE 9 "
-    cr_assert_str_eq(composed("mpiexec.hydra -n 2 app"), HYDRA "-n 2 W -- app");
-    cr_assert_str_eq(composed("mpiexec.hydra -genv A 1 -env B=2 -hosts a,b -n 2 app"),
+    cr_assert_str_eq(launch_composed("mpiexec.hydra -n 2 app"), HYDRA "-n 2 W -- app");
+    cr_assert_str_eq(launch_composed("mpiexec.hydra -genv A 1 -env B=2 -hosts a,b -n 2 app"),
                      HYDRA "-genv A 1 -env B=2 -hosts a,b -n 2 W -- app");
 }
 
 Test(line, of_srun)
 {
 #define EXPORT ",LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE "
-    cr_assert_str_eq(composed("srun -n4 -N 2 --exclusive ./app a"),
+    cr_assert_str_eq(launch_composed("srun -n4 -N 2 --exclusive ./app a"),
                      "srun --export=ALL" EXPORT "-n4 -N 2 --exclusive W -- ./app a");
-    cr_assert_str_eq(composed("srun --ntasks=4 --nodes 2 -- app"),
+    cr_assert_str_eq(launch_composed("srun --ntasks=4 --nodes 2 -- app"),
                      "srun --export=ALL" EXPORT "--ntasks=4 --nodes 2 -- W -- app");
-    cr_assert_str_eq(composed("srun --export=A,B=1 app"), "srun --export=A,B=1" EXPORT "W -- app");
-    cr_assert_str_eq(composed("srun --export NONE app"), "srun --export=LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE W -- app");
-    cr_assert_str_eq(composed("srun -n1 app1 : -n2 --export=C app2"),
+    cr_assert_str_eq(launch_composed("srun --export=A,B=1 app"), "srun --export=A,B=1" EXPORT "W -- app");
+    cr_assert_str_eq(launch_composed("srun --export NONE app"),
+                     "srun --export=LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE W -- app");
+    cr_assert_str_eq(launch_composed("srun -n1 app1 : -n2 --export=C app2"),
                      "srun --export=ALL" EXPORT "-n1 W -- app1 : --export=C" EXPORT "-n2 W -- app2");
 }
 
 Test(line, of_flux)
 {
-    cr_assert_str_eq(composed("flux run -n 4 -o x=y app :"),
+    cr_assert_str_eq(launch_composed("flux run -n 4 -o x=y app :"),
                      "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r --env=SHUNT_DEADLINE=9 -n 4 -o x=y W -- "
                      "app :");
 }
 
 Test(line, without_a_launcher)
 {
-    cr_assert_str_eq(composed("python3 -c 'x'"), "W -- python3 -c ''\\''x'\\'''");
+    cr_assert_str_eq(launch_composed("python3 -c 'x'"), "W -- python3 -c ''\\''x'\\'''");
 }
 
 static void assert_own_preload(const char *text, const char *own, const char *without)
 {
-    const char *made = composed(text);
+    const char *made = launch_composed(text);
     cr_assert_not_null(line.preload, "%s", text);
     cr_assert_eq(line.preload_length, strlen(own));
     cr_assert_eq(memcmp(line.preload, own, line.preload_length), 0, "%s", line.preload);
@@ -267,113 +268,113 @@ Test(line, gives_the_users_own_preload)
 
 Test(line, a_preload_by_name_is_the_environments)
 {
-    cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOAD -n 1 app"), OPENMPI "-n 1 W -- app");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi -x LD_PRELOAD -n 1 app"), OPENMPI "-n 1 W -- app");
     cr_assert_null(line.preload);
-    cr_assert_str_eq(composed("mpirun.openmpi -x LD_PRELOADED=1 -n 1 app"), OPENMPI "-x LD_PRELOADED=1 -n 1 W -- app");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi -x LD_PRELOADED=1 -n 1 app"), OPENMPI "-x LD_PRELOADED=1 -n 1 W -- app");
     cr_assert_null(line.preload);
 }
 
 Test(line, an_unknown_option_takes_what_is_no_program)
 {
-    cr_assert_str_eq(composed("mpirun.openmpi --novelty 5 -n 1 app x"), OPENMPI "--novelty 5 -n 1 W -- app x");
-    cr_assert_str_eq(composed("mpirun.openmpi --novelty app x"), OPENMPI "--novelty W -- app x");
-    cr_assert_str_eq(composed("mpirun.openmpi --novelty=5 prog x"), OPENMPI "--novelty=5 W -- prog x");
-    cr_assert_str_eq(composed("mpirun.openmpi --novelty prog"), OPENMPI "--novelty W -- prog");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi --novelty 5 -n 1 app x"), OPENMPI "--novelty 5 -n 1 W -- app x");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi --novelty app x"), OPENMPI "--novelty W -- app x");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi --novelty=5 prog x"), OPENMPI "--novelty=5 W -- prog x");
+    cr_assert_str_eq(launch_composed("mpirun.openmpi --novelty prog"), OPENMPI "--novelty W -- prog");
 }
 
 Test(line, names_hosts_of_its_own)
 {
-    cr_assert_eq(parse("mpirun.openmpi --host a,b:2 -n 1 app"), 0);
+    cr_assert_eq(launch_parse("mpirun.openmpi --host a,b:2 -n 1 app"), 0);
     cr_assert_str_eq(line.hosts, "a,b:2");
-    cr_assert_eq(parse("mpirun.openmpi -machinefile f -n 1 app -H no"), 0);
+    cr_assert_eq(launch_parse("mpirun.openmpi -machinefile f -n 1 app -H no"), 0);
     cr_assert_str_eq(line.file, "f");
     cr_assert_null(line.hosts);
-    cr_assert_eq(parse("mpiexec.hydra -f f -n 1 app"), 0);
+    cr_assert_eq(launch_parse("mpiexec.hydra -f f -n 1 app"), 0);
     cr_assert_str_eq(line.file, "f");
-    cr_assert_eq(parse("mpiexec.hydra -hosts x -n 1 app"), 0);
+    cr_assert_eq(launch_parse("mpiexec.hydra -hosts x -n 1 app"), 0);
     cr_assert_str_eq(line.hosts, "x");
 }
 
 Test(line, refuses)
 {
-    cr_assert_eq(parse("srun -n 4"), -ENOEXEC);
-    cr_assert_eq(parse("srun"), -ENOEXEC);
-    cr_assert_eq(parse("mpirun.openmpi -n"), -ENOEXEC);
-    cr_assert_eq(parse("flux run"), -ENOEXEC);
-    cr_assert_eq(parse("srun --multi-prog file"), -EOPNOTSUPP);
-    cr_assert_eq(parse("mpirun.openmpi --app file"), -EOPNOTSUPP);
-    cr_assert_eq(parse("mpiexec.hydra -configfile file"), -EOPNOTSUPP);
+    cr_assert_eq(launch_parse("srun -n 4"), -ENOEXEC);
+    cr_assert_eq(launch_parse("srun"), -ENOEXEC);
+    cr_assert_eq(launch_parse("mpirun.openmpi -n"), -ENOEXEC);
+    cr_assert_eq(launch_parse("flux run"), -ENOEXEC);
+    cr_assert_eq(launch_parse("srun --multi-prog file"), -EOPNOTSUPP);
+    cr_assert_eq(launch_parse("mpirun.openmpi --app file"), -EOPNOTSUPP);
+    cr_assert_eq(launch_parse("mpiexec.hydra -configfile file"), -EOPNOTSUPP);
     char many[1024] = "mpirun.openmpi app";
     for (int i = 1; i < LINE_PARTS_MAX; i++)
         strcat(many, " : app");
-    cr_assert_eq(parse(many), 0);
+    cr_assert_eq(launch_parse(many), 0);
     cr_assert_eq(line.parts, LINE_PARTS_MAX);
-    cr_assert_eq(parse(strcat(many, " : app")), -E2BIG);
+    cr_assert_eq(launch_parse(strcat(many, " : app")), -E2BIG);
 }
 
-/* Bringing keepers to nodes. */
+/* Bringing agents to nodes. */
 
-static const char *crew_words(enum crew_means means, const char *text, size_t of)
+static const char *agents_words(enum agents_means means, const char *text, size_t of)
 {
     static char *hosts[] = {"n1", "n2", "n3"};
     struct nodes nodes = {.count = 3};
-    struct words keep, to;
+    struct arguments keep, to;
     memcpy(nodes.names, hosts, sizeof hosts);
-    cr_assert_eq(parse(text), 0);
-    words_init(&keep);
-    words_init(&to);
-    words_add(&keep, "keep");
-    words_add(&keep, "a b");
-    crew_compose(&(struct crew_plan){means, &line, &keep, false}, &nodes, 1, of, &to);
+    cr_assert_eq(launch_parse(text), 0);
+    arguments_init(&keep);
+    arguments_init(&to);
+    arguments_add(&keep, "keep");
+    arguments_add(&keep, "a b");
+    agents_compose(&(struct agents_plan){means, &line, &keep, false}, &nodes, 1, of, &to);
     free(quoted);
-    quoted = words_quoted(&to);
-    words_finish(&keep);
-    words_finish(&to);
+    quoted = arguments_quoted(&to);
+    arguments_finish(&keep);
+    arguments_finish(&to);
     return quoted;
 }
 
-Test(crew, by_the_launchers_own_means)
+Test(agents, by_the_launchers_own_means)
 {
-    cr_assert_str_eq(crew_words(CREW_SRUN, "srun app", 2),
+    cr_assert_str_eq(agents_words(AGENTS_SRUN, "srun app", 2),
                      "srun --overlap --mem=0 --quiet --input=all --kill-on-bad-exit=0 --wait=0 --export=ALL "
                      "--ntasks-per-node=1 --nodes=2 --ntasks=2 --nodelist=n2,n3 keep 'a b'");
-    cr_assert_str_eq(crew_words(CREW_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
+    cr_assert_str_eq(agents_words(AGENTS_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
                      "mpirun.openmpi --mca a b --allow-run-as-root -n 2 --map-by ppr:1:node --stdin all --host "
                      "n2,n3 keep 'a b'");
-    cr_assert_str_eq(crew_words(CREW_HYDRA, "mpiexec.hydra -launcher ssh -genv A 1 -n 9 app", 1),
+    cr_assert_str_eq(agents_words(AGENTS_HYDRA, "mpiexec.hydra -launcher ssh -genv A 1 -n 9 app", 1),
                      "mpiexec.hydra -launcher ssh -n 1 -ppn 1 -hosts n2 keep 'a b'");
-    cr_assert_str_eq(crew_words(CREW_SSH, "app", 1), "ssh -o BatchMode=yes -o ConnectTimeout=30 n2 'keep '\\''a b'\\'''");
+    cr_assert_str_eq(agents_words(AGENTS_SSH, "app", 1), "ssh -o BatchMode=yes -o ConnectTimeout=30 n2 'keep '\\''a b'\\'''");
 }
 
 /* The nodes that were asked for; the last of them is this host. */
-static size_t members(enum crew_means means, bool pretend, struct crew *crew)
+static size_t launch_members(enum agents_means means, bool pretend, struct agents *agents)
 {
     static char *hosts[] = {"localhost", "x1", "x2", "x3"};
     static struct nodes nodes = {.count = 4};
-    static struct words keep;
+    static struct arguments keep;
     memcpy(nodes.names, hosts, sizeof hosts);
-    cr_assert_eq(parse("mpirun.openmpi app"), 0);
-    words_finish(&keep);
-    words_add(&keep, "keep");
-    cr_assert_eq(crew_init(crew, &nodes, &(struct crew_plan){means, &line, &keep, pretend}), 0);
-    words_finish(&keep);
-    return crew->count;
+    cr_assert_eq(launch_parse("mpirun.openmpi app"), 0);
+    arguments_finish(&keep);
+    arguments_add(&keep, "keep");
+    cr_assert_eq(agents_init(agents, &nodes, &(struct agents_plan){means, &line, &keep, pretend}), 0);
+    arguments_finish(&keep);
+    return agents->count;
 }
 
-Test(crew, one_command_for_each_node_or_for_all)
+Test(agents, one_command_for_each_node_or_for_all)
 {
-    struct crew crew;
-    cr_assert_eq(members(CREW_OPENMPI, false, &crew), 2);
-    cr_assert_eq(crew.members[0].words.count, 1, "this host needs no launcher");
-    cr_assert_eq(crew.members[1].count, 3);
-    crew_finish(&crew);
-    cr_assert_eq(members(CREW_SSH, false, &crew), 4);
-    cr_assert_str_eq(crew.members[3].words.at[5], "x3");
-    crew_finish(&crew);
-    cr_assert_eq(members(CREW_SRUN, true, &crew), 4);
-    cr_assert_str_eq(crew.members[2].words.at[1], "--node");
-    cr_assert_str_eq(crew.members[2].words.at[2], "x2");
-    crew_finish(&crew);
+    struct agents agents;
+    cr_assert_eq(launch_members(AGENTS_OPENMPI, false, &agents), 2);
+    cr_assert_eq(agents.members[0].words.count, 1, "this host needs no launcher");
+    cr_assert_eq(agents.members[1].count, 3);
+    agents_finish(&agents);
+    cr_assert_eq(launch_members(AGENTS_SSH, false, &agents), 4);
+    cr_assert_str_eq(agents.members[3].words.at[5], "x3");
+    agents_finish(&agents);
+    cr_assert_eq(launch_members(AGENTS_SRUN, true, &agents), 4);
+    cr_assert_str_eq(agents.members[2].words.at[1], "--node");
+    cr_assert_str_eq(agents.members[2].words.at[2], "x2");
+    agents_finish(&agents);
 }
 
 /* Nodes. */
@@ -390,7 +391,7 @@ static const char *nodes_of(const char *file, const char *text)
     static char joined[4096];
     struct nodes nodes;
     nodes_init(&nodes);
-    cr_assert_eq(parse(text), 0);
+    cr_assert_eq(launch_parse(text), 0);
     joined[0] = '\0';
     if (nodes_find(&nodes, file, &line) < 0)
         strcpy(joined, "refused");
@@ -462,20 +463,20 @@ Test(nodes, one_host_by_two_names)
 
 Test(words, are_quoted_for_a_shell)
 {
-    struct words words;
-    words_init(&words);
+    struct arguments words;
+    arguments_init(&words);
     static const char *const some[] = {"plain-1", "", "a b", "it's", "$HOME", "x=/y:z,@%"};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-        words_add(&words, some[i]);
-    char *text = words_quoted(&words);
+        arguments_add(&words, some[i]);
+    char *text = arguments_quoted(&words);
     cr_assert_str_eq(text, "plain-1 '' 'a b' 'it'\\''s' '$HOME' x=/y:z,@%");
     free(text);
     for (int i = 0; i < 1000; i++)
-        words_format(&words, "%d", i);
+        arguments_format(&words, "%d", i);
     cr_assert_eq(words.count, 1006);
     cr_assert_str_eq(words.at[1005], "999");
     cr_assert_null(words.at[1006]);
-    words_finish(&words);
+    arguments_finish(&words);
 }
 
 Test(rank, is_what_the_launcher_says)
@@ -501,12 +502,12 @@ Test(capture, what_a_command_says)
 
 Test(watch, what_was_ignored_before_still_is)
 {
-    struct watch watch;
+    struct failure_detector watch;
     signal(SIGHUP, SIG_IGN);
-    cr_assert_eq(watch_init(&watch), 0);
+    cr_assert_eq(failure_detector_init(&watch), 0);
     raise(SIGHUP);
-    cr_assert_eq(watch_wait(&watch, NULL, 0, 0), 0, "nohup was said");
+    cr_assert_eq(failure_detector_wait(&watch, NULL, 0, 0), 0, "nohup was said");
     raise(SIGTERM);
-    cr_assert_eq(watch_wait(&watch, NULL, 0, 0), SIGTERM);
-    watch_finish(&watch);
+    cr_assert_eq(failure_detector_wait(&watch, NULL, 0, 0), SIGTERM);
+    failure_detector_finish(&watch);
 }

@@ -37,7 +37,7 @@ static void mark_by_id(const char *path, uint64_t number, struct dirid id, const
     close(fd);
 }
 
-static void mark(const char *path, struct dirid id, const char *said)
+static void listing_mark(const char *path, struct dirid id, const char *said)
 {
     mark_by_id(path, 0x5f3a9c01d2e4, id, said);
 }
@@ -54,19 +54,19 @@ static int list_in_root(const char *path, uint16_t own, unsigned flags)
     return error;
 }
 
-static int list(const char *path, uint16_t own, unsigned flags)
+static int listing_list(const char *path, uint16_t own, unsigned flags)
 {
     cr_assert_eq(union_root_init(&root, place_path("r"), 0), 0);
     return list_in_root(path, own, flags);
 }
 
-static void forget(void)
+static void listing_forget(void)
 {
     listing_finish(&listing);
     union_root_finish(&root);
 }
 
-static const struct union_name *find(const char *name)
+static const struct union_name *test_listing_find(const char *name)
 {
     return listing_find(&listing, name, strlen(name));
 }
@@ -75,7 +75,7 @@ static void assert_sorted_and_found(void)
 {
     for (size_t i = 0; i < listing.count; i++) {
         cr_assert(i == 0 || strcmp(listing.names[i - 1].name, listing.names[i].name) < 0);
-        cr_assert_eq(find(listing.names[i].name), &listing.names[i]);
+        cr_assert_eq(test_listing_find(listing.names[i].name), &listing.names[i]);
     }
 }
 
@@ -84,7 +84,7 @@ static void assert_there(const char *path, const char *name, uint16_t branch)
 {
     char where[PATH_MAX];
     struct stat stat;
-    const struct union_name *one = find(name);
+    const struct union_name *one = test_listing_find(name);
     cr_assert(one, "%s", name);
     cr_assert_eq(one->branch, branch, "%s is in %u", name, one->branch);
     cr_assert_eq(listing_where(&listing, &root, path, one, where, sizeof where), 0);
@@ -154,7 +154,7 @@ Test(listing, a_plain_directory, .init = scene_init, .fini = place_finish)
     place_directory("r/out/a");
     place_directory("r/out/.shunt");
     cr_assert_eq(symlink("nowhere", place_path("r/out/c")), 0);
-    cr_assert_eq(list("out", 1, LISTING_SETTLE), 0);
+    cr_assert_eq(listing_list("out", 1, LISTING_SETTLE), 0);
     cr_assert_not(listing.marked);
     cr_assert_not(listing.trunk_unlisted);
     cr_assert_eq(listing.count, 4, ".shunt is ours in the root alone");
@@ -162,28 +162,28 @@ Test(listing, a_plain_directory, .init = scene_init, .fini = place_finish)
     assert_there("out", "a", 0);
     assert_there("out", "b", 0);
     assert_there("out", "c", 0);
-    cr_assert_null(find("d"));
-    cr_assert_null(find(""));
+    cr_assert_null(test_listing_find("d"));
+    cr_assert_null(test_listing_find(""));
     cr_assert_null(listing_find(&listing, "bb", 2));
     cr_assert_not_null(listing_find(&listing, "bb", 1));
-    forget();
+    listing_forget();
 }
 
 Test(listing, the_root_itself, .init = scene_init, .fini = place_finish)
 {
-    mark("r", id_of("r"), ".");
+    listing_mark("r", id_of("r"), ".");
     place_directory("r/.shunt/b/n2.1/" OUT "/0");
     place_file("r/.shunt/b/n2.1/" OUT "/0/f", "");
-    cr_assert_eq(list(".", 0, 0), 0);
+    cr_assert_eq(listing_list(".", 0, 0), 0);
     cr_assert_eq(listing.count, 2);
     assert_there(".", "out", 0);
     assert_there(".", "f", 3);
-    forget();
+    listing_forget();
 }
 
 Test(listing, trunk_and_mirrors, .init = scene_init, .fini = place_finish)
 {
-    mark("r/out", id_of("r/out"), "out");
+    listing_mark("r/out", id_of("r/out"), "out");
     place_file("r/out/t", "");
     place_directory("r/.shunt/b/n1.1/" OUT "/0");
     place_directory("r/.shunt/b/n1.1/" OUT "/3/dir");
@@ -197,7 +197,7 @@ Test(listing, trunk_and_mirrors, .init = scene_init, .fini = place_finish)
     place_file("r/.shunt/b/n1.1/" OUT "/0/y", "");
     place_file("r/.shunt/b/n1.1/" OUT "/3/a", "");
     place_file("r/.shunt/b/n10.1/" OUT "/0/z", "");
-    cr_assert_eq(list("out", 1, 0), 0);
+    cr_assert_eq(listing_list("out", 1, 0), 0);
     cr_assert(listing.marked);
     cr_assert_str_eq(listing.marker.mirror, OUT);
     cr_assert(dirid_equal(listing.id, id_of("r/out")));
@@ -208,19 +208,19 @@ Test(listing, trunk_and_mirrors, .init = scene_init, .fini = place_finish)
     assert_there("out", "a", 1);
     assert_there("out", "z", 2);
     assert_there("out", "dir", 1);
-    cr_assert_eq(find("a")->leaf, 3);
+    cr_assert_eq(test_listing_find("a")->leaf, 3);
     cr_assert_eq(listing.leaves, 4);
     cr_assert_eq(listing.leaf_counts[0], 2);
     cr_assert_eq(listing.leaf_counts[1], 0);
     cr_assert_eq(listing.leaf_counts[3], 2);
     cr_assert_eq(listing.conflicts, 0);
-    forget();
+    listing_forget();
 }
 
 Test(listing, a_broken_marker_is_an_error, .init = scene_init, .fini = place_finish)
 {
     place_file("r/out/.shunt-dir", "shunt-dir 1\nmirror ou");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), -EBADMSG);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), -EBADMSG);
     cr_assert(place_has("r/out/.shunt-dir"));
     union_root_finish(&root);
 }
@@ -230,13 +230,13 @@ static int list_unlisted(void)
 {
     if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
         return 2;
-    int error = list("out", 0, 0);
-    return error != 0 || !listing.trunk_unlisted || listing.count != 1 || !find("x");
+    int error = listing_list("out", 0, 0);
+    return error != 0 || !listing.trunk_unlisted || listing.count != 1 || !test_listing_find("x");
 }
 
 Test(listing, a_trunk_that_may_not_be_read, .init = scene_init, .fini = place_finish)
 {
-    mark("r/out", id_of("r/out"), "out");
+    listing_mark("r/out", id_of("r/out"), "out");
     place_file("r/out/t", "");
     place_directory("r/.shunt/b/n1.1/" OUT "/0");
     place_file("r/.shunt/b/n1.1/" OUT "/0/x", "");
@@ -255,12 +255,12 @@ Test(listing, a_trunk_that_may_not_be_read, .init = scene_init, .fini = place_fi
 static void conflict_init(void)
 {
     scene_init();
-    mark("r/out", id_of("r/out"), "out");
+    listing_mark("r/out", id_of("r/out"), "out");
     place_directory("r/.shunt/b/n1.1/" OUT "/0");
     place_directory("r/.shunt/b/n2.1/" OUT "/0");
 }
 
-static void older(void)
+static void listing_older(void)
 {
     usleep(20000);
 }
@@ -270,8 +270,8 @@ static void assert_conflict(const char *winner_words, const char *loser, const c
     char where[PATH_MAX], words[32] = {0};
     const char *const names[] = {"f", loser}, *const expected[] = {winner_words, loser_words};
     for (int i = 0; i < 2; i++) {
-        cr_assert(find(names[i]), "%s", names[i]);
-        cr_assert_eq(listing_where(&listing, &root, "out", find(names[i]), where, sizeof where), 0);
+        cr_assert(test_listing_find(names[i]), "%s", names[i]);
+        cr_assert_eq(listing_where(&listing, &root, "out", test_listing_find(names[i]), where, sizeof where), 0);
         FILE *file = fopen(where, "r");
         cr_assert(file, "%s", where);
         words[fread(words, 1, sizeof words - 1, file)] = '\0';
@@ -285,60 +285,60 @@ static void assert_conflict(const char *winner_words, const char *loser, const c
 Test(conflict, more_beats_nothing, .init = conflict_init, .fini = place_finish)
 {
     place_file("r/.shunt/b/n1.1/" OUT "/0/f", "full");
-    older();
+    listing_older();
     place_file("r/out/f", "");
-    cr_assert_eq(list("out", 0, 0), 0);
+    cr_assert_eq(listing_list("out", 0, 0), 0);
     assert_conflict("full", "f.shunt-conflict-trunk", "");
-    cr_assert_str_eq(find("f.shunt-conflict-trunk")->on_disk, "f");
+    cr_assert_str_eq(test_listing_find("f.shunt-conflict-trunk")->on_disk, "f");
     cr_assert(place_has("r/out/f"), "looking changes nothing");
-    forget();
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    listing_forget();
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     assert_conflict("full", "f.shunt-conflict-trunk", "");
     cr_assert(place_has("r/out/f.shunt-conflict-trunk") && !place_has("r/out/f"));
-    forget();
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    listing_forget();
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     cr_assert_eq(listing.conflicts, 0);
     cr_assert_eq(listing.count, 2);
-    forget();
+    listing_forget();
 }
 
 Test(conflict, newer_beats_older, .init = conflict_init, .fini = place_finish)
 {
     place_file("r/.shunt/b/n1.1/" OUT "/0/f", "first");
-    older();
+    listing_older();
     place_file("r/.shunt/b/n2.1/" OUT "/0/f", "second");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     assert_conflict("second", "f.shunt-conflict-n1", "first");
     cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/f.shunt-conflict-n1"));
-    forget();
+    listing_forget();
 }
 
 Test(conflict, two_leaves_of_one_branch, .init = conflict_init, .fini = place_finish)
 {
     place_directory("r/.shunt/b/n1.1/" OUT "/1");
     place_file("r/.shunt/b/n1.1/" OUT "/1/f", "first");
-    older();
+    listing_older();
     place_file("r/.shunt/b/n1.1/" OUT "/0/f", "second");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     assert_conflict("second", "f.shunt-conflict-n1", "first");
-    cr_assert_eq(find("f")->leaf, 0);
-    forget();
+    cr_assert_eq(test_listing_find("f")->leaf, 0);
+    listing_forget();
 }
 
 Test(conflict, what_is_no_file_in_the_trunk_wins, .init = conflict_init, .fini = place_finish)
 {
     place_directory("r/out/f");
     cr_assert_eq(symlink("x", place_path("r/out/g")), 0);
-    older();
+    listing_older();
     place_file("r/.shunt/b/n1.1/" OUT "/0/f", "full");
     place_file("r/.shunt/b/n2.1/" OUT "/0/g", "full");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
-    cr_assert_eq(find("f")->type, DT_DIR);
-    cr_assert_eq(find("g")->type, DT_LNK);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(test_listing_find("f")->type, DT_DIR);
+    cr_assert_eq(test_listing_find("g")->type, DT_LNK);
     assert_there("out", "f.shunt-conflict-n1", 1);
     assert_there("out", "g.shunt-conflict-n2", 3);
     cr_assert_eq(listing.conflicts, 2);
-    forget();
+    listing_forget();
 }
 
 Test(conflict, numbers_where_the_name_is_taken, .init = conflict_init, .fini = place_finish)
@@ -346,11 +346,11 @@ Test(conflict, numbers_where_the_name_is_taken, .init = conflict_init, .fini = p
     place_file("r/.shunt/b/n1.1/" OUT "/0/f", "first");
     place_file("r/out/f.shunt-conflict-n1", "taken in the trunk");
     place_file("r/.shunt/b/n2.1/" OUT "/0/f.shunt-conflict-n1.2", "taken in another branch");
-    older();
+    listing_older();
     place_file("r/.shunt/b/n2.1/" OUT "/0/f", "second");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     assert_conflict("second", "f.shunt-conflict-n1.3", "first");
-    forget();
+    listing_forget();
 }
 
 Test(conflict, many_of_one_name, .init = conflict_init, .fini = place_finish)
@@ -364,18 +364,18 @@ Test(conflict, many_of_one_name, .init = conflict_init, .fini = place_finish)
             place_file(path, "x");
         }
     for (int flags = 0; flags < 2; flags++) {
-        cr_assert_eq(list("out", 0, flags ? LISTING_SETTLE : 0), 0);
+        cr_assert_eq(listing_list("out", 0, flags ? LISTING_SETTLE : 0), 0);
         cr_assert_eq(listing.count, 200);
         cr_assert_eq(listing.conflicts, 150);
         assert_sorted_and_found();
         for (size_t i = 0; i < listing.count; i++)
             assert_there("out", listing.names[i].name, listing.names[i].branch);
-        forget();
+        listing_forget();
     }
-    cr_assert_eq(list("out", 0, 0), 0);
+    cr_assert_eq(listing_list("out", 0, 0), 0);
     cr_assert_eq(listing.count, 200);
     cr_assert_eq(listing.conflicts, 0);
-    forget();
+    listing_forget();
 }
 
 Test(conflict, long_names_are_cut, .init = conflict_init, .fini = place_finish)
@@ -386,17 +386,17 @@ Test(conflict, long_names_are_cut, .init = conflict_init, .fini = place_finish)
     snprintf(path, sizeof path, "r/.shunt/b/n1.1/" OUT "/0/%s", name);
     place_file(path, "first");
     snprintf(path, sizeof path, "r/out/%s", name);
-    older();
+    listing_older();
     place_file(path, "second");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     cr_assert_eq(listing.count, 2);
     cr_assert_eq(listing.conflicts, 1);
-    const struct union_name *loser = find(name) == &listing.names[0] ? &listing.names[1] : &listing.names[0];
+    const struct union_name *loser = test_listing_find(name) == &listing.names[0] ? &listing.names[1] : &listing.names[0];
     const char *tail = strstr(loser->name, ".shunt-conflict-n1");
     cr_assert(tail && strlen(loser->name) <= 255 && strlen(loser->name) > 250);
     cr_assert_eq((tail - loser->name) % 2, 0, "no half characters");
     assert_there("out", loser->name, 1);
-    forget();
+    listing_forget();
 }
 
 Test(conflict, one_file_in_two_places_is_none, .init = conflict_init, .fini = place_finish)
@@ -406,12 +406,12 @@ Test(conflict, one_file_in_two_places_is_none, .init = conflict_init, .fini = pl
     cr_assert_eq(link(place_path("r/.shunt/b/n2.1/" OUT "/0/f"), place_path("r/out/f")), 0);
     cr_assert_eq(link(place_path("r/.shunt/b/n2.1/" OUT "/0/g"), place_path("r/.shunt/b/n1.1/" OUT "/0/g")), 0);
     for (int flags = 0; flags < 2; flags++) {
-        cr_assert_eq(list("out", 0, flags ? LISTING_SETTLE : 0), 0);
+        cr_assert_eq(listing_list("out", 0, flags ? LISTING_SETTLE : 0), 0);
         cr_assert_eq(listing.count, 2);
         cr_assert_eq(listing.conflicts, 0);
         assert_there("out", "f", 0);
         assert_there("out", "g", 1);
-        forget();
+        listing_forget();
     }
     cr_assert_eq(place_stat("r/out/f").st_nlink, 1, "settled: the second link would bring the name back");
     cr_assert_not(place_has("r/.shunt/b/n2.1/" OUT "/0/g"));
@@ -448,41 +448,41 @@ static void assert_marker(const char *path, const char *said)
 Test(owner, a_renamed_directory_keeps_its_mirrors, .init = owner_init, .fini = place_finish)
 {
     cr_assert_eq(rename(place_path("r/out"), place_path("r/elsewhere")), 0);
-    cr_assert_eq(list("elsewhere", 0, 0), 0);
-    cr_assert(listing.marked && find("x"));
-    forget();
-    cr_assert_eq(list("elsewhere", 0, LISTING_SETTLE), 0);
-    cr_assert(listing.marked && find("x"));
+    cr_assert_eq(listing_list("elsewhere", 0, 0), 0);
+    cr_assert(listing.marked && test_listing_find("x"));
+    listing_forget();
+    cr_assert_eq(listing_list("elsewhere", 0, LISTING_SETTLE), 0);
+    cr_assert(listing.marked && test_listing_find("x"));
     assert_marker("r/elsewhere", "elsewhere");
-    forget();
+    listing_forget();
 }
 
 Test(owner, a_copy_has_none, .init = owner_init, .fini = place_finish)
 {
     place_directory("r/copy");
     copy_marker("r/out", "r/copy");
-    cr_assert_eq(list("copy", 0, 0), 0);
+    cr_assert_eq(listing_list("copy", 0, 0), 0);
     cr_assert_not(listing.marked);
     cr_assert_eq(listing.count, 0);
     cr_assert(place_has("r/copy/.shunt-dir"), "looking changes nothing");
-    forget();
-    cr_assert_eq(list("copy", 0, LISTING_SETTLE), 0);
+    listing_forget();
+    cr_assert_eq(listing_list("copy", 0, LISTING_SETTLE), 0);
     cr_assert_not(listing.marked);
     cr_assert_not(place_has("r/copy/.shunt-dir"));
-    forget();
+    listing_forget();
     assert_marker("r/out", "out");
 }
 
 Test(owner, what_was_not_written_to_its_end, .init = owner_init, .fini = place_finish)
 {
     place_file("r/out/.shunt-dir.0123456789abcdef", "shunt-dir 1\nmir");
-    cr_assert_eq(list("out", 0, 0), 0);
+    cr_assert_eq(listing_list("out", 0, 0), 0);
     cr_assert(listing.unfinished && place_has("r/out/.shunt-dir.0123456789abcdef"));
-    forget();
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    listing_forget();
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     cr_assert_not(place_has("r/out/.shunt-dir.0123456789abcdef"), "else the directory could not be removed");
-    cr_assert(listing.marked && find("x"));
-    forget();
+    cr_assert(listing.marked && test_listing_find("x"));
+    listing_forget();
 }
 
 Test(owner, a_copy_of_a_directory_moved_since, .init = owner_init, .fini = place_finish)
@@ -493,13 +493,13 @@ Test(owner, a_copy_of_a_directory_moved_since, .init = owner_init, .fini = place
     cr_assert_eq(rename(place_path("r/out"), place_path("r/a/b/c/moved")), 0);
     place_directory("r/out");
     copy_marker("r/a/b/c/moved", "r/out");
-    cr_assert_eq(list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
     cr_assert_not(listing.marked);
     cr_assert_not(place_has("r/out/.shunt-dir"));
-    forget();
-    cr_assert_eq(list("a/b/c/moved", 0, LISTING_SETTLE), 0);
-    cr_assert(listing.marked && find("x"));
-    forget();
+    listing_forget();
+    cr_assert_eq(listing_list("a/b/c/moved", 0, LISTING_SETTLE), 0);
+    cr_assert(listing.marked && test_listing_find("x"));
+    listing_forget();
 }
 
 Test(owner, a_restored_directory_claims_its_mirrors, .init = owner_init, .fini = place_finish)
@@ -508,13 +508,13 @@ Test(owner, a_restored_directory_claims_its_mirrors, .init = owner_init, .fini =
     copy_marker("r/out", "r/new");
     cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
     cr_assert_eq(rename(place_path("r/out"), place_path("gone")), 0);
-    cr_assert_eq(list("new", 0, 0), 0);
-    cr_assert(listing.marked && find("x"));
-    forget();
-    cr_assert_eq(list("new", 0, LISTING_SETTLE), 0);
-    cr_assert(listing.marked && find("x"));
+    cr_assert_eq(listing_list("new", 0, 0), 0);
+    cr_assert(listing.marked && test_listing_find("x"));
+    listing_forget();
+    cr_assert_eq(listing_list("new", 0, LISTING_SETTLE), 0);
+    cr_assert(listing.marked && test_listing_find("x"));
     assert_marker("r/new", "new");
-    forget();
+    listing_forget();
 }
 
 Test(owner, of_two_copies_of_what_is_gone_one_becomes_it_whoever_asks_first, .init = owner_init, .fini = place_finish)
@@ -529,7 +529,7 @@ Test(owner, of_two_copies_of_what_is_gone_one_becomes_it_whoever_asks_first, .in
     for (int i = 0; i < 5; i++) { /* all within the time in which no second walk is made; at first nothing is settled */
         cr_assert_eq(list_in_root(copies[i], 0, i < 2 ? 0 : LISTING_SETTLE), 0);
         cr_assert_eq(listing.marked, i % 2 == 1);
-        cr_assert_eq(find("x") != NULL, i % 2 == 1);
+        cr_assert_eq(test_listing_find("x") != NULL, i % 2 == 1);
         listing_finish(&listing);
     }
     assert_marker("r/one", "one");
@@ -546,16 +546,16 @@ Test(owner, who_is_in_the_place_of_what_is_gone_goes_before_other_copies, .init 
     copy_marker("r/old", "r/another");
     for (int i = 0; i < 2; i++) { /* while the original is there, it is the owner */
         const char *path = i == 0 ? "another" : "out";
-        cr_assert_eq(list(path, 0, 0), 0);
+        cr_assert_eq(listing_list(path, 0, 0), 0);
         cr_assert_not(listing.marked);
-        forget();
+        listing_forget();
     }
     cr_assert_eq(unlink(place_path("r/old/.shunt-dir")), 0);
     for (int i = 0; i < 2; i++) {
         const char *path = i == 0 ? "another" : "out";
-        cr_assert_eq(list(path, 0, LISTING_SETTLE), 0);
+        cr_assert_eq(listing_list(path, 0, LISTING_SETTLE), 0);
         cr_assert_eq(listing.marked, i == 1);
-        forget();
+        listing_forget();
     }
     assert_marker("r/out", "out");
 }
@@ -597,10 +597,10 @@ Test(owner, the_same_directory_with_another_marker_is_not_it, .init = owner_init
     int fd = place_open("r/out");
     cr_assert_eq(marker_replace(fd, &marker), 0);
     close(fd);
-    cr_assert_eq(list("new", 0, LISTING_SETTLE), 0);
-    cr_assert(listing.marked && find("x"));
+    cr_assert_eq(listing_list("new", 0, LISTING_SETTLE), 0);
+    cr_assert(listing.marked && test_listing_find("x"));
     assert_marker("r/new", "new");
-    forget();
+    listing_forget();
 }
 
 Test(owner, a_restored_tree_asks_for_each_directory, .init = owner_init, .fini = place_finish)

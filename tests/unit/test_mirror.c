@@ -20,7 +20,7 @@ static void scene_init(void)
     place_directory("b/n1.1");
 }
 
-static int make(uint32_t leaf)
+static int test_mirror_make(uint32_t leaf)
 {
     int fd = place_open("out");
     int answer = mirror_make(fd, place_path("b/n1.1"), "out-5f3a9c01d2e4", leaf);
@@ -28,7 +28,7 @@ static int make(uint32_t leaf)
     return answer;
 }
 
-static int follow(void)
+static int test_mirror_follow(void)
 {
     int fd = place_open("out");
     int answer = mirror_follow(fd, place_path("b/n1.1"), "out-5f3a9c01d2e4");
@@ -50,14 +50,14 @@ static const unsigned char acl[] = {2, 0,    0,    0,   1,   0,   7,  0, 255, 25
                                     7, 0,    255,  255, 255, 255, 32, 0, 0,   0,   255, 255, 255, 255};
 
 /* What the file system under the test has no room for is not there to be equal. */
-static bool give(const char *name, const void *value, size_t size)
+static bool mirror_give(const char *name, const void *value, size_t size)
 {
     int error = setxattr(place_path("out"), name, value, size, 0);
     cr_assert(error == 0 || errno == EOPNOTSUPP || errno == EPERM, "%s: %m", name);
     return error == 0;
 }
 
-static bool has(const char *path, const char *name, const void *value, size_t size)
+static bool mirror_has(const char *path, const char *name, const void *value, size_t size)
 {
     char found[1024];
     return getxattr(place_path("%s", path), name, found, sizeof found) == (ssize_t)size && memcmp(found, value, size) == 0;
@@ -67,59 +67,59 @@ Test(mirror, is_made_equal, .init = scene_init, .fini = place_finish)
 {
     umask(077);
     cr_assert_eq(chmod(place_path("out"), 03775), 0);
-    cr_assert_eq(make(0), 0);
+    cr_assert_eq(test_mirror_make(0), 0);
     assert_equal(M);
     assert_equal(M "/0");
-    cr_assert_eq(make(0), -EEXIST);
-    cr_assert_eq(make(7), 0);
+    cr_assert_eq(test_mirror_make(0), -EEXIST);
+    cr_assert_eq(test_mirror_make(7), 0);
     assert_equal(M "/7");
     cr_assert_eq(place_count(M), 2, "no temporary directory is left");
-    cr_assert_eq(make(LAYOUT_LEAF_MAX), -EOVERFLOW);
+    cr_assert_eq(test_mirror_make(LAYOUT_LEAF_MAX), -EOVERFLOW);
 }
 
 Test(mirror, carries_attributes, .init = scene_init, .fini = place_finish)
 {
-    bool user = give("user.project", "alpha", 5), access = give("system.posix_acl_access", acl, sizeof acl);
-    bool inherited = give("system.posix_acl_default", acl, sizeof acl), trusted = give("trusted.note", "x", 1);
-    cr_assert_eq(make(0), 0);
+    bool user = mirror_give("user.project", "alpha", 5), access = mirror_give("system.posix_acl_access", acl, sizeof acl);
+    bool inherited = mirror_give("system.posix_acl_default", acl, sizeof acl), trusted = mirror_give("trusted.note", "x", 1);
+    cr_assert_eq(test_mirror_make(0), 0);
     assert_equal(M "/0");
-    cr_assert(!user || has(M "/0", "user.project", "alpha", 5));
-    cr_assert(!trusted || has(M "/0", "trusted.note", "x", 1));
-    cr_assert(!access || has(M "/0", "system.posix_acl_access", acl, sizeof acl));
-    cr_assert(!inherited || has(M "/0", "system.posix_acl_default", acl, sizeof acl));
+    cr_assert(!user || mirror_has(M "/0", "user.project", "alpha", 5));
+    cr_assert(!trusted || mirror_has(M "/0", "trusted.note", "x", 1));
+    cr_assert(!access || mirror_has(M "/0", "system.posix_acl_access", acl, sizeof acl));
+    cr_assert(!inherited || mirror_has(M "/0", "system.posix_acl_default", acl, sizeof acl));
 }
 
 Test(mirror, follows, .init = scene_init, .fini = place_finish)
 {
-    bool user = give("user.project", "alpha", 5), inherited = give("system.posix_acl_default", acl, sizeof acl);
-    cr_assert_eq(make(0), 0);
-    cr_assert_eq(make(1), 0);
+    bool user = mirror_give("user.project", "alpha", 5), inherited = mirror_give("system.posix_acl_default", acl, sizeof acl);
+    cr_assert_eq(test_mirror_make(0), 0);
+    cr_assert_eq(test_mirror_make(1), 0);
     if (user)
         cr_assert_eq(removexattr(place_path("out"), "user.project"), 0);
     if (inherited)
         cr_assert_eq(removexattr(place_path("out"), "system.posix_acl_default"), 0);
-    give("user.other", "beta", 4);
+    mirror_give("user.other", "beta", 4);
     cr_assert_eq(chmod(place_path("out"), 02710), 0);
     if (geteuid() == 0)
         cr_assert_eq(chown(place_path("out"), 12345, 23456), 0);
     cr_assert_eq(chmod(place_path("out"), 02710), 0);
-    cr_assert_eq(follow(), 0);
+    cr_assert_eq(test_mirror_follow(), 0);
     const char *const all[] = {M, M "/0", M "/1"};
     for (size_t i = 0; i < 3; i++) {
         assert_equal(all[i]);
         cr_assert_lt(getxattr(place_path("%s", all[i]), "user.project", NULL, 0), 0);
         cr_assert_leq(getxattr(place_path("%s", all[i]), "system.posix_acl_default", NULL, 0), 0);
-        cr_assert(!user || has(all[i], "user.other", "beta", 4));
+        cr_assert(!user || mirror_has(all[i], "user.other", "beta", 4));
     }
 }
 
 Test(mirror, a_file_born_there_is_the_same_file, .init = scene_init, .fini = place_finish)
 {
-    give("system.posix_acl_default", acl, sizeof acl);
+    mirror_give("system.posix_acl_default", acl, sizeof acl);
     if (geteuid() == 0)
         cr_assert_eq(chown(place_path("out"), 0, 23456), 0);
     cr_assert_eq(chmod(place_path("out"), 02755), 0);
-    cr_assert_eq(make(0), 0);
+    cr_assert_eq(test_mirror_make(0), 0);
     umask(027);
     close(open(place_path("out/f"), O_CREAT | O_WRONLY, 0666));
     close(open(place_path(M "/0/f"), O_CREAT | O_WRONLY, 0666));
@@ -135,14 +135,14 @@ Test(mirror, a_file_born_there_is_the_same_file, .init = scene_init, .fini = pla
 
 Test(mirror, the_owner_can_always_read_it, .init = scene_init, .fini = place_finish)
 {
-    cr_assert_eq(make(0), 0);
-    give("system.posix_acl_access", acl, sizeof acl);
+    cr_assert_eq(test_mirror_make(0), 0);
+    mirror_give("system.posix_acl_access", acl, sizeof acl);
     cr_assert_eq(chmod(place_path("out"), 0270), 0);
-    cr_assert_eq(follow(), 0);
+    cr_assert_eq(test_mirror_follow(), 0);
     cr_assert_eq(place_stat(M "/0").st_mode & 07777, 0770);
-    cr_assert_eq(make(1), geteuid() == 0 ? 0 : RECORD_WHY_FLAGS, "they cannot be read");
+    cr_assert_eq(test_mirror_make(1), geteuid() == 0 ? 0 : RECORD_WHY_FLAGS, "they cannot be read");
     cr_assert_eq(chmod(place_path("out"), 0470), 0);
-    cr_assert_eq(follow(), 0);
+    cr_assert_eq(test_mirror_follow(), 0);
     cr_assert_eq(place_stat(M "/0").st_mode & 07777, 0570);
 }
 
@@ -152,21 +152,21 @@ Test(mirror, carries_inode_flags, .init = scene_init, .fini = place_finish)
     bool known = ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0;
     int wanted = flags | FS_NODUMP_FL | FS_NOATIME_FL;
     known = known && ioctl(fd, FS_IOC_SETFLAGS, &wanted) == 0;
-    cr_assert_eq(make(0), 0);
+    cr_assert_eq(test_mirror_make(0), 0);
     int leaf = open(place_path(M "/0"), O_RDONLY);
     if (known) {
         cr_assert_eq(ioctl(leaf, FS_IOC_GETFLAGS, &there), 0);
         cr_assert_eq(there & (FS_NODUMP_FL | FS_NOATIME_FL), FS_NODUMP_FL | FS_NOATIME_FL);
         cr_assert_eq(ioctl(fd, FS_IOC_SETFLAGS, &flags), 0);
     }
-    cr_assert_eq(follow(), 0);
+    cr_assert_eq(test_mirror_follow(), 0);
     if (known) {
         cr_assert_eq(ioctl(leaf, FS_IOC_GETFLAGS, &there), 0);
         cr_assert_eq(there & (FS_NODUMP_FL | FS_NOATIME_FL), 0);
     }
     wanted = flags | FS_APPEND_FL;
     if (known && ioctl(fd, FS_IOC_SETFLAGS, &wanted) == 0) {
-        cr_assert_eq(make(1), RECORD_WHY_FLAGS);
+        cr_assert_eq(test_mirror_make(1), RECORD_WHY_FLAGS);
         cr_assert_eq(ioctl(fd, FS_IOC_SETFLAGS, &flags), 0);
     }
     cr_assert_eq(place_count(M), 1);
@@ -177,7 +177,7 @@ Test(mirror, carries_inode_flags, .init = scene_init, .fini = place_finish)
 /* As a user who cannot give files away. */
 static int make_as_another(void)
 {
-    return geteuid() == 0 && (setgid(12345) || setuid(12345)) ? 99 : make(0);
+    return geteuid() == 0 && (setgid(12345) || setuid(12345)) ? 99 : test_mirror_make(0);
 }
 
 Test(mirror, what_cannot_be_equal_is_refused_and_gone, .init = scene_init, .fini = place_finish)
@@ -215,12 +215,12 @@ Test(mirror, errors, .init = scene_init, .fini = place_finish)
     close(out);
 }
 
-Test(mirror, what_a_dead_maker_left, .init = scene_init, .fini = place_finish)
+Test(mirror, what_a_dead_stream_left, .init = scene_init, .fini = place_finish)
 {
     char path[128];
     snprintf(path, sizeof path, M "/.new-%d-0", getpid());
     place_directory(path);
-    cr_assert_eq(make(0), 0);
+    cr_assert_eq(test_mirror_make(0), 0);
     place_directory(M "/.new-1-5");
     cr_assert_eq(mirror_remove(place_path("b/n1.1"), "out-5f3a9c01d2e4"), 0);
     cr_assert_eq(place_count("b/n1.1"), 0);
@@ -232,9 +232,9 @@ Test(mirror, is_synced_and_removed, .init = scene_init, .fini = place_finish)
     cr_assert_eq(mirror_sync(place_path("b/n1.1"), name), 0);
     cr_assert_eq(mirror_remove(place_path("b/n1.1"), name), 0);
     cr_assert_eq(mirror_remove(place_path("b/none"), name), 0);
-    cr_assert_eq(follow(), 0);
+    cr_assert_eq(test_mirror_follow(), 0);
     for (uint32_t leaf = 0; leaf < 20; leaf++)
-        cr_assert_eq(make(leaf), 0);
+        cr_assert_eq(test_mirror_make(leaf), 0);
     place_file(M "/3/f", "");
     cr_assert_eq(mirror_sync(place_path("b/n1.1"), name), 0);
     cr_assert_eq(mirror_remove(place_path("b/n1.1"), name), -ENOTEMPTY);

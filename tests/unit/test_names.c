@@ -68,7 +68,7 @@ static void start_daemon(void)
     memset(&waiting, 0, sizeof waiting);
     served_start(&waiting, "branch", "1000");
     view_abandon(waiting.view);
-    request_abandon(waiting.road);
+    request_abandon(waiting.channel);
 }
 
 static void served_init(void)
@@ -86,7 +86,7 @@ static void served_finish(void)
 TestSuite(root, .init = root_init, .fini = place_finish, .timeout = 120);
 TestSuite(names, .init = served_init, .fini = served_finish, .timeout = 120);
 
-static struct message named(uint16_t type, struct dirid directory, const char *name)
+static struct message names_named(uint16_t type, struct dirid directory, const char *name)
 {
     return (struct message){.type = type, .dir = {directory}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
 }
@@ -95,42 +95,42 @@ static struct message named(uint16_t type, struct dirid directory, const char *n
 static int look_up(struct dirid directory, const char *name, struct record_entry *entry)
 {
     struct request_answer answer;
-    struct message message = named(MESSAGE_LOOKUP, directory, name);
+    struct message message = names_named(MESSAGE_LOOKUP, directory, name);
     int code = names_ask(&root, &message, &answer);
     *entry = answer.message.entry[0];
     return code == 0 ? answer.message.result : code;
 }
 
-static int reserve(struct dirid directory, const char *name)
+static int names_reserve(struct dirid directory, const char *name)
 {
     struct request_answer answer;
-    struct message message = named(MESSAGE_RESERVE, directory, name);
+    struct message message = names_named(MESSAGE_CREATE, directory, name);
     message.entry[0] = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING};
     int code = names_ask(&root, &message, &answer);
     return code == 0 ? answer.message.result : code;
 }
 
-static int load(const char *relative)
+static int test_names_load(const char *relative)
 {
     return names_load(&root, id_of(strcmp(relative, ".") ? place_path("r/%s", relative) + strlen(place) + 1 : "r"), relative);
 }
 
-static struct road *shared(void)
+static struct channel *names_shared(void)
 {
     char path[PATH_MAX + 8];
     snprintf(path, sizeof path, "%s/road", root.run_dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    struct road *memory = mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(fd >= 0 && memory != MAP_FAILED);
     close(fd);
     return memory;
 }
 
-static unsigned lanes_of(const struct road *memory, pid_t pid)
+static unsigned qps_of(const struct channel *memory, pid_t pid)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < ROAD_LANES; i++)
-        count += __atomic_load_n(&memory->lane[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+    for (unsigned i = 0; i < CHANNEL_QPS; i++)
+        count += __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
     return count;
 }
 
@@ -266,7 +266,7 @@ Test(root, place_of_what_has_none)
 }
 
 /* Opens a directory whose whole path has `length` bytes, beneath `from`. */
-static int dig(const char *from, size_t length)
+static int names_dig(const char *from, size_t length)
 {
     int fd = place_open(from);
     for (size_t at = strlen(place) + 1 + strlen(from); at < length;) {
@@ -287,7 +287,7 @@ static int place_at_depth(const char *from, size_t length)
 {
     char text[PATH_MAX];
     const char *relative = NULL;
-    int fd = dig(from, length);
+    int fd = names_dig(from, length);
     int answer = names_place_of(&root, fd, text, &relative);
     close(fd);
     cr_assert(answer != 1 || relative == text + strlen(root.path) + 1);
@@ -319,12 +319,12 @@ static void assert_nothing_works(void)
 {
     struct view_found found;
     struct record_entry entry;
-    struct message message = named(MESSAGE_CONFIRM, out, "t");
+    struct message message = names_named(MESSAGE_COMMIT, out, "t");
     cr_assert_eq(names_attach(&root), -EIO);
     cr_assert_eq(names_find(&root, root.id, "a", 1, &found), -EIO);
     cr_assert_eq(names_list(&root, root.id, &(uint64_t){0}, 0, each_never, NULL), -EIO);
     cr_assert_eq(look_up(out, "t", &entry), -EIO);
-    cr_assert_eq(load("out"), -EIO);
+    cr_assert_eq(test_names_load("out"), -EIO);
     names_tell(&root, &message);
 }
 
@@ -365,18 +365,18 @@ Test(root, each_root_says_its_own_reason)
 
 Test(names, attaches_once)
 {
-    struct request_road *road;
+    struct request_channel *channel;
     struct view *view;
     hear();
     cr_assert_eq(names_attach(&root), 0);
-    road = root.road;
+    channel = root.channel;
     view = root.view;
     cr_assert(names_is_attached(&root));
     cr_assert_eq(names_attach(&root), 0);
     hear_end();
     cr_assert_str_empty(heard_error.words);
-    cr_assert(road && view && root.road == road && root.view == view);
-    cr_assert(dirid_equal(request_root(root.road), root.id));
+    cr_assert(channel && view && root.channel == channel && root.view == view);
+    cr_assert(dirid_equal(request_root(root.channel), root.id));
 }
 
 Test(names, attaching_leaves_no_trace_in_the_thread)
@@ -434,7 +434,7 @@ Test(names, finds_what_was_loaded)
     struct view_found found;
     cr_assert_eq(names_find(&root, out, "t", 1, &found), 0);
     cr_assert_not(found.dir_known || found.known);
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     cr_assert_eq(names_find(&root, out, "t", 1, &found), 0);
     cr_assert(found.dir_known && found.known);
     cr_assert_eq(found.dir.flags, RECORD_LOADED | RECORD_MARKED);
@@ -454,7 +454,7 @@ struct listed {
     char names[8][16];
 };
 
-static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int names_each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct listed *listed = context;
     cr_assert_gt(hash, listed->last);
@@ -470,13 +470,13 @@ Test(names, lists_what_was_loaded)
     uint64_t from = 0;
     place_file("r/file", "");
     cr_assert_eq(names_list(&root, top, &from, 0, each_never, NULL), -ESTALE, "it is not loaded");
-    cr_assert_eq(load("."), 0);
-    cr_assert_eq(names_list(&root, top, &from, 0, each, &all), 0);
+    cr_assert_eq(test_names_load("."), 0);
+    cr_assert_eq(names_list(&root, top, &from, 0, names_each, &all), 0);
     cr_assert_eq(all.count, 3, "a, out and file, but not .shunt");
     cr_assert_eq(from, 0, "there are no more");
-    cr_assert_eq(names_list(&root, top, &from, 0, each, &first), 42);
+    cr_assert_eq(names_list(&root, top, &from, 0, names_each, &first), 42);
     from = first.last + 1;
-    cr_assert_eq(names_list(&root, top, &from, 0, each, &rest), 0);
+    cr_assert_eq(names_list(&root, top, &from, 0, names_each, &rest), 0);
     cr_assert_eq(rest.count, 2);
     cr_assert_str_eq(first.names[0], all.names[0]);
     cr_assert_str_eq(rest.names[0], all.names[1]);
@@ -487,7 +487,7 @@ Test(names, asks_the_daemon)
 {
     struct record_entry entry;
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_NOT_LOADED);
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_EXISTS);
     cr_assert_eq(entry.ino, place_stat("r/out/t").st_ino);
     cr_assert_eq(look_up(out, "nothing", &entry), MESSAGE_ABSENT);
@@ -501,24 +501,24 @@ Test(names, tells_the_daemon)
 {
     struct record_entry entry;
     struct message message;
-    cr_assert_eq(load("a"), 0);
-    cr_assert_eq(reserve(id_of("r/a"), "new"), 0);
-    message = named(MESSAGE_CONFIRM, id_of("r/a"), "new");
+    cr_assert_eq(test_names_load("a"), 0);
+    cr_assert_eq(names_reserve(id_of("r/a"), "new"), 0);
+    message = names_named(MESSAGE_COMMIT, id_of("r/a"), "new");
     message.entry[0] = (struct record_entry){.type = DT_REG, .state = RECORD_LIVE, .ino = 123456};
     names_tell(&root, &message);
     cr_assert_eq(look_up(id_of("r/a"), "new", &entry), MESSAGE_EXISTS);
     cr_assert_eq(entry.ino, 123456);
-    cr_assert_eq(reserve(id_of("r/a"), "never"), 0);
-    message = named(MESSAGE_WITHDRAW, id_of("r/a"), "never");
+    cr_assert_eq(names_reserve(id_of("r/a"), "never"), 0);
+    message = names_named(MESSAGE_ABORT, id_of("r/a"), "never");
     names_tell(&root, &message);
     cr_assert_eq(look_up(id_of("r/a"), "never", &entry), MESSAGE_ABSENT);
 }
 
 Test(names, loads_the_directory_that_is_meant)
 {
-    cr_assert_eq(load("."), 0);
-    cr_assert_eq(load("a/deep"), 0);
-    cr_assert_eq(load("a/deep"), 0, "already");
+    cr_assert_eq(test_names_load("."), 0);
+    cr_assert_eq(test_names_load("a/deep"), 0);
+    cr_assert_eq(test_names_load("a/deep"), 0, "already");
     cr_assert_eq(names_load(&root, out, "a"), -ESTALE);
     cr_assert_eq(names_load(&root, out, "nothing"), -ENOENT);
     cr_assert_eq(names_load(&root, id_of("run"), "../run"), -EXDEV);
@@ -528,16 +528,16 @@ Test(names, loads_the_directory_that_is_meant)
     place_directory("r/a");
     cr_assert_eq(names_load(&root, before, "a"), -ESTALE, "another directory is there now");
     cr_assert_eq(names_load(&root, before, "moved"), 0);
-    cr_assert_eq(load("a"), 0);
+    cr_assert_eq(test_names_load("a"), 0);
 }
 
 Test(names, is_told_of_the_first_redirection)
 {
     cr_assert_eq(names_attach(&root), 0);
     cr_assert_not(names_has_redirected(&root));
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     cr_assert_not(names_has_redirected(&root));
-    cr_assert_eq(reserve(out, "new"), 0);
+    cr_assert_eq(names_reserve(out, "new"), 0);
     cr_assert(names_has_redirected(&root), "the trunk's time is not that of the last birth");
 }
 
@@ -546,18 +546,18 @@ Test(names, what_was_seen_of_a_thousand_names)
     const struct record_entry entry = {.type = DT_REG, .state = RECORD_LIVE, .branch = 3, .leaf = 4, .ino = 5};
     struct view_found found = {0};
     unsigned recalled = 0;
-    bool foreseen = true;
+    bool prefetched = true;
     char name[20];
     cr_assert_eq(names_attach(&root), 0);
     for (int i = 0; i < 2000; i++)
         names_remember(&root, out, name, (size_t)sprintf(name, "name%d", i), &entry, "node.1", "out-1");
     for (int i = 0; i < 2000; i++)
-        recalled += names_recall(&root, out, name, (size_t)sprintf(name, "name%d", i), &found, &foreseen);
-    cr_assert_not(foreseen);
+        recalled += names_recall(&root, out, name, (size_t)sprintf(name, "name%d", i), &found, &prefetched);
+    cr_assert_not(prefetched);
     cr_assert_gt(recalled, 1980, "%u", recalled); /* with one place each it would be some 1,770, with two 1,940 */
     cr_assert(record_same(&found.entry, &entry) && strcmp(found.branch, "node.1") == 0 &&
               strcmp(found.dir.mirror, "out-1") == 0);
-    cr_assert_not(names_recall(&root, out, "name", 4, &found, &foreseen));
+    cr_assert_not(names_recall(&root, out, "name", 4, &found, &prefetched));
 }
 
 Test(names, a_word_for_places_is_everybodys)
@@ -568,7 +568,7 @@ Test(names, a_word_for_places_is_everybodys)
     cr_assert_eq(names_attach(&other), 0);
     uint64_t before = names_places(&root);
     cr_assert_eq(names_places(&other), before);
-    request_raise_places(other.road);
+    request_raise_places(other.channel);
     cr_assert_neq(names_places(&root), before);
     cr_assert_eq(names_places(&root), names_places(&other));
 }
@@ -589,20 +589,20 @@ static const char *why_not_attached(void)
 Test(names, a_killed_daemon_is_noticed_and_its_successor_found)
 {
     struct record_entry entry;
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     served_stop(SIGKILL);
     cr_assert(strstr(why_not_attached(), "its daemon on this node has ended"));
     cr_assert_eq(look_up(out, "t", &entry), -EIO);
     start_daemon();
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_NOT_LOADED, "it begins with nothing");
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_EXISTS);
 }
 
 Test(names, a_stopped_daemon_leaves_nothing)
 {
     struct view_found found;
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     cr_assert_eq(served_stop(SIGTERM), 0);
     cr_assert(strstr(why_not_attached(), "no daemon serves it"));
     cr_assert_eq(names_find(&root, out, "t", 1, &found), -EIO, "an index that nobody keeps up");
@@ -611,7 +611,7 @@ Test(names, a_stopped_daemon_leaves_nothing)
 Test(names, a_daemon_that_hangs)
 {
     struct record_entry entry;
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     root.deadline = 50 * CLOCK_MILLISECOND;
     kill(served_pid, SIGSTOP);
     hear();
@@ -625,15 +625,15 @@ Test(names, a_daemon_that_hangs)
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_EXISTS);
 }
 
-Test(names, a_road_of_another_make)
+Test(names, a_channel_of_another_make)
 {
-    struct road *road = shared();
-    road->version++;
+    struct channel *channel = names_shared();
+    channel->version++;
     cr_assert(strstr(why_not_attached(), "of another version of shunt"));
-    road->version--;
-    road->pid_namespace++;
+    channel->version--;
+    channel->pid_namespace++;
     cr_assert(strstr(why_not_attached(), "in another PID namespace"));
-    road->pid_namespace--;
+    channel->pid_namespace--;
     cr_assert_eq(chmod(root.run_dir, 0755), 0);
     cr_assert(strstr(why_not_attached(), "belongs to another user"));
     cr_assert_eq(chmod(root.run_dir, 0700), 0);
@@ -699,7 +699,7 @@ Test(names, a_damaged_index_is_refused)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         write_noise(in_run_dir("index"), sizes[i]);
         cr_assert(strstr(why_not_attached(), "cannot be used"), "%zu bytes", sizes[i]);
-        cr_assert_not(root.view || root.road, "both or none");
+        cr_assert_not(root.view || root.channel, "both or none");
     }
     cr_assert_eq(mappings_of("/road"), 0, "what was mapped in vain is given back");
     put_back();
@@ -711,35 +711,35 @@ Test(names, a_process_that_is_no_child_keeps_what_it_has)
 {
     cr_assert_eq(names_process_init(), 0);
     cr_assert_eq(names_attach(&root), 0);
-    struct request_road *road = root.road;
+    struct request_channel *channel = root.channel;
     struct view *view = root.view;
     names_process_check(&root, 1);
-    cr_assert(root.road == road && root.view == view);
+    cr_assert(root.channel == channel && root.view == view);
 }
 
 /* No assertions in a child: the number says which step failed. */
-static int child_asks(struct road *memory)
+static int child_asks(struct channel *memory)
 {
     struct view_found found;
     struct record_entry entry;
     pid_t parent = getppid();
-    unsigned before = lanes_of(memory, parent);
+    unsigned before = qps_of(memory, parent);
     root.attaching = 1; /* as if another thread had been at it */
     names_process_check(&root, 1);
-    if (root.road != NULL)
+    if (root.channel != NULL)
         return 1;
     if (names_find(&root, out, "x", 1, &found) != 0 || strcmp(found.branch, "n9.1") != 0)
         return 2;
     if (look_up(out, "t", &entry) != MESSAGE_EXISTS)
         return 3;
-    if (lanes_of(memory, getpid()) != 1 || lanes_of(memory, parent) != before)
+    if (qps_of(memory, getpid()) != 1 || qps_of(memory, parent) != before)
         return 4;
-    struct request_road *road = root.road;
+    struct request_channel *channel = root.channel;
     names_process_check(&root, 1);
-    return root.road == road ? 0 : 5;
+    return root.channel == channel ? 0 : 5;
 }
 
-static int in_child(int (*steps)(struct road *), struct road *memory)
+static int in_child(int (*steps)(struct channel *), struct channel *memory)
 {
     int status;
     fflush(NULL);
@@ -754,19 +754,19 @@ static void attached_parent(void)
 {
     struct record_entry entry;
     cr_assert_eq(names_process_init(), 0);
-    cr_assert_eq(load("out"), 0);
+    cr_assert_eq(test_names_load("out"), 0);
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_EXISTS);
 }
 
-Test(names, a_fork_child_has_a_lane_of_its_own)
+Test(names, a_fork_child_has_a_qp_of_its_own)
 {
     struct record_entry entry;
     attached_parent();
-    cr_assert_eq(in_child(child_asks, shared()), 0);
+    cr_assert_eq(in_child(child_asks, names_shared()), 0);
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_EXISTS, "the parent has lost nothing");
 }
 
-static int grandchild_asks(struct road *memory)
+static int grandchild_asks(struct channel *memory)
 {
     names_process_check(&root, 1);
     return in_child(child_asks, memory);
@@ -775,10 +775,10 @@ static int grandchild_asks(struct road *memory)
 Test(names, a_child_of_a_child_that_never_asked)
 {
     attached_parent();
-    cr_assert_eq(in_child(grandchild_asks, shared()), 0);
+    cr_assert_eq(in_child(grandchild_asks, names_shared()), 0);
 }
 
-static int asks_as_another(struct road *memory)
+static int asks_as_another(struct channel *memory)
 {
     if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
         return 99;
@@ -790,10 +790,10 @@ static int asks_as_another(struct road *memory)
 Test(names, a_child_that_lost_the_permission_to_map)
 {
     attached_parent();
-    cr_assert_eq(in_child(asks_as_another, shared()), 0);
+    cr_assert_eq(in_child(asks_as_another, names_shared()), 0);
 }
 
-static int asks_the_successor(struct road *unused)
+static int asks_the_successor(struct channel *unused)
 {
     struct record_entry entry;
     names_process_check(&root, 1);
@@ -824,11 +824,11 @@ Test(names, a_vfork_child_uses_what_its_parent_has)
     static char stack[1 << 18] __attribute__((aligned(16)));
     int status, answer = -1;
     attached_parent();
-    struct request_road *road = root.road;
+    struct request_channel *channel = root.channel;
     struct view *view = root.view;
     pid_t child = clone(share_memory, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &answer);
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert_eq(status, 0);
     cr_assert_eq(answer, MESSAGE_EXISTS);
-    cr_assert(root.road == road && root.view == view);
+    cr_assert(root.channel == channel && root.view == view);
 }

@@ -117,15 +117,15 @@ Test(load, who_waits_for_a_load_that_fails)
 
 Test(load, nothing_is_known_of_a_directory_that_is_not_loaded)
 {
-    static const uint16_t about_one[] = {MESSAGE_LOOKUP,  MESSAGE_RESERVE, MESSAGE_ADOPT,  MESSAGE_VANISHED, MESSAGE_REMOVE,
-                                         MESSAGE_PROMOTE, MESSAGE_CLOSE,   MESSAGE_FOLLOW, MESSAGE_SETTLE,   MESSAGE_SYNC};
+    static const uint16_t about_one[] = {MESSAGE_LOOKUP,  MESSAGE_CREATE, MESSAGE_ADOPT,      MESSAGE_VANISHED, MESSAGE_UNLINK,
+                                         MESSAGE_PROMOTE, MESSAGE_RMDIR,  MESSAGE_ATTRIBUTES, MESSAGE_SETTLE,   MESSAGE_SYNC};
     for (size_t i = 0; i < sizeof about_one / sizeof *about_one; i++)
         cr_assert_eq(result(ME, named(about_one[i], "out", "a")), MESSAGE_NOT_LOADED, "type %d", about_one[i]);
     cr_assert_eq(result(ME, two_names(MESSAGE_RENAME, "out", "a", "in", "b")), MESSAGE_NOT_LOADED);
     load("out");
     born("out", "a");
     cr_assert_eq(result(ME, two_names(MESSAGE_RENAME, "out", "a", "in", "b")), MESSAGE_NOT_LOADED, "the second directory");
-    cr_assert_eq(flight_count(shuntd.home), 0, "nothing is held");
+    cr_assert_eq(operation_count(shuntd.home), 0, "nothing is held");
 }
 
 Test(load, a_loaded_directory_is_told_its_new_place)
@@ -138,7 +138,7 @@ Test(load, a_loaded_directory_is_told_its_new_place)
     cr_assert_eq(shuntd.counts.loads, 1);
 }
 
-/* Births. */
+/* Creates. */
 
 Test(serve, auto_leaves_a_directory_of_one_node_alone)
 {
@@ -153,7 +153,7 @@ Test(serve, auto_leaves_a_directory_of_one_node_alone)
     assert_entry("out", "f39", RECORD_LIVE, 0, ino_at(place_path("r/out/f39")));
     cr_assert_not(place_has("r/out/.shunt-dir"));
     cr_assert_eq(place_count("r/.shunt/b/n1.1"), 0);
-    cr_assert(shuntd.counts.births == 40 && shuntd.counts.redirected == 0);
+    cr_assert(shuntd.counts.creates == 40 && shuntd.counts.redirected == 0);
 }
 
 Test(serve, branch_makes_a_mirror_at_the_first_birth)
@@ -185,7 +185,7 @@ Test(serve, branch_makes_a_mirror_at_the_first_birth)
     struct stat leaf;
     cr_assert_eq(stat(place_path("r/.shunt/b/%s", expected), &leaf), 0);
     cr_assert_eq(leaf.st_mode & 07777, 0751, "as the trunk directory");
-    cr_assert(shuntd.counts.births == 1 && shuntd.counts.redirected == 1);
+    cr_assert(shuntd.counts.creates == 1 && shuntd.counts.redirected == 1);
 }
 
 Test(serve, confirmed_it_is_there)
@@ -196,7 +196,7 @@ Test(serve, confirmed_it_is_there)
     confirm(ME, "out", "a", ino);
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
     cr_assert_eq(leaf_holds("out", 0), 1);
-    cr_assert_eq(flight_count(shuntd.home), 0);
+    cr_assert_eq(operation_count(shuntd.home), 0);
     answer = ask(YOU, named(MESSAGE_LOOKUP, "out", "a"));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
     cr_assert_eq(answer->entry[0].ino, ino);
@@ -206,9 +206,9 @@ Test(serve, confirmed_it_is_there)
 Test(serve, withdrawn_it_never_was)
 {
     ask(ME, reserve("out", "a", DT_REG));
-    tell(ME, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(ME, named(MESSAGE_ABORT, "out", "a"));
     cr_assert(is_unknown("out", "a"));
-    cr_assert(leaf_holds("out", 0) == 0 && flight_count(shuntd.home) == 0);
+    cr_assert(leaf_holds("out", 0) == 0 && operation_count(shuntd.home) == 0);
     cr_assert_eq(result(ME, named(MESSAGE_LOOKUP, "out", "a")), MESSAGE_ABSENT);
     cr_assert_eq(result(YOU, reserve("out", "a", DT_REG)), 0, "free again");
 }
@@ -222,15 +222,15 @@ Test(serve, what_exists_is_not_born_again)
     cr_assert_eq(ino_at(place_of(answer, 0, "out", "a")), ino, "and where it is");
     answer = ask(YOU, reserve("out", "a", DT_DIR));
     cr_assert_eq(answer->result, MESSAGE_EXISTS, "nor as anything else");
-    cr_assert_eq(flight_count(shuntd.home), 0);
+    cr_assert_eq(operation_count(shuntd.home), 0);
 }
 
-Test(serve, the_same_name_elsewhere_is_another)
+Test(serve, the_same_name_remote_is_another)
 {
     ask(ME, reserve("out", "a", DT_REG));
     cr_assert_eq(result(YOU, reserve("in", "a", DT_REG)), 0);
     cr_assert_eq(result(YOU, reserve("out", "aa", DT_REG)), 0);
-    cr_assert_eq(flight_count(shuntd.home), 3);
+    cr_assert_eq(operation_count(shuntd.home), 3);
 }
 
 Test(serve, one_birth_of_a_name_at_a_time)
@@ -245,7 +245,7 @@ Test(serve, one_birth_of_a_name_at_a_time)
     cr_assert_eq(answer_to(second)->entry[0].ino, ino);
     cr_assert_eq(result_of(look), MESSAGE_EXISTS);
     cr_assert_lt(replies[second].turn, replies[look].turn, "in the order of their coming");
-    cr_assert_eq(shuntd.counts.parked, 3, "one of them for the first leaf");
+    cr_assert_eq(shuntd.counts.blocked, 3, "one of them for the first leaf");
 }
 
 Test(serve, withdrawn_it_is_the_next_one_s)
@@ -253,10 +253,10 @@ Test(serve, withdrawn_it_is_the_next_one_s)
     ask(ME, reserve("out", "a", DT_REG));
     uint32_t second = post(YOU, reserve("out", "a", DT_REG));
     uint32_t third = post(YOU + 1, reserve("out", "a", DT_REG));
-    tell(ME, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(ME, named(MESSAGE_ABORT, "out", "a"));
     cr_assert_eq(result_of(second), 0);
     cr_assert(waits(third));
-    tell(YOU, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(YOU, named(MESSAGE_ABORT, "out", "a"));
     cr_assert_eq(result_of(third), 0);
     assert_entry("out", "a", RECORD_PENDING, 1000, 0);
 }
@@ -265,8 +265,8 @@ Test(serve, only_who_reserved_may_confirm)
 {
     ask(ME, reserve("out", "a", DT_REG));
     confirm(YOU, "out", "a", 77);
-    tell(YOU, named(MESSAGE_WITHDRAW, "out", "a"));
-    tell(ME, named(MESSAGE_GONE, "out", "a"));
+    tell(YOU, named(MESSAGE_ABORT, "out", "a"));
+    tell(ME, named(MESSAGE_UNLINKED, "out", "a"));
     assert_entry("out", "a", RECORD_PENDING, 1000, 0);
     confirm(ME, "in", "a", 77);
     cr_assert(is_unknown("in", "a"), "nobody reserved that");
@@ -293,7 +293,7 @@ Test(serve, who_does_not_go_to_a_branch)
 Test(serve, what_was_made_may_differ_from_what_was_reserved)
 {
     ask(ME, reserve("out", "a", DT_REG));
-    tell(ME, with_entry(named(MESSAGE_CONFIRM, "out", "a"), DT_LNK, 7));
+    tell(ME, with_entry(named(MESSAGE_COMMIT, "out", "a"), DT_LNK, 7));
     struct record_entry entry;
     cr_assert_eq(entry_of("out", "a", &entry), 0);
     cr_assert_eq(entry.type, DT_LNK);
@@ -346,7 +346,7 @@ Test(serve, a_directory_too_deep_to_be_served)
     cr_assert_eq(home_dir_set_path(out, deep), 0);
     for (uint64_t i = 0; i < 2; i++) {
         cr_assert_eq(result(ME, reserve("out", names[i], DT_DIR)), 0);
-        struct message message = with_entry(named(MESSAGE_CONFIRM, "out", names[i]), DT_DIR, 70 + i);
+        struct message message = with_entry(named(MESSAGE_COMMIT, "out", names[i]), DT_DIR, 70 + i);
         message.child = (struct dirid){70 + i, 1};
         tell(ME, message);
     }
@@ -457,7 +457,7 @@ Test(serve, adopting_waits_for_who_makes_it)
 }
 
 /* VANISHED as a client sends it: with the entry it went by. */
-static int vanished(const char *directory, const char *name, const struct record_entry *went_by)
+static int test_ops_vanished(const char *directory, const char *name, const struct record_entry *went_by)
 {
     struct message message = named(MESSAGE_VANISHED, directory, name);
     message.entry[0] = *went_by;
@@ -469,17 +469,17 @@ Test(serve, what_vanished_is_forgotten)
     struct record_entry entry;
     born("out", "a");
     cr_assert_eq(entry_of("out", "a", &entry), 0);
-    cr_assert_eq(vanished("out", "a", &entry), MESSAGE_CHANGED, "it is there");
+    cr_assert_eq(test_ops_vanished("out", "a", &entry), MESSAGE_CHANGED, "it is there");
     assert_entry("out", "a", RECORD_LIVE, 1000, entry.ino);
     const struct message *answer = ask(ME, named(MESSAGE_LOOKUP, "out", "a"));
     cr_assert_eq(unlink(place_of(answer, 0, "out", "a")), 0);
     struct record_entry other = entry;
     other.ino++;
-    cr_assert_eq(vanished("out", "a", &other), MESSAGE_CHANGED, "somebody went by an older entry");
+    cr_assert_eq(test_ops_vanished("out", "a", &other), MESSAGE_CHANGED, "somebody went by an older entry");
     assert_entry("out", "a", RECORD_LIVE, 1000, entry.ino);
-    cr_assert_eq(vanished("out", "a", &entry), 0);
+    cr_assert_eq(test_ops_vanished("out", "a", &entry), 0);
     cr_assert(is_unknown("out", "a"));
-    cr_assert_eq(vanished("out", "a", &entry), MESSAGE_ABSENT);
+    cr_assert_eq(test_ops_vanished("out", "a", &entry), MESSAGE_ABSENT);
 }
 
 Test(serve, a_link_that_leads_nowhere_has_not_vanished)
@@ -489,7 +489,7 @@ Test(serve, a_link_that_leads_nowhere_has_not_vanished)
     uint64_t ino = ino_at(place_path("r/out/link"));
     cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "link"), DT_LNK, ino)), 0);
     cr_assert_eq(entry_of("out", "link", &entry), 0);
-    cr_assert_eq(vanished("out", "link", &entry), MESSAGE_CHANGED);
+    cr_assert_eq(test_ops_vanished("out", "link", &entry), MESSAGE_CHANGED);
 }
 
 /* Removal. */
@@ -497,29 +497,29 @@ Test(serve, a_link_that_leads_nowhere_has_not_vanished)
 Test(serve, a_removal_holds_the_name)
 {
     uint64_t ino = born("out", "a");
-    const struct message *answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     cr_assert_eq(answer->result, 0);
     cr_assert(answer->entry[0].ino == ino && answer->entry[0].branch == 1);
     assert_entry("out", "a", RECORD_DYING, 1000, ino);
     uint32_t again = post(YOU, reserve("out", "a", DT_REG));
     cr_assert(waits(again));
     cr_assert_eq(unlink(place_of(answer, 0, "out", "a")), 0);
-    tell(ME, named(MESSAGE_GONE, "out", "a"));
+    tell(ME, named(MESSAGE_UNLINKED, "out", "a"));
     cr_assert_eq(result_of(again), 0, "the name is free");
     cr_assert_eq(leaf_holds("out", 0), 1, "the one that is to be made");
-    tell(YOU, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(YOU, named(MESSAGE_ABORT, "out", "a"));
     cr_assert_eq(leaf_holds("out", 0), 0);
     cr_assert(is_unknown("out", "a"));
-    cr_assert_eq(shuntd.counts.removals, 1);
+    cr_assert_eq(shuntd.counts.unlinks, 1);
 }
 
 Test(serve, a_removal_that_failed)
 {
     uint64_t ino = born("out", "a");
-    ask(ME, named(MESSAGE_REMOVE, "out", "a"));
-    tell(YOU, named(MESSAGE_GONE, "out", "a"));
+    ask(ME, named(MESSAGE_UNLINK, "out", "a"));
+    tell(YOU, named(MESSAGE_UNLINKED, "out", "a"));
     assert_entry("out", "a", RECORD_DYING, 1000, ino);
-    tell(ME, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(ME, named(MESSAGE_ABORT, "out", "a"));
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
     cr_assert_eq(leaf_holds("out", 0), 1);
 }
@@ -528,18 +528,18 @@ Test(serve, what_goes_from_another_branch_is_not_counted_here)
 {
     born("out", "mine");
     foreign("out", "a", 0);
-    const struct message *answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     cr_assert_eq(unlink(place_of(answer, 0, "out", "a")), 0);
-    tell(ME, named(MESSAGE_GONE, "out", "a"));
+    tell(ME, named(MESSAGE_UNLINKED, "out", "a"));
     cr_assert(is_unknown("out", "a"));
     cr_assert_eq(leaf_holds("out", 0), 1);
 }
 
 Test(serve, nothing_to_remove)
 {
-    cr_assert_eq(result(ME, named(MESSAGE_REMOVE, "out", "a")), MESSAGE_ABSENT);
+    cr_assert_eq(result(ME, named(MESSAGE_UNLINK, "out", "a")), MESSAGE_ABSENT);
     cr_assert_eq(result(ME, named(MESSAGE_PROMOTE, "out", "a")), MESSAGE_ABSENT);
-    cr_assert_eq(flight_count(shuntd.home), 0);
+    cr_assert_eq(operation_count(shuntd.home), 0);
 }
 
 Test(serve, a_removal_is_a_change_of_the_directory)
@@ -547,7 +547,7 @@ Test(serve, a_removal_is_a_change_of_the_directory)
     born("out", "a");
     cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
     cr_assert_eq(home_of("out")->record.changed, 0);
-    ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     cr_assert_gt(home_of("out")->record.changed, 0);
 }
 
@@ -555,7 +555,7 @@ Test(serve, a_removal_is_a_change_of_the_directory)
 Test(serve, a_name_that_was_held_and_taken_over)
 {
     born("out", "a");
-    const struct message *answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     place_file("outside", "x");
     uint64_t ino = ino_at(place_path("outside"));
     cr_assert_eq(rename(place_path("outside"), place_of(answer, 0, "out", "a")), 0);
@@ -586,8 +586,8 @@ Test(serve, a_promotion_that_failed)
 {
     uint64_t ino = born("out", "a");
     ask(ME, named(MESSAGE_PROMOTE, "out", "a"));
-    tell(ME, named(MESSAGE_GONE, "out", "a"));
-    tell(ME, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(ME, named(MESSAGE_UNLINKED, "out", "a"));
+    tell(ME, named(MESSAGE_ABORT, "out", "a"));
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
     cr_assert_eq(leaf_holds("out", 0), 1);
 }
@@ -630,10 +630,10 @@ Test(serve, a_client_ends_after_it_made_a_directory)
 Test(serve, a_client_ends_around_a_removal)
 {
     uint64_t ino = born("out", "a");
-    const struct message *answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     client_ends(ME);
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
-    answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     cr_assert_eq(unlink(place_of(answer, 0, "out", "a")), 0);
     client_ends(ME);
     cr_assert(is_unknown("out", "a"));
@@ -643,7 +643,7 @@ Test(serve, a_client_ends_around_a_removal)
 Test(serve, a_client_ends_after_it_took_a_name_over)
 {
     born("out", "a");
-    const struct message *answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     place_file("outside", "x");
     uint64_t ino = ino_at(place_path("outside"));
     cr_assert_eq(rename(place_path("outside"), place_of(answer, 0, "out", "a")), 0);
@@ -689,7 +689,7 @@ Test(serve, a_client_ends_with_several_names)
         cr_assert_eq(is_unknown("out", name), i % 2 != 0, "%s", name);
     }
     cr_assert_eq(leaf_holds("out", 0), 10);
-    cr_assert_eq(home_of("out")->flights, 0);
+    cr_assert_eq(home_of("out")->operations, 0);
 }
 
 /* The rest. */
@@ -708,7 +708,7 @@ Test(serve, status_counts)
 {
     born("out", "a");
     born_in_trunk("out", "b");
-    ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     ask(ME, two_names(MESSAGE_RENAME, "out", "b", "in", "c"));
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
     static const struct {
@@ -748,5 +748,5 @@ Test(serve, nobody_asks_with_an_answer)
 {
     serving_hand(ME, 1, &(struct message){.type = MESSAGE_ANSWER});
     cr_assert_eq(shuntd.counts.malformed, 1);
-    cr_assert_eq(shuntd.queue->count, 0);
+    cr_assert_eq(shuntd.answers->count, 0);
 }

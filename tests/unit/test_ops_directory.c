@@ -18,13 +18,13 @@ static void directory_init(void)
     load("in");
 }
 
-TestSuite(serve_close, .init = directory_init, .fini = serving_finish, .timeout = 60);
+TestSuite(ops_rmdir, .init = directory_init, .fini = serving_finish, .timeout = 60);
 TestSuite(serve_directory, .init = directory_init, .fini = serving_finish, .timeout = 60);
 
 /* CLOSE for r/NAME. */
 static struct message close_message(const char *name)
 {
-    struct message message = named(MESSAGE_CLOSE, ".", name);
+    struct message message = named(MESSAGE_RMDIR, ".", name);
     message.child = id_of(name);
     return message;
 }
@@ -38,43 +38,43 @@ static size_t mirrors_of(const char *branch)
 static void redirected_once(void)
 {
     born("out", "a");
-    const struct message *answer = ask(ME, named(MESSAGE_REMOVE, "out", "a"));
+    const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     cr_assert_eq(unlink(place_of(answer, 0, "out", "a")), 0);
-    tell(ME, named(MESSAGE_GONE, "out", "a"));
+    tell(ME, named(MESSAGE_UNLINKED, "out", "a"));
     cr_assert(place_has("r/out/.shunt-dir") && mirrors_of("n1.1") == 1);
 }
 
-Test(serve_close, not_while_a_name_is_in_a_branch)
+Test(ops_rmdir, not_while_a_name_is_in_a_branch)
 {
     uint64_t ino = born("out", "a");
     cr_assert_eq(place_count("r/out"), 1, "natively it has its marker alone");
     cr_assert_eq(result(ME, close_message("out")), MESSAGE_NOT_EMPTY);
-    cr_assert(place_has("r/out/.shunt-dir") && flight_count(shuntd.home) == 0);
+    cr_assert(place_has("r/out/.shunt-dir") && operation_count(shuntd.home) == 0);
     assert_entry(".", "out", RECORD_LIVE, 0, id_of("out").ino);
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
 }
 
-Test(serve_close, nor_with_one_in_the_trunk)
+Test(ops_rmdir, nor_with_one_in_the_trunk)
 {
     born_directory("out", "sub");
     cr_assert_eq(result(ME, close_message("out")), MESSAGE_NOT_EMPTY);
 }
 
-Test(serve_close, a_plain_directory)
+Test(ops_rmdir, a_plain_directory)
 {
     struct record_dir record;
     struct dirid id = id_of("out");
     cr_assert_eq(result(ME, close_message("out")), 0);
     assert_entry(".", "out", RECORD_DYING, 0, id.ino);
     cr_assert_eq(rmdir(place_path("r/out")), 0);
-    tell(ME, named(MESSAGE_GONE, ".", "out"));
+    tell(ME, named(MESSAGE_UNLINKED, ".", "out"));
     cr_assert(is_unknown(".", "out"));
     cr_assert_eq(record_of(id, &record), -ENOENT);
     cr_assert_null(home_dir_find(shuntd.home, id));
-    cr_assert_eq(flight_count(shuntd.home), 0);
+    cr_assert_eq(operation_count(shuntd.home), 0);
 }
 
-Test(serve_close, mirrors_and_marker_go_first)
+Test(ops_rmdir, mirrors_and_marker_go_first)
 {
     struct record_dir record;
     redirected_once();
@@ -90,78 +90,78 @@ Test(serve_close, mirrors_and_marker_go_first)
     cr_assert_eq(rmdir(place_path("r/out")), 0);
 }
 
-Test(serve_close, a_directory_that_was_kept_takes_births_again)
+Test(ops_rmdir, a_directory_that_was_kept_takes_creates_again)
 {
     redirected_once();
     cr_assert_eq(result(ME, close_message("out")), 0);
     uint32_t birth = post(YOU, reserve("out", "b", DT_REG));
     serving_settle();
     cr_assert(waits(birth), "not while it may go");
-    tell(ME, named(MESSAGE_WITHDRAW, ".", "out"));
+    tell(ME, named(MESSAGE_ABORT, ".", "out"));
     cr_assert_eq(result_of(birth), 0);
     assert_entry(".", "out", RECORD_LIVE, 0, id_of("out").ino);
     assert_entry("out", "b", RECORD_PENDING, 1000, 0);
     cr_assert(place_has("r/out/.shunt-dir") && mirrors_of("n1.1") == 1, "made anew");
 }
 
-Test(serve_close, who_waits_for_a_directory_that_goes)
+Test(ops_rmdir, who_waits_for_a_directory_that_goes)
 {
     cr_assert_eq(result(ME, close_message("out")), 0);
     uint32_t birth = post(YOU, reserve("out", "b", DT_REG)), look = post(YOU, named(MESSAGE_LOOKUP, ".", "out"));
     cr_assert(waits(birth) && waits(look));
     cr_assert_eq(rename(place_path("r/out"), place_path("aside")), 0);
-    tell(ME, named(MESSAGE_GONE, ".", "out"));
+    tell(ME, named(MESSAGE_UNLINKED, ".", "out"));
     cr_assert_eq(result_of(birth), MESSAGE_NOT_LOADED, "it will find that there is none");
     cr_assert_eq(result_of(look), MESSAGE_ABSENT);
 }
 
-Test(serve_close, a_birth_under_way_is_waited_for)
+Test(ops_rmdir, a_birth_under_way_is_waited_for)
 {
     const struct message *answer = ask(YOU, reserve("out", "a", DT_REG));
     uint32_t tag = post(ME, close_message("out"));
     cr_assert(waits(tag));
     confirm(YOU, "out", "a", make_at(place_of(answer, 0, "out", "a")));
     cr_assert_eq(result_of(tag), MESSAGE_NOT_EMPTY);
-    answer = ask(YOU, named(MESSAGE_REMOVE, "out", "a"));
+    answer = ask(YOU, named(MESSAGE_UNLINK, "out", "a"));
     tag = post(ME, close_message("out"));
     cr_assert_eq(unlink(place_of(answer, 0, "out", "a")), 0);
-    tell(YOU, named(MESSAGE_GONE, "out", "a"));
+    tell(YOU, named(MESSAGE_UNLINKED, "out", "a"));
     serving_settle();
     cr_assert_eq(result_of(tag), 0);
 }
 
-Test(serve_close, one_at_a_time)
+Test(ops_rmdir, one_at_a_time)
 {
     cr_assert_eq(result(ME, close_message("out")), 0);
     uint32_t second = post(YOU, close_message("out"));
     cr_assert(waits(second));
-    tell(ME, named(MESSAGE_WITHDRAW, ".", "out"));
+    tell(ME, named(MESSAGE_ABORT, ".", "out"));
     cr_assert_eq(result_of(second), 0);
 }
 
-Test(serve_close, a_directory_that_is_not_loaded)
+Test(ops_rmdir, a_directory_that_is_not_loaded)
 {
     place_directory("r/new");
     cr_assert_eq(result(ME, close_message("new")), MESSAGE_NOT_LOADED);
     load("new");
     cr_assert_eq(result(ME, close_message("new")), 0, "although the root's index does not have it");
-    tell(ME, named(MESSAGE_WITHDRAW, ".", "new"));
+    tell(ME, named(MESSAGE_ABORT, ".", "new"));
     cr_assert(is_unknown(".", "new"));
-    cr_assert_not(home_of("new")->sealed);
+    cr_assert_not(home_of("new")->frozen);
 }
 
 /* A program without the shim put a file there. */
-Test(serve_close, what_lies_in_a_mirror_is_not_removed)
+Test(ops_rmdir, what_lies_in_a_mirror_is_not_removed)
 {
     redirected_once();
     place_file(place_path("r/.shunt/b/n1.1/%s/0/native", home_of("out")->record.mirror) + strlen(place) + 1, "x");
     cr_assert_eq(result(ME, close_message("out")), MESSAGE_NOT_EMPTY);
     cr_assert(place_has("r/out/.shunt-dir"), "or the file would be an orphan");
-    cr_assert_eq(flight_count(shuntd.home), 0);
-    cr_assert_not(home_of("out")->working);
+    cr_assert_eq(operation_count(shuntd.home), 0);
+    cr_assert_not(home_of("out")->disk_jobs);
 }
 
-Test(serve_close, a_client_ends_around_its_rmdir)
+Test(ops_rmdir, a_client_ends_around_its_rmdir)
 {
     struct record_dir record;
     struct dirid id = id_of("out");
@@ -171,7 +171,7 @@ Test(serve_close, a_client_ends_around_its_rmdir)
     client_ends(ME);
     cr_assert_eq(result_of(birth), 0);
     assert_entry(".", "out", RECORD_LIVE, 0, id.ino);
-    tell(YOU, named(MESSAGE_WITHDRAW, "out", "b"));
+    tell(YOU, named(MESSAGE_ABORT, "out", "b"));
     cr_assert_eq(result(ME, close_message("out")), 0);
     cr_assert_eq(rmdir(place_path("r/out")), 0);
     client_ends(ME);
@@ -179,15 +179,15 @@ Test(serve_close, a_client_ends_around_its_rmdir)
     cr_assert_eq(record_of(id, &record), -ENOENT);
 }
 
-/* While its rmdir is in flight a directory may go at any moment: no job is begun on it. */
-Test(serve_close, its_times_are_not_written_meanwhile)
+/* While its rmdir is in operation a directory may go at any moment: no job is begun on it. */
+Test(ops_rmdir, its_times_are_not_written_meanwhile)
 {
     redirected_once();
-    cr_assert_eq(home_dir_next_quiet(shuntd.home, UINT64_MAX), home_of("out"));
+    cr_assert_eq(home_dir_next_to_write(shuntd.home, UINT64_MAX), home_of("out"));
     cr_assert_eq(result(ME, close_message("out")), 0);
-    cr_assert_null(home_dir_next_quiet(shuntd.home, UINT64_MAX));
-    tell(ME, named(MESSAGE_WITHDRAW, ".", "out"));
-    cr_assert_eq(home_dir_next_quiet(shuntd.home, UINT64_MAX), home_of("out"));
+    cr_assert_null(home_dir_next_to_write(shuntd.home, UINT64_MAX));
+    tell(ME, named(MESSAGE_ABORT, ".", "out"));
+    cr_assert_eq(home_dir_next_to_write(shuntd.home, UINT64_MAX), home_of("out"));
 }
 
 /* Attributes. */
@@ -204,8 +204,8 @@ Test(serve_directory, mirrors_follow)
     born("out", "a");
     place_directory(place_path("r/.shunt/b/n2.1/%s/4", home_of("out")->record.mirror) + strlen(place) + 1);
     cr_assert_eq(chmod(place_path("r/out"), 02750), 0);
-    uint32_t tag = post(ME, about(MESSAGE_FOLLOW, "out"));
-    uint32_t second = post(YOU, about(MESSAGE_FOLLOW, "out"));
+    uint32_t tag = post(ME, about(MESSAGE_ATTRIBUTES, "out"));
+    uint32_t second = post(YOU, about(MESSAGE_ATTRIBUTES, "out"));
     cr_assert(waits(tag) && waits(second), "until it is done");
     serving_settle();
     cr_assert(result_of(tag) == 0 && result_of(second) == 0);
@@ -217,7 +217,7 @@ Test(serve_directory, mirrors_follow)
 
 Test(serve_directory, nothing_follows_a_plain_directory)
 {
-    uint32_t tag = post(ME, about(MESSAGE_FOLLOW, "out"));
+    uint32_t tag = post(ME, about(MESSAGE_ATTRIBUTES, "out"));
     cr_assert_eq(result_of(tag), 0, "without a job");
     tag = post(ME, about(MESSAGE_SYNC, "out"));
     cr_assert_eq(result_of(tag), 0);
@@ -226,7 +226,7 @@ Test(serve_directory, nothing_follows_a_plain_directory)
 Test(serve_directory, a_birth_does_not_wait_for_who_follows)
 {
     born("out", "a");
-    uint32_t follow = post(ME, about(MESSAGE_FOLLOW, "out")), birth = post(YOU, reserve("out", "b", DT_REG));
+    uint32_t follow = post(ME, about(MESSAGE_ATTRIBUTES, "out")), birth = post(YOU, reserve("out", "b", DT_REG));
     cr_assert(waits(follow) && !waits(birth));
 }
 
@@ -235,17 +235,17 @@ Test(serve_directory, a_place_that_is_out_of_date)
     born("out", "a");
     struct dirid id = id_of("out");
     cr_assert_eq(rename(place_path("r/out"), place_path("r/moved")), 0);
-    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_FOLLOW, .dir = {id}}), -ENOENT);
+    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_ATTRIBUTES, .dir = {id}}), -ENOENT);
     place_directory("r/out");
     cr_assert_eq(result(ME, (struct message){.type = MESSAGE_SYNC, .dir = {id}}), -ESTALE);
     load("moved");
-    cr_assert_eq(result(ME, about(MESSAGE_FOLLOW, "moved")), 0);
+    cr_assert_eq(result(ME, about(MESSAGE_ATTRIBUTES, "moved")), 0);
     cr_assert_eq(result(ME, about(MESSAGE_SYNC, "moved")), 0);
 }
 
 /* Times. */
 
-static uint64_t modified(const char *directory)
+static uint64_t ops_directory_modified(const char *directory)
 {
     struct stat found;
     cr_assert_eq(stat(in_root(directory), &found), 0);
@@ -265,8 +265,8 @@ static void let_a_tick_pass(void)
 static void write_times(void)
 {
     struct home_dir *dir;
-    while ((dir = home_dir_next_quiet(shuntd.home, UINT64_MAX)) != NULL)
-        cr_assert_eq(times_write(&shuntd, dir), 0);
+    while ((dir = home_dir_next_to_write(shuntd.home, UINT64_MAX)) != NULL)
+        cr_assert_eq(dir_times_write(&shuntd, dir), 0);
     serving_end();
     serving_settle();
 }
@@ -278,9 +278,9 @@ Test(serve_directory, the_trunk_is_given_the_time_of_the_last_change)
     let_a_tick_pass();
     born("out", "b"); /* the first made the marker, which the trunk's own time shows */
     uint64_t changed = home_of("out")->record.changed;
-    cr_assert_lt(modified("out"), changed);
+    cr_assert_lt(ops_directory_modified("out"), changed);
     write_times();
-    cr_assert_eq(modified("out"), changed);
+    cr_assert_eq(ops_directory_modified("out"), changed);
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert(record.flags & RECORD_WRITTEN);
     cr_assert(record.changed == changed && record.stood == changed && record.settled >= changed);
@@ -296,10 +296,10 @@ Test(serve_directory, a_later_time_of_the_trunk_stands)
     born("out", "a");
     let_a_tick_pass();
     place_file("r/out/native", "");
-    uint64_t own = modified("out");
+    uint64_t own = ops_directory_modified("out");
     cr_assert_gt(own, home_of("out")->record.changed);
     write_times();
-    cr_assert_eq(modified("out"), own);
+    cr_assert_eq(ops_directory_modified("out"), own);
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert(record.flags & RECORD_WRITTEN);
     cr_assert(record.settled == own && record.stood == own, "it stands for itself");
@@ -309,14 +309,14 @@ Test(serve_directory, a_change_while_times_are_written_is_not_lost)
 {
     born("out", "a");
     let_a_tick_pass();
-    cr_assert_eq(times_write(&shuntd, home_of("out")), 0);
+    cr_assert_eq(dir_times_write(&shuntd, home_of("out")), 0);
     serving_end();
     post(YOU, reserve("out", "b", DT_REG));
     uint64_t changed = home_of("out")->record.changed;
     serving_settle();
     cr_assert_eq(home_of("out")->record.changed, changed);
     write_times();
-    cr_assert_eq(modified("out"), changed);
+    cr_assert_eq(ops_directory_modified("out"), changed);
 }
 
 Test(serve_directory, times_that_are_set_stand)
@@ -329,14 +329,14 @@ Test(serve_directory, times_that_are_set_stand)
     cr_assert_eq(record.changed, 0);
     cr_assert_eq(utimensat(AT_FDCWD, place_path("r/out"), times, 0), 0);
     write_times();
-    cr_assert_eq(modified("out"), 2000 * CLOCK_SECOND, "no older change comes after");
+    cr_assert_eq(ops_directory_modified("out"), 2000 * CLOCK_SECOND, "no older change comes after");
 }
 
 Test(serve_directory, settling_waits_for_who_writes_times)
 {
     born("out", "a");
     let_a_tick_pass();
-    cr_assert_eq(times_write(&shuntd, home_of("out")), 0);
+    cr_assert_eq(dir_times_write(&shuntd, home_of("out")), 0);
     serving_end();
     uint32_t tag = post(ME, about(MESSAGE_SETTLE, "out"));
     cr_assert(waits(tag));
@@ -346,25 +346,25 @@ Test(serve_directory, settling_waits_for_who_writes_times)
 }
 
 /* What another daemon tells of `out`. */
-static void told(uint16_t member, struct home_times times)
+static void ops_directory_told(uint16_t member, struct home_times times)
 {
     struct home_dir word = {.times = times};
     struct message message = about(MESSAGE_TIMES, "out");
-    times_put(&message, &word);
-    cr_assert_eq(times_take(&shuntd, member, &message), 0);
+    dir_times_put(&message, &word);
+    cr_assert_eq(dir_times_take(&shuntd, member, &message), 0);
     serving_end();
 }
 
 Test(serve_directory, a_change_on_another_node_is_seen_in_the_index)
 {
     struct record_dir record;
-    told(7, (struct home_times){.changed = 50, .settled = 20, .stood = 10}); /* `stood` is not told */
+    ops_directory_told(7, (struct home_times){.changed = 50, .settled = 20, .stood = 10}); /* `stood` is not told */
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert(record.changed == 50 && record.settled == 20 && record.stood == 20);
-    cr_assert_eq(home_dir_next_untold(shuntd.home, UINT64_MAX), home_of("out"), "others are to hear of it");
-    told(7, (struct home_times){.changed = 50});
-    cr_assert_null(home_dir_next_untold(shuntd.home, UINT64_MAX), "no news");
-    told(7, (struct home_times){.changed = 50, .written = true});
+    cr_assert_eq(home_dir_next_to_announce(shuntd.home, UINT64_MAX), home_of("out"), "others are to hear of it");
+    ops_directory_told(7, (struct home_times){.changed = 50});
+    cr_assert_null(home_dir_next_to_announce(shuntd.home, UINT64_MAX), "no news");
+    ops_directory_told(7, (struct home_times){.changed = 50, .written = true});
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert(record.flags & RECORD_WRITTEN);
 }
@@ -373,13 +373,13 @@ Test(serve_directory, word_of_a_change_before_times_were_set_comes_too_late)
 {
     struct record_dir record;
     const struct home_times change = {.changed = 50};
-    told(7, change);
+    ops_directory_told(7, change);
     cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
     uint64_t round = home_of("out")->times.round;
-    told(8, (struct home_times){.changed = 60});
+    ops_directory_told(8, (struct home_times){.changed = 60});
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.changed, 0);
-    told(7, (struct home_times){.round = round, .changed = 55});
+    ops_directory_told(7, (struct home_times){.round = round, .changed = 55});
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.changed, 55, "it knew that they were set");
     cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
@@ -392,10 +392,10 @@ Test(serve_directory, times_outlive_what_is_known_of_a_directory)
     let_a_tick_pass();
     born("out", "b");
     uint64_t changed = home_of("out")->record.changed;
-    cr_assert_eq(serve_forget(&shuntd, home_of("out")), 0);
+    cr_assert_eq(reply_forget_dir(&shuntd, home_of("out")), 0);
     serving_end();
     write_times();
-    cr_assert_eq(modified("out"), changed);
+    cr_assert_eq(ops_directory_modified("out"), changed);
 }
 
 Test(serve_directory, at_the_end_all_times_are_written)
@@ -406,14 +406,14 @@ Test(serve_directory, at_the_end_all_times_are_written)
     born("out", "b");
     born("in", "b");
     uint64_t out = home_of("out")->record.changed, in = home_of("in")->record.changed;
-    times_write_all(&shuntd);
-    cr_assert(modified("out") == out && modified("in") == in);
+    dir_times_write_all(&shuntd);
+    cr_assert(ops_directory_modified("out") == out && ops_directory_modified("in") == in);
     cr_assert_not(home_has_unwritten(shuntd.home));
 }
 
 /* Somebody waits for the events of a directory: they come of the trunk alone. */
 
-Test(serve_directory, births_that_are_watched_stay_in_the_trunk)
+Test(serve_directory, creates_that_are_watched_stay_in_the_trunk)
 {
     struct record_dir record;
     uint64_t ino = born("out", "before");
@@ -441,7 +441,7 @@ Test(serve_directory, times_are_written_before_it_is_watched)
     serving_settle();
     cr_assert(result_of(first) == 0 && result_of(second) == 0);
     cr_assert(home_of("out")->record.flags & RECORD_WRITTEN);
-    cr_assert_eq(modified("out"), changed, "%lu, not %lu", modified("out"), changed);
+    cr_assert_eq(ops_directory_modified("out"), changed, "%lu, not %lu", ops_directory_modified("out"), changed);
     uint32_t plain = post(ME, about(MESSAGE_WATCH, "in"));
     cr_assert_eq(result_of(plain), 0, "nothing to be written");
 }

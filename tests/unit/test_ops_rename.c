@@ -19,7 +19,7 @@ static void rename_init(void)
     load("in");
 }
 
-TestSuite(serve_rename, .init = rename_init, .fini = serving_finish, .timeout = 60);
+TestSuite(ops_rename, .init = rename_init, .fini = serving_finish, .timeout = 60);
 
 static struct message rename_message(const char *from, const char *old, const char *to, const char *new, uint16_t flags)
 {
@@ -28,7 +28,7 @@ static struct message rename_message(const char *from, const char *old, const ch
     return message;
 }
 
-static void renamed(const char *from, const char *old, const char *to, const char *new, int result)
+static void ops_rename_renamed(const char *from, const char *old, const char *to, const char *new, int result)
 {
     struct message message = two_names(MESSAGE_RENAMED, from, old, to, new);
     message.result = result;
@@ -36,15 +36,15 @@ static void renamed(const char *from, const char *old, const char *to, const cha
 }
 
 /* The client's rename, from place to place as the answer says. */
-static void move(const struct message *answer, const char *from, const char *old, const char *to, const char *new,
-                 unsigned flags)
+static void ops_rename_move(const struct message *answer, const char *from, const char *old, const char *to, const char *new,
+                            unsigned flags)
 {
     char source[PATH_MAX];
     strcpy(source, place_of(answer, 0, from, old));
     cr_assert_eq(sys_renameat2(AT_FDCWD, source, AT_FDCWD, place_of(answer, 1, to, new), flags), 0);
 }
 
-Test(serve_rename, onto_no_name_it_stays_in_its_leaf)
+Test(ops_rename, onto_no_name_it_stays_in_its_leaf)
 {
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
@@ -53,15 +53,15 @@ Test(serve_rename, onto_no_name_it_stays_in_its_leaf)
     cr_assert(answer->entry[1].branch == 1 && answer->entry[1].leaf == 0);
     assert_entry("out", "a", RECORD_DYING, 1000, ino);
     assert_entry("out", "b", RECORD_PENDING, 1000, 0);
-    move(answer, "out", "a", "out", "b", 0);
-    renamed("out", "a", "out", "b", 0);
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    ops_rename_renamed("out", "a", "out", "b", 0);
     cr_assert(is_unknown("out", "a"));
     assert_entry("out", "b", RECORD_LIVE, 1000, ino);
     cr_assert_eq(leaf_holds("out", 0), 1);
-    cr_assert(flight_count(shuntd.home) == 0 && shuntd.counts.renames == 1);
+    cr_assert(operation_count(shuntd.home) == 0 && shuntd.counts.renames == 1);
 }
 
-Test(serve_rename, into_another_directory_it_goes_where_births_go)
+Test(ops_rename, into_another_directory_it_goes_where_creates_go)
 {
     uint64_t ino = born("out", "a");
     uint32_t tag = post(ME, rename_message("out", "a", "in", "b", 0));
@@ -70,8 +70,8 @@ Test(serve_rename, into_another_directory_it_goes_where_births_go)
     serving_settle();
     const struct message *answer = answer_to(tag);
     cr_assert_eq(result_of(tag), 0);
-    move(answer, "out", "a", "in", "b", 0);
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_move(answer, "out", "a", "in", "b", 0);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     cr_assert(is_unknown("out", "a"));
     assert_entry("in", "b", RECORD_LIVE, 1000, ino);
     cr_assert(leaf_holds("out", 0) == 0 && leaf_holds("in", 0) == 1);
@@ -79,18 +79,18 @@ Test(serve_rename, into_another_directory_it_goes_where_births_go)
     cr_assert(home_of("out")->record.changed > 0 && home_of("in")->record.changed > 0);
 }
 
-Test(serve_rename, a_file_of_the_trunk_stays_in_the_trunk)
+Test(ops_rename, a_file_of_the_trunk_stays_in_the_trunk)
 {
     uint64_t ino = born_in_trunk("out", "a");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", 0));
     cr_assert(answer->result == 0 && answer->entry[1].branch == 0 && answer->name_length[1] == 0);
-    move(answer, "out", "a", "in", "b", 0);
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_move(answer, "out", "a", "in", "b", 0);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     assert_entry("in", "b", RECORD_LIVE, 0, ino);
     cr_assert_not(place_has("r/in/.shunt-dir"));
 }
 
-Test(serve_rename, to_the_trunk_if_that_was_asked)
+Test(ops_rename, to_the_trunk_if_that_was_asked)
 {
     uint64_t ino = born("out", "a");
     cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
@@ -98,13 +98,13 @@ Test(serve_rename, to_the_trunk_if_that_was_asked)
     cr_assert(answer->result == 0 && answer->entry[1].branch == 0);
     cr_assert(home_of("out")->record.changed > 0 && home_of("in")->record.changed == 0,
               "it leaves a branch; that it comes into the trunk the trunk shows itself");
-    move(answer, "out", "a", "in", "b", 0);
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_move(answer, "out", "a", "in", "b", 0);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     assert_entry("in", "b", RECORD_LIVE, 0, ino);
     cr_assert_eq(leaf_holds("out", 0), 0);
 }
 
-Test(serve_rename, onto_a_file_it_goes_to_its_place)
+Test(ops_rename, onto_a_file_it_goes_to_its_place)
 {
     uint64_t moved = born_in_trunk("out", "a"), victim = born("in", "b");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", 0));
@@ -113,55 +113,55 @@ Test(serve_rename, onto_a_file_it_goes_to_its_place)
     cr_assert(answer->entry[1].ino == victim && answer->entry[1].branch == 1);
     assert_entry("out", "a", RECORD_DYING, 0, moved);
     assert_entry("in", "b", RECORD_PENDING, 1000, victim);
-    move(answer, "out", "a", "in", "b", 0);
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_move(answer, "out", "a", "in", "b", 0);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     cr_assert(is_unknown("out", "a"));
     assert_entry("in", "b", RECORD_LIVE, 1000, moved);
     cr_assert_eq(leaf_holds("in", 0), 1);
 }
 
-Test(serve_rename, whoever_s_branch_the_victim_is_in)
+Test(ops_rename, whoever_s_branch_the_victim_is_in)
 {
     uint64_t moved = born("out", "a");
     foreign("out", "b", 6);
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
     cr_assert(answer->entry[1].branch == 2 && answer->entry[1].leaf == 6);
-    move(answer, "out", "a", "out", "b", 0);
-    renamed("out", "a", "out", "b", 0);
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    ops_rename_renamed("out", "a", "out", "b", 0);
     assert_entry("out", "b", RECORD_LIVE, 2006, moved);
     cr_assert_eq(leaf_holds("out", 0), 0, "the place it left");
-    cr_assert_eq(home_of("out")->share.leaf_count, 1, "leaf 6 is another node's");
+    cr_assert_eq(home_of("out")->leaves.count, 1, "leaf 6 is another node's");
 }
 
-Test(serve_rename, a_failure_leaves_all_as_before)
+Test(ops_rename, a_failure_leaves_all_as_before)
 {
     uint64_t first = born("out", "a"), second = born("out", "b");
     ask(ME, rename_message("out", "a", "out", "b", 0));
-    renamed("out", "a", "out", "b", -EACCES);
+    ops_rename_renamed("out", "a", "out", "b", -EACCES);
     assert_entry("out", "a", RECORD_LIVE, 1000, first);
     assert_entry("out", "b", RECORD_LIVE, 1000, second);
     ask(ME, rename_message("out", "a", "out", "c", 0));
-    renamed("out", "a", "out", "c", -ENOSPC);
+    ops_rename_renamed("out", "a", "out", "c", -ENOSPC);
     assert_entry("out", "a", RECORD_LIVE, 1000, first);
     cr_assert(is_unknown("out", "c"));
-    cr_assert(leaf_holds("out", 0) == 2 && flight_count(shuntd.home) == 0);
+    cr_assert(leaf_holds("out", 0) == 2 && operation_count(shuntd.home) == 0);
 }
 
-Test(serve_rename, only_who_asked_may_say_how_it_went)
+Test(ops_rename, only_who_asked_may_say_how_it_went)
 {
     uint64_t ino = born("out", "a");
     ask(ME, rename_message("out", "a", "out", "b", 0));
     tell(YOU, two_names(MESSAGE_RENAMED, "out", "a", "out", "b"));
     tell(ME, two_names(MESSAGE_RENAMED, "out", "b", "out", "a")); /* the wrong way round */
-    tell(ME, named(MESSAGE_GONE, "out", "a"));
-    tell(ME, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(ME, named(MESSAGE_UNLINKED, "out", "a"));
+    tell(ME, named(MESSAGE_ABORT, "out", "a"));
     confirm(ME, "out", "b", ino);
     assert_entry("out", "a", RECORD_DYING, 1000, ino);
     assert_entry("out", "b", RECORD_PENDING, 1000, 0);
 }
 
-Test(serve_rename, refused)
+Test(ops_rename, refused)
 {
     uint64_t first = born("out", "a"), second = born("out", "b");
     cr_assert_eq(result(ME, rename_message("out", "a", "out", "b", MESSAGE_NOREPLACE)), -EEXIST);
@@ -172,11 +172,11 @@ Test(serve_rename, refused)
     cr_assert_eq(result(ME, rename_message("out", "a", "out", "a", 0)), MESSAGE_SAME);
     assert_entry("out", "a", RECORD_LIVE, 1000, first);
     assert_entry("out", "b", RECORD_LIVE, 1000, second);
-    cr_assert(flight_count(shuntd.home) == 0 && shuntd.counts.renames == 0);
+    cr_assert(operation_count(shuntd.home) == 0 && shuntd.counts.renames == 0);
     cr_assert_eq(result(ME, rename_message("out", "a", "out", "c", MESSAGE_NOREPLACE)), 0, "where there is nothing to replace");
 }
 
-Test(serve_rename, two_names_of_one_file)
+Test(ops_rename, two_names_of_one_file)
 {
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(ME, reserve("out", "b", DT_REG));
@@ -191,42 +191,42 @@ Test(serve_rename, two_names_of_one_file)
 
 /* Others meanwhile. */
 
-Test(serve_rename, both_names_are_held)
+Test(ops_rename, both_names_are_held)
 {
     born("out", "a");
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
     uint32_t old = post(YOU, reserve("out", "a", DT_REG)), new = post(YOU, reserve("out", "b", DT_REG));
-    uint32_t removal = post(YOU, named(MESSAGE_REMOVE, "out", "b"));
+    uint32_t removal = post(YOU, named(MESSAGE_UNLINK, "out", "b"));
     cr_assert(waits(old) && waits(new) && waits(removal));
-    move(answer, "out", "a", "out", "b", 0);
-    renamed("out", "a", "out", "b", 0);
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    ops_rename_renamed("out", "a", "out", "b", 0);
     cr_assert_eq(result_of(old), 0, "the old name is free");
     cr_assert_eq(result_of(new), MESSAGE_EXISTS);
     cr_assert_eq(result_of(removal), 0);
 }
 
-Test(serve_rename, it_waits_for_either_name)
+Test(ops_rename, it_waits_for_either_name)
 {
     uint64_t ino = born("out", "a");
     ask(YOU, reserve("out", "b", DT_REG));
     uint32_t tag = post(ME, rename_message("out", "a", "out", "b", 0));
     cr_assert(waits(tag));
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
-    ask(YOU, named(MESSAGE_REMOVE, "out", "a"));
-    tell(YOU, named(MESSAGE_WITHDRAW, "out", "b"));
+    ask(YOU, named(MESSAGE_UNLINK, "out", "a"));
+    tell(YOU, named(MESSAGE_ABORT, "out", "b"));
     cr_assert(waits(tag), "now for the other");
-    tell(YOU, named(MESSAGE_WITHDRAW, "out", "a"));
+    tell(YOU, named(MESSAGE_ABORT, "out", "a"));
     cr_assert_eq(result_of(tag), 0);
 }
 
-Test(serve_rename, two_that_cross)
+Test(ops_rename, two_that_cross)
 {
     uint64_t first = born("out", "a"), second = born("in", "b");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", 0));
     uint32_t back = post(YOU, rename_message("in", "b", "out", "a", 0));
     cr_assert(waits(back));
-    move(answer, "out", "a", "in", "b", 0);
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_move(answer, "out", "a", "in", "b", 0);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     serving_settle();
     cr_assert_eq(result_of(back), 0);
     cr_assert_eq(answer_to(back)->entry[0].ino, first);
@@ -235,22 +235,22 @@ Test(serve_rename, two_that_cross)
 
 /* Exchange. */
 
-Test(serve_rename, an_exchange_leaves_the_places)
+Test(ops_rename, an_exchange_leaves_the_places)
 {
     uint64_t first = born_in_trunk("out", "a"), second = born("in", "b");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", MESSAGE_EXCHANGE));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
     assert_entry("out", "a", RECORD_PENDING, 0, first);
     assert_entry("in", "b", RECORD_PENDING, 1000, second);
-    move(answer, "out", "a", "in", "b", 2 /* RENAME_EXCHANGE */);
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_move(answer, "out", "a", "in", "b", 2 /* RENAME_EXCHANGE */);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     assert_entry("out", "a", RECORD_LIVE, 0, second);
     assert_entry("in", "b", RECORD_LIVE, 1000, first);
     cr_assert_eq(ino_at(place_path("r/out/a")), second);
-    cr_assert(leaf_holds("in", 0) == 1 && flight_count(shuntd.home) == 0);
+    cr_assert(leaf_holds("in", 0) == 1 && operation_count(shuntd.home) == 0);
 }
 
-Test(serve_rename, an_exchange_swaps_types)
+Test(ops_rename, an_exchange_swaps_types)
 {
     struct record_entry entry;
     born("out", "a");
@@ -258,24 +258,24 @@ Test(serve_rename, an_exchange_swaps_types)
     struct dirid sub = id_of("in/sub");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "sub", MESSAGE_EXCHANGE));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    renamed("out", "a", "in", "sub", 0);
+    ops_rename_renamed("out", "a", "in", "sub", 0);
     cr_assert(entry_of("in", "sub", &entry) == 0 && entry.type == DT_REG);
     cr_assert(entry_of("out", "a", &entry) == 0 && entry.type == DT_DIR && entry.ino == sub.ino);
     cr_assert_str_eq(home_dir_find(shuntd.home, sub)->path, "out/a");
 }
 
-Test(serve_rename, an_exchange_that_failed)
+Test(ops_rename, an_exchange_that_failed)
 {
     uint64_t first = born("out", "a"), second = born("out", "b");
     ask(ME, rename_message("out", "a", "out", "b", MESSAGE_EXCHANGE));
-    renamed("out", "a", "out", "b", -EINVAL);
+    ops_rename_renamed("out", "a", "out", "b", -EINVAL);
     assert_entry("out", "a", RECORD_LIVE, 1000, first);
     assert_entry("out", "b", RECORD_LIVE, 1000, second);
 }
 
 /* Directories. */
 
-Test(serve_rename, what_is_below_a_directory_goes_along)
+Test(ops_rename, what_is_below_a_directory_goes_along)
 {
     born_directory("out", "sub");
     born_directory("out/sub", "deep");
@@ -284,7 +284,7 @@ Test(serve_rename, what_is_below_a_directory_goes_along)
     const struct message *answer = ask(ME, rename_message("out", "sub", ".", "top", 0));
     cr_assert(answer->result == 0 && answer->entry[1].branch == 0);
     cr_assert_eq(rename(place_path("r/out/sub"), place_path("r/top")), 0);
-    renamed("out", "sub", ".", "top", 0);
+    ops_rename_renamed("out", "sub", ".", "top", 0);
     cr_assert(is_unknown("out", "sub"));
     assert_entry(".", "top", RECORD_LIVE, 0, id_of("top").ino);
     cr_assert_str_eq(home_of("top")->path, "top");
@@ -294,7 +294,7 @@ Test(serve_rename, what_is_below_a_directory_goes_along)
     cr_assert_eq(result(ME, reserve("top/deep", "g", DT_REG)), 0);
 }
 
-Test(serve_rename, a_directory_that_was_replaced_is_forgotten)
+Test(ops_rename, a_directory_that_was_replaced_is_forgotten)
 {
     struct record_dir record;
     born_directory("out", "a");
@@ -311,7 +311,7 @@ Test(serve_rename, a_directory_that_was_replaced_is_forgotten)
     cr_assert_str_eq(home_dir_find(shuntd.home, moved)->path, "in/b");
 }
 
-Test(serve_rename, directories_that_change_places)
+Test(ops_rename, directories_that_change_places)
 {
     born_directory("out", "a");
     born_directory("out/a", "below_a");
@@ -319,7 +319,7 @@ Test(serve_rename, directories_that_change_places)
     born_directory("in/b", "below_b");
     struct dirid a = id_of("out/a"), below_a = id_of("out/a/below_a"), b = id_of("in/b"), below_b = id_of("in/b/below_b");
     ask(ME, rename_message("out", "a", "in", "b", MESSAGE_EXCHANGE));
-    renamed("out", "a", "in", "b", 0);
+    ops_rename_renamed("out", "a", "in", "b", 0);
     cr_assert_str_eq(home_dir_find(shuntd.home, a)->path, "in/b");
     cr_assert_str_eq(home_dir_find(shuntd.home, below_a)->path, "in/b/below_a");
     cr_assert_str_eq(home_dir_find(shuntd.home, b)->path, "out/a");
@@ -328,7 +328,7 @@ Test(serve_rename, directories_that_change_places)
 
 /* A client that ends in between. */
 
-Test(serve_rename, a_client_ends_before_its_rename)
+Test(ops_rename, a_client_ends_before_its_rename)
 {
     uint64_t first = born("out", "a"), second = born("out", "b");
     ask(ME, rename_message("out", "a", "out", "b", 0));
@@ -341,24 +341,24 @@ Test(serve_rename, a_client_ends_before_its_rename)
     cr_assert(is_unknown("out", "c"));
 }
 
-Test(serve_rename, a_client_ends_after_its_rename)
+Test(ops_rename, a_client_ends_after_its_rename)
 {
     uint64_t first = born("out", "a");
     born("out", "b");
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
-    move(answer, "out", "a", "out", "b", 0);
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
     client_ends(ME);
     cr_assert(is_unknown("out", "a"));
     assert_entry("out", "b", RECORD_LIVE, 1000, first);
     cr_assert_eq(leaf_holds("out", 0), 1);
     answer = ask(ME, rename_message("out", "b", "in", "c", 0));
-    move(answer, "out", "b", "in", "c", 0);
+    ops_rename_move(answer, "out", "b", "in", "c", 0);
     client_ends(ME);
     cr_assert(is_unknown("out", "b"));
     assert_entry("in", "c", RECORD_LIVE, 1000, first);
 }
 
-Test(serve_rename, a_client_ends_around_an_exchange)
+Test(ops_rename, a_client_ends_around_an_exchange)
 {
     uint64_t first = born("out", "a"), second = born_in_trunk("in", "b");
     ask(ME, rename_message("out", "a", "in", "b", MESSAGE_EXCHANGE));
@@ -366,13 +366,13 @@ Test(serve_rename, a_client_ends_around_an_exchange)
     assert_entry("out", "a", RECORD_LIVE, 1000, first);
     assert_entry("in", "b", RECORD_LIVE, 0, second);
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", MESSAGE_EXCHANGE));
-    move(answer, "out", "a", "in", "b", 2 /* RENAME_EXCHANGE */);
+    ops_rename_move(answer, "out", "a", "in", "b", 2 /* RENAME_EXCHANGE */);
     client_ends(ME);
     assert_entry("out", "a", RECORD_LIVE, 1000, second);
     assert_entry("in", "b", RECORD_LIVE, 0, first);
 }
 
-Test(serve_rename, a_client_ends_after_it_moved_a_directory)
+Test(ops_rename, a_client_ends_after_it_moved_a_directory)
 {
     born_directory("out", "sub");
     born_directory("out/sub", "deep");
@@ -383,29 +383,29 @@ Test(serve_rename, a_client_ends_after_it_moved_a_directory)
     cr_assert_str_eq(home_of("in/sub/deep")->path, "in/sub/deep");
 }
 
-Test(serve_rename, while_a_directory_moves_nobody_goes_by_where_it_was)
+Test(ops_rename, while_a_directory_moves_nobody_goes_by_where_it_was)
 {
-    struct request_road *road;
+    struct request_channel *channel;
     cr_assert_eq(chmod(place_path("run"), 0700), 0);
-    cr_assert_eq(request_attach(&road, place_path("run")), 0);
+    cr_assert_eq(request_attach(&channel, place_path("run")), 0);
     born_directory("out", "sub");
     born("out", "a");
-    const uint64_t before = request_places(road);
+    const uint64_t before = request_places(channel);
     cr_assert(request_are_places_kept(before));
     ask(ME, rename_message("out", "a", "out", "b", 0));
-    renamed("out", "a", "out", "b", -EIO);
-    cr_assert_eq(request_places(road), before, "files are nothing that leads anywhere");
+    ops_rename_renamed("out", "a", "out", "b", -EIO);
+    cr_assert_eq(request_places(channel), before, "files are nothing that leads anywhere");
     ask(ME, rename_message("out", "sub", ".", "top", 0));
-    cr_assert_not(request_are_places_kept(request_places(road)));
+    cr_assert_not(request_are_places_kept(request_places(channel)));
     ask(YOU, rename_message("out", "a", "out", "b", 0));
-    cr_assert_not(request_are_places_kept(request_places(road)));
-    renamed("out", "sub", ".", "top", -EIO);
-    const uint64_t after = request_places(road);
+    cr_assert_not(request_are_places_kept(request_places(channel)));
+    ops_rename_renamed("out", "sub", ".", "top", -EIO);
+    const uint64_t after = request_places(channel);
     cr_assert(request_are_places_kept(after) && after != before);
     client_ends(YOU);
-    cr_assert_eq(request_places(road), after);
+    cr_assert_eq(request_places(channel), after);
     ask(ME, rename_message("out", "a", "out", "sub", MESSAGE_EXCHANGE));
-    cr_assert_not(request_are_places_kept(request_places(road)));
+    cr_assert_not(request_are_places_kept(request_places(channel)));
     client_ends(ME);
-    cr_assert(request_are_places_kept(request_places(road)) && request_places(road) != after);
+    cr_assert(request_are_places_kept(request_places(channel)) && request_places(channel) != after);
 }

@@ -12,14 +12,14 @@ struct verdict {
     enum path_verdict is;
 };
 
-static void check(const struct verdict *cases, size_t count)
+static void path_check(const struct verdict *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         cr_assert_eq(path_verdict(cases[i].root, cases[i].base, cases[i].path), cases[i].is, "%s from %s under %s",
                      cases[i].path, cases[i].base ? cases[i].base : "nowhere", cases[i].root);
 }
 
-#define CHECK(cases) check(cases, sizeof(cases) / sizeof *(cases))
+#define CHECK(cases) path_check(cases, sizeof(cases) / sizeof *(cases))
 
 Test(path, absolute)
 {
@@ -108,7 +108,7 @@ Test(path, the_root_of_all)
 }
 
 /* A plain statement of the same: normalise, then compare. */
-static void normalise(char *to, const char *base, const char *path)
+static void path_normalise(char *to, const char *base, const char *path)
 {
     char all[512], *rest = all;
     size_t depth = 0, ends[128];
@@ -131,7 +131,7 @@ static enum path_verdict plain_verdict(const char *root, const char *base, const
 {
     char whole[1024];
     size_t length = strlen(root);
-    normalise(whole, base, path);
+    path_normalise(whole, base, path);
     if (strncmp(whole, root, length) != 0)
         return PATH_FOREIGN;
     return whole[length] == '\0' ? PATH_IS_ROOT : whole[length] == '/' ? PATH_BENEATH : PATH_FOREIGN;
@@ -163,7 +163,7 @@ Test(path, agrees_with_plain_normalisation)
         enum path_verdict is = path_verdict(root, base, path);
         cr_assert_eq(is, plain_verdict(root, base, path), "%s from %s", path, base);
         cr_assert(is == PATH_FOREIGN || !path_is_plainly_foreign(root, path), "%s and %s", root, path);
-        normalise(whole, "/", base);
+        path_normalise(whole, "/", base);
         cr_assert(is == PATH_FOREIGN || path[0] == '/' || !path_is_apart(root, whole) || path_goes_up(path),
                   "%s and %s from %s", root, path, base);
     }

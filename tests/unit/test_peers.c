@@ -20,7 +20,7 @@
 static struct peers *ends[ENDS];
 static struct frame_self selves[ENDS];
 
-static void ring(void *context)
+static void peers_ring(void *context)
 {
 }
 
@@ -30,11 +30,11 @@ static void open_end(int i)
     memset(selves[i].key, 'k', sizeof selves[i].key);
     cr_assert_eq(peers_create(&ends[i]), 0);
     cr_assert_not(peers_is_open(ends[i]));
-    cr_assert_eq(peers_open(ends[i], "tcp:127.0.0.1", ring, NULL), 0);
+    cr_assert_eq(peers_open(ends[i], "tcp:127.0.0.1", peers_ring, NULL), 0);
     peers_set_self(ends[i], &selves[i]);
 }
 
-static void introduce(int who, int to)
+static void peers_introduce(int who, int to)
 {
     uint8_t address[FABRIC_ADDRESS_MAX];
     size_t size = sizeof address;
@@ -42,21 +42,21 @@ static void introduce(int who, int to)
     cr_assert_eq(peers_add(ends[to], selves[who].member, selves[who].instance, address, size), 0);
 }
 
-static void begin(void)
+static void peers_begin(void)
 {
     for (int i = 0; i < ENDS; i++)
         open_end(i);
-    introduce(0, 1);
-    introduce(1, 0);
+    peers_introduce(0, 1);
+    peers_introduce(1, 0);
 }
 
-static void end(void)
+static void peers_end(void)
 {
     for (int i = 0; i < ENDS; i++)
         peers_destroy(ends[i]);
 }
 
-TestSuite(peers, .init = begin, .fini = end, .timeout = 120);
+TestSuite(peers, .init = peers_begin, .fini = peers_end, .timeout = 120);
 
 /* Item N is as long as this and holds N over and over. */
 static uint32_t size_of(uint32_t number)
@@ -68,10 +68,10 @@ static struct frame_item item_of(uint32_t number)
 {
     static uint8_t bytes[4096];
     memset(bytes, (int)number, sizeof bytes);
-    return (struct frame_item){.kind = 3, .flags = 4, .lane = number, .client = 5, .bytes = bytes, .size = size_of(number)};
+    return (struct frame_item){.kind = 3, .flags = 4, .qp = number, .client = 5, .bytes = bytes, .size = size_of(number)};
 }
 
-static void put(int from, uint16_t to, uint32_t number)
+static void test_peers_put(int from, uint16_t to, uint32_t number)
 {
     const struct frame_item item = item_of(number);
     cr_assert_eq(peers_put(ends[from], to, &item), 0);
@@ -79,14 +79,14 @@ static void put(int from, uint16_t to, uint32_t number)
 
 static void assert_item(const struct frame_item *item, uint32_t number)
 {
-    cr_assert_eq(item->lane, number, "%u, not %u", item->lane, number);
+    cr_assert_eq(item->qp, number, "%u, not %u", item->qp, number);
     cr_assert(item->kind == 3 && item->flags == 4 && item->client == 5 && item->size == size_of(number));
     for (uint32_t i = 0; i < item->size; i++)
         cr_assert_eq(item->bytes[i], (uint8_t)number, "byte %u of %u", i, number);
 }
 
 /* Takes items at one end, while both flush, until it had `count` of them or nothing came for so long. */
-static uint32_t take(int at, uint32_t first, uint32_t count, uint64_t patience)
+static uint32_t peers_take(int at, uint32_t first, uint32_t count, uint64_t patience)
 {
     struct frame_item item;
     uint16_t member;
@@ -110,8 +110,8 @@ Test(peers, items_come_once_and_in_order)
 {
     for (uint32_t round = 0; round < 10; round++) {
         for (uint32_t i = 0; i < 300; i++)
-            put(0, 2, round * 300 + i);
-        cr_assert_eq(take(1, round * 300, 300, PATIENCE), 300, "round %u", round);
+            test_peers_put(0, 2, round * 300 + i);
+        cr_assert_eq(peers_take(1, round * 300, 300, PATIENCE), 300, "round %u", round);
     }
     cr_assert_lt(peers_counts(ends[0])->frames_sent, 400, "many share a frame");
     cr_assert_eq(peers_counts(ends[1])->dropped, 0);
@@ -121,9 +121,9 @@ Test(peers, what_is_acknowledged_is_forgotten)
 {
     struct frame_item item;
     uint16_t member;
-    put(0, 2, 1);
+    test_peers_put(0, 2, 1);
     cr_assert_not(peers_has_heard(ends[0], 2, PATIENCE));
-    cr_assert_eq(take(1, 1, 1, PATIENCE), 1);
+    cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);
     for (uint64_t until = clock_monotonic() + PATIENCE; peers_wait(ends[0]) && clock_monotonic() < until;) {
         peers_flush(ends[1]);
         cr_assert_eq(peers_next(ends[0], &member, &item), 0);
@@ -140,8 +140,8 @@ Test(peers, what_is_acknowledged_is_forgotten)
 Test(peers, what_somebody_waits_for_is_acknowledged_at_once)
 {
     for (uint32_t number = 1; number <= 2; number++) { /* the first one is, anyhow, by who was just introduced */
-        put(0, 2, number);
-        cr_assert_eq(take(1, number, 1, PATIENCE), 1);
+        test_peers_put(0, 2, number);
+        cr_assert_eq(peers_take(1, number, 1, PATIENCE), 1);
     }
     peers_hasten(ends[1], true);
     peers_flush(ends[1]);
@@ -153,10 +153,10 @@ Test(peers, what_goes_out_says_what_came_in)
     struct frame_item item;
     uint16_t member;
     for (uint32_t number = 0; number < 100; number++) { /* a question, and its answer */
-        put(0, 2, number);
-        cr_assert_eq(take(1, number, 1, PATIENCE), 1);
-        put(1, 1, number);
-        cr_assert_eq(take(0, number, 1, PATIENCE), 1);
+        test_peers_put(0, 2, number);
+        cr_assert_eq(peers_take(1, number, 1, PATIENCE), 1);
+        test_peers_put(1, 1, number);
+        cr_assert_eq(peers_take(0, number, 1, PATIENCE), 1);
         cr_assert_eq(peers_next(ends[0], &member, &item), 0);
     }
     cr_assert_leq(peers_counts(ends[0])->frames_sent + peers_counts(ends[1])->frames_sent, 204,
@@ -167,13 +167,13 @@ Test(peers, what_is_put_while_frames_are_under_way_shares_one)
 {
     peers_flush(ends[1]); /* to who was just introduced */
     for (uint32_t number = 0; number < 20; number++) {
-        put(0, 2, number);
+        test_peers_put(0, 2, number);
         peers_flush(ends[0]);
     }
     cr_assert_eq(peers_counts(ends[0])->frames_sent, 4);
-    cr_assert_eq(take(1, 0, 4, PATIENCE), 4);
+    cr_assert_eq(peers_take(1, 0, 4, PATIENCE), 4);
     cr_assert_eq(peers_counts(ends[1])->frames_sent, 2, "that there is room again");
-    cr_assert_eq(take(1, 4, 16, PATIENCE), 16);
+    cr_assert_eq(peers_take(1, 4, 16, PATIENCE), 16);
     cr_assert_eq(peers_counts(ends[0])->frames_sent, 5);
 }
 
@@ -191,25 +191,25 @@ static uint64_t frames_from(int i)
 
 Test(peers, what_nobody_waits_for_travels_with_what_somebody_does)
 {
-    put(0, 2, 0); /* to who was just introduced something is said anyhow */
-    cr_assert_eq(take(1, 0, 1, PATIENCE), 1);
+    test_peers_put(0, 2, 0); /* to who was just introduced something is said anyhow */
+    cr_assert_eq(peers_take(1, 0, 1, PATIENCE), 1);
     const uint64_t before = frames_from(0);
     for (uint32_t number = 1; number < 10; number++)
         put_late(number);
     cr_assert_eq(frames_from(0), before);
     cr_assert(peers_wait(ends[0]) && !peers_is_idle(ends[0], 2), "time has to pass");
-    put(0, 2, 10);
-    cr_assert_eq(take(1, 1, 10, PATIENCE), 10, "in order");
+    test_peers_put(0, 2, 10);
+    cr_assert_eq(peers_take(1, 1, 10, PATIENCE), 10, "in order");
     cr_assert_eq(frames_from(0), before + 1);
 }
 
 Test(peers, what_nobody_waits_for_goes_out_when_it_is_time_or_called_for)
 {
-    put(0, 2, 0);
-    cr_assert_eq(take(1, 0, 1, PATIENCE), 1);
+    test_peers_put(0, 2, 0);
+    cr_assert_eq(peers_take(1, 0, 1, PATIENCE), 1);
     const uint64_t before = frames_from(0);
     put_late(1);
-    cr_assert_eq(take(1, 1, 1, PATIENCE), 1, "in time");
+    cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1, "in time");
     put_late(2);
     cr_assert_eq(frames_from(0), before + 1);
     peers_urge(ends[0], 2);
@@ -222,7 +222,7 @@ Test(peers, what_nobody_waits_for_goes_out_when_it_is_time_or_called_for)
     peers_hasten(ends[0], true);
     put_late(3);
     cr_assert_eq(frames_from(0), before + 3, "somebody waits until it is idle");
-    cr_assert_eq(take(1, 2, 2, PATIENCE), 2);
+    cr_assert_eq(peers_take(1, 2, 2, PATIENCE), 2);
 }
 
 Test(peers, who_is_no_member_is_not_reached)
@@ -244,28 +244,28 @@ Test(peers, without_the_key_nothing_is_said)
     selves[2].instance = selves[0].instance;
     memset(selves[2].key, 'x', sizeof selves[2].key);
     peers_set_self(ends[2], &selves[2]);
-    introduce(1, 2);
-    put(2, 2, 1);
+    peers_introduce(1, 2);
+    test_peers_put(2, 2, 1);
     for (uint64_t until = clock_monotonic() + PATIENCE; peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until;
          usleep(1000)) {
         peers_flush(ends[2]);
         cr_assert_eq(peers_next(ends[1], &member, &item), 0);
     }
     cr_assert_geq(peers_counts(ends[1])->dropped, 1);
-    put(0, 2, 2);
-    cr_assert_eq(take(1, 2, 1, PATIENCE), 1, "and others are heard as before");
+    test_peers_put(0, 2, 2);
+    cr_assert_eq(peers_take(1, 2, 1, PATIENCE), 1, "and others are heard as before");
 }
 
 /* Of an unknown member, or a newer epoch, the session knows more: it is looked at, then the frame is taken.
  */
-Test(peers, the_session_is_looked_at_when_somebody_is_ahead)
+Test(peers, the_session_is_looked_at_when_somebody_is_prefetch)
 {
     struct frame_item item;
     uint16_t member;
     int got = 0;
     selves[0].epoch = 2;
     peers_set_self(ends[0], &selves[0]);
-    put(0, 2, 1);
+    test_peers_put(0, 2, 1);
     for (uint64_t until = clock_monotonic() + PATIENCE; got == 0 && clock_monotonic() < until; usleep(1000)) {
         peers_flush(ends[0]);
         got = peers_next(ends[1], &member, &item);
@@ -273,7 +273,7 @@ Test(peers, the_session_is_looked_at_when_somebody_is_ahead)
     cr_assert_eq(got, PEERS_NEWER);
     selves[1].epoch = 2;
     peers_set_self(ends[1], &selves[1]);
-    cr_assert_eq(take(1, 1, 1, PATIENCE), 1);
+    cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);
 }
 
 /* What was refused because its sender was behind goes out again once that knows the epoch. */
@@ -283,8 +283,8 @@ Test(peers, an_older_epoch_is_refused_and_nothing_is_lost)
     uint16_t member;
     selves[1].epoch = 2;
     peers_set_self(ends[1], &selves[1]);
-    put(0, 2, 1);
-    put(0, 2, 2);
+    test_peers_put(0, 2, 1);
+    test_peers_put(0, 2, 2);
     for (uint64_t until = clock_monotonic() + PATIENCE; peers_counts(ends[1])->dropped == 0 && clock_monotonic() < until;
          usleep(1000)) {
         peers_flush(ends[0]);
@@ -292,11 +292,11 @@ Test(peers, an_older_epoch_is_refused_and_nothing_is_lost)
     }
     selves[0].epoch = 2;
     peers_set_self(ends[0], &selves[0]);
-    cr_assert_eq(take(1, 1, 2, PATIENCE), 2);
+    cr_assert_eq(peers_take(1, 1, 2, PATIENCE), 2);
 }
 
 /* Until so many frames that came there were refused. */
-static void refuse(int at, uint64_t count, int from)
+static void peers_refuse(int at, uint64_t count, int from)
 {
     struct frame_item item;
     uint16_t member;
@@ -312,17 +312,17 @@ static void refuse(int at, uint64_t count, int from)
  * it. Once the first goes again, nothing that is sent then must find another one missing. */
 Test(peers, what_follows_a_lost_frame_goes_again_with_it)
 {
-    introduce(1, 2);
-    put(2, 2, 0);
-    refuse(1, 1, 2);
-    introduce(2, 1);
+    peers_introduce(1, 2);
+    test_peers_put(2, 2, 0);
+    peers_refuse(1, 1, 2);
+    peers_introduce(2, 1);
     usleep(500000); /* else both were due at the same time anyway */
-    put(2, 2, 1);
-    refuse(1, 2, 2);
+    test_peers_put(2, 2, 1);
+    peers_refuse(1, 2, 2);
     for (uint32_t i = 0; i < 3; i++) {
-        cr_assert_eq(take(1, i, 1, PATIENCE), 1);
-        put(2, 2, i + 2);
+        cr_assert_eq(peers_take(1, i, 1, PATIENCE), 1);
+        test_peers_put(2, 2, i + 2);
     }
-    cr_assert_eq(take(1, 3, 2, PATIENCE), 2);
+    cr_assert_eq(peers_take(1, 3, 2, PATIENCE), 2);
     cr_assert_eq(peers_counts(ends[1])->dropped, 2);
 }

@@ -18,15 +18,15 @@ Test(placement, a_private_directory_stays_in_the_trunk)
     cr_assert_not(placement_redirects(CONFIG_AUTO, 1, UINT64_MAX));
 }
 
-Test(placement, a_shared_directory_is_redirected_after_so_many_births)
+Test(placement, a_shared_directory_is_redirected_after_so_many_creates)
 {
     static const struct {
         uint32_t nodes;
-        uint64_t births; /* the first count that redirects */
+        uint64_t creates; /* the first count that redirects */
     } cases[] = {{2, 16}, {3, 10}, {4, 8}, {8, 4}, {15, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert_not(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].births - 1), "%u nodes", cases[i].nodes);
-        cr_assert(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].births), "%u nodes", cases[i].nodes);
+        cr_assert_not(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].creates - 1), "%u nodes", cases[i].nodes);
+        cr_assert(placement_redirects(CONFIG_AUTO, cases[i].nodes, cases[i].creates), "%u nodes", cases[i].nodes);
     }
     cr_assert(placement_redirects(CONFIG_AUTO, 16, 0), "at once");
     cr_assert(placement_redirects(CONFIG_AUTO, UINT32_MAX, 0));

@@ -31,7 +31,7 @@ Test(record, hash_keeps_to_its_range)
     cr_assert_neq(record_hash("a", 1), record_hash("b", 1));
 }
 
-static int order(struct dirid a, const char *name, struct dirid b, const char *other)
+static int test_record_order(struct dirid a, const char *name, struct dirid b, const char *other)
 {
     int there = record_order(a, name, strlen(name), b, other, strlen(other));
     int back = record_order(b, other, strlen(other), a, name, strlen(name));
@@ -43,12 +43,12 @@ static int order(struct dirid a, const char *name, struct dirid b, const char *o
 Test(record, names_have_an_order)
 {
     const struct dirid follower = {directory.ino, directory.birth + 1}, far = {directory.ino + 1, 0};
-    cr_assert_eq(order(directory, "a", directory, "a"), 0);
-    cr_assert_lt(order(directory, "a", follower, "a"), 0);
-    cr_assert_lt(order(follower, "a", far, "a"), 0);
+    cr_assert_eq(test_record_order(directory, "a", directory, "a"), 0);
+    cr_assert_lt(test_record_order(directory, "a", follower, "a"), 0);
+    cr_assert_lt(test_record_order(follower, "a", far, "a"), 0);
     bool first = record_hash("a", 1) < record_hash("b", 1);
-    cr_assert_eq(order(directory, "a", directory, "b") < 0, first);
-    cr_assert_lt(order(directory, "b", follower, "a"), 0, "the directory before the name");
+    cr_assert_eq(test_record_order(directory, "a", directory, "b") < 0, first);
+    cr_assert_lt(test_record_order(directory, "b", follower, "a"), 0, "the directory before the name");
 }
 
 Test(record, entry_survives)

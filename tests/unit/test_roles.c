@@ -9,7 +9,7 @@ static struct session_member members[8];
 static struct session session = {.members = members};
 
 /* One word for each member, as epochs have them; `here` is one who can be reached. */
-static void are(const char *words)
+static void roles_are(const char *words)
 {
     char text[128], *rest = text;
     strcpy(text, words);
@@ -24,7 +24,7 @@ static void are(const char *words)
     }
 }
 
-static const char *words(void)
+static const char *roles_words(void)
 {
     static char text[128];
     text[0] = '\0';
@@ -36,7 +36,7 @@ static const char *words(void)
     return text;
 }
 
-static const char *numbers(size_t (*list)(const struct session *, uint16_t *))
+static const char *roles_numbers(size_t (*list)(const struct session *, uint16_t *))
 {
     static char text[64];
     uint16_t to[SESSION_MEMBERS_MAX];
@@ -49,39 +49,39 @@ static const char *numbers(size_t (*list)(const struct session *, uint16_t *))
 
 Test(parts, who_comes_takes_over_and_who_wants_to_end_hands_over)
 {
-    are("yes here no leaving yes");
-    cr_assert_not(parts_are_moving(&session));
-    cr_assert(parts_change(&session));
-    cr_assert_str_eq(words(), "yes coming no going yes");
-    cr_assert(parts_are_moving(&session));
-    cr_assert_not(parts_begin_anew(&session));
-    cr_assert_str_eq(numbers(parts_before), "145");
-    cr_assert_str_eq(numbers(parts_now), "125");
-    cr_assert_eq(parts_first(&session), 1);
-    parts_finish(&session);
-    cr_assert_str_eq(words(), "yes yes no gone yes");
-    cr_assert_not(parts_change(&session), "all is as it is to be");
+    roles_are("yes here no leaving yes");
+    cr_assert_not(roles_are_moving(&session));
+    cr_assert(roles_change(&session));
+    cr_assert_str_eq(roles_words(), "yes coming no going yes");
+    cr_assert(roles_are_moving(&session));
+    cr_assert_not(roles_begin_recovery(&session));
+    cr_assert_str_eq(roles_numbers(roles_before), "145");
+    cr_assert_str_eq(roles_numbers(roles_now), "125");
+    cr_assert_eq(roles_first(&session), 1);
+    roles_finish(&session);
+    cr_assert_str_eq(roles_words(), "yes yes no gone yes");
+    cr_assert_not(roles_change(&session), "all is as it is to be");
 }
 
 Test(parts, the_last_one_has_nobody_to_hand_over_to)
 {
-    are("no leaving leaving");
-    cr_assert(parts_change(&session));
-    cr_assert_str_eq(words(), "no gone gone");
-    cr_assert_eq(parts_first(&session), 0);
+    roles_are("no leaving leaving");
+    cr_assert(roles_change(&session));
+    cr_assert_str_eq(roles_words(), "no gone gone");
+    cr_assert_eq(roles_first(&session), 0);
 }
 
 Test(parts, without_a_home_nobody_was_one)
 {
-    are("lost yes leaving going here coming no");
-    parts_set_anew(&session);
-    cr_assert_str_eq(words(), "lost coming gone gone coming coming no", "who wanted to end has nothing to hand over");
-    cr_assert(parts_begin_anew(&session));
-    cr_assert_str_eq(numbers(parts_before), "");
-    cr_assert_str_eq(numbers(parts_now), "256");
-    cr_assert_eq(parts_first(&session), 2, "of those who are to be");
-    parts_finish(&session);
-    cr_assert_str_eq(words(), "lost yes gone gone yes yes no", "the lost one is dropped by who fences it");
+    roles_are("lost yes leaving going here coming no");
+    roles_set_recovery(&session);
+    cr_assert_str_eq(roles_words(), "lost coming gone gone coming coming no", "who wanted to end has nothing to hand over");
+    cr_assert(roles_begin_recovery(&session));
+    cr_assert_str_eq(roles_numbers(roles_before), "");
+    cr_assert_str_eq(roles_numbers(roles_now), "256");
+    cr_assert_eq(roles_first(&session), 2, "of those who are to be");
+    roles_finish(&session);
+    cr_assert_str_eq(roles_words(), "lost yes gone gone yes yes no", "the lost one is dropped by who fences it");
 }
 
 /* Of which parts is the question true, if one member has it beside a guest and a home? */
@@ -90,7 +90,7 @@ static const char *parts_of(bool (*question)(const struct session *))
     static char text[128];
     text[0] = '\0';
     for (uint8_t part = 0; part < SESSION_PARTS; part++) {
-        are("no yes no");
+        roles_are("no yes no");
         members[2].home = part;
         if (question(&session))
             strcat(strcat(text, session_part_word(part)), " ");
@@ -100,19 +100,19 @@ static const char *parts_of(bool (*question)(const struct session *))
 
 Test(parts, one_member_is_enough_to_say_what_is_under_way)
 {
-    cr_assert_str_eq(parts_of(parts_are_moving), "coming going ");
-    cr_assert_str_eq(parts_of(parts_are_leaving), "leaving going gone ");
-    cr_assert_str_eq(parts_of(parts_have_lost), "lost ");
-    are("yes gone no");
-    cr_assert(parts_are_leaving(&session), "wherever he stands among the members");
+    cr_assert_str_eq(parts_of(roles_are_moving), "coming going ");
+    cr_assert_str_eq(parts_of(roles_are_leaving), "leaving going gone ");
+    cr_assert_str_eq(parts_of(roles_have_lost), "lost ");
+    roles_are("yes gone no");
+    cr_assert(roles_are_leaving(&session), "wherever he stands among the members");
     session.count = 0;
-    cr_assert_not(parts_are_leaving(&session) || parts_have_lost(&session) || parts_are_moving(&session));
+    cr_assert_not(roles_are_leaving(&session) || roles_have_lost(&session) || roles_are_moving(&session));
 }
 
 Test(parts, who_is_lost_is_home_of_nothing)
 {
-    are("lost yes");
-    cr_assert_str_eq(numbers(parts_now), "2");
-    cr_assert_str_eq(numbers(parts_before), "2");
-    cr_assert_not(parts_change(&session));
+    roles_are("lost yes");
+    cr_assert_str_eq(roles_numbers(roles_now), "2");
+    cr_assert_str_eq(roles_numbers(roles_before), "2");
+    cr_assert_not(roles_change(&session));
 }

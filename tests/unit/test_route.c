@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void homes(uint16_t to[RECORD_SHARDS], const uint16_t *members, size_t count)
+static void route_homes(uint16_t to[RECORD_SHARDS], const uint16_t *members, size_t count)
 {
     for (uint32_t i = 0; i < RECORD_SHARDS; i++)
         to[i] = route_rendezvous(i, members, count);
@@ -18,7 +18,7 @@ Test(route, each_home_has_its_part)
     unsigned has[65] = {0};
     for (uint16_t i = 0; i < 64; i++)
         members[i] = i + 1;
-    homes(home, members, 64);
+    route_homes(home, members, 64);
     for (uint32_t i = 0; i < RECORD_SHARDS; i++)
         has[home[i]]++;
     for (unsigned i = 1; i <= 64; i++)
@@ -29,9 +29,9 @@ Test(route, who_comes_and_goes_moves_his_own_alone)
 {
     const uint16_t all[] = {1, 4, 9, 300}, without[] = {1, 4, 300}, other_order[] = {300, 9, 4, 1};
     uint16_t before[RECORD_SHARDS], after[RECORD_SHARDS], same[RECORD_SHARDS];
-    homes(before, all, 4);
-    homes(after, without, 3);
-    homes(same, other_order, 4);
+    route_homes(before, all, 4);
+    route_homes(after, without, 3);
+    route_homes(same, other_order, 4);
     for (uint32_t i = 0; i < RECORD_SHARDS; i++)
         cr_assert(before[i] == 9 ? after[i] != 9 : after[i] == before[i]);
     cr_assert_eq(memcmp(before, same, sizeof before), 0, "all daemons see the same");

@@ -9,24 +9,24 @@
 static struct sequence sequence;
 
 /* How many have come in a row, then. */
-static unsigned made(const char *name)
+static unsigned sequence_made(const char *name)
 {
     return sequence_add(&sequence, name, strlen(name));
 }
 
-static const char *foreseen(unsigned ahead)
+static const char *sequence_prefetched(unsigned prefetch)
 {
     static char name[RECORD_NAME_MAX + 1];
-    name[sequence_foresee(&sequence, ahead, name)] = '\0';
+    name[sequence_predict(&sequence, prefetch, name)] = '\0';
     return name;
 }
 
-static void begin(void)
+static void sequence_begin(void)
 {
     memset(&sequence, 0, sizeof sequence);
 }
 
-TestSuite(sequence, .init = begin);
+TestSuite(sequence, .init = sequence_begin);
 
 Test(sequence, names_that_differ_in_a_number)
 {
@@ -49,22 +49,22 @@ Test(sequence, names_that_differ_in_a_number)
         {"\xff 1", "\xff 2", "\xff 3", "\xff 4", "\xff 13"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        begin();
-        cr_assert_eq(made(cases[i].first), 0);
-        cr_assert_eq(made(cases[i].second), 0);
-        cr_assert_eq(made(cases[i].third), 1, "%s", cases[i].third);
-        cr_assert_str_eq(foreseen(1), cases[i].next);
-        cr_assert_str_eq(foreseen(10), cases[i].tenth);
+        sequence_begin();
+        cr_assert_eq(sequence_made(cases[i].first), 0);
+        cr_assert_eq(sequence_made(cases[i].second), 0);
+        cr_assert_eq(sequence_made(cases[i].third), 1, "%s", cases[i].third);
+        cr_assert_str_eq(sequence_prefetched(1), cases[i].next);
+        cr_assert_str_eq(sequence_prefetched(10), cases[i].tenth);
         if (*cases[i].next != '\0')
-            cr_assert_eq(made(cases[i].next), 2, "%s", cases[i].next);
+            cr_assert_eq(sequence_made(cases[i].next), 2, "%s", cases[i].next);
     }
 }
 
 Test(sequence, a_number_may_outgrow_its_width)
 {
-    made("f07"), made("f08"), made("f09");
-    cr_assert_str_eq(foreseen(90), "f99");
-    cr_assert_str_eq(foreseen(91), "f100");
+    sequence_made("f07"), sequence_made("f08"), sequence_made("f09");
+    cr_assert_str_eq(sequence_prefetched(90), "f99");
+    cr_assert_str_eq(sequence_prefetched(91), "f100");
 }
 
 Test(sequence, names_that_do_not)
@@ -76,20 +76,20 @@ Test(sequence, names_that_do_not)
         {"f99", "f0100", "f0101"}, {"f", "f1", "f2"},  {"1234567890123456789", "1234567890123456790", "1234567890123456791"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        begin();
+        sequence_begin();
         for (size_t k = 0; k < 3; k++)
-            cr_assert_eq(made(others[i][k]), 0, "%s", others[i][k]);
+            cr_assert_eq(sequence_made(others[i][k]), 0, "%s", others[i][k]);
     }
 }
 
 Test(sequence, what_interrupts_one_ends_it)
 {
-    made("f1"), made("f2"), made("f3");
-    cr_assert_eq(made("other"), 0);
-    cr_assert_str_eq(foreseen(1), "");
-    cr_assert_eq(made("f4"), 0);
-    cr_assert_eq(made("f5"), 0);
-    cr_assert_eq(made("f6"), 1);
+    sequence_made("f1"), sequence_made("f2"), sequence_made("f3");
+    cr_assert_eq(sequence_made("other"), 0);
+    cr_assert_str_eq(sequence_prefetched(1), "");
+    cr_assert_eq(sequence_made("f4"), 0);
+    cr_assert_eq(sequence_made("f5"), 0);
+    cr_assert_eq(sequence_made("f6"), 1);
 }
 
 Test(sequence, the_longest_names)
@@ -101,14 +101,14 @@ Test(sequence, the_longest_names)
         sequence_add(&sequence, name, sizeof name);
     }
     cr_assert_eq(sequence.run, 1);
-    cr_assert_eq(sequence_foresee(&sequence, 1, name), 0, "a byte too long");
-    begin();
+    cr_assert_eq(sequence_predict(&sequence, 1, name), 0, "a byte too long");
+    sequence_begin();
     for (int i = 1; i <= 3; i++) {
         char number[20];
         cr_assert_eq(snprintf(number, sizeof number, "%018lld", 999999999999999996ll + i), 18);
-        made(number);
+        sequence_made(number);
     }
     cr_assert_eq(sequence.run, 1);
-    cr_assert_str_eq(foreseen(1), "", "19 digits");
-    cr_assert_str_eq(foreseen(0), "999999999999999999");
+    cr_assert_str_eq(sequence_prefetched(1), "", "19 digits");
+    cr_assert_str_eq(sequence_prefetched(0), "999999999999999999");
 }

@@ -311,7 +311,7 @@ Test(session, who_of_it_lives)
     cr_assert_null(session_living(&session));
 }
 
-static mode_t mode(const char *path)
+static mode_t session_mode(const char *path)
 {
     return place_stat(path).st_mode & 07777;
 }
@@ -323,11 +323,11 @@ Test(prepare, makes_everything_once, .init = root_init, .fini = place_finish)
     cr_assert_eq(session_prepare_root(place_path("r"), &restamped), 0);
     umask(022);
     cr_assert_not(restamped);
-    cr_assert_eq(mode("r/.shunt"), 0755);
-    cr_assert_eq(mode("r/.shunt/b"), 0755);
-    cr_assert_eq(mode("r/.shunt/session"), 0755);
-    cr_assert_eq(mode("r/.shunt/README"), 0644);
-    cr_assert_eq(mode("r/.shunt/root"), 0644);
+    cr_assert_eq(session_mode("r/.shunt"), 0755);
+    cr_assert_eq(session_mode("r/.shunt/b"), 0755);
+    cr_assert_eq(session_mode("r/.shunt/session"), 0755);
+    cr_assert_eq(session_mode("r/.shunt/README"), 0644);
+    cr_assert_eq(session_mode("r/.shunt/root"), 0644);
     cr_assert_eq(place_count("r/.shunt"), 4);
     cr_assert_eq(place_count("r/.shunt/session"), 0, "the probes are gone");
     struct stat before = place_stat("r/.shunt/root");
@@ -344,11 +344,11 @@ Test(prepare, finishes_what_was_begun, .init = root_init, .fini = place_finish)
     place_directory("r/.shunt/session");
     cr_assert_eq(session_prepare_root(place_path("r"), &restamped), 0);
     cr_assert_not(restamped);
-    cr_assert_eq(mode("r/.shunt/session"), 0755);
+    cr_assert_eq(session_mode("r/.shunt/session"), 0755);
     cr_assert(place_has("r/.shunt/root") && place_has("r/.shunt/b"));
 }
 
-Test(prepare, a_copied_root_is_stamped_anew, .init = root_init, .fini = place_finish)
+Test(prepare, a_copied_root_is_stamped_again, .init = root_init, .fini = place_finish)
 {
     bool restamped;
     char command[PATH_MAX * 2];
@@ -440,7 +440,7 @@ Test(claim, branches, .init = prepared_init, .fini = place_finish)
     umask(077);
     cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), 0);
     cr_assert_str_eq(branch, "n1.1");
-    cr_assert_eq(mode("r/.shunt/b/n1.1"), 0755);
+    cr_assert_eq(session_mode("r/.shunt/b/n1.1"), 0755);
     cr_assert_eq(session_claim_branch(place_path("r"), "n1", branch), 0);
     cr_assert_str_eq(branch, "n1.3", "even ones are of branches that were fenced");
     cr_assert_eq(session_claim_branch(place_path("r"), "n1.x", branch), 0);
@@ -519,7 +519,7 @@ static void must_join(const char *node, struct session_member *mine, struct sess
 }
 
 /* What is there, sorted: one word for each file, the session's id left out. */
-static const char *files(void)
+static const char *session_files(void)
 {
     static char words[4096];
     struct dirent **all;
@@ -577,8 +577,8 @@ Test(found, one_holds_it)
     assert_equal(&session, &seen);
     cr_assert_eq(found_as(&other, &theirs), -EBUSY);
     assert_equal(&session, &theirs);
-    cr_assert_eq(mode("r/.shunt/session/epoch.1"), 0644);
-    cr_assert_str_eq(files(), "epoch.1 key.1 probe.1");
+    cr_assert_eq(session_mode("r/.shunt/session/epoch.1"), 0644);
+    cr_assert_str_eq(session_files(), "epoch.1 key.1 probe.1");
     session_finish(&session);
     session_finish(&session);
     session_finish(&seen);
@@ -603,7 +603,7 @@ Test(found, what_could_not_be_read_back_is_refused)
     cr_assert_eq(session_found(root_path(), "a b", &mine, 0, SESSION_STALE, &session), -EINVAL);
     cr_assert_eq(session_found(root_path(), "a-name-of-more-than-thirty-two-bytes", &mine, 0, SESSION_STALE, &session),
                  -EINVAL);
-    cr_assert_str_eq(files(), "");
+    cr_assert_str_eq(session_files(), "");
     cr_assert_eq(session_found(place_path("none"), "a", &mine, 0, SESSION_STALE, &session), -ENOENT);
 }
 
@@ -615,9 +615,9 @@ Test(found, the_dead_are_superseded)
     must_found(&dead, &before);
     must_found(&mine, &session);
     cr_assert(session.epoch == 2 && session.founded == 2 && session.count == 1 && session.id != before.id);
-    cr_assert_str_eq(files(), "epoch.1 epoch.2 key.2 probe.2", "the dead session's key is gone");
+    cr_assert_str_eq(session_files(), "epoch.1 epoch.2 key.2 probe.2", "the dead session's key is gone");
     cr_assert_eq(session_leave(root_path(), before.id, dead.number), 0, "it comes late");
-    cr_assert_str_eq(files(), "epoch.1 epoch.2 key.2 probe.2");
+    cr_assert_str_eq(session_files(), "epoch.1 epoch.2 key.2 probe.2");
     session_finish(&before);
     session_finish(&session);
 }
@@ -706,7 +706,7 @@ Test(join, one_after_the_other)
     cr_assert_eq(session_find(&session, 2), &session.members[1]);
     cr_assert_null(session_find(&session, 4));
     cr_assert_eq(session_find_node(&session, "n3"), &session.members[2]);
-    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 epoch.2 epoch.3 key.1 probe.1", "who joined has beaten");
+    cr_assert_str_eq(session_files(), "beat.1.2 beat.1.3 epoch.2 epoch.3 key.1 probe.1", "who joined has beaten");
     uint64_t id = session.id;
     session_finish(&session);
     cr_assert_eq(session_leave(root_path(), id, second.number), 0);
@@ -866,7 +866,7 @@ Test(join, another_file_system)
     cr_assert_eq(unlink(probe), 0);
     cr_assert_eq(session_join(root_path(), &mine, &theirs), -EXDEV, "no probe");
     session_finish(&theirs);
-    cr_assert_str_eq(files(), "epoch.1 key.1");
+    cr_assert_str_eq(session_files(), "epoch.1 key.1");
     session_finish(&session);
     free(probe);
 }
@@ -880,7 +880,7 @@ Test(leave, the_last_one_ends_it)
     uint64_t id = session.id;
     cr_assert_eq(session_beat(root_path(), &session, first.number), 0);
     cr_assert_eq(session_beat(root_path(), &session, second.number), 0);
-    cr_assert_str_eq(files(), "beat.1.1 beat.1.2 epoch.1 epoch.2 key.1 probe.1");
+    cr_assert_str_eq(session_files(), "beat.1.1 beat.1.2 epoch.1 epoch.2 key.1 probe.1");
     cr_assert_eq(session_leave(root_path(), id + 1, first.number), 0, "of another session");
     cr_assert_eq(session_leave(root_path(), id, 9), 0, "nobody");
     session_finish(&session);
@@ -888,15 +888,15 @@ Test(leave, the_last_one_ends_it)
     cr_assert_eq(session.epoch, 2);
     session_finish(&session);
     cr_assert_eq(session_leave(root_path(), id, first.number), 0);
-    cr_assert_str_eq(files(), "beat.1.2 epoch.2 epoch.3 key.1 probe.1");
+    cr_assert_str_eq(session_files(), "beat.1.2 epoch.2 epoch.3 key.1 probe.1");
     session = in_force();
     cr_assert(session.count == 1 && session.members[0].number == 2 && session.epoch == 3);
     session_finish(&session);
     cr_assert_eq(session_leave(root_path(), id, second.number), 0);
     assert_none();
-    cr_assert_str_eq(files(), "epoch.3 epoch.4");
+    cr_assert_str_eq(session_files(), "epoch.3 epoch.4");
     cr_assert_eq(session_leave(root_path(), id, second.number), 0);
-    cr_assert_str_eq(files(), "epoch.3 epoch.4");
+    cr_assert_str_eq(session_files(), "epoch.3 epoch.4");
     must_found(&first, &session);
     cr_assert(session.epoch == 5 && session.founded == 5 && session.id != id, "numbers only grow");
     session_finish(&session);
@@ -988,7 +988,7 @@ static void assert_one_founder(uint64_t epoch)
     cr_assert_eq(session.members[0].node[1], '0' + won, "it is the winner's");
     cr_assert_eq(session_key(root_path(), &session, key), 0, "its key was not taken away");
     cr_assert_eq(probe_check(place_open("r/.shunt/session"), &session), 0);
-    cr_assert_eq(place_count("r/.shunt/session"), epoch == 1 ? 3 : 4, "%s", files());
+    cr_assert_eq(place_count("r/.shunt/session"), epoch == 1 ? 3 : 4, "%s", session_files());
     session_finish(&session);
 }
 
@@ -1058,7 +1058,7 @@ Test(race, joiners_and_leavers)
         cr_assert(session.count == 1 && session.members[0].number == 1);
         cr_assert_eq(session.epoch, 1 + (uint64_t)(2 * round + 2) * MANY);
         session_finish(&session);
-        cr_assert_eq(place_count("r/.shunt/session"), 4, "%s", files());
+        cr_assert_eq(place_count("r/.shunt/session"), 4, "%s", session_files());
     }
 }
 
@@ -1099,8 +1099,9 @@ Test(race, coming_and_going)
     for (int i = 0; i < MANY; i++)
         cr_assert_eq(answers[i], 0, "%d", answers[i]);
     assert_none();
-    for (const char *at = files(); *at; at += strcspn(at, " "), at += *at == ' ')
-        cr_assert(strncmp(at, "epoch.", 6) == 0 || strncmp(at, "key.", 4) == 0 || strncmp(at, "probe.", 6) == 0, "%s", files());
+    for (const char *at = session_files(); *at; at += strcspn(at, " "), at += *at == ' ')
+        cr_assert(strncmp(at, "epoch.", 6) == 0 || strncmp(at, "key.", 4) == 0 || strncmp(at, "probe.", 6) == 0, "%s",
+                  session_files());
 }
 
 /* What a crash leaves. */
@@ -1120,7 +1121,7 @@ Test(store, leftovers_are_passed_over_and_swept)
     assert_none();
     must_found(&mine, &session);
     cr_assert_eq(session.epoch, 1);
-    cr_assert_str_eq(files(), "epoch. epoch.01 epoch.1 epoch.1x key.1 key.1 mine probe.1");
+    cr_assert_str_eq(session_files(), "epoch. epoch.01 epoch.1 epoch.1x key.1 key.1 mine probe.1");
     session_finish(&session);
 }
 
@@ -1149,7 +1150,7 @@ Test(store, a_number_of_the_past_is_not_in_force)
         snprintf(node, sizeof node, "j%d", i);
         must_join(node, &late, &session);
     }
-    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 epoch.4 epoch.5 key.1 probe.1");
+    cr_assert_str_eq(session_files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 epoch.4 epoch.5 key.1 probe.1");
     struct session past = session;
     past.epoch = 2;
     past.count = 1;
@@ -1162,7 +1163,7 @@ Test(store, a_number_of_the_past_is_not_in_force)
     cr_assert_eq(store_publish(directory, &past), -EAGAIN);
     close(directory);
     must_join("j9", &late, &session);
-    cr_assert_str_eq(files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 beat.1.6 epoch.5 epoch.6 key.1 probe.1",
+    cr_assert_str_eq(session_files(), "beat.1.2 beat.1.3 beat.1.4 beat.1.5 beat.1.6 epoch.5 epoch.6 key.1 probe.1",
                      "it is removed with the others");
     session_finish(&session);
 }
@@ -1171,7 +1172,7 @@ Test(store, a_number_of_the_past_is_not_in_force)
 
 static char key_path[PATH_MAX];
 
-static struct session keyed(void)
+static struct session session_keyed(void)
 {
     struct session_member mine = named_member("n1");
     struct session session;
@@ -1188,7 +1189,7 @@ static int key_of(const struct session *session)
 
 Test(key, is_its_users_alone)
 {
-    struct session session = keyed();
+    struct session session = session_keyed();
     struct stat stat;
     uint8_t one[SESSION_KEY_SIZE], other[SESSION_KEY_SIZE];
     cr_assert_eq(lstat(key_path, &stat), 0);
@@ -1217,7 +1218,7 @@ Test(key, is_its_users_alone)
 
 Test(key, is_no_link_and_no_fifo)
 {
-    struct session session = keyed();
+    struct session session = session_keyed();
     cr_assert_eq(rename(key_path, place_path("real")), 0);
     cr_assert_eq(symlink(place_path("real"), key_path), 0);
     cr_assert_eq(key_of(&session), -EPERM);
@@ -1239,7 +1240,7 @@ static void write_key(const char *words, size_t length)
 
 Test(key, is_whole_and_of_this_session)
 {
-    struct session session = keyed();
+    struct session session = session_keyed();
     char words[256];
     FILE *file = fopen(key_path, "r");
     size_t length = file ? fread(words, 1, sizeof words - 2, file) : 0;
@@ -1307,7 +1308,7 @@ Test(beat, is_seen)
     cr_assert_eq(session_observe(root_path(), &session, 1, &pulse), 0);
     cr_assert(pulse.beat != first && pulse.still == 0);
     session_beat_end(root_path(), &session, 1);
-    cr_assert_str_eq(files(), "epoch.1 key.1 probe.1");
+    cr_assert_str_eq(session_files(), "epoch.1 key.1 probe.1");
     cr_assert_eq(rename(place_path("r/.shunt"), place_path("away")), 0);
     cr_assert_eq(session_observe(root_path(), &session, 1, &pulse), -ENOENT);
     cr_assert_eq(pulse.read, 0);

@@ -84,7 +84,7 @@ Test(scratch, no_memory)
 }
 
 /* Takes a piece, writes who has it all over it, and sees whether that lasts. */
-static bool use(uint64_t who)
+static bool shim_use(uint64_t who)
 {
     struct scratch *piece = scratch_take();
     if (piece == NULL)
@@ -104,7 +104,7 @@ static volatile sig_atomic_t wrong, interrupted;
 static void on_signal(int number)
 {
     interrupted++;
-    wrong |= !use((uint64_t)-1 - (uint64_t)interrupted);
+    wrong |= !shim_use((uint64_t)-1 - (uint64_t)interrupted);
 }
 
 Test(scratch, a_handler_takes_another_piece)
@@ -114,7 +114,7 @@ Test(scratch, a_handler_takes_another_piece)
     cr_assert_eq(sigaction(SIGALRM, &action, NULL), 0);
     cr_assert_eq(setitimer(ITIMER_REAL, &often, NULL), 0);
     for (uint64_t i = 0; interrupted < 500; i++)
-        cr_assert(use(i));
+        cr_assert(shim_use(i));
     cr_assert_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
     cr_assert_not(wrong);
 }
@@ -122,7 +122,7 @@ Test(scratch, a_handler_takes_another_piece)
 static void *use_often(void *who)
 {
     for (uint64_t i = 0; i < 20000; i++)
-        if (!use((uint64_t)who << 32 | i))
+        if (!shim_use((uint64_t)who << 32 | i))
             return who;
     return NULL;
 }
@@ -290,7 +290,7 @@ Test(process, dead_ends_are_forgotten_in_time)
     cr_assert_not(process_is_dead_end("/x/y"));
 }
 
-Test(cwd, is_believed_for_a_moment_and_until_it_changes)
+Test(cwd, is_believed_for_a_spin_and_until_it_changes)
 {
     uint64_t now;
     while ((now = cwd_now()) == cwd_now())

@@ -14,24 +14,25 @@ TestSuite(promote, .init = shimmed_init, .fini = shimmed_finish, .timeout = 60);
 static void *kept[64];
 static unsigned kept_count;
 
-static void *keep(size_t size)
+static void *shim_exec_keep(size_t size)
 {
     cr_assert_lt(kept_count, 64);
     return kept[kept_count++] = malloc(size);
 }
 
 /* The environment of a child, in memory of exactly the sizes that were asked for. */
-static char *const *carried(char *const environment[])
+static char *const *shim_exec_carried(char *const environment[])
 {
     size_t room = exec_room(environment);
     return room == 0 ? environment
-                     : exec_carry(environment, keep((exec_count(environment) + EXEC_CARRIED + 1) * sizeof(char *)), keep(room));
+                     : exec_carry(environment, shim_exec_keep((exec_count(environment) + EXEC_CARRIED + 1) * sizeof(char *)),
+                                  shim_exec_keep(room));
 }
 
 static char *const *carried_by(const char *preload, char *const environment[])
 {
     process.preload = preload;
-    return carried(environment);
+    return shim_exec_carried(environment);
 }
 
 static const char *value_in(char *const environment[], const char *name)
@@ -59,10 +60,10 @@ static void assert_complete(char *const environment[])
 Test(carry, an_empty_environment_gets_what_it_lacks)
 {
     char *nothing[] = {NULL};
-    char *const *child = carried(nothing);
+    char *const *child = shim_exec_carried(nothing);
     cr_assert_eq(exec_count(child), 4);
     assert_complete(child);
-    child = carried(NULL);
+    child = shim_exec_carried(NULL);
     cr_assert_eq(exec_count(child), 4);
     assert_complete(child);
 }
@@ -70,7 +71,7 @@ Test(carry, an_empty_environment_gets_what_it_lacks)
 Test(carry, a_complete_one_is_left_alone)
 {
     char *nothing[] = {NULL};
-    char *const *child = carried(nothing);
+    char *const *child = shim_exec_carried(nothing);
     cr_assert_eq(exec_room(child), 0);
     char *own[] = {"SHUNT_RUN_DIR=/other", "LD_PRELOAD=/elsewhere/libshunt_preload.so", "SHUNT_ROOT=", "SHUNT_NODE=n2", NULL};
     cr_assert_eq(exec_room(own), 0, "the program's own values stay");
@@ -79,7 +80,7 @@ Test(carry, a_complete_one_is_left_alone)
 Test(carry, others_stay_as_they_are)
 {
     char *own[] = {"A=1", "SHUNT_ROOTS=x", "XSHUNT_ROOT=y", "no equals sign", "LD_PRELOADS=z", "B=2", NULL};
-    char *const *child = carried(own);
+    char *const *child = shim_exec_carried(own);
     cr_assert_eq(exec_count(child), 10);
     assert_complete(child);
     for (int i = 0; i < 6; i++)
@@ -91,13 +92,13 @@ Test(carry, others_stay_as_they_are)
 Test(carry, a_preload_of_the_program_s_own_comes_first)
 {
     char *own[] = {"LD_PRELOAD=/usr/lib/libasan.so /x/y.so", "Z=26", NULL};
-    char *const *child = carried(own);
+    char *const *child = shim_exec_carried(own);
     cr_assert_eq(exec_count(child), 5);
     cr_assert_str_eq(value_in(child, "LD_PRELOAD"), "/usr/lib/libasan.so /x/y.so:" LIBRARY);
     cr_assert_str_eq(own[0], "LD_PRELOAD=/usr/lib/libasan.so /x/y.so", "the caller's is not touched");
     cr_assert_str_eq(child[1], "Z=26");
     char *empty[] = {"LD_PRELOAD=", NULL};
-    cr_assert_str_eq(value_in(carried(empty), "LD_PRELOAD"), ":" LIBRARY);
+    cr_assert_str_eq(value_in(shim_exec_carried(empty), "LD_PRELOAD"), ":" LIBRARY);
 }
 
 Test(carry, only_the_shim_s_own_entry_is_added)
@@ -139,13 +140,13 @@ static bool in_trunk(const char *name)
     return lstat(place_path("r/out/%s", name), &stat) == 0;
 }
 
-static void script(const char *name, const char *first_line)
+static void shim_exec_script(const char *name, const char *first_line)
 {
     born(place_path("r/out/%s", name), first_line, 0755);
     cr_assert_not(in_trunk(name));
 }
 
-static void promote(const char *name)
+static void shim_exec_promote(const char *name)
 {
     errno = EDOM;
     exec_promote(AT_FDCWD, place_path("r/out/%s", name), AT_FDCWD);
@@ -154,12 +155,12 @@ static void promote(const char *name)
 
 Test(promote, a_program_goes_to_the_trunk)
 {
-    script("program", "\177ELF");
-    script("other", "");
-    promote("program");
+    shim_exec_script("program", "\177ELF");
+    shim_exec_script("other", "");
+    shim_exec_promote("program");
     cr_assert(in_trunk("program") && !in_trunk("other"));
-    promote("program");
-    promote("none");
+    shim_exec_promote("program");
+    shim_exec_promote("none");
     exec_promote(AT_FDCWD, NULL, AT_FDCWD);
     cr_assert(in_trunk("program") && !in_trunk("other"));
 }
@@ -167,8 +168,8 @@ Test(promote, a_program_goes_to_the_trunk)
 Test(promote, seen_from_a_descriptor_and_through_a_link)
 {
     int out = place_open("r/out");
-    script("one", "");
-    script("two", "");
+    shim_exec_script("one", "");
+    shim_exec_script("two", "");
     exec_promote(out, "one", AT_FDCWD);
     cr_assert(in_trunk("one"));
     cr_assert_eq(symlink("../r/out/two", place_path("beside/link")), 0);
@@ -192,9 +193,9 @@ Test(promote, the_first_line_of_a_script)
         char name[16], text[PATH_MAX];
         snprintf(name, sizeof name, "script%zu", i);
         snprintf(text, sizeof text, "%s%s%s", lines[i].before, place_path("r/out/interp"), lines[i].after);
-        script("interp", "");
-        script(name, text);
-        promote(name);
+        shim_exec_script("interp", "");
+        shim_exec_script(name, text);
+        shim_exec_promote(name);
         cr_assert(in_trunk(name));
         cr_assert_eq(in_trunk("interp"), lines[i].names_it, "line %zu: %s", i, text);
         struct target t = hot(place_path("r/out/interp"), TARGET_MAKES);
@@ -205,13 +206,13 @@ Test(promote, the_first_line_of_a_script)
 Test(promote, scripts_that_interpret_scripts)
 {
     char name[16], line[PATH_MAX];
-    script("s7", "\177ELF");
+    shim_exec_script("s7", "\177ELF");
     for (int i = 6; i >= 0; i--) {
         snprintf(name, sizeof name, "s%d", i);
         snprintf(line, sizeof line, "#!%s\n", place_path("r/out/s%d", i + 1));
-        script(name, line);
+        shim_exec_script(name, line);
     }
-    promote("s0");
+    shim_exec_promote("s0");
     for (int i = 0; i <= 5; i++) {
         snprintf(name, sizeof name, "s%d", i);
         cr_assert(in_trunk(name), "%s", name);
@@ -223,24 +224,24 @@ Test(promote, a_script_that_interprets_itself)
 {
     char line[PATH_MAX];
     snprintf(line, sizeof line, "#!%s\n", place_path("r/out/self"));
-    script("self", line);
-    promote("self");
+    shim_exec_script("self", line);
+    shim_exec_promote("self");
     cr_assert(in_trunk("self"));
 }
 
 Test(promote, an_interpreter_is_looked_for_from_the_working_directory)
 {
-    script("interp", "");
-    script("script", "#!interp\n");
-    script("script2", "#!out/interp\n");
-    promote("script");
+    shim_exec_script("interp", "");
+    shim_exec_script("script", "#!interp\n");
+    shim_exec_script("script2", "#!out/interp\n");
+    shim_exec_promote("script");
     cr_assert_not(in_trunk("interp"), "not beside the script");
     exec_promote(AT_FDCWD, place_path("r/out/script"), place_open("r/out"));
     cr_assert(in_trunk("interp"));
     cr_assert_eq(chdir(place_path("r")), 0);
-    script("interp2", "");
-    script("script3", "#!out/interp2\n");
-    promote("script3");
+    shim_exec_script("interp2", "");
+    shim_exec_script("script3", "#!out/interp2\n");
+    shim_exec_promote("script3");
     cr_assert(in_trunk("interp2"));
 }
 
@@ -250,29 +251,29 @@ Test(promote, a_first_line_without_end)
     memset(line, 'x', sizeof line);
     memcpy(line, "#!/", 3);
     line[sizeof line - 1] = '\0';
-    script("endless", line);
-    script("empty", "");
-    script("bare", "#!");
-    promote("endless");
-    promote("empty");
-    promote("bare");
+    shim_exec_script("endless", line);
+    shim_exec_script("empty", "");
+    shim_exec_script("bare", "#!");
+    shim_exec_promote("endless");
+    shim_exec_promote("empty");
+    shim_exec_promote("bare");
     cr_assert(in_trunk("endless") && in_trunk("empty") && in_trunk("bare"));
 }
 
 Test(promote, what_is_no_program_is_not_opened)
 {
     cr_assert_eq(mkfifo(place_path("r/out/fifo"), 0600), 0);
-    promote("fifo"); /* nobody writes to it */
+    shim_exec_promote("fifo"); /* nobody writes to it */
     exec_promote(AT_FDCWD, place_path("r/out"), AT_FDCWD);
 }
 
 Test(promote, along_path)
 {
     char path[3 * PATH_MAX];
-    script("tool", "#!/bin/sh\n");
-    script("here", "");
-    script("direct", "");
-    script("unrelated", "");
+    shim_exec_script("tool", "#!/bin/sh\n");
+    shim_exec_script("here", "");
+    shim_exec_script("direct", "");
+    shim_exec_script("unrelated", "");
     snprintf(path, sizeof path, "%s:%s::/bin", place_path("none"), place_path("r/out"));
     setenv("PATH", path, 1);
     exec_promote_along_path("tool", AT_FDCWD);

@@ -13,7 +13,7 @@
 TestSuite(stream, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
 
 /* A union of 30 files in a branch and 20 names in the trunk. */
-static void fill(void)
+static void shim_stream_fill(void)
 {
     for (int i = 0; i < 30; i++)
         born(place_path("r/out/branch%d", i), "", 0644);
@@ -34,7 +34,7 @@ struct seen {
     } one[SEEN_MAX];
 };
 
-static void see(struct seen *seen, const struct dirent64 *entry)
+static void shim_stream_see(struct seen *seen, const struct dirent64 *entry)
 {
     cr_assert_lt(seen->count, SEEN_MAX);
     struct one *one = &seen->one[seen->count++];
@@ -44,7 +44,7 @@ static void see(struct seen *seen, const struct dirent64 *entry)
     one->ino = entry->d_ino;
 }
 
-static const struct one *find(const struct seen *seen, const char *name)
+static const struct one *shim_stream_find(const struct seen *seen, const char *name)
 {
     const struct one *found = NULL;
     for (size_t i = 0; i < seen->count; i++)
@@ -55,35 +55,35 @@ static const struct one *find(const struct seen *seen, const char *name)
     return found;
 }
 
-static struct stream *opened(const char *path)
+static struct dir_stream *shim_stream_opened(const char *path)
 {
-    DIR *stream = stream_over(opendir(path));
-    cr_assert(stream != NULL && stream_is_ours(stream), "%s: %m", path);
-    return (struct stream *)stream;
+    DIR *stream = dir_stream_over(opendir(path));
+    cr_assert(stream != NULL && dir_stream_is_ours(stream), "%s: %m", path);
+    return (struct dir_stream *)stream;
 }
 
-static void closed(struct stream *stream)
+static void shim_stream_closed(struct dir_stream *stream)
 {
     closedir(stream->libc);
-    stream_free(stream);
+    dir_stream_free(stream);
 }
 
-static struct seen *all_of(struct stream *stream)
+static struct seen *all_of(struct dir_stream *stream)
 {
     static struct seen seen;
     seen.count = 0;
     errno = 0;
-    for (struct dirent64 *entry; (entry = stream_next(stream)) != NULL;)
-        see(&seen, entry);
+    for (struct dirent64 *entry; (entry = dir_stream_next(stream)) != NULL;)
+        shim_stream_see(&seen, entry);
     cr_assert_eq(errno, 0);
     return &seen;
 }
 
-static const struct seen *listing(const char *path)
+static const struct seen *shim_stream_listing(const char *path)
 {
-    struct stream *stream = opened(path);
+    struct dir_stream *stream = shim_stream_opened(path);
     const struct seen *seen = all_of(stream);
-    closed(stream);
+    shim_stream_closed(stream);
     return seen;
 }
 
@@ -95,7 +95,7 @@ static void assert_all(const struct seen *seen)
     cr_assert_str_eq(seen->one[1].name, "..");
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof name, i < 30 ? "branch%d" : "trunk%d", i < 30 ? i : i - 30);
-        const struct one *one = find(seen, name);
+        const struct one *one = shim_stream_find(seen, name);
         cr_assert_not_null(one, "%s", name);
         cr_assert_eq(one->type, i < 30 ? DT_REG : i % 2 ? DT_FIFO : DT_DIR, "%s", name);
     }
@@ -103,41 +103,41 @@ static void assert_all(const struct seen *seen)
 
 Test(stream, the_union_is_listed)
 {
-    fill();
-    const struct seen *seen = listing(place_path("r/out"));
+    shim_stream_fill();
+    const struct seen *seen = shim_stream_listing(place_path("r/out"));
     assert_all(seen);
     cr_assert_eq(seen->one[0].ino, ino_at(place_path("r/out")));
     cr_assert_eq(seen->one[1].ino, ino_at(place_path("r")));
-    cr_assert_eq(find(seen, "trunk3")->ino, ino_at(place_path("r/out/trunk3")));
+    cr_assert_eq(shim_stream_find(seen, "trunk3")->ino, ino_at(place_path("r/out/trunk3")));
     struct target t = hot(place_path("r/out/branch7"), 0);
-    cr_assert_eq(find(seen, "branch7")->ino, t.found.entry.ino);
+    cr_assert_eq(shim_stream_find(seen, "branch7")->ino, t.found.entry.ino);
     target_done(&t);
 }
 
 Test(stream, the_root_without_what_is_shunt_s)
 {
-    const struct seen *seen = listing(place_path("r"));
+    const struct seen *seen = shim_stream_listing(place_path("r"));
     cr_assert_eq(seen->count, 4);
-    cr_assert(find(seen, "out") && find(seen, "in"));
+    cr_assert(shim_stream_find(seen, "out") && shim_stream_find(seen, "in"));
     cr_assert_eq(seen->one[1].ino, ino_at(place));
 }
 
 Test(stream, what_is_not_ours_stays_libc_s)
 {
     DIR *libc = opendir(place_path("beside"));
-    cr_assert_eq(stream_over(libc), libc);
-    cr_assert_not(stream_is_ours(libc));
+    cr_assert_eq(dir_stream_over(libc), libc);
+    cr_assert_not(dir_stream_is_ours(libc));
     closedir(libc);
     libc = opendir(place_path("r/.shunt"));
-    cr_assert_eq(stream_over(libc), libc);
+    cr_assert_eq(dir_stream_over(libc), libc);
     closedir(libc);
     errno = ENOTDIR;
-    cr_assert_null(stream_over(NULL));
+    cr_assert_null(dir_stream_over(NULL));
     cr_assert_eq(errno, ENOTDIR, "as opendir left it");
-    struct stream *stream = opened(place_path("r/out"));
-    cr_assert_not(stream_is_ours(NULL));
-    cr_assert_not(stream_is_ours((DIR *)&stream));
-    closed(stream);
+    struct dir_stream *stream = shim_stream_opened(place_path("r/out"));
+    cr_assert_not(dir_stream_is_ours(NULL));
+    cr_assert_not(dir_stream_is_ours((DIR *)&stream));
+    shim_stream_closed(stream);
 }
 
 Test(stream, without_its_daemon)
@@ -145,42 +145,42 @@ Test(stream, without_its_daemon)
     DIR *libc = opendir(place_path("r/out"));
     int fd = dirfd(libc);
     served_stop(SIGKILL);
-    cr_assert_null(stream_over(libc));
+    cr_assert_null(dir_stream_over(libc));
     cr_assert_eq(errno, EIO);
     cr_assert_eq(fcntl(fd, F_GETFD), -1, "libc's is closed");
 }
 
 Test(stream, several_at_once)
 {
-    struct stream *streams[100];
-    fill();
+    struct dir_stream *streams[100];
+    shim_stream_fill();
     for (int i = 0; i < 100; i++)
-        streams[i] = opened(place_path("r/out"));
+        streams[i] = shim_stream_opened(place_path("r/out"));
     for (int i = 0; i < 100; i++)
         for (int j = 0; j < i % 52; j++)
-            cr_assert_not_null(stream_next(streams[i]));
+            cr_assert_not_null(dir_stream_next(streams[i]));
     for (int i = 0; i < 100; i++) {
         cr_assert_eq(all_of(streams[i])->count, 52u - (unsigned)i % 52, "each goes its own way");
-        closed(streams[i]);
+        shim_stream_closed(streams[i]);
     }
-    struct stream *again = opened(place_path("r/out"));
+    struct dir_stream *again = shim_stream_opened(place_path("r/out"));
     cr_assert_eq(again, streams[0], "its room is used again");
     assert_all(all_of(again));
-    cr_assert_null(stream_next(again), "the end is the end");
-    closed(again);
+    cr_assert_null(dir_stream_next(again), "the end is the end");
+    shim_stream_closed(again);
 }
 
 Test(stream, one_that_was_closed_halfway_leaves_nothing_behind)
 {
-    fill();
-    struct stream *stream = opened(place_path("r/out"));
+    shim_stream_fill();
+    struct dir_stream *stream = shim_stream_opened(place_path("r/out"));
     for (int i = 0; i < 10; i++)
-        cr_assert_not_null(stream_next(stream));
-    closed(stream);
-    struct stream *again = opened(place_path("r/in"));
+        cr_assert_not_null(dir_stream_next(stream));
+    shim_stream_closed(stream);
+    struct dir_stream *again = shim_stream_opened(place_path("r/in"));
     cr_assert(again == stream && again->told == 0);
     cr_assert_eq(all_of(again)->count, 2);
-    closed(again);
+    shim_stream_closed(again);
 }
 
 Test(stream, more_than_there_is_room_for)
@@ -189,33 +189,33 @@ Test(stream, more_than_there_is_room_for)
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    static struct stream *streams[100000];
+    static struct dir_stream *streams[100000];
     DIR *libc, *stream = NULL;
     int count = 0, fd = -1;
     while ((libc = opendir(place_path("r/out"))) != NULL) {
         fd = dirfd(libc);
-        if ((stream = stream_over(libc)) == NULL)
+        if ((stream = dir_stream_over(libc)) == NULL)
             break;
         cr_assert_lt(count, 100000);
-        streams[count++] = (struct stream *)stream;
+        streams[count++] = (struct dir_stream *)stream;
     }
     cr_assert_eq(errno, EMFILE);
     cr_assert_gt(count, 500);
     cr_assert(libc == NULL || fcntl(fd, F_GETFD) == -1, "libc's is closed");
     while (count > 0)
-        closed(streams[--count]);
-    closed(opened(place_path("r/out")));
+        shim_stream_closed(streams[--count]);
+    shim_stream_closed(shim_stream_opened(place_path("r/out")));
 }
 
 /* Positions. */
 
 Test(stream, a_position_stays_valid_whatever_comes_and_goes)
 {
-    fill();
-    struct stream *stream = opened(place_path("r/out"));
+    shim_stream_fill();
+    struct dir_stream *stream = shim_stream_opened(place_path("r/out"));
     struct seen first = {0};
     for (int i = 0; i < 20; i++)
-        see(&first, stream_next(stream));
+        shim_stream_see(&first, dir_stream_next(stream));
     uint64_t position = stream->told;
     for (int i = 0; i < 30; i += 3) {
         struct target t = hot(place_path("r/out/branch%d", i), TARGET_MAKES);
@@ -225,28 +225,28 @@ Test(stream, a_position_stays_valid_whatever_comes_and_goes)
     stream->at.position = position; /* as seekdir does it */
     stream->next = stream->filled = 0;
     struct seen *rest = all_of(stream);
-    closed(stream);
+    shim_stream_closed(stream);
     for (size_t i = 0; i < first.count; i++)
-        cr_assert_null(find(rest, first.one[i].name), "%s came again", first.one[i].name);
+        cr_assert_null(shim_stream_find(rest, first.one[i].name), "%s came again", first.one[i].name);
     char name[16];
     for (int i = 0; i < 30; i++) {
         snprintf(name, sizeof name, "branch%d", i);
         if (i % 3 != 0)
-            cr_assert(find(&first, name) || find(rest, name), "%s was there all the time", name);
+            cr_assert(shim_stream_find(&first, name) || shim_stream_find(rest, name), "%s was there all the time", name);
         else
-            cr_assert_null(find(rest, name), "%s was removed", name);
+            cr_assert_null(shim_stream_find(rest, name), "%s was removed", name);
     }
 }
 
 Test(stream, the_positions_of_the_dots)
 {
-    struct stream *stream = opened(place_path("r/out"));
+    struct dir_stream *stream = shim_stream_opened(place_path("r/out"));
     cr_assert_eq(stream->told, 0);
-    stream_next(stream);
+    dir_stream_next(stream);
     cr_assert_eq(stream->told, 1);
-    stream_next(stream);
+    dir_stream_next(stream);
     cr_assert_eq(stream->told, 2);
-    closed(stream);
+    shim_stream_closed(stream);
 }
 
 /* Buffers. */
@@ -256,12 +256,12 @@ static void read_by(struct listing_at *at, size_t size, struct seen *seen)
     char *buffer = aligned_alloc(8, (size + 7) & ~(size_t)7);
     long filled;
     seen->count = 0;
-    while ((filled = stream_fill(at, buffer, size)) > 0) {
+    while ((filled = dir_stream_fill(at, buffer, size)) > 0) {
         cr_assert_leq((size_t)filled, size);
         for (long i = 0; i < filled;) {
             const struct dirent64 *entry = (const struct dirent64 *)(buffer + i);
             cr_assert_eq(entry->d_reclen % 8, 0);
-            see(seen, entry);
+            shim_stream_see(seen, entry);
             i += entry->d_reclen;
         }
     }
@@ -273,12 +273,12 @@ Test(stream, a_buffer_of_any_size)
 {
     static struct seen seen;
     static const size_t sizes[] = {40, 48, 100, 1000, 1 << 16};
-    fill();
+    shim_stream_fill();
     struct target t = hot(place_path("r/out/x"), 0);
     struct listing_at at = {.root = t.root, .id = t.dir, .fd = place_open("r/out")};
     target_done(&t);
     char buffer[64] __attribute__((aligned(8)));
-    cr_assert_eq(stream_fill(&at, buffer, 16), -EINVAL, "not even one fits");
+    cr_assert_eq(dir_stream_fill(&at, buffer, 16), -EINVAL, "not even one fits");
     cr_assert_eq(at.position, 0);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         at.position = 0;
@@ -294,9 +294,9 @@ Test(stream, a_name_that_does_not_fit_is_not_lost)
     struct target t = hot(place_path("r/out/x"), 0);
     struct listing_at at = {.root = t.root, .id = t.dir, .fd = place_open("r/out"), .position = 2};
     target_done(&t);
-    cr_assert_eq(stream_fill(&at, buffer, 48), -EINVAL);
+    cr_assert_eq(dir_stream_fill(&at, buffer, 48), -EINVAL);
     cr_assert_eq(at.position, 2);
-    cr_assert_eq(stream_fill(&at, buffer, 56), 56, "one that just fits");
+    cr_assert_eq(dir_stream_fill(&at, buffer, 56), 56, "one that just fits");
     cr_assert_str_eq(((struct dirent64 *)buffer)->d_name, "a_name_of_more_than_thirty_bytes");
 }
 
@@ -307,7 +307,7 @@ Test(stream, a_large_directory)
         snprintf(name, sizeof name, "r/in/f%d", i);
         place_file(name, "");
     }
-    const struct seen *seen = listing(place_path("r/in"));
+    const struct seen *seen = shim_stream_listing(place_path("r/in"));
     cr_assert_eq(seen->count, 3002);
     bool met[3000] = {false};
     for (size_t i = 2; i < seen->count; i++) {
@@ -322,17 +322,17 @@ Test(stream, a_large_directory)
 Test(stream, what_is_under_way_is_there_if_its_file_is)
 {
     struct target begun = hot(place_path("r/out/begun"), TARGET_MAKES);
-    cr_assert_eq(birth_reserve(&begun, DT_REG, 0), 0);
-    cr_assert_null(find(listing(place_path("r/out")), "begun"), "not made yet");
+    cr_assert_eq(create_reserve(&begun, DT_REG, 0), 0);
+    cr_assert_null(shim_stream_find(shim_stream_listing(place_path("r/out")), "begun"), "not made yet");
     close(open(begun.real_path, O_CREAT | O_EXCL | O_WRONLY, 0644));
-    const struct one *one = find(listing(place_path("r/out")), "begun");
+    const struct one *one = shim_stream_find(shim_stream_listing(place_path("r/out")), "begun");
     cr_assert(one != NULL && one->ino == ino_at(begun.real_path) && one->type == DT_REG);
     born(place_path("r/out/ending"), "", 0644);
     struct target ending = hot(place_path("r/out/ending"), TARGET_MAKES);
-    cr_assert_eq(hold_name(&ending, MESSAGE_REMOVE), 0);
-    cr_assert_not_null(find(listing(place_path("r/out")), "ending"));
+    cr_assert_eq(hold_name(&ending, MESSAGE_UNLINK), 0);
+    cr_assert_not_null(shim_stream_find(shim_stream_listing(place_path("r/out")), "ending"));
     cr_assert_eq(unlink(ending.real_path), 0);
-    cr_assert_null(find(listing(place_path("r/out")), "ending"));
+    cr_assert_null(shim_stream_find(shim_stream_listing(place_path("r/out")), "ending"));
 }
 
 /* All that fits into one buffer may turn out not to be there: that is not the end. */
@@ -342,7 +342,7 @@ Test(stream, many_that_are_not_there_do_not_end_it)
     struct target t;
     for (int i = 0; i < 40; i++) {
         t = hot(place_path("r/out/begun%d", i), TARGET_MAKES);
-        cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0);
+        cr_assert_eq(create_reserve(&t, DT_REG, 0), 0);
         target_done(&t);
     }
     for (int i = 0; i < 4; i++)
@@ -356,10 +356,10 @@ Test(stream, many_that_are_not_there_do_not_end_it)
 
 Test(stream, a_directory_that_was_removed)
 {
-    struct stream *stream = opened(place_path("r/out"));
+    struct dir_stream *stream = shim_stream_opened(place_path("r/out"));
     cr_assert_eq(rmdir(place_path("r/out")), 0);
     errno = 0;
-    cr_assert_null(stream_next(stream), "not even the dots");
+    cr_assert_null(dir_stream_next(stream), "not even the dots");
     cr_assert_eq(errno, 0);
-    closed(stream);
+    shim_stream_closed(stream);
 }

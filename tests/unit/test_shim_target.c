@@ -19,7 +19,7 @@
 TestSuite(target, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
 TestSuite(held, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
 
-static int how(const char *path, unsigned want)
+static int shim_target_how(const char *path, unsigned want)
 {
     struct target t;
     int found = target_find(&t, AT_FDCWD, path, want);
@@ -107,12 +107,12 @@ Test(target, what_is_not_ours)
     static const char *const outside[] = {"/", "//", "/etc/passwd", "/.", "/..", "relative", ".", ".."};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         for (unsigned want = 0; want < 8; want++)
-            cr_assert_eq(how(outside[i], want), TARGET_COLD, "%s", outside[i]);
-    cr_assert_eq(how(NULL, TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(how("", TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(how(place_path("root/f"), TARGET_MAKES), TARGET_COLD, "it begins like it");
-    cr_assert_eq(how(place_path("r/../beside/f"), 0), TARGET_COLD);
+            cr_assert_eq(shim_target_how(outside[i], want), TARGET_COLD, "%s", outside[i]);
+    cr_assert_eq(shim_target_how(NULL, TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(shim_target_how("", TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("root/f"), TARGET_MAKES), TARGET_COLD, "it begins like it");
+    cr_assert_eq(shim_target_how(place_path("r/../beside/f"), 0), TARGET_COLD);
     cr_assert_eq(target_find(&t, beside, "f", TARGET_MAKES), TARGET_COLD);
     cr_assert_eq(target_find(&t, beside, "../f", TARGET_MAKES), TARGET_COLD);
     cr_assert_eq(target_find(&t, 999, "f", 0), TARGET_COLD, "the kernel says EBADF");
@@ -122,11 +122,11 @@ Test(target, the_root_itself_by_its_text)
 {
     static const char *const roots[] = {"r", "r/", "r//", "r/.", "r/out/..", "./r", "beside/../r"};
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
-        cr_assert_eq(how(place_path("%s", roots[i]), 0), TARGET_ROOT, "%s", roots[i]);
+        cr_assert_eq(shim_target_how(place_path("%s", roots[i]), 0), TARGET_ROOT, "%s", roots[i]);
     cr_assert_eq(chdir(place_path("r/out")), 0);
-    cr_assert_eq(how("..", 0), TARGET_ROOT);
-    cr_assert_eq(how("../../r", TARGET_FOLLOW), TARGET_ROOT);
-    cr_assert_eq(how("../../beside", 0), TARGET_COLD);
+    cr_assert_eq(shim_target_how("..", 0), TARGET_ROOT);
+    cr_assert_eq(shim_target_how("../../r", TARGET_FOLLOW), TARGET_ROOT);
+    cr_assert_eq(shim_target_how("../../beside", 0), TARGET_COLD);
 }
 
 Test(target, words_that_the_kernel_is_to_judge)
@@ -134,25 +134,25 @@ Test(target, words_that_the_kernel_is_to_judge)
     char name[300];
     memset(name, 'n', sizeof name);
     name[255] = '\0';
-    cr_assert_eq(how(place_path("r/%s", name), TARGET_MAKES), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/%s", name), TARGET_MAKES), TARGET_HOT);
     strcpy(name + 255, "n");
-    cr_assert_eq(how(place_path("r/%s", name), TARGET_MAKES), TARGET_COLD, "too long");
+    cr_assert_eq(shim_target_how(place_path("r/%s", name), TARGET_MAKES), TARGET_COLD, "too long");
     place_file("r/out/file", "");
     static const char *const words[] = {"r/none/f", "r/none/none/f", "r/out/file/f", "r/out/.", "r/in/..//", "r/out/none/.."};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        cr_assert_leq(how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_ROOT, "%s", words[i]);
+        cr_assert_leq(shim_target_how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_ROOT, "%s", words[i]);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        cr_assert_neq(how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_HOT, "%s", words[i]);
-    cr_assert_eq(how(place_path("r/none/f"), TARGET_FOLLOW), TARGET_COLD);
-    cr_assert_eq(how(place_path("r/out/file/f"), TARGET_FOLLOW), TARGET_COLD);
+        cr_assert_neq(shim_target_how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_HOT, "%s", words[i]);
+    cr_assert_eq(shim_target_how(place_path("r/none/f"), TARGET_FOLLOW), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("r/out/file/f"), TARGET_FOLLOW), TARGET_COLD);
 }
 
 Test(target, a_file_in_a_branch_is_no_directory)
 {
     born(place_path("r/out/f"), "", 0644);
-    cr_assert_eq(how(place_path("r/out/f/x"), 0), -ENOTDIR, "the kernel, who does not see it, would say ENOENT");
-    cr_assert_eq(how(place_path("r/out/f/x/y"), 0), -ENOTDIR);
-    cr_assert_eq(how(place_path("r/out/none/x"), 0), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("r/out/f/x"), 0), -ENOTDIR, "the kernel, who does not see it, would say ENOENT");
+    cr_assert_eq(shim_target_how(place_path("r/out/f/x/y"), 0), -ENOTDIR);
+    cr_assert_eq(shim_target_how(place_path("r/out/none/x"), 0), TARGET_COLD);
 }
 
 Test(target, names_that_shunt_keeps_for_itself)
@@ -160,11 +160,11 @@ Test(target, names_that_shunt_keeps_for_itself)
     born(place_path("r/out/f"), "", 0644);
     static const char *const own[] = {"r/.shunt", "r/.shunt/", "r/out/../.shunt", "r/out/.shunt-dir"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        cr_assert_eq(how(place_path("%s", own[i]), 0), -ENOENT, "%s", own[i]);
-        cr_assert_eq(how(place_path("%s", own[i]), TARGET_MAKES), -EPERM, "%s", own[i]);
+        cr_assert_eq(shim_target_how(place_path("%s", own[i]), 0), -ENOENT, "%s", own[i]);
+        cr_assert_eq(shim_target_how(place_path("%s", own[i]), TARGET_MAKES), -EPERM, "%s", own[i]);
     }
-    cr_assert_eq(how(place_path("r/out/.shunt"), 0), TARGET_HOT, "in the root alone");
-    cr_assert_eq(how(place_path("r/.shunt-di"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/out/.shunt"), 0), TARGET_HOT, "in the root alone");
+    cr_assert_eq(shim_target_how(place_path("r/.shunt-di"), 0), TARGET_HOT);
 }
 
 Test(target, a_directory_made_natively)
@@ -209,10 +209,10 @@ Test(target, links_that_lead_in_circles_or_out)
     cr_assert_eq(symlink("pong", place_path("r/ping")), 0);
     cr_assert_eq(symlink("ping", place_path("r/pong")), 0);
     cr_assert_eq(symlink("../beside/f", place_path("r/exit")), 0);
-    cr_assert_eq(how(place_path("r/loop"), TARGET_FOLLOW), -ELOOP);
-    cr_assert_eq(how(place_path("r/ping"), TARGET_FOLLOW), -ELOOP);
-    cr_assert_eq(how(place_path("r/loop"), 0), TARGET_HOT);
-    cr_assert_eq(how(place_path("r/exit"), TARGET_FOLLOW), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("r/loop"), TARGET_FOLLOW), -ELOOP);
+    cr_assert_eq(shim_target_how(place_path("r/ping"), TARGET_FOLLOW), -ELOOP);
+    cr_assert_eq(shim_target_how(place_path("r/loop"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/exit"), TARGET_FOLLOW), TARGET_COLD);
     char from[16], to[16];
     for (int i = 0; i < 42; i++) {
         snprintf(from, sizeof from, "%d", i);
@@ -222,7 +222,7 @@ Test(target, links_that_lead_in_circles_or_out)
     struct target t = hot(place_path("r/in/2"), TARGET_FOLLOW);
     cr_assert(t.length == 2 && memcmp(t.name, "42", 2) == 0, "40 links are followed");
     target_done(&t);
-    cr_assert_eq(how(place_path("r/in/1"), TARGET_FOLLOW), -ELOOP, "41 are not");
+    cr_assert_eq(shim_target_how(place_path("r/in/1"), TARGET_FOLLOW), -ELOOP, "41 are not");
 }
 
 Test(target, aliases_from_outside)
@@ -230,23 +230,23 @@ Test(target, aliases_from_outside)
     born(place_path("r/out/f"), "", 0644);
     cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0);
     cr_assert_eq(symlink("../r/out/f", place_path("beside/file")), 0);
-    cr_assert_eq(how(place_path("beside/alias/f"), 0), TARGET_COLD, "its text is foreign");
-    cr_assert_eq(how(place_path("beside/alias/f"), TARGET_MAKES), TARGET_HOT);
-    cr_assert_eq(how(place_path("beside/alias/f"), TARGET_ALIAS), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), 0), TARGET_COLD, "its text is foreign");
+    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), TARGET_MAKES), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), TARGET_ALIAS), TARGET_HOT);
     struct target t = hot(place_path("beside/file"), TARGET_FOLLOW | TARGET_ALIAS);
     cr_assert(t.found.known && t.found.entry.branch != 0);
     target_done(&t);
-    cr_assert_eq(how(place_path("beside/file"), TARGET_ALIAS), TARGET_COLD, "the link itself is not ours");
+    cr_assert_eq(shim_target_how(place_path("beside/file"), TARGET_ALIAS), TARGET_COLD, "the link itself is not ours");
 }
 
 Test(target, a_root_that_was_given_through_a_link)
 {
     cr_assert_eq(symlink("../r", place_path("beside/given")), 0);
     const char *path = place_path("beside/given/out/f");
-    cr_assert_eq(how(path, 0), TARGET_COLD);
+    cr_assert_eq(shim_target_how(path, 0), TARGET_COLD);
     shimmed_enter(place_path("beside/given"));
     assert_means(&(struct spelling){AT_FDCWD, path, "r/out", "f", strlen(path) - 1, false});
-    cr_assert_eq(how(place_path("beside/given"), 0), TARGET_ROOT);
+    cr_assert_eq(shim_target_how(place_path("beside/given"), 0), TARGET_ROOT);
 }
 
 /* Which the second path of a call shares with the first. */
@@ -300,7 +300,7 @@ Test(target, dead_ends_are_not_searched_again)
     cr_assert(process_is_dead_end(path));
     cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0); /* natively: by another program */
     cr_assert_eq(how_alias(path), TARGET_COLD, "for the rest of the second");
-    cr_assert_eq(how(path, TARGET_MAKES), TARGET_HOT, "who makes a name looks each time");
+    cr_assert_eq(shim_target_how(path, TARGET_MAKES), TARGET_HOT, "who makes a name looks each time");
     cr_assert_eq(how_alias(path), TARGET_HOT, "and this process made one");
 }
 
@@ -309,12 +309,12 @@ Test(target, dead_ends_are_not_searched_again)
 Test(target, a_foreign_directory_that_came_under_the_root)
 {
     struct dirid id = id_at(place_path("beside"));
-    cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
     cr_assert(process_is_foreign(process.roots[0].device, id));
     cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
-    request_raise_places(process.roots[0].road);
+    request_raise_places(process.roots[0].channel);
     cr_assert_not(process_is_foreign(process.roots[0].device, id));
-    cr_assert_eq(how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
 }
 
 /* Is it remembered where these words lead? Within a tick of the clock, which may just have come to its end. */
@@ -328,8 +328,8 @@ static bool is_remembered(const char *path)
         for (int j = 0; j < 10; j++)
             if (target_find(&t, AT_FDCWD, path, 0) == TARGET_HOT)
                 target_done(&t);
-        const struct parents_words words = parents_words(AT_FDCWD, path, parts.parent_length);
-        if (parents_recall(&words, &parent, &(uint64_t){0})) {
+        const struct parent_cache_path words = parent_cache_words(AT_FDCWD, path, parts.parent_length);
+        if (parent_cache_recall(&words, &parent, &(uint64_t){0})) {
             cr_assert(dirid_equal(parent.dir, id_at(place_path("r/out"))));
             cr_assert(parent.root == &process.roots[0] && parent.mount != 0);
             return true;
@@ -361,8 +361,8 @@ Test(target, where_words_lead_is_remembered)
 static bool is_recalled(const char *path, size_t parent_length)
 {
     struct parent parent;
-    const struct parents_words words = parents_words(AT_FDCWD, path, parent_length);
-    return parents_recall(&words, &parent, &(uint64_t){0});
+    const struct parent_cache_path words = parent_cache_words(AT_FDCWD, path, parent_length);
+    return parent_cache_recall(&words, &parent, &(uint64_t){0});
 }
 
 Test(target, where_words_lead_is_forgotten)
@@ -371,10 +371,10 @@ Test(target, where_words_lead_is_forgotten)
     const size_t length = strlen(path) - 1;
     struct target t;
     cr_assert(is_remembered(path));
-    request_raise_places(process.roots[0].road);
+    request_raise_places(process.roots[0].channel);
     cr_assert_not(is_recalled(path, length));
     cr_assert(is_remembered(path));
-    parents_forget();
+    parent_cache_forget();
     cr_assert_not(is_recalled(path, length));
     cr_assert(is_remembered(path));
     usleep(20000); /* a tick of the slowest clock is 10 ms */
@@ -389,24 +389,24 @@ Test(target, no_room_is_kept)
     struct scratch *first = scratch_take();
     scratch_give(first);
     cr_assert_eq(symlink("loop", place_path("r/loop")), 0);
-    how(place_path("r/out/f"), 0);
-    how(place_path("r/none/f"), TARGET_MAKES);
-    how(place_path("beside/f"), TARGET_MAKES | TARGET_ALIAS);
-    how(place_path("r"), 0);
-    how(place_path("r/.shunt"), 0);
-    how(place_path("r/loop"), TARGET_FOLLOW);
-    how("relative", 0);
+    shim_target_how(place_path("r/out/f"), 0);
+    shim_target_how(place_path("r/none/f"), TARGET_MAKES);
+    shim_target_how(place_path("beside/f"), TARGET_MAKES | TARGET_ALIAS);
+    shim_target_how(place_path("r"), 0);
+    shim_target_how(place_path("r/.shunt"), 0);
+    shim_target_how(place_path("r/loop"), TARGET_FOLLOW);
+    shim_target_how("relative", 0);
     cr_assert_eq(scratch_take(), first);
 }
 
 Test(target, without_its_daemon_a_root_fails_closed)
 {
-    cr_assert_eq(how(place_path("r/out/f"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), TARGET_HOT);
     served_stop(SIGKILL);
-    cr_assert_eq(how(place_path("r/out/f"), 0), -EIO);
-    cr_assert_eq(how(place_path("r/out/f"), TARGET_MAKES), -EIO);
-    cr_assert_eq(how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD, "what is not under it is served");
-    cr_assert_eq(how("/etc/passwd", TARGET_ALIAS), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), -EIO);
+    cr_assert_eq(shim_target_how(place_path("r/out/f"), TARGET_MAKES), -EIO);
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD, "what is not under it is served");
+    cr_assert_eq(shim_target_how("/etc/passwd", TARGET_ALIAS), TARGET_COLD);
 }
 
 /* Where a name is. */
@@ -466,7 +466,7 @@ Test(target, places_as_the_daemon_says_them)
 
 /* Calls whose answer must hold. */
 
-static long look(struct target *t)
+static long shim_target_look(struct target *t)
 {
     struct statx stat;
     return TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat));
@@ -484,17 +484,17 @@ static const char *real_place(const char *path)
 
 Test(target, a_file_found_in_the_trunk_is_adopted)
 {
-    cr_assert_eq(how(place_path("r/out/f"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), TARGET_HOT);
     place_file("r/out/f", "");
     struct target t = hot(place_path("r/out/f"), 0);
     cr_assert_not(t.found.known);
-    cr_assert_eq(look(&t), 0);
+    cr_assert_eq(shim_target_look(&t), 0);
     cr_assert_eq(target_look(&t), 0);
     cr_assert(t.found.known && t.found.entry.ino == ino_at(place_path("r/out/f")));
     cr_assert(t.found.entry.type == DT_REG && t.found.entry.branch == 0);
     target_done(&t);
     t = hot(place_path("r/out/none"), 0);
-    cr_assert_eq(look(&t), -ENOENT);
+    cr_assert_eq(shim_target_look(&t), -ENOENT);
     cr_assert(target_look(&t) == 0 && !t.found.known);
     target_done(&t);
 }
@@ -505,12 +505,12 @@ Test(target, a_file_that_vanished_is_forgotten)
     cr_assert_eq(unlink(real_place(place_path("r/out/f"))), 0);
     struct target t = hot(place_path("r/out/f"), 0);
     cr_assert(t.found.known);
-    cr_assert_eq(look(&t), -ENOENT);
+    cr_assert_eq(shim_target_look(&t), -ENOENT);
     cr_assert(target_look(&t) == 0 && !t.found.known);
     target_done(&t);
 }
 
-Test(target, a_file_that_is_elsewhere_by_now_is_found_there)
+Test(target, a_file_that_is_remote_by_now_is_found_there)
 {
     uint64_t ino = born(place_path("r/out/f"), "", 0644);
     struct target before = hot(place_path("r/out/f"), 0), t = hot(place_path("r/out/f"), 0);
@@ -535,7 +535,7 @@ Test(target, a_call_that_misses_something_else_ends)
     target_done(&t);
 }
 
-/* Births. */
+/* Creates. */
 
 static int state_of(const char *path)
 {
@@ -555,14 +555,14 @@ static struct statx stat_at(int at, const char *path)
 Test(held, a_birth_is_confirmed)
 {
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
-    cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0);
+    cr_assert_eq(create_reserve(&t, DT_REG, 0), 0);
     cr_assert_eq(state_of(place_path("r/out/f")), RECORD_PENDING);
     cr_assert(t.real_at == AT_FDCWD && strstr(t.real_path, "/.shunt/b/n1.1/out-") != NULL);
     close(open(t.real_path, O_CREAT | O_WRONLY | O_EXCL, 0600));
     struct statx stat = stat_at(AT_FDCWD, t.real_path);
-    birth_confirm(&t, &stat);
+    create_commit(&t, &stat);
     cr_assert_eq(target_settled(&t), 0, "nothing is known yet: nobody to wait for");
-    cr_assert_eq(birth_reserve(&t, DT_REG, 0), BIRTH_AGAIN);
+    cr_assert_eq(create_reserve(&t, DT_REG, 0), BIRTH_AGAIN);
     cr_assert(t.found.known && t.found.entry.ino == stat.stx_ino && t.found.entry.state == RECORD_LIVE);
     target_done(&t);
 }
@@ -574,7 +574,7 @@ static void set_far(void)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/road", process.roots[0].run_dir);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    cr_assert_eq(pwrite(fd, &far, sizeof far, offsetof(struct road, far)), sizeof far);
+    cr_assert_eq(pwrite(fd, &far, sizeof far, offsetof(struct channel, far)), sizeof far);
     close(fd);
 }
 
@@ -679,7 +679,7 @@ Test(held, who_looks_often_keeps_the_leaf_on_every_file_system)
     assert_kept(leaf);
     cr_assert_eq(way_to(path, &at), BY_PATH, "only who looks");
     dup2(place_open("r/out"), leaf);
-    near_changed((unsigned)leaf);
+    fdcache_changed((unsigned)leaf);
     cr_assert_eq(way_to_look(path, &at), BY_PATH, "the program has another file there");
     int again = look_until_kept(path);
     cr_assert(again != leaf && fcntl(leaf, F_GETFD) == 0);
@@ -812,10 +812,10 @@ Test(held, what_is_in_the_trunk_is_named_by_the_caller)
 Test(held, a_birth_is_withdrawn)
 {
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
-    cr_assert_eq(birth_reserve(&t, DT_REG, MESSAGE_TRUNK), 0);
+    cr_assert_eq(create_reserve(&t, DT_REG, MESSAGE_TRUNK), 0);
     cr_assert(t.real_at == AT_FDCWD && t.real_path == t.path, "to be made in the trunk");
     target_withdraw(&t);
-    cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0, "the name is free again");
+    cr_assert_eq(create_reserve(&t, DT_REG, 0), 0, "the name is free again");
     target_withdraw(&t);
     target_done(&t);
 }
@@ -824,17 +824,17 @@ Test(held, a_directory_born_needs_no_loading)
 {
     struct view_found found;
     struct target t = hot(place_path("r/out/sub"), TARGET_MAKES);
-    cr_assert_eq(birth_reserve(&t, DT_DIR, 0), 0);
+    cr_assert_eq(create_reserve(&t, DT_DIR, 0), 0);
     cr_assert_eq(mkdir(t.real_path, 0755), 0);
     struct statx stat = stat_at(AT_FDCWD, t.real_path);
-    birth_confirm(&t, &stat);
-    cr_assert_eq(birth_reserve(&t, DT_DIR, 0), BIRTH_AGAIN);
+    create_commit(&t, &stat);
+    cr_assert_eq(create_reserve(&t, DT_DIR, 0), BIRTH_AGAIN);
     target_done(&t);
     cr_assert_eq(names_find(&process.roots[0], dirid_of(&stat), "", 0, &found), 0);
     cr_assert(found.dir_known && (found.dir.flags & RECORD_LOADED));
 }
 
-static uint64_t parked(void)
+static uint64_t shim_target_blocked(void)
 {
     struct request_answer answer;
     char text[4096];
@@ -843,7 +843,7 @@ static uint64_t parked(void)
     return strtoull(strstr(text, "\nparked ") + 8, NULL, 10);
 }
 
-static void *settle(void *target)
+static void *shim_target_settle(void *target)
 {
     return (void *)(intptr_t)target_settled(target);
 }
@@ -853,17 +853,17 @@ Test(held, who_meets_a_birth_can_wait_for_it)
     pthread_t thread;
     void *code;
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
-    cr_assert_eq(birth_reserve(&t, DT_REG, 0), 0);
+    cr_assert_eq(create_reserve(&t, DT_REG, 0), 0);
     struct target other = hot(place_path("r/out/f"), 0);
     cr_assert_eq(other.found.entry.state, RECORD_PENDING);
-    uint64_t before = parked();
-    cr_assert_eq(pthread_create(&thread, NULL, settle, &other), 0);
-    while (parked() == before)
+    uint64_t before = shim_target_blocked();
+    cr_assert_eq(pthread_create(&thread, NULL, shim_target_settle, &other), 0);
+    while (shim_target_blocked() == before)
         usleep(1000);
     close(open(t.real_path, O_CREAT | O_WRONLY | O_EXCL, 0600));
     struct statx stat = stat_at(AT_FDCWD, t.real_path);
-    birth_confirm(&t, &stat);
-    parked(); /* the daemon is woken */
+    create_commit(&t, &stat);
+    shim_target_blocked(); /* the daemon is woken */
     cr_assert_eq(pthread_join(thread, &code), 0);
     cr_assert_null(code);
     cr_assert(other.found.known && other.found.entry.state == RECORD_LIVE);
@@ -878,7 +878,7 @@ Test(held, a_name)
 {
     uint64_t ino = born(place_path("r/out/f"), "", 0644);
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
-    cr_assert_eq(hold_name(&t, MESSAGE_REMOVE), 0);
+    cr_assert_eq(hold_name(&t, MESSAGE_UNLINK), 0);
     cr_assert_eq(ino_at(t.real_path), ino, "and where it is");
     cr_assert_eq(state_of(place_path("r/out/f")), RECORD_DYING);
     target_withdraw(&t);
@@ -887,7 +887,7 @@ Test(held, a_name)
     cr_assert_eq(t.found.entry.state, RECORD_LIVE);
     target_done(&t);
     t = hot(place_path("r/out/none"), TARGET_MAKES);
-    cr_assert_eq(hold_name(&t, MESSAGE_REMOVE), MESSAGE_ABSENT);
+    cr_assert_eq(hold_name(&t, MESSAGE_UNLINK), MESSAGE_ABSENT);
     cr_assert_eq(hold_name(&t, MESSAGE_PROMOTE), MESSAGE_ABSENT);
     target_done(&t);
 }

@@ -25,7 +25,7 @@ static void make_distant(struct session_member *member, const char *node)
 }
 
 /* A session of two on another host, which both have beaten. */
-static void init(void)
+static void takeover_init(void)
 {
     bool restamped;
     place_init();
@@ -40,15 +40,15 @@ static void init(void)
     cr_assert_eq(session_beat(place_path("r"), &session, 2), 0);
 }
 
-static void finish(void)
+static void takeover_finish(void)
 {
     session_finish(&session);
     place_finish();
 }
 
-TestSuite(takeover, .init = init, .fini = finish, .timeout = 60);
+TestSuite(takeover, .init = takeover_init, .fini = takeover_finish, .timeout = 60);
 
-static int watch(uint64_t patience)
+static int test_takeover_watch(uint64_t patience)
 {
     return takeover_watch(place_path("r"), &session, patience, &stop, &who);
 }
@@ -56,7 +56,7 @@ static int watch(uint64_t patience)
 Test(takeover, of_the_silent)
 {
     uint64_t began = clock_monotonic();
-    cr_assert_eq(watch(PATIENCE), TAKEOVER_FREE);
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE);
     cr_assert_geq(clock_monotonic() - began, PATIENCE, "it was watched");
     struct session_member mine;
     struct session theirs;
@@ -68,7 +68,7 @@ Test(takeover, of_the_silent)
 }
 
 /* A process that does that again and again. */
-static pid_t meanwhile(void (*what)(void))
+static pid_t takeover_meanwhile(void (*what)(void))
 {
     pid_t child = fork();
     if (child == 0) {
@@ -103,8 +103,8 @@ static void all_leave(void)
 
 static int watch_while(void (*what)(void))
 {
-    pid_t child = meanwhile(what);
-    int answer = watch(30 * CLOCK_SECOND);
+    pid_t child = takeover_meanwhile(what);
+    int answer = test_takeover_watch(30 * CLOCK_SECOND);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     return answer;
@@ -125,13 +125,13 @@ Test(takeover, of_what_ends)
 {
     int answer = watch_while(all_leave);
     cr_assert(answer == TAKEOVER_FREE || answer == TAKEOVER_CHANGED, "%d", answer);
-    cr_assert_eq(watch(30 * CLOCK_SECOND), TAKEOVER_FREE, "there is nobody to wait for");
+    cr_assert_eq(test_takeover_watch(30 * CLOCK_SECOND), TAKEOVER_FREE, "there is nobody to wait for");
 }
 
 Test(takeover, not_of_who_never_beat)
 {
     session_beat_end(place_path("r"), &session, 2);
-    cr_assert_eq(watch(PATIENCE), TAKEOVER_ALONE);
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_ALONE);
     cr_assert_eq(who->number, 2);
 }
 
@@ -141,27 +141,27 @@ Test(takeover, not_of_who_is_alone_now)
     cr_assert_eq(session_leave(place_path("r"), session.id, 2), 0);
     session_finish(&session);
     cr_assert_eq(session_read(place_path("r"), &session), 0);
-    cr_assert_eq(watch(PATIENCE), TAKEOVER_ALONE);
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_ALONE);
     cr_assert_eq(who->number, 1);
 }
 
 Test(takeover, not_of_who_lives_here)
 {
     session_self(&session.members[1], "n2");
-    cr_assert_eq(watch(PATIENCE), TAKEOVER_HERE);
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_HERE);
     cr_assert_eq(who->number, session.members[1].number);
     session.members[1].started++;
-    cr_assert_eq(watch(PATIENCE), TAKEOVER_FREE, "the dead are not waited for");
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE, "the dead are not waited for");
 }
 
 Test(takeover, is_given_up_when_told)
 {
     stop = 1;
-    cr_assert_eq(watch(30 * CLOCK_SECOND), -EINTR);
+    cr_assert_eq(test_takeover_watch(30 * CLOCK_SECOND), -EINTR);
 }
 
 Test(takeover, reading_that_fails_is_no_silence)
 {
     place_file("r/.shunt/session/epoch.9", "broken");
-    cr_assert_eq(watch(PATIENCE), -EBADMSG);
+    cr_assert_eq(test_takeover_watch(PATIENCE), -EBADMSG);
 }

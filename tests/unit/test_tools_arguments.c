@@ -20,142 +20,142 @@
 #include "shown.h"
 #include "commands.h"
 
-static int run_never(const struct verb *verb, int argc, char **argv)
+static int run_never(const struct command *command, int argc, char **argv)
 {
     return 99;
 }
 
 static const struct choice eat_choices[] = {{'l', "long", NULL, "a letter and a name"},
                                             {'r', "root", "DIR", "with an argument"},
-                                            {VERB_LONG + 1, "json", NULL, "a name alone"},
+                                            {COMMAND_LONG + 1, "json", NULL, "a name alone"},
                                             {'q', NULL, NULL, "a letter alone"},
                                             {0}};
 
 enum { EAT, EXECUTE, SEEK, BARE };
 
 /* In place of the command's table. */
-const struct verb verbs[] = {[EAT] = {"eat", "[-l] WORD", "Eats.", eat_choices, 0, run_never},
-                             [EXECUTE] = {"execute", "", "Executes.", eat_choices, VERB_COMMAND, run_never},
-                             [SEEK] = {"seek", "", "Seeks.", eat_choices, VERB_SINGLE_DASH, run_never},
-                             [BARE] = {"bare", "", "Takes none.", NULL, 0, run_never},
-                             {0}};
+const struct command commands[] = {[EAT] = {"eat", "[-l] WORD", "Eats.", eat_choices, 0, run_never},
+                                   [EXECUTE] = {"execute", "", "Executes.", eat_choices, COMMAND_COMMAND, run_never},
+                                   [SEEK] = {"seek", "", "Seeks.", eat_choices, COMMAND_SINGLE_DASH, run_never},
+                                   [BARE] = {"bare", "", "Takes none.", NULL, 0, run_never},
+                                   {0}};
 
 /* The command line being read. */
 static char *words[16];
 static int word_count;
-static const struct verb *reading;
+static const struct command *reading;
 
-static void read_words(const struct verb *verb, const char *line)
+static void read_words(const struct command *command, const char *line)
 {
     static char copy[256];
     char *rest = strcpy(copy, line);
-    reading = verb;
+    reading = command;
     word_count = 0;
-    words[word_count++] = (char *)verb->name;
+    words[word_count++] = (char *)command->name;
     for (char *word; (word = strsep(&rest, " "));)
         if (*word)
             words[word_count++] = word;
     words[word_count] = NULL;
-    optind = 0; /* glibc begins anew */
+    optind = 0; /* glibc begins again */
 }
 
 static int next_option(void)
 {
-    return verb_option(reading, word_count, words);
+    return command_option(reading, word_count, words);
 }
 
-/* Verbs and their options. */
+/* Subcommands and their options. */
 
-Test(verb, is_found_by_its_whole_name)
+Test(command, is_found_by_its_whole_name)
 {
-    cr_assert_eq(verb_find("eat"), &verbs[EAT]);
-    cr_assert_eq(verb_find("bare"), &verbs[BARE]);
-    cr_assert_null(verb_find("ea"));
-    cr_assert_null(verb_find("eats"));
-    cr_assert_null(verb_find(""));
+    cr_assert_eq(command_find("eat"), &commands[EAT]);
+    cr_assert_eq(command_find("bare"), &commands[BARE]);
+    cr_assert_null(command_find("ea"));
+    cr_assert_null(command_find("eats"));
+    cr_assert_null(command_find(""));
 }
 
-Test(verb, options_stand_anywhere)
+Test(command, options_stand_anywhere)
 {
-    read_words(&verbs[EAT], "one -l two --json --root here three -q");
+    read_words(&commands[EAT], "one -l two --json --root here three -q");
     cr_assert_eq(next_option(), 'l');
-    cr_assert_eq(next_option(), VERB_LONG + 1);
+    cr_assert_eq(next_option(), COMMAND_LONG + 1);
     cr_assert_eq(next_option(), 'r');
     cr_assert_str_eq(optarg, "here");
     cr_assert_eq(next_option(), 'q');
-    cr_assert_eq(next_option(), VERB_END);
+    cr_assert_eq(next_option(), COMMAND_END);
     cr_assert_eq(word_count - optind, 3);
     cr_assert_str_eq(words[optind], "one");
     cr_assert_str_eq(words[optind + 1], "two");
     cr_assert_str_eq(words[optind + 2], "three");
 }
 
-Test(verb, an_argument_in_every_spelling)
+Test(command, an_argument_in_every_spelling)
 {
     const char *const lines[] = {"-r here", "-rhere", "-lrhere", "-qlr here", "--root here", "--root=here", "--ro here"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         int option;
-        read_words(&verbs[EAT], lines[i]);
+        read_words(&commands[EAT], lines[i]);
         while ((option = next_option()) == 'l' || option == 'q')
             continue;
         cr_assert_eq(option, 'r', "%s", lines[i]);
         cr_assert_str_eq(optarg, "here", "%s", lines[i]);
-        cr_assert_eq(next_option(), VERB_END);
+        cr_assert_eq(next_option(), COMMAND_END);
         cr_assert_eq(optind, word_count);
     }
 }
 
-Test(verb, two_dashes_end_the_options)
+Test(command, two_dashes_end_the_options)
 {
-    read_words(&verbs[EAT], "-l -- -q --help");
+    read_words(&commands[EAT], "-l -- -q --help");
     cr_assert_eq(next_option(), 'l');
-    cr_assert_eq(next_option(), VERB_END);
+    cr_assert_eq(next_option(), COMMAND_END);
     cr_assert_str_eq(words[optind], "-q");
     cr_assert_eq(word_count - optind, 2);
 }
 
-Test(verb, the_options_of_a_command_are_its_own)
+Test(command, the_options_of_a_command_are_its_own)
 {
-    read_words(&verbs[EXECUTE], "-l ls -l --help");
+    read_words(&commands[EXECUTE], "-l ls -l --help");
     cr_assert_eq(next_option(), 'l');
-    cr_assert_eq(next_option(), VERB_END);
+    cr_assert_eq(next_option(), COMMAND_END);
     cr_assert_str_eq(words[optind], "ls");
     cr_assert_str_eq(words[optind + 1], "-l");
-    read_words(&verbs[EXECUTE], "-l -- -odd");
+    read_words(&commands[EXECUTE], "-l -- -odd");
     cr_assert_eq(next_option(), 'l');
-    cr_assert_eq(next_option(), VERB_END);
+    cr_assert_eq(next_option(), COMMAND_END);
     cr_assert_str_eq(words[optind], "-odd");
 }
 
-Test(verb, long_options_with_one_dash)
+Test(command, long_options_with_one_dash)
 {
-    read_words(&verbs[SEEK], "here -root there -json --json -long");
+    read_words(&commands[SEEK], "here -root there -json --json -long");
     cr_assert_eq(next_option(), 'r');
     cr_assert_str_eq(optarg, "there");
-    cr_assert_eq(next_option(), VERB_LONG + 1);
-    cr_assert_eq(next_option(), VERB_LONG + 1);
+    cr_assert_eq(next_option(), COMMAND_LONG + 1);
+    cr_assert_eq(next_option(), COMMAND_LONG + 1);
     cr_assert_eq(next_option(), 'l');
-    cr_assert_eq(next_option(), VERB_END);
+    cr_assert_eq(next_option(), COMMAND_END);
     cr_assert_str_eq(words[optind], "here");
 }
 
-static void assert_wrong(int verb, const char *line, const char *complaint)
+static void assert_wrong(int command, const char *line, const char *complaint)
 {
     int option;
     char whole[256];
-    snprintf(whole, sizeof whole, "shunt: %s: see `shunt %s --help`\n", complaint, verbs[verb].name);
-    read_words(&verbs[verb], line);
+    snprintf(whole, sizeof whole, "shunt: %s: see `shunt %s --help`\n", complaint, commands[command].name);
+    read_words(&commands[command], line);
     hear();
     while ((option = next_option()) > 0)
         continue;
     hear_end();
-    cr_assert_eq(option, VERB_WRONG, "%s", line);
+    cr_assert_eq(option, COMMAND_WRONG, "%s", line);
     cr_assert_str_eq(heard_error.words, whole);
     cr_assert_str_empty(heard_out.words);
-    cr_assert_eq(verb_status(option), STATUS_USAGE);
+    cr_assert_eq(command_status(option), STATUS_USAGE);
 }
 
-Test(verb, names_the_option_that_is_wrong)
+Test(command, names_the_option_that_is_wrong)
 {
     assert_wrong(EAT, "-x", "unknown option '-x'");
     assert_wrong(EAT, "word -lxq", "unknown option '-x'");
@@ -170,24 +170,24 @@ Test(verb, names_the_option_that_is_wrong)
     assert_wrong(BARE, "--long", "unknown option '--long'");
 }
 
-Test(verb, help_is_given_and_ends_it)
+Test(command, help_is_given_and_ends_it)
 {
-    for (int verb = EAT; verb <= BARE; verb++) {
-        read_words(&verbs[verb], "--help");
+    for (int command = EAT; command <= BARE; command++) {
+        read_words(&commands[command], "--help");
         hear();
         int option = next_option();
         hear_end();
-        cr_assert_eq(option, VERB_HELPED);
-        cr_assert_eq(verb_status(option), STATUS_OK);
-        cr_assert(strstr(heard_out.words, verbs[verb].help), "%s", heard_out.words);
+        cr_assert_eq(option, COMMAND_HELPED);
+        cr_assert_eq(command_status(option), STATUS_OK);
+        cr_assert(strstr(heard_out.words, commands[command].help), "%s", heard_out.words);
         cr_assert_str_empty(heard_error.words);
     }
 }
 
-Test(verb, help_shows_options_as_they_are_typed)
+Test(command, help_shows_options_as_they_are_typed)
 {
     hear();
-    verb_help(&verbs[EAT]);
+    command_help(&commands[EAT]);
     hear_end();
     cr_assert_eq(strncmp(heard_out.words, "usage: shunt eat [-l] WORD\n\nEats.\n\n", 34), 0, "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\n  -l, --long "), "%s", heard_out.words);
@@ -195,7 +195,7 @@ Test(verb, help_shows_options_as_they_are_typed)
     cr_assert(strstr(heard_out.words, "\n  --json "), "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\n  -q "), "%s", heard_out.words);
     hear();
-    verb_help(&verbs[SEEK]);
+    command_help(&commands[SEEK]);
     hear_end();
     cr_assert(strstr(heard_out.words, "\n  -json ") && !strstr(heard_out.words, "--"), "%s", heard_out.words);
     cr_assert_eq(strncmp(heard_out.words, "usage: shunt seek\n", 18), 0);
@@ -203,45 +203,45 @@ Test(verb, help_shows_options_as_they_are_typed)
 
 /* The tables that users meet: a table too long for getopt's would be written beyond (a sanitizer sees it), a
  * letter used twice would hide the second. */
-static void assert_choice_works(const struct verb *verb, const struct choice *choice)
+static void assert_choice_works(const struct command *command, const struct choice *choice)
 {
     char line[64];
     const char *argument = choice->argument ? " value" : "";
-    if (choice->letter < VERB_LONG) {
+    if (choice->letter < COMMAND_LONG) {
         snprintf(line, sizeof line, "-%c%s", choice->letter, argument);
-        read_words(verb, line);
+        read_words(command, line);
         cr_assert_eq(next_option(), choice->letter, "%s", line);
-        cr_assert_eq(next_option(), VERB_END, "%s", line);
+        cr_assert_eq(next_option(), COMMAND_END, "%s", line);
     }
     if (choice->name) {
-        snprintf(line, sizeof line, "%s%s%s", verb->flags & VERB_SINGLE_DASH ? "-" : "--", choice->name, argument);
-        read_words(verb, line);
+        snprintf(line, sizeof line, "%s%s%s", command->flags & COMMAND_SINGLE_DASH ? "-" : "--", choice->name, argument);
+        read_words(command, line);
         cr_assert_eq(next_option(), choice->letter, "%s", line);
-        cr_assert_eq(next_option(), VERB_END, "%s", line);
+        cr_assert_eq(next_option(), COMMAND_END, "%s", line);
     }
-    for (const struct choice *other = verb->choices; other != choice; other++)
+    for (const struct choice *other = command->choices; other != choice; other++)
         cr_assert_neq(other->letter, choice->letter, "%s and %s", other->name, choice->name);
 }
 
-Test(verb, every_choice_of_every_verb_is_understood)
+Test(command, every_choice_of_every_command_is_understood)
 {
-    const struct verb real[] = {{"ls", "", "", verb_ls_choices},
-                                {"stat", "", "", verb_stat_choices},
-                                {"tree", "", "", verb_tree_choices},
-                                {"export", "", "", verb_export_choices},
-                                {"fsck", "", "", verb_fsck_choices},
-                                {"start", "", "", verb_start_choices},
-                                {"stop", "", "", verb_stop_choices},
-                                {"status", "", "", verb_status_choices},
-                                {"exec", "", "", verb_exec_choices, VERB_COMMAND},
-                                {"run", "", "", verb_run_choices, VERB_COMMAND},
-                                {"find", "", "", verb_find_choices, VERB_SINGLE_DASH}};
+    const struct command real[] = {{"ls", "", "", command_ls_choices},
+                                   {"stat", "", "", command_stat_choices},
+                                   {"tree", "", "", command_tree_choices},
+                                   {"export", "", "", command_export_choices},
+                                   {"fsck", "", "", command_fsck_choices},
+                                   {"start", "", "", command_start_choices},
+                                   {"stop", "", "", command_stop_choices},
+                                   {"status", "", "", command_status_choices},
+                                   {"exec", "", "", command_exec_choices, COMMAND_COMMAND},
+                                   {"run", "", "", command_run_choices, COMMAND_COMMAND},
+                                   {"find", "", "", command_find_choices, COMMAND_SINGLE_DASH}};
     for (size_t i = 0; i < sizeof real / sizeof *real; i++)
         for (const struct choice *choice = real[i].choices; choice->letter; choice++)
             assert_choice_works(&real[i], choice);
 }
 
-Test(verb, takes_exactly_one_word)
+Test(command, takes_exactly_one_word)
 {
     static const struct {
         const char *line, *complaint;
@@ -249,11 +249,11 @@ Test(verb, takes_exactly_one_word)
                  {"one two", "shunt: give exactly one root: see `shunt eat --help`\n"},
                  {"-l one", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        read_words(&verbs[EAT], cases[i].line);
+        read_words(&commands[EAT], cases[i].line);
         while (next_option() >= 0)
             continue;
         hear();
-        bool is_one = verb_one_word(&verbs[EAT], word_count, "root");
+        bool is_one = command_one_word(&commands[EAT], word_count, "root");
         hear_end();
         cr_assert_eq(is_one, cases[i].complaint[0] == '\0', "%s", cases[i].line);
         cr_assert_str_eq(heard_error.words, cases[i].complaint);
@@ -267,7 +267,7 @@ Test(complain, comes_after_what_was_printed_before)
     hear();
     cr_assert_eq(dup2(STDOUT_FILENO, STDERR_FILENO), STDERR_FILENO);
     printf("first\n");
-    complain("%s", "second");
+    usage_error("%s", "second");
     printf("third\n");
     hear_end();
     cr_assert_str_eq(heard_out.words, "first\nshunt: second\nthird\n");
@@ -276,7 +276,7 @@ Test(complain, comes_after_what_was_printed_before)
 static const char *complaint_of(int error)
 {
     hear();
-    complain_of("a/b", error);
+    usage_error_of("a/b", error);
     hear_end();
     cr_assert_eq(heard_lines(heard_error.words), 1, "%s", heard_error.words);
     cr_assert_eq(strncmp(heard_error.words, "shunt: a/b: ", 12), 0, "%s", heard_error.words);
@@ -373,7 +373,7 @@ Test(json, keys_are_quoted_too)
 }
 
 /* What a reader makes of it: \u00NN is the byte NN. */
-static size_t unquote(const char *line, size_t length, char *to)
+static size_t tools_arguments_unquote(const char *line, size_t length, char *to)
 {
     size_t made = 0;
     cr_assert(length >= 2 && line[0] == '"' && line[length - 1] == '"', "%.*s", (int)length, line);
@@ -435,7 +435,7 @@ Test(json, nothing_of_a_name_is_lost)
     for (size_t i = 0; i < ODD_NAMES; i++) {
         char *end = strchr(line, '\n');
         cr_assert_not_null(end, "no byte below 0x20 stands for itself");
-        size_t length = unquote(line, (size_t)(end - line), back);
+        size_t length = tools_arguments_unquote(line, (size_t)(end - line), back);
         cr_assert(length == strlen(names[i]) && memcmp(back, names[i], length) == 0, "%.*s", (int)(end - line), line);
         free(names[i]);
         line = end + 1;
@@ -587,11 +587,11 @@ Test(shown, joins)
                                            {".", "b", "./b"}, {"..", "b/c", "../b/c"}};
     char to[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert_eq(shown_join(cases[i][0], cases[i][1], to, sizeof to), 0);
+        cr_assert_eq(visible_path_join(cases[i][0], cases[i][1], to, sizeof to), 0);
         cr_assert_str_eq(to, cases[i][2]);
     }
-    cr_assert_eq(shown_join("abc", "def", to, 8), 0);
-    cr_assert_eq(shown_join("abc", "def", to, 7), -ENAMETOOLONG);
+    cr_assert_eq(visible_path_join("abc", "def", to, 8), 0);
+    cr_assert_eq(visible_path_join("abc", "def", to, 7), -ENAMETOOLONG);
 }
 
 Test(shown, below_what_was_given)
@@ -602,10 +602,10 @@ Test(shown, below_what_was_given)
                                            {"link", "a", "a/ab", "link/ab"}};
     char to[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert_eq(shown_below(cases[i][0], cases[i][1], cases[i][2], to, sizeof to), 0);
+        cr_assert_eq(visible_path_below(cases[i][0], cases[i][1], cases[i][2], to, sizeof to), 0);
         cr_assert_str_eq(to, cases[i][3]);
     }
-    cr_assert_eq(shown_below("link", "a", "a/ab", to, 7), -ENAMETOOLONG);
+    cr_assert_eq(visible_path_below("link", "a", "a/ab", to, 7), -ENAMETOOLONG);
 }
 
 /* How far long work is. */
@@ -660,7 +660,7 @@ Test(progress, seen_on_a_terminal, .timeout = 60)
 /* What a daemon says of itself. */
 
 /* In memory of exactly its size: the text of an answer is not terminated. */
-static void say(struct counters *counters, const char *text)
+static void tools_arguments_say(struct counters *counters, const char *text)
 {
     size_t length = strlen(text);
     char *exact = malloc(length ? length : 1);
@@ -668,10 +668,10 @@ static void say(struct counters *counters, const char *text)
     *counters = (struct counters){.answer.message = {.text = exact, .text_length = (uint16_t)length}};
 }
 
-static const char *printed(const char *text)
+static const char *tools_arguments_printed(const char *text)
 {
     static struct counters counters;
-    say(&counters, text);
+    tools_arguments_say(&counters, text);
     hear();
     counters_print(&counters);
     hear_end();
@@ -683,7 +683,7 @@ static const char *as_json(const char *text)
 {
     static struct counters counters;
     struct json json = {0};
-    say(&counters, text);
+    tools_arguments_say(&counters, text);
     hear();
     json_open(&json, NULL, '{');
     counters_json(&counters, &json, "counters");
@@ -696,10 +696,10 @@ static const char *as_json(const char *text)
 
 Test(counters, in_words)
 {
-    cr_assert_str_eq(printed("births 12\nredirected 18446744073709551615\n"),
+    cr_assert_str_eq(tools_arguments_printed("births 12\nredirected 18446744073709551615\n"),
                      "  births       12\n  redirected   18446744073709551615\n");
-    cr_assert_str_eq(printed("silent n7\n"), "  silent   n7: it does not answer the other daemons\n");
-    cr_assert_str_eq(printed("stays owner a b/c  d\nstays new-reason x\n"),
+    cr_assert_str_eq(tools_arguments_printed("silent n7\n"), "  silent   n7: it does not answer the other daemons\n");
+    cr_assert_str_eq(tools_arguments_printed("stays owner a b/c  d\nstays new-reason x\n"),
                      "  stays    a b/c  d: births stay in the trunk, since a mirror could not be given its owner or "
                      "group\n  stays    x: births stay in the trunk, since new-reason\n");
 }
@@ -718,13 +718,13 @@ Test(counters, in_json)
 /* A text that was cut, or of another version: as far as it makes sense. */
 Test(counters, a_text_that_is_none)
 {
-    cr_assert_str_empty(printed(""));
-    cr_assert_str_eq(printed("births 12\nlo"), "  births       12\n");
-    cr_assert_str_eq(printed("births 12\nloads 3"), "  births       12\n");
-    cr_assert_str_eq(printed("births 12\nloads\nlate 4\n"), "  births       12\n");
-    cr_assert_str_eq(printed(KEY_63 " 1\n"), "  " KEY_63 " 1\n");
-    cr_assert_str_empty(printed(KEY_63 "k 1\n"));
-    cr_assert_str_eq(printed("stays owner\n"),
+    cr_assert_str_empty(tools_arguments_printed(""));
+    cr_assert_str_eq(tools_arguments_printed("births 12\nlo"), "  births       12\n");
+    cr_assert_str_eq(tools_arguments_printed("births 12\nloads 3"), "  births       12\n");
+    cr_assert_str_eq(tools_arguments_printed("births 12\nloads\nlate 4\n"), "  births       12\n");
+    cr_assert_str_eq(tools_arguments_printed(KEY_63 " 1\n"), "  " KEY_63 " 1\n");
+    cr_assert_str_empty(tools_arguments_printed(KEY_63 "k 1\n"));
+    cr_assert_str_eq(tools_arguments_printed("stays owner\n"),
                      "  stays    : births stay in the trunk, since a mirror could not be given its owner or group\n");
     cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"silent\": [],\n  \"stays\": []\n}\n");
 }

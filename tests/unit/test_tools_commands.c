@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What the tools do with a root, whole verbs of them: no daemon, no shim. */
+/* What the tools do with a root, whole subcommands of them: no daemon, no shim. */
 
 #include <getopt.h>
 
@@ -11,13 +11,13 @@
 #include "tree.h"
 #include "commands.h"
 
-const struct verb verbs[] = {{0}};
+const struct command commands[] = {{0}};
 
 #define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = tree_finish, .timeout = 60)
 
 ROOT_SUITE(export);
 ROOT_SUITE(fsck);
-ROOT_SUITE(verbs);
+ROOT_SUITE(commands);
 
 /* Export. */
 
@@ -183,20 +183,20 @@ Test(fsck, deletes)
     tree_close();
 }
 
-/* Verbs as a whole. */
+/* Subcommands as a whole. */
 
-static const struct verb the_fsck = {"fsck", "", "", verb_fsck_choices, 0, verb_fsck};
-static const struct verb the_find = {"find", "", "", verb_find_choices, VERB_SINGLE_DASH, verb_find_files};
-static const struct verb the_where = {"where", "", "", NULL, 0, verb_where};
-static const struct verb the_ls = {"ls", "", "", verb_ls_choices, 0, verb_ls};
-static const struct verb the_stat = {"stat", "", "", verb_stat_choices, 0, verb_stat};
+static const struct command the_fsck = {"fsck", "", "", command_fsck_choices, 0, command_fsck};
+static const struct command the_find = {"find", "", "", command_find_choices, COMMAND_SINGLE_DASH, command_find_files};
+static const struct command the_where = {"where", "", "", NULL, 0, command_where};
+static const struct command the_ls = {"ls", "", "", command_ls_choices, 0, command_ls};
+static const struct command the_stat = {"stat", "", "", command_stat_choices, 0, command_stat};
 
 /* In the root's directory. */
-static int run(const struct verb *verb, const char *line)
+static int tools_commands_run(const struct command *command, const char *line)
 {
     char copy[1024], *rest = strcpy(copy, line), *list[32];
     int count = 0;
-    list[count++] = (char *)verb->name;
+    list[count++] = (char *)command->name;
     for (char *word; (word = strsep(&rest, " "));)
         if (*word)
             list[count++] = word;
@@ -204,18 +204,18 @@ static int run(const struct verb *verb, const char *line)
     optind = 0;
     cr_assert_eq(chdir(place_path("r")), 0);
     hear();
-    int status = verb->run(verb, count, list);
+    int status = command->run(command, count, list);
     hear_end();
     return status;
 }
 
 static void assert_found(const char *line, const char *expected)
 {
-    cr_assert_eq(run(&the_find, line), STATUS_OK, "%s: %s", line, heard_error.words);
+    cr_assert_eq(tools_commands_run(&the_find, line), STATUS_OK, "%s: %s", line, heard_error.words);
     cr_assert_str_eq(heard_out.words, expected, "%s: %s", line, heard_out.words);
 }
 
-Test(verbs, find)
+Test(commands, find)
 {
     place_directory("r/.shunt/b/n1.10/" OUT "/0");
     place_file("r/.shunt/b/n1.10/" OUT "/0/x10", "");
@@ -231,24 +231,24 @@ Test(verbs, find)
     assert_found("-branch n", "");
     assert_found("out -trunk -type f", "out/t\n");
     assert_found("out/x out/t -branch n1.1", "out/x\n");
-    cr_assert_eq(run(&the_find, "out/sub out/t -print0"), STATUS_OK);
+    cr_assert_eq(tools_commands_run(&the_find, "out/sub out/t -print0"), STATUS_OK);
     cr_assert_eq(heard_out.length, 14);
     cr_assert_eq(memcmp(heard_out.words, "out/sub\0out/t\0", 14), 0);
 }
 
-Test(verbs, find_complains)
+Test(commands, find_complains)
 {
-    cr_assert_eq(run(&the_find, "-type x"), STATUS_USAGE);
-    cr_assert_eq(run(&the_find, "-type ff"), STATUS_USAGE);
-    cr_assert_eq(run(&the_find, "-branch n1 -trunk"), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_find, "-type x"), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_find, "-type ff"), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_find, "-branch n1 -trunk"), STATUS_USAGE);
     cr_assert_str_empty(heard_out.words);
-    cr_assert_eq(run(&the_find, "nothing out/sub"), STATUS_FAILED);
+    cr_assert_eq(tools_commands_run(&the_find, "nothing out/sub"), STATUS_FAILED);
     cr_assert_str_eq(heard_out.words, "out/sub\n", "the others are found all the same");
     cr_assert_eq(strncmp(heard_error.words, "shunt: nothing: ", 16), 0, "%s", heard_error.words);
 }
 
 /* What is known of the last path is used for the next. */
-Test(verbs, where_in_several_roots)
+Test(commands, where_in_several_roots)
 {
     char expected[4 * PATH_MAX], line[4 * PATH_MAX];
     place_directory("s/.shunt");
@@ -259,77 +259,77 @@ Test(verbs, where_in_several_roots)
     snprintf(expected, sizeof expected, "%s\n%s\n%s\n%s\n%s\n%s\n", place_path("r/.shunt/b/n1.1/" OUT "/0/x"),
              place_path("s/d/x"), place_path("r/.shunt/b/n2.1/" OUT "/3/y"), place_path("s/d"), place_path("r/out/link"),
              place_path("r"));
-    cr_assert_eq(run(&the_where, line), STATUS_OK, "%s", heard_error.words);
+    cr_assert_eq(tools_commands_run(&the_where, line), STATUS_OK, "%s", heard_error.words);
     cr_assert_str_eq(heard_out.words, expected);
-    cr_assert_eq(run(&the_where, "out/z out/t"), STATUS_FAILED);
+    cr_assert_eq(tools_commands_run(&the_where, "out/z out/t"), STATUS_FAILED);
     cr_assert_eq(heard_lines(heard_out.words), 1);
-    cr_assert_eq(run(&the_where, ""), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_where, ""), STATUS_USAGE);
     cr_assert_eq(symlink("sub", place_path("r/out/to-sub")), 0);
-    cr_assert_eq(run(&the_where, "out/to-sub out/to-sub/"), STATUS_OK);
+    cr_assert_eq(tools_commands_run(&the_where, "out/to-sub out/to-sub/"), STATUS_OK);
     snprintf(expected, sizeof expected, "%s\n%s\n", place_path("r/out/to-sub"), place_path("r/out/sub"));
     cr_assert_str_eq(heard_out.words, expected, "a slash means what it leads to");
 }
 
-Test(verbs, ls_shows_the_union)
+Test(commands, ls_shows_the_union)
 {
     place_file("r/out/.hidden", "");
-    cr_assert_eq(run(&the_ls, "-1 out"), STATUS_OK);
+    cr_assert_eq(tools_commands_run(&the_ls, "-1 out"), STATUS_OK);
     cr_assert_str_eq(heard_out.words, "sub\nt\nx\ny\n");
-    cr_assert_eq(run(&the_ls, "-1 -a out"), STATUS_OK);
+    cr_assert_eq(tools_commands_run(&the_ls, "-1 -a out"), STATUS_OK);
     cr_assert(strstr(heard_out.words, ".hidden\n") && !strstr(heard_out.words, ".shunt"), "%s", heard_out.words);
-    cr_assert_eq(run(&the_ls, "-1 out/nothing out/x"), STATUS_FAILED);
+    cr_assert_eq(tools_commands_run(&the_ls, "-1 out/nothing out/x"), STATUS_FAILED);
     cr_assert_str_eq(heard_out.words, "out/x\n");
 }
 
-Test(verbs, stat_says_where)
+Test(commands, stat_says_where)
 {
     char expected[2 * PATH_MAX];
     cr_assert_eq(symlink("nowhere\n", place_path("r/out/link")), 0);
-    cr_assert_eq(run(&the_stat, "--json out/y"), STATUS_OK);
+    cr_assert_eq(tools_commands_run(&the_stat, "--json out/y"), STATUS_OK);
     snprintf(expected, sizeof expected, "\"branch\": \"n2.1\",\n    \"leaf\": 3,\n    \"where\": \"%s\"\n",
              place_path("r/.shunt/b/n2.1/" OUT "/3/y"));
     cr_assert(strstr(heard_out.words, expected), "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\"type\": \"file\",\n    \"mode\": \"0644\""), "%s", heard_out.words);
-    cr_assert_eq(run(&the_stat, "--json out/link"), STATUS_OK);
+    cr_assert_eq(tools_commands_run(&the_stat, "--json out/link"), STATUS_OK);
     cr_assert(strstr(heard_out.words, "\"target\": \"nowhere\\u000a\""), "%s", heard_out.words);
     cr_assert(strstr(heard_out.words, "\"branch\": null"), "%s", heard_out.words);
 }
 
-Test(verbs, fsck_weighs_what_it_finds)
+Test(commands, fsck_weighs_what_it_finds)
 {
-    cr_assert_eq(run(&the_fsck, "."), 0);
+    cr_assert_eq(tools_commands_run(&the_fsck, "."), 0);
     cr_assert(strstr(heard_out.words, "/r: clean (3 directories)\n"), "%s", heard_out.words);
     tree_orphan();
-    cr_assert_eq(run(&the_fsck, "."), 2, "a person must say what becomes of them");
+    cr_assert_eq(tools_commands_run(&the_fsck, "."), 2, "a person must say what becomes of them");
     cr_assert(place_has("r/.shunt/b/n1.1/" GONE "/0/a"), "looking changes nothing");
-    cr_assert_eq(run(&the_fsck, "--restore ."), 1);
+    cr_assert_eq(tools_commands_run(&the_fsck, "--restore ."), 1);
     cr_assert(place_has("r/shunt-restored/" GONE "/a") && !place_has("r/.shunt/b/n1.1/" GONE));
-    cr_assert_eq(run(&the_fsck, "."), 0);
+    cr_assert_eq(tools_commands_run(&the_fsck, "."), 0);
     place_directory("r/.shunt/b/n1.1/mine");
-    cr_assert_eq(run(&the_fsck, "--repair ."), 2);
+    cr_assert_eq(tools_commands_run(&the_fsck, "--repair ."), 2);
     cr_assert(place_has("r/.shunt/b/n1.1/mine"));
     cr_assert_not(tree_is_held("r"));
 }
 
-Test(verbs, fsck_deletes_only_what_is_surely_an_orphan)
+Test(commands, fsck_deletes_only_what_is_surely_an_orphan)
 {
     tree_orphan();
     place_directory("r/bad");
     place_file("r/bad/.shunt-dir", "broken");
-    cr_assert_eq(run(&the_fsck, "--delete ."), 2);
+    cr_assert_eq(tools_commands_run(&the_fsck, "--delete ."), 2);
     cr_assert(place_has("r/.shunt/b/n1.1/" GONE "/0/a"), "it may be that of the broken marker");
     cr_assert_eq(unlink(place_path("r/bad/.shunt-dir")), 0);
-    cr_assert_eq(run(&the_fsck, "--delete ."), 1);
+    cr_assert_eq(tools_commands_run(&the_fsck, "--delete ."), 1);
     cr_assert_not(place_has("r/.shunt/b/n1.1/" GONE));
     cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"));
 }
 
-Test(verbs, fsck_of_what_is_no_root)
+Test(commands, fsck_of_what_is_no_root)
 {
     place_directory("plain");
-    cr_assert_eq(run(&the_fsck, "--repair ../plain"), 2);
+    cr_assert_eq(tools_commands_run(&the_fsck, "--repair ../plain"), 2);
     cr_assert(strstr(heard_error.words, "is no root"), "%s", heard_error.words);
     cr_assert_not(place_has("plain/.shunt"), "a plain directory stays one");
-    cr_assert_eq(run(&the_fsck, "--restore --delete ."), STATUS_USAGE);
-    cr_assert_eq(run(&the_fsck, ""), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_fsck, "--restore --delete ."), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_fsck, ""), STATUS_USAGE);
 }

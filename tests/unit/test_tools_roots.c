@@ -20,7 +20,7 @@
 #include "command.h"
 #include "walk.h"
 
-const struct verb verbs[] = {{0}};
+const struct command commands[] = {{0}};
 
 #define ROOT_SUITE(name) TestSuite(name, .init = tree_init, .fini = tree_finish, .timeout = 60)
 
@@ -35,7 +35,7 @@ ROOT_SUITE(stop);
 
 static struct roots roots;
 
-static int add(const char *path)
+static int tools_roots_add(const char *path)
 {
     hear();
     int answer = roots_add(&roots, path);
@@ -47,13 +47,13 @@ static int add(const char *path)
 Test(roots, are_canonical_and_stand_once)
 {
     roots_init(&roots);
-    cr_assert_eq(add(place_path("r/out/..")), 0);
+    cr_assert_eq(tools_roots_add(place_path("r/out/..")), 0);
     cr_assert_eq(symlink("r", place_path("link")), 0);
-    cr_assert_eq(add(place_path("link")), 0);
+    cr_assert_eq(tools_roots_add(place_path("link")), 0);
     cr_assert_eq(chdir(place_path("r/out")), 0);
-    cr_assert_eq(add(".."), 0);
+    cr_assert_eq(tools_roots_add(".."), 0);
     cr_assert_eq(roots.count, 1);
-    cr_assert_eq(add("."), 0);
+    cr_assert_eq(tools_roots_add("."), 0);
     cr_assert_eq(roots.count, 2);
     cr_assert_str_eq(roots.paths[0], place_path("r"));
     cr_assert_str_eq(roots.paths[1], place_path("r/out"));
@@ -72,11 +72,11 @@ Test(roots, that_cannot_be_roots)
 {
     roots_init(&roots);
     place_directory("a:b");
-    cr_assert_eq(add(place_path("nothing")), -1);
+    cr_assert_eq(tools_roots_add(place_path("nothing")), -1);
     cr_assert(strstr(heard_error.words, "does not exist"));
-    cr_assert_eq(add(place_path("r/out/t")), -1);
+    cr_assert_eq(tools_roots_add(place_path("r/out/t")), -1);
     cr_assert(strstr(heard_error.words, "is no directory"));
-    cr_assert_eq(add(place_path("a:b")), -1);
+    cr_assert_eq(tools_roots_add(place_path("a:b")), -1);
     cr_assert(strstr(heard_error.words, "has a colon"));
     cr_assert_eq(roots.count, 0);
 }
@@ -86,10 +86,10 @@ Test(roots, more_than_are_allowed)
     roots_init(&roots);
     for (int i = 0; i < ROOTS_MAX; i++) {
         cr_assert_eq(mkdir(place_path("r%d", i), 0755), 0);
-        cr_assert_eq(add(place_path("r%d", i)), 0);
+        cr_assert_eq(tools_roots_add(place_path("r%d", i)), 0);
     }
-    cr_assert_eq(add(place_path("r0")), 0, "it is there already");
-    cr_assert_eq(add(place_path("r")), -1);
+    cr_assert_eq(tools_roots_add(place_path("r0")), 0, "it is there already");
+    cr_assert_eq(tools_roots_add(place_path("r")), -1);
     cr_assert_eq(roots.count, ROOTS_MAX);
     roots_finish(&roots);
 }
@@ -120,7 +120,7 @@ Test(roots, of_the_environment)
     cr_assert_eq(roots.count, 2);
     cr_assert_str_eq(getenv("SHUNT_ROOT"), both, "it is not taken apart in place");
     roots_finish(&roots);
-    cr_assert_eq(add(place_path("r")), 0);
+    cr_assert_eq(tools_roots_add(place_path("r")), 0);
     cr_assert_eq(from_environment("/nothing"), 0, "what was given goes before it");
     cr_assert_eq(roots.count, 1);
     roots_finish(&roots);
@@ -234,14 +234,14 @@ Test(places, say_what_is_missing)
 
 static volatile sig_atomic_t before_came;
 
-static void before(int number)
+static void tools_roots_before(int number)
 {
     before_came = number;
 }
 
 Test(stopping, catches_what_came_and_gives_it_back)
 {
-    signal(SIGTERM, before);
+    signal(SIGTERM, tools_roots_before);
     signal(SIGHUP, SIG_IGN);
     stopping_catch();
     cr_assert_eq(stopping(), 0);
@@ -265,7 +265,7 @@ Test(stopping, catches_what_came_and_gives_it_back)
 /* The walk. */
 
 /* Where it goes, one a line; an error by its number. */
-static const char *walked(const char *from, unsigned flags)
+static const char *tools_roots_walked(const char *from, unsigned flags)
 {
     static char steps[4096];
     struct walk walk;
@@ -293,10 +293,10 @@ Test(walk, each_directory_before_those_in_it)
     place_directory("r/out/sub/.shunt");
     place_directory("plain/deep");
     cr_assert_eq(symlink("../plain", place_path("r/link")), 0);
-    cr_assert_str_eq(walked(".", 0), ".\na\na/a\na/b\na/b/c\na.b\nout\nout/sub\nout/sub/.shunt\n");
-    cr_assert_str_eq(walked("a", WALK_ONE_DEVICE), "a\na/a\na/b\na/b/c\n");
-    cr_assert_str_eq(walked("nothing", 0), "");
-    cr_assert_str_eq(walked("out/t", 0), "");
+    cr_assert_str_eq(tools_roots_walked(".", 0), ".\na\na/a\na/b\na/b/c\na.b\nout\nout/sub\nout/sub/.shunt\n");
+    cr_assert_str_eq(tools_roots_walked("a", WALK_ONE_DEVICE), "a\na/a\na/b\na/b/c\n");
+    cr_assert_str_eq(tools_roots_walked("nothing", 0), "");
+    cr_assert_str_eq(tools_roots_walked("out/t", 0), "");
 }
 
 Test(walk, goes_on_behind_a_broken_marker)
@@ -305,7 +305,7 @@ Test(walk, goes_on_behind_a_broken_marker)
     place_directory("r/a/.shunt-dir.0123456789abcdef");
     place_file("r/a/file", "");
     place_file("r/a/.shunt-dir", "broken");
-    cr_assert_str_eq(walked(".", 0), ".\na -74\na/b\nout\nout/sub\n");
+    cr_assert_str_eq(tools_roots_walked(".", 0), ".\na -74\na/b\nout\nout/sub\n");
 }
 
 Test(walk, lists_what_it_walks)
@@ -327,7 +327,7 @@ static int walk_as_another(const char *expected)
 {
     if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
         return 99;
-    return strcmp(walked(".", 0), expected) != 0;
+    return strcmp(tools_roots_walked(".", 0), expected) != 0;
 }
 
 static void assert_walked_by_another(const char *expected)
@@ -399,7 +399,7 @@ Test(mirrors, every_file_until_told_to_stop)
     tree_close();
 }
 
-static const char *report(void)
+static const char *tools_roots_report(void)
 {
     hear();
     orphans_report(place_path("r"));
@@ -410,21 +410,21 @@ static const char *report(void)
 
 Test(orphans, are_reported)
 {
-    cr_assert_str_empty(report());
+    cr_assert_str_empty(tools_roots_report());
     tree_orphan();
-    cr_assert_eq(strncmp(report(), "shunt: warning: ", 16), 0);
+    cr_assert_eq(strncmp(tools_roots_report(), "shunt: warning: ", 16), 0);
     cr_assert(strstr(heard_error.words, " holds 2 files of a directory that is gone"), "%s", heard_error.words);
     cr_assert_eq(heard_lines(heard_error.words), 1);
     cr_assert_eq(unlink(place_path("r/.shunt/b/n1.1/" GONE "/0/a")), 0);
-    cr_assert(strstr(report(), " holds 1 file of a directory"), "%s", heard_error.words);
+    cr_assert(strstr(tools_roots_report(), " holds 1 file of a directory"), "%s", heard_error.words);
     cr_assert_eq(unlink(place_path("r/.shunt/b/n1.1/" GONE "/5/b")), 0);
-    cr_assert_str_empty(report(), "an empty mirror holds nothing that could be missed");
+    cr_assert_str_empty(tools_roots_report(), "an empty mirror holds nothing that could be missed");
 }
 
 Test(orphans, of_a_directory_that_was_removed_natively)
 {
     cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
-    cr_assert(strstr(report(), " holds 2 files"), "%s", heard_error.words);
+    cr_assert(strstr(tools_roots_report(), " holds 2 files"), "%s", heard_error.words);
 }
 
 Test(orphans, unless_it_is_not_known)
@@ -432,7 +432,7 @@ Test(orphans, unless_it_is_not_known)
     tree_orphan();
     cr_assert_eq(unlink(place_path("r/out/.shunt-dir")), 0);
     place_file("r/out/.shunt-dir", "broken");
-    cr_assert_str_empty(report(), "they may be those of the directory with the broken marker");
+    cr_assert_str_empty(tools_roots_report(), "they may be those of the directory with the broken marker");
 }
 
 /* Who holds a root. */
@@ -454,7 +454,7 @@ static bool is_taken(void)
     return answer;
 }
 
-static int take(struct hold *hold, const char *root)
+static int tools_roots_take(struct hold *hold, const char *root)
 {
     hear();
     int answer = hold_take(hold, root, "export");
@@ -469,9 +469,9 @@ Test(hold, one_at_a_time)
     struct hold mine, other;
     strcpy(root, place_path("r"));
     cr_assert_not(is_taken());
-    cr_assert_eq(take(&mine, root), 0);
+    cr_assert_eq(tools_roots_take(&mine, root), 0);
     cr_assert(is_taken());
-    cr_assert_eq(take(&other, root), -1);
+    cr_assert_eq(tools_roots_take(&other, root), -1);
     cr_assert(strstr(heard_error.words, "(node export, process ") && strstr(heard_error.words, "or wait for its end"), "%s",
               heard_error.words);
     hold_release(&other);
@@ -479,7 +479,7 @@ Test(hold, one_at_a_time)
     hold_release(&mine);
     cr_assert_not(is_taken());
     cr_assert_eq(place_count("r/.shunt/session"), 2, "its last epochs");
-    cr_assert_eq(take(&other, root), 0);
+    cr_assert_eq(tools_roots_take(&other, root), 0);
     hold_release(&other);
 }
 
@@ -489,12 +489,12 @@ Test(hold, a_root_that_was_never_served)
     struct hold hold;
     place_directory("new/.shunt");
     strcpy(root, place_path("new"));
-    cr_assert_eq(take(&hold, root), 0);
+    cr_assert_eq(tools_roots_take(&hold, root), 0);
     cr_assert(tree_is_held("new"));
     hold_release(&hold);
     cr_assert_not(tree_is_held("new"));
     strcpy(root, place_path("nothing"));
-    cr_assert_eq(take(&hold, root), -1);
+    cr_assert_eq(tools_roots_take(&hold, root), -1);
 }
 
 Test(hold, whom_the_dead_and_the_distant_stop)
@@ -506,17 +506,17 @@ Test(hold, whom_the_dead_and_the_distant_stop)
     dead.started++;
     tree_claim(&dead);
     cr_assert_not(is_taken());
-    cr_assert_eq(take(&hold, root), 0);
+    cr_assert_eq(tools_roots_take(&hold, root), 0);
     hold_release(&hold);
     uint64_t id = tree_claim(&distant);
     cr_assert(is_taken());
-    cr_assert_eq(take(&hold, root), -1);
+    cr_assert_eq(tools_roots_take(&hold, root), -1);
     cr_assert(strstr(heard_error.words, "some.other.host") && strstr(heard_error.words, "/epoch.* if that host is gone"), "%s",
               heard_error.words);
     cr_assert_eq(session_leave(root, id, distant.number), 0);
     place_file("r/.shunt/session/epoch.99", "shunt-session 99\n");
     cr_assert(is_taken());
-    cr_assert_eq(take(&hold, root), -1);
+    cr_assert_eq(tools_roots_take(&hold, root), -1);
     cr_assert(strstr(heard_error.words, "is not of this version"), "%s", heard_error.words);
 }
 
@@ -610,8 +610,8 @@ Test(stop, goes_on_after_one_that_fails)
     dead.started++;
     tree_found(other, &dead);
     roots_init(&roots);
-    cr_assert_eq(add(place_path("r")), 0);
-    cr_assert_eq(add(other), 0);
+    cr_assert_eq(tools_roots_add(place_path("r")), 0);
+    cr_assert_eq(tools_roots_add(other), 0);
     hear();
     cr_assert_eq(daemon_stop_all(&roots, 1, NULL), -1);
     cr_assert(tree_is_held("s"), "the second was not asked for");

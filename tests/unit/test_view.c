@@ -18,14 +18,14 @@ static const struct dirid one = {100, 1}, two = {100, 2};
 static pid_t writer;
 static FILE *to_writer, *from_writer;
 
-static int answer(void)
+static int view_answer(void)
 {
     int number = 0;
     cr_assert_eq(fscanf(from_writer, "%d", &number), 1, "the writer is gone");
     return number;
 }
 
-static int tell(const char *format, ...)
+static int view_tell(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -33,7 +33,7 @@ static int tell(const char *format, ...)
     va_end(list);
     fputc('\n', to_writer);
     fflush(to_writer);
-    return answer();
+    return view_answer();
 }
 
 static void start_writer(void)
@@ -51,17 +51,17 @@ static void start_writer(void)
     close(out[1]);
     to_writer = fdopen(in[1], "w");
     from_writer = fdopen(out[0], "r");
-    cr_assert_eq(answer(), 0);
+    cr_assert_eq(view_answer(), 0);
 }
 
 static void view_init(void)
 {
     place_init();
     start_writer();
-    cr_assert_eq(tell("branch 1 n017.1"), 0);
-    cr_assert_eq(tell("dir 100 1 1"), 0);
-    cr_assert_eq(tell("put 100 1 a 5 0 0"), 0);
-    cr_assert_eq(tell("put 100 1 b 6 1 3"), 0);
+    cr_assert_eq(view_tell("branch 1 n017.1"), 0);
+    cr_assert_eq(view_tell("dir 100 1 1"), 0);
+    cr_assert_eq(view_tell("put 100 1 a 5 0 0"), 0);
+    cr_assert_eq(view_tell("put 100 1 b 6 1 3"), 0);
 }
 
 static void view_finish(void)
@@ -74,7 +74,7 @@ static void view_finish(void)
 
 TestSuite(view, .init = view_init, .fini = view_finish, .timeout = 60);
 
-static struct view *opened(void)
+static struct view *view_opened(void)
 {
     struct view *view;
     cr_assert_eq(view_open(&view, place, &stamp), 0);
@@ -115,7 +115,7 @@ static int in_child(int (*part)(struct view *), struct view *view)
 
 Test(view, finds_what_is_there)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     struct view_found found;
     cr_assert_eq(view_find(view, one, "b", 1, &found), 0);
     cr_assert(found.dir_known && found.known);
@@ -135,7 +135,7 @@ Test(view, finds_what_is_there)
 
 Test(view, a_name_too_long_is_not_there)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     struct view_found found;
     char name[RECORD_NAME_MAX + 1];
     memset(name, 'x', sizeof name);
@@ -146,23 +146,23 @@ Test(view, a_name_too_long_is_not_there)
 
 Test(view, sees_each_change_of_the_other_process)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     for (int i = 1; i <= 200; i++) {
-        cr_assert_eq(tell("put 100 1 x %d 0 0", i), 0);
+        cr_assert_eq(view_tell("put 100 1 x %d 0 0", i), 0);
         cr_assert_eq(ino_of(view, one, "x"), i);
     }
-    cr_assert_eq(tell("del 100 1 x"), 0);
+    cr_assert_eq(view_tell("del 100 1 x"), 0);
     cr_assert_eq(ino_of(view, one, "x"), 0);
     view_abandon(view);
 }
 
 Test(view, finds_what_was_meant)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     struct view_found found;
-    cr_assert_eq(tell("branch 2 n018.1"), 0);
-    cr_assert_eq(tell("dir 100 2 1"), 0);
-    cr_assert_eq(tell("put 100 2 b 7 2 0"), 0);
+    cr_assert_eq(view_tell("branch 2 n018.1"), 0);
+    cr_assert_eq(view_tell("dir 100 2 1"), 0);
+    cr_assert_eq(view_tell("put 100 2 b 7 2 0"), 0);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(ino_of(view, one, "b"), 6);
         cr_assert_eq(ino_of(view, one, "b"), 6);
@@ -178,10 +178,10 @@ Test(view, finds_what_was_meant)
         cr_assert_str_empty(found.branch);
     }
     cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
-    cr_assert_eq(tell("branch 2 n018.2"), 0); /* fenced */
+    cr_assert_eq(view_tell("branch 2 n018.2"), 0); /* fenced */
     cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
     cr_assert_str_eq(found.branch, "n018.2");
-    cr_assert_eq(tell("dir 100 2 0"), 0);
+    cr_assert_eq(view_tell("dir 100 2 0"), 0);
     cr_assert_eq(view_find(view, two, "b", 1, &found), 0);
     cr_assert_eq(found.dir.flags, 0);
     view_abandon(view);
@@ -189,15 +189,15 @@ Test(view, finds_what_was_meant)
 
 Test(view, sees_an_index_grow)
 {
-    struct view *view = opened();
-    cr_assert_eq(tell("many 100 1 100000 9"), 0);
+    struct view *view = view_opened();
+    cr_assert_eq(view_tell("many 100 1 100000 9"), 0);
     cr_assert_eq(ino_of(view, one, "n0"), 9);
     cr_assert_eq(ino_of(view, one, "n99999"), 9);
     cr_assert_eq(ino_of(view, one, "n100000"), 0);
     view_abandon(view);
 }
 
-static int list(struct view *view, struct dirid dir, uint64_t from, index_each *each, void *context)
+static int test_view_list(struct view *view, struct dirid dir, uint64_t from, index_each *each, void *context)
 {
     struct view_place at = {.hash = from};
     return view_list(view, dir, &at, each, context);
@@ -208,7 +208,7 @@ struct listed {
     bool in_order;
 };
 
-static int each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int view_each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct listed *listed = context;
     listed->in_order &= hash >= listed->last && hash == record_hash(name, length);
@@ -225,14 +225,14 @@ static int count_name(void *count, uint64_t hash, const char *name, size_t lengt
 /* Only a part of what an index may grow to is mapped. */
 Test(view, outgrown)
 {
-    struct view *small = opened(), *larger;
+    struct view *small = view_opened(), *larger;
     struct view_found found;
     struct rlimit limit;
     unsigned count = 0;
     cr_assert_eq(view_find(small, one, "a", 1, &found), 0);
-    cr_assert_eq(tell("many 100 1 400000 77"), 0);
+    cr_assert_eq(view_tell("many 100 1 400000 77"), 0);
     cr_assert_eq(view_find(small, one, "a", 1, &found), -EOVERFLOW);
-    cr_assert_eq(list(small, one, 0, count_name, &count), -EOVERFLOW);
+    cr_assert_eq(test_view_list(small, one, 0, count_name, &count), -EOVERFLOW);
     cr_assert_eq(count, 0);
     getrlimit(RLIMIT_NOFILE, &limit);
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}); /* it opens nothing */
@@ -241,7 +241,7 @@ Test(view, outgrown)
     cr_assert_eq(code, 0);
     cr_assert_eq(view_find(larger, one, "n399999", 7, &found), 0);
     cr_assert(found.known && found.entry.ino == 77);
-    cr_assert_eq(list(larger, one, 0, count_name, &count), 0);
+    cr_assert_eq(test_view_list(larger, one, 0, count_name, &count), 0);
     cr_assert_eq(count, 400002);
     pid_t child = fork();
     if (child == 0)
@@ -254,17 +254,17 @@ Test(view, outgrown)
 
 Test(view, lists_in_the_order_of_hashes)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     struct listed all = {.in_order = true}, some = {.in_order = true, .stop_after = 400}, rest = {.in_order = true};
-    cr_assert_eq(tell("many 100 1 1000 9"), 0);
-    cr_assert_eq(tell("many 100 2 10 9"), 0);
-    cr_assert_eq(list(view, one, 0, each, &all), 0);
+    cr_assert_eq(view_tell("many 100 1 1000 9"), 0);
+    cr_assert_eq(view_tell("many 100 2 10 9"), 0);
+    cr_assert_eq(test_view_list(view, one, 0, view_each, &all), 0);
     cr_assert(all.in_order && all.count == 1002);
-    cr_assert_eq(list(view, one, 0, each, &some), 17);
-    cr_assert_eq(list(view, one, some.last + 1, each, &rest), 0);
+    cr_assert_eq(test_view_list(view, one, 0, view_each, &some), 17);
+    cr_assert_eq(test_view_list(view, one, some.last + 1, view_each, &rest), 0);
     cr_assert_eq(some.count + rest.count, 1002);
     cr_assert(rest.in_order);
-    cr_assert_eq(list(view, one, UINT64_MAX, each, &rest), 0);
+    cr_assert_eq(test_view_list(view, one, UINT64_MAX, view_each, &rest), 0);
     cr_assert_eq(some.count + rest.count, 1002, "nothing behind the last");
     view_abandon(view);
 }
@@ -290,7 +290,7 @@ static int open_and_close_all(struct view *inherited)
 
 Test(view, outlives_the_closing_of_all_descriptors)
 {
-    cr_assert_eq(in_child(open_and_close_all, opened()), 0);
+    cr_assert_eq(in_child(open_and_close_all, view_opened()), 0);
 }
 
 static volatile bool stop; /* of what threads do */
@@ -312,17 +312,17 @@ static int change_meanwhile(void *context, uint64_t hash, const char *name, size
     if (name[0] == 'n' && which < 3000)
         meanwhile->told[which]++;
     if (meanwhile->count++ == meanwhile->after)
-        cr_assert_eq(tell("%s", meanwhile->change), 0);
+        cr_assert_eq(view_tell("%s", meanwhile->change), 0);
     return 0;
 }
 
 static struct meanwhile list_meanwhile(struct view *view, const char *change, unsigned after, int expected)
 {
     struct meanwhile meanwhile = {.change = change, .after = after};
-    cr_assert_eq(tell("deldir 100 2"), 0);
-    cr_assert_eq(tell("dir 100 2 1"), 0);
-    cr_assert_eq(tell("many 100 2 3000 1"), 0);
-    cr_assert_eq(list(view, two, 0, change_meanwhile, &meanwhile), expected, "%s", change);
+    cr_assert_eq(view_tell("deldir 100 2"), 0);
+    cr_assert_eq(view_tell("dir 100 2 1"), 0);
+    cr_assert_eq(view_tell("many 100 2 3000 1"), 0);
+    cr_assert_eq(test_view_list(view, two, 0, change_meanwhile, &meanwhile), expected, "%s", change);
     return meanwhile;
 }
 
@@ -330,7 +330,7 @@ Test(view, a_listing_has_all_that_is_there_all_the_while)
 {
     static const char *const changes[] = {"many 100 2 20000 9", "many 100 1 200000 1", "fewer 100 2 1000 3000",
                                           "put 100 2 x 1 0 0", "dir 100 2 9"};
-    struct view *view = opened();
+    struct view *view = view_opened();
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (unsigned after = 0; after < 3000; after += 311) {
             struct meanwhile meanwhile = list_meanwhile(view, changes[i], after, 0);
@@ -343,30 +343,30 @@ Test(view, a_listing_has_all_that_is_there_all_the_while)
 Test(view, a_listing_of_what_was_forgotten_meanwhile_says_so)
 {
     static const char *const changes[] = {"deldir 100 2", "delnames 100 2", "dir 100 2 0"};
-    struct view *view = opened();
+    struct view *view = view_opened();
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (unsigned after = 0; after < 3000; after += 1499)
             list_meanwhile(view, changes[i], after, -ENODATA);
     view_abandon(view);
 }
 
-static int make_it_anew(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+static int make_it_again(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     if (++*(unsigned *)context == 10) {
-        cr_assert_eq(tell("deldir 100 2"), 0);
-        cr_assert_eq(tell("dir 100 2 1"), 0);
-        cr_assert_eq(tell("many 100 2 3000 1"), 0);
+        cr_assert_eq(view_tell("deldir 100 2"), 0);
+        cr_assert_eq(view_tell("dir 100 2 1"), 0);
+        cr_assert_eq(view_tell("many 100 2 3000 1"), 0);
     }
     return 0;
 }
 
-Test(view, a_listing_of_what_was_read_anew_meanwhile_says_so)
+Test(view, a_listing_of_what_was_read_again_meanwhile_says_so)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     unsigned count = 0;
-    cr_assert_eq(tell("dir 100 2 1"), 0);
-    cr_assert_eq(tell("many 100 2 3000 1"), 0);
-    cr_assert_eq(list(view, two, 0, make_it_anew, &count), -ENODATA);
+    cr_assert_eq(view_tell("dir 100 2 1"), 0);
+    cr_assert_eq(view_tell("many 100 2 3000 1"), 0);
+    cr_assert_eq(test_view_list(view, two, 0, make_it_again, &count), -ENODATA);
     cr_assert_eq(count, 10);
     view_abandon(view);
 }
@@ -437,15 +437,15 @@ static void *look_all_the_while(void *context)
 
 Test(view, beside_a_writer_that_does_not_stop)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     pthread_t threads[3];
     void *wrong;
-    cr_assert_eq(tell("del 100 1 a"), 0);
-    cr_assert_eq(tell("del 100 1 b"), 0);
-    cr_assert_eq(tell("keep 100 1 %d 9 1", KEPT), 0);
+    cr_assert_eq(view_tell("del 100 1 a"), 0);
+    cr_assert_eq(view_tell("del 100 1 b"), 0);
+    cr_assert_eq(view_tell("keep 100 1 %d 9 1", KEPT), 0);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, look_all_the_while, view), 0);
-    cr_assert_eq(tell("stir 100 1 40"), 0);
+    cr_assert_eq(view_tell("stir 100 1 40"), 0);
     stop = true;
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(pthread_join(threads[i], &wrong), 0);
@@ -462,18 +462,18 @@ Test(view, is_opened_while_its_index_grows)
     struct pollfd from = {.fd = fileno(from_writer), .events = POLLIN};
     unsigned count = 0;
     for (; poll(&from, 1, 0) == 0; count++)
-        view_abandon(opened());
-    cr_assert_eq(answer(), 0);
+        view_abandon(view_opened());
+    cr_assert_eq(view_answer(), 0);
     cr_assert_gt(count, 100);
 }
 
 /* Almost all of a large directory is gone, and what is left changes all the time. */
 Test(view, lists_what_is_almost_empty_beside_a_writer)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     unsigned count = 0;
-    cr_assert_eq(tell("many 100 1 100000 9"), 0);
-    cr_assert_eq(tell("fewer 100 1 0 99990"), 0);
+    cr_assert_eq(view_tell("many 100 1 100000 9"), 0);
+    cr_assert_eq(view_tell("fewer 100 1 0 99990"), 0);
     fprintf(to_writer, "flip 100 1 1000000\n");
     fflush(to_writer);
     struct pollfd from = {.fd = fileno(from_writer), .events = POLLIN};
@@ -483,19 +483,19 @@ Test(view, lists_what_is_almost_empty_beside_a_writer)
         cr_assert_eq(list_patiently(view, one, count_name, &count), 0);
         cr_assert(count == 12 || count == 13, "%u", count);
     }
-    cr_assert_eq(answer(), 0);
+    cr_assert_eq(view_answer(), 0);
     cr_assert_gt(rounds, 3, "each took as long as the writer was at it");
     view_abandon(view);
 }
 
 Test(view, goes_on_where_a_listing_stopped)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     struct listed listed = {.in_order = true, .stop_after = 100};
     struct view_place at = {0};
     unsigned rounds = 0;
-    cr_assert_eq(tell("many 100 1 1000 9"), 0);
-    while (view_list(view, one, &at, each, &listed) == 17) {
+    cr_assert_eq(view_tell("many 100 1 1000 9"), 0);
+    while (view_list(view, one, &at, view_each, &listed) == 17) {
         cr_assert_eq(listed.count, 100);
         listed.count = 0;
         rounds++;
@@ -506,7 +506,7 @@ Test(view, goes_on_where_a_listing_stopped)
 
 Test(view, keeps_no_descriptor)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     char target[64];
     for (int fd = 3; fd < 200; fd++) {
         ssize_t length = readlink(place_path("../../proc/self/fd/%d", fd), target, sizeof target);
@@ -521,7 +521,7 @@ static int look_again(struct view *view)
 {
     if (ino_of(view, one, "a") != 5)
         return 2;
-    return tell("put 100 1 a 7 0 0") == 0 && ino_of(view, one, "a") == 7 && tell("put 100 1 a 5 0 0") == 0 ? 0 : 1;
+    return view_tell("put 100 1 a 7 0 0") == 0 && ino_of(view, one, "a") == 7 && view_tell("put 100 1 a 5 0 0") == 0 ? 0 : 1;
 }
 
 static int look_again_in_a_child(struct view *view)
@@ -531,7 +531,7 @@ static int look_again_in_a_child(struct view *view)
 
 Test(view, children_go_on_with_it)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     for (int i = 0; i < 10; i++)
         cr_assert_eq(in_child(look_again_in_a_child, view), 0);
     cr_assert_eq(ino_of(view, one, "b"), 6);
@@ -549,7 +549,7 @@ static int look_with_nothing(struct view *view)
 
 Test(view, a_child_opens_nothing)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     if (geteuid() == 0)
         cr_assert_eq(in_child(look_with_nothing, view), 0);
     view_abandon(view);
@@ -574,14 +574,14 @@ static void *look_often(void *context)
 
 Test(view, many_threads)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, look_often, view), 0);
     for (int i = 1; i <= 300; i++) {
-        cr_assert_eq(tell("put 100 1 x %d 0 0", i), 0);
+        cr_assert_eq(view_tell("put 100 1 x %d 0 0", i), 0);
         if (i % 30 == 0) /* buckets are parted, and emptied, under way */
-            cr_assert_eq(tell(i % 60 ? "many 100 1 20000 1" : "fewer 100 1 0 20000"), 0);
+            cr_assert_eq(view_tell(i % 60 ? "many 100 1 20000 1" : "fewer 100 1 0 20000"), 0);
     }
     stop = true;
     for (int i = 0; i < THREADS; i++) {
@@ -600,15 +600,15 @@ static int look_within(void *context, uint64_t hash, const char *name, size_t le
 
 Test(view, a_lookup_within_a_lookup)
 {
-    struct view *view = opened();
-    cr_assert_eq(list(view, one, 0, look_within, view), 5);
+    struct view *view = view_opened();
+    cr_assert_eq(test_view_list(view, one, 0, look_within, view), 5);
     view_abandon(view);
 }
 
 /* Its writer stands still in the middle of a change: nobody waits for it for ever. */
 Test(view, a_writer_that_stands_still)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     struct view_found found;
     char head[4096];
     int fd = open(place_path("index"), O_RDWR | O_CLOEXEC);
@@ -617,7 +617,7 @@ Test(view, a_writer_that_stands_still)
     things->changes++;
     cr_assert_eq(pwrite(fd, head, sizeof head, 0), (ssize_t)sizeof head);
     cr_assert_eq(view_find(view, one, "a", 1, &found), -EBUSY);
-    cr_assert_eq(list(view, one, 0, look_within, view), -EBUSY);
+    cr_assert_eq(test_view_list(view, one, 0, look_within, view), -EBUSY);
     things->changes++;
     cr_assert_eq(pwrite(fd, head, sizeof head, 0), (ssize_t)sizeof head);
     cr_assert_eq(view_find(view, one, "a", 1, &found), 0);
@@ -627,7 +627,7 @@ Test(view, a_writer_that_stands_still)
 
 /* Refusals. */
 
-static int refusal(const struct index_stamp *expected)
+static int view_refusal(const struct index_stamp *expected)
 {
     struct view *view;
     return view_open(&view, place, expected);
@@ -635,15 +635,15 @@ static int refusal(const struct index_stamp *expected)
 
 Test(view, another_session_or_root)
 {
-    cr_assert_eq(refusal(&(struct index_stamp){.session = 78, .root = {2, 3}}), -ESTALE);
-    cr_assert_eq(refusal(&(struct index_stamp){.session = 77, .root = {1, 3}}), -ESTALE);
-    cr_assert_eq(refusal(&(struct index_stamp){.session = 77, .root = {2, 4}}), -ESTALE);
-    cr_assert_eq(refusal(&stamp), 0);
+    cr_assert_eq(view_refusal(&(struct index_stamp){.session = 78, .root = {2, 3}}), -ESTALE);
+    cr_assert_eq(view_refusal(&(struct index_stamp){.session = 77, .root = {1, 3}}), -ESTALE);
+    cr_assert_eq(view_refusal(&(struct index_stamp){.session = 77, .root = {2, 4}}), -ESTALE);
+    cr_assert_eq(view_refusal(&stamp), 0);
 }
 
 static int open_it(struct view *none)
 {
-    int code = refusal(&stamp);
+    int code = view_refusal(&stamp);
     return code < 0 && code >= -255 ? -code : code;
 }
 
@@ -711,10 +711,10 @@ Test(view, an_index_cut_short)
 /* Whatever the bytes are, a program that looks into them goes on. */
 Test(view, an_index_of_any_bytes)
 {
-    struct view *view = opened();
+    struct view *view = view_opened();
     unsigned seed = 5, wrong = 0;
-    cr_assert_eq(tell("dir 100 2 1"), 0);
-    cr_assert_eq(tell("many 100 2 300 1"), 0);
+    cr_assert_eq(view_tell("dir 100 2 1"), 0);
+    cr_assert_eq(view_tell("many 100 2 300 1"), 0);
     end_writer();
     int fd = open(place_path("index"), O_RDWR | O_CLOEXEC);
     static char good[40000], bad[40000];
@@ -733,7 +733,7 @@ Test(view, an_index_of_any_bytes)
         cr_assert_eq(pwrite(fd, bad, sizeof bad, 0), (ssize_t)sizeof bad);
         int code = view_find(view, two, "n17", 3, &found);
         wrong += code != 0 || !found.known;
-        if (list(view, two, 0, count_name, &count) == 0)
+        if (test_view_list(view, two, 0, count_name, &count) == 0)
             wrong += count != 300;
     }
     cr_assert_gt(wrong, 100);

@@ -11,115 +11,115 @@
 #include "base/sys.h"
 #include "listen/wakeups.h"
 
-static struct road *road;
-static struct sleepers sleepers;
+static struct channel *channel;
+static struct wakeups wakeups;
 
-static void begin(void)
+static void wakeups_begin(void)
 {
-    road = mmap(NULL, ROAD_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    cr_assert_neq(road, MAP_FAILED);
-    sleepers_init(&sleepers, road);
-    cr_assert_geq(sleepers.cores, 1);
-    sleepers.cores = 2;
+    channel = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    cr_assert_neq(channel, MAP_FAILED);
+    wakeups_init(&wakeups, channel);
+    cr_assert_geq(wakeups.cores, 1);
+    wakeups.cores = 2;
 }
 
-TestSuite(sleepers, .init = begin);
+TestSuite(wakeups, .init = wakeups_begin);
 
-static void add(const uint32_t *lanes, size_t count)
+static void test_wakeups_add(const uint32_t *qps, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        sleepers_add(&sleepers, lanes[i]);
+        wakeups_add(&wakeups, qps[i]);
 }
 
-static unsigned raised(void)
+static unsigned wakeups_raised(void)
 {
     unsigned all = 0;
-    for (unsigned i = 0; i < ROAD_LANES / ROAD_ROW; i++)
-        all += road->answers[i];
+    for (unsigned i = 0; i < CHANNEL_QPS / CHANNEL_ROW; i++)
+        all += channel->answers[i];
     return all;
 }
 
-Test(sleepers, nobody)
+Test(wakeups, nobody)
 {
-    cr_assert(sleepers_are_none(&sleepers));
-    sleepers_wake_next(&sleepers);
-    sleepers_wake_due(&sleepers);
-    sleepers_wake_all(&sleepers);
-    cr_assert_eq(raised(), 0);
+    cr_assert(wakeups_are_none(&wakeups));
+    wakeups_wake_next(&wakeups);
+    wakeups_wake_due(&wakeups);
+    wakeups_wake_all(&wakeups);
+    cr_assert_eq(wakeups_raised(), 0);
 }
 
-Test(sleepers, as_many_as_there_are_cores_in_their_order)
+Test(wakeups, as_many_as_there_are_cores_in_their_order)
 {
-    add((const uint32_t[]){70, 3, 4, 5, 2047}, 5);
-    sleepers_wake_next(&sleepers);
-    cr_assert_eq(road->answers[2], 1);
-    cr_assert_eq(road->answers[0], 1, "lane 3");
-    sleepers_wake_next(&sleepers);
-    cr_assert_eq(road->answers[0], 2, "one call for 4 and 5");
-    cr_assert_eq(raised(), 3);
-    sleepers_wake_next(&sleepers);
-    cr_assert_eq(road->answers[ROAD_LANES / ROAD_ROW - 1], 1);
-    cr_assert(sleepers_are_none(&sleepers));
+    test_wakeups_add((const uint32_t[]){70, 3, 4, 5, 2047}, 5);
+    wakeups_wake_next(&wakeups);
+    cr_assert_eq(channel->answers[2], 1);
+    cr_assert_eq(channel->answers[0], 1, "lane 3");
+    wakeups_wake_next(&wakeups);
+    cr_assert_eq(channel->answers[0], 2, "one call for 4 and 5");
+    cr_assert_eq(wakeups_raised(), 3);
+    wakeups_wake_next(&wakeups);
+    cr_assert_eq(channel->answers[CHANNEL_QPS / CHANNEL_ROW - 1], 1);
+    cr_assert(wakeups_are_none(&wakeups));
 }
 
-Test(sleepers, who_is_there_already_keeps_his_place)
+Test(wakeups, who_is_there_already_keeps_his_place)
 {
-    add((const uint32_t[]){1, 40, 1, 40, 1}, 5);
-    sleepers.cores = 1;
-    sleepers_wake_next(&sleepers);
-    cr_assert_eq(road->answers[0], 1);
-    add((const uint32_t[]){1}, 1);
-    sleepers_wake_next(&sleepers);
-    cr_assert_eq(road->answers[1], 1, "he who slept on is before him who is back");
-    sleepers_wake_next(&sleepers);
-    cr_assert_eq(road->answers[0], 2);
-    cr_assert(sleepers_are_none(&sleepers));
+    test_wakeups_add((const uint32_t[]){1, 40, 1, 40, 1}, 5);
+    wakeups.cores = 1;
+    wakeups_wake_next(&wakeups);
+    cr_assert_eq(channel->answers[0], 1);
+    test_wakeups_add((const uint32_t[]){1}, 1);
+    wakeups_wake_next(&wakeups);
+    cr_assert_eq(channel->answers[1], 1, "he who slept on is before him who is back");
+    wakeups_wake_next(&wakeups);
+    cr_assert_eq(channel->answers[0], 2);
+    cr_assert(wakeups_are_none(&wakeups));
 }
 
-Test(sleepers, not_so_soon_after_the_last_ones)
+Test(wakeups, not_so_soon_after_the_last_ones)
 {
-    add((const uint32_t[]){1, 2, 3, 4, 5}, 5);
-    sleepers_wake_due(&sleepers);
-    cr_assert_eq(raised(), 1, "the first ones at once");
-    sleepers.woke = clock_monotonic() + 1000 * CLOCK_SECOND;
-    sleepers_wake_due(&sleepers);
-    cr_assert_eq(raised(), 1);
-    sleepers.woke = 0;
-    sleepers_wake_due(&sleepers);
-    cr_assert_eq(raised(), 2);
-    cr_assert_eq(sleepers.count, 1);
+    test_wakeups_add((const uint32_t[]){1, 2, 3, 4, 5}, 5);
+    wakeups_wake_due(&wakeups);
+    cr_assert_eq(wakeups_raised(), 1, "the first ones at once");
+    wakeups.woke = clock_monotonic() + 1000 * CLOCK_SECOND;
+    wakeups_wake_due(&wakeups);
+    cr_assert_eq(wakeups_raised(), 1);
+    wakeups.woke = 0;
+    wakeups_wake_due(&wakeups);
+    cr_assert_eq(wakeups_raised(), 2);
+    cr_assert_eq(wakeups.count, 1);
 }
 
-Test(sleepers, all_of_them_round_the_ring)
+Test(wakeups, all_of_them_round_the_ring)
 {
     for (unsigned round = 0; round < 3; round++) {
-        for (uint32_t lane = round; lane < ROAD_LANES; lane++)
-            sleepers_add(&sleepers, lane);
-        cr_assert_eq(sleepers.count, ROAD_LANES - round);
-        sleepers_wake_all(&sleepers);
-        cr_assert(sleepers_are_none(&sleepers));
-        cr_assert_eq(raised(), (round + 1) * ROAD_LANES / ROAD_ROW, "a call for each row");
+        for (uint32_t qp = round; qp < CHANNEL_QPS; qp++)
+            wakeups_add(&wakeups, qp);
+        cr_assert_eq(wakeups.count, CHANNEL_QPS - round);
+        wakeups_wake_all(&wakeups);
+        cr_assert(wakeups_are_none(&wakeups));
+        cr_assert_eq(wakeups_raised(), (round + 1) * CHANNEL_QPS / CHANNEL_ROW, "a call for each row");
     }
 }
 
-static void *sleep_in_lane(void *lane)
+static void *sleep_in_qp(void *qp)
 {
-    const uint32_t number = (uint32_t)(uintptr_t)lane;
+    const uint32_t number = (uint32_t)(uintptr_t)qp;
     const struct timespec never = clock_split(clock_monotonic() + 1000 * CLOCK_SECOND);
-    sys_futex_wait_bits(&road->answers[number / ROAD_ROW], 0, &never, 1u << number % ROAD_ROW);
+    sys_futex_wait_bits(&channel->answers[number / CHANNEL_ROW], 0, &never, 1u << number % CHANNEL_ROW);
     return NULL;
 }
 
 /* Some may come too late for their wake: by then the word has changed. */
-Test(sleepers, threads_that_sleep_are_woken)
+Test(wakeups, threads_that_sleep_are_woken)
 {
     pthread_t thread[5];
-    for (uint32_t lane = 0; lane < 5; lane++) {
-        cr_assert_eq(pthread_create(&thread[lane], NULL, sleep_in_lane, (void *)(uintptr_t)(lane * 20)), 0);
-        sleepers_add(&sleepers, lane * 20);
+    for (uint32_t qp = 0; qp < 5; qp++) {
+        cr_assert_eq(pthread_create(&thread[qp], NULL, sleep_in_qp, (void *)(uintptr_t)(qp * 20)), 0);
+        wakeups_add(&wakeups, qp * 20);
     }
-    while (!sleepers_are_none(&sleepers))
-        sleepers_wake_next(&sleepers);
+    while (!wakeups_are_none(&wakeups))
+        wakeups_wake_next(&wakeups);
     for (int i = 0; i < 5; i++)
         pthread_join(thread[i], NULL);
 }

@@ -137,8 +137,8 @@ Test(wire, no_such_type)
 }
 
 static const uint16_t with_a_name[] = {
-    MESSAGE_LOOKUP, MESSAGE_RESERVE, MESSAGE_CONFIRM, MESSAGE_WITHDRAW, MESSAGE_ADOPT, MESSAGE_VANISHED,
-    MESSAGE_REMOVE, MESSAGE_GONE,    MESSAGE_RENAME,  MESSAGE_RENAMED,  MESSAGE_CLOSE, MESSAGE_PROMOTE,
+    MESSAGE_LOOKUP, MESSAGE_CREATE,   MESSAGE_COMMIT, MESSAGE_ABORT,   MESSAGE_ADOPT, MESSAGE_VANISHED,
+    MESSAGE_UNLINK, MESSAGE_UNLINKED, MESSAGE_RENAME, MESSAGE_RENAMED, MESSAGE_RMDIR, MESSAGE_PROMOTE,
 };
 
 static const struct {
@@ -197,10 +197,10 @@ Test(wire, a_load_says_where)
 
 Test(wire, bad_entries_are_refused)
 {
-    struct message message = some_message(MESSAGE_CONFIRM);
+    struct message message = some_message(MESSAGE_COMMIT);
     message.entry[0].state = 9;
     cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
-    message = some_message(MESSAGE_CONFIRM);
+    message = some_message(MESSAGE_COMMIT);
     message.entry[1].leaf = 1;
     cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG, "a leaf of the trunk");
 }
@@ -238,7 +238,7 @@ static void decode_any(const char *bytes, size_t size)
 
 Test(wire, hostile_bytes)
 {
-    static const uint16_t types[] = {MESSAGE_LOAD, MESSAGE_RESERVE, MESSAGE_RENAME, MESSAGE_ANSWER};
+    static const uint16_t types[] = {MESSAGE_LOAD, MESSAGE_CREATE, MESSAGE_RENAME, MESSAGE_ANSWER};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const struct message message = some_message(types[i]);
         uint8_t bytes[MESSAGE_SHORT];
@@ -334,7 +334,7 @@ Test(page, bad_names_are_refused)
 }
 
 /* The numbers of the names in a merged page, each plus its hash's; the page of part `i` has the names of `numbers`. */
-static size_t numbered(char *page, size_t size, const unsigned *numbers, size_t count)
+static size_t wire_numbered(char *page, size_t size, const unsigned *numbers, size_t count)
 {
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
@@ -364,8 +364,8 @@ Test(page, two_become_one_in_order_and_each_name_is_told_once)
     static const unsigned one[] = {1, 4, 5, 9}, two[] = {2, 4, 10}, both[] = {1, 2, 4, 5, 9, 10};
     char a[512], b[512], merged[512];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 4), PAGE_ALL},
-                                       {b, numbered(b, sizeof b, two, 3), PAGE_ALL}};
+    const struct page_part parts[2] = {{a, wire_numbered(a, sizeof a, one, 4), PAGE_ALL},
+                                       {b, wire_numbered(b, sizeof b, two, 3), PAGE_ALL}};
     cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), PAGE_ALL);
     assert_merged(merged, used, both, 6);
 }
@@ -375,7 +375,8 @@ Test(page, behind_the_limit_of_one_nothing_is_known)
     static const unsigned one[] = {1, 5}, two[] = {2, 4, 6, 7}, both[] = {1, 2, 4, 5};
     char a[512], b[512], merged[512];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), 105}, {b, numbered(b, sizeof b, two, 4), PAGE_ALL}};
+    const struct page_part parts[2] = {{a, wire_numbered(a, sizeof a, one, 2), 105},
+                                       {b, wire_numbered(b, sizeof b, two, 4), PAGE_ALL}};
     cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), 105);
     assert_merged(merged, used, both, 4);
 }
@@ -385,8 +386,8 @@ Test(page, what_does_not_fit_is_asked_for_later)
     static const unsigned one[] = {1, 4}, two[] = {2};
     char a[512], b[512], merged[2 * (PAGE_NAME_FIXED + 1)];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 2), PAGE_ALL},
-                                       {b, numbered(b, sizeof b, two, 1), PAGE_ALL}};
+    const struct page_part parts[2] = {{a, wire_numbered(a, sizeof a, one, 2), PAGE_ALL},
+                                       {b, wire_numbered(b, sizeof b, two, 1), PAGE_ALL}};
     cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), 103);
     assert_merged(merged, used, (const unsigned[]){1, 2}, 2);
 }
@@ -408,7 +409,7 @@ Test(page, beside_one_that_has_none_it_goes_as_far_as_both_do)
     char a[512], merged[512];
     size_t used;
     for (int i = 0; i < 3; i++) {
-        const struct page_part parts[2] = {{NULL, 0, limits[i]}, {a, numbered(a, sizeof a, one, 3), 300}};
+        const struct page_part parts[2] = {{NULL, 0, limits[i]}, {a, wire_numbered(a, sizeof a, one, 3), 300}};
         cr_assert_eq(page_merge(merged, sizeof merged, &used, parts), limits[i] < 300 ? limits[i] : 300);
         assert_merged(merged, used, one, counts[i]);
     }
@@ -419,7 +420,7 @@ Test(page, one_that_is_too_long_is_cut)
     static const unsigned one[] = {1, 5, 8};
     char a[512], cut[2 * (PAGE_NAME_FIXED + 1)];
     size_t used;
-    const struct page_part parts[2] = {{a, numbered(a, sizeof a, one, 3), PAGE_ALL}, {NULL, 0, PAGE_ALL}};
+    const struct page_part parts[2] = {{a, wire_numbered(a, sizeof a, one, 3), PAGE_ALL}, {NULL, 0, PAGE_ALL}};
     cr_assert_eq(page_merge(cut, sizeof cut, &used, parts), 107);
     assert_merged(cut, used, one, 2);
 }

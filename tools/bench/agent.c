@@ -26,8 +26,8 @@
 
 struct agent {
     const struct plan *plan;
-    const struct meet *meet;
-    struct watch watch;
+    const struct rendezvous *meet;
+    struct failure_detector watch;
     struct talk_hello hello;
     struct daemon_options options;
     int socket;
@@ -37,7 +37,7 @@ struct agent {
     bool serves;
 };
 
-static int name_node(struct agent *agent)
+static int agent_name_node(struct agent *agent)
 {
     char fake[32];
     snprintf(fake, sizeof fake, NODES_FAKE, agent->plan->fakes ? (size_t)(agent->hello.rank % agent->plan->fakes) : 0);
@@ -48,16 +48,16 @@ static int name_node(struct agent *agent)
 }
 
 /* Two mounts on one host are two clients of a file system; two processes on one mount are one. */
-static uint64_t client_of(const char *directory)
+static uint64_t agent_client_of(const char *directory)
 {
     struct stat found = {0};
-    uint64_t both[2] = {meet_host()};
+    uint64_t both[2] = {rendezvous_host()};
     if (stat(directory, &found) == 0)
         both[1] = found.st_dev;
     return XXH3_64bits(both, sizeof both);
 }
 
-static int take_top(struct agent *agent, const char *directory, const struct talk_order *order)
+static int agent_take_top(struct agent *agent, const char *directory, const struct talk_order *order)
 {
     struct stat found;
     snprintf(agent->top, sizeof agent->top, "%s/%.*s", strcmp(directory, "/") ? directory : "", (int)sizeof order->name,
@@ -65,12 +65,12 @@ static int take_top(struct agent *agent, const char *directory, const struct tal
     agent->options.alone = order->nodes == 1;
     if (stat(agent->top, &found) == 0)
         return 0;
-    complain("process %u on %s does not see %s: give all processes the same shared directory", agent->hello.rank, nodes_here(),
-             agent->top);
+    usage_error("process %u on %s does not see %s: give all processes the same shared directory", agent->hello.rank,
+                nodes_here(), agent->top);
     return -ENOENT;
 }
 
-static int wait_for(pid_t child)
+static int agent_wait_for(pid_t child)
 {
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
@@ -80,19 +80,19 @@ static int wait_for(pid_t child)
 }
 
 /* Forks a process that has the signals of before. */
-static pid_t split(const struct agent *agent)
+static pid_t agent_split(const struct agent *agent)
 {
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
         sigprocmask(SIG_SETMASK, &agent->watch.before, NULL);
     if (child < 0)
-        complain("no process can be made (%s): end some and run this again", strerror(errno));
+        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
     return child;
 }
 
 /* By a child: a signal meanwhile must end neither this process nor the daemon, nor be blocked in that. */
-static int serve(struct agent *agent)
+static int agent_serve(struct agent *agent)
 {
     char root[PATH_MAX + sizeof SITE_ROOT];
     snprintf(root, sizeof root, "%s/" SITE_ROOT, agent->top);
@@ -101,14 +101,14 @@ static int serve(struct agent *agent)
     agent->options.orphans_told = true;
     if (roots_add(&agent->roots, root) < 0)
         return -EINVAL;
-    pid_t child = split(agent);
+    pid_t child = agent_split(agent);
     if (child == 0)
         _exit(daemon_start(&agent->roots, &agent->options) < 0);
-    agent->serves = child > 0 && wait_for(child) == 0;
+    agent->serves = child > 0 && agent_wait_for(child) == 0;
     return agent->serves ? 0 : -EIO;
 }
 
-static void become_worker(struct agent *agent, enum talk_kind kind, int socket)
+static void agent_become_worker(struct agent *agent, enum talk_kind kind, int socket)
 {
     char own[PATH_MAX] = "";
     char *words[] = {own, WORKER, agent->top, NULL};
@@ -117,11 +117,11 @@ static void become_worker(struct agent *agent, enum talk_kind kind, int socket)
     if (kind == TALK_SHIMMED)
         _exit(launch_exec(&agent->roots, agent->options.node, words));
     SYS3(SYS_execve, own, words, environ);
-    complain("/proc/self/exe cannot be executed: mount /proc");
+    usage_error("/proc/self/exe cannot be executed: mount /proc");
     _exit(STATUS_FAILED);
 }
 
-static int start_worker(struct agent *agent, enum talk_kind kind)
+static int agent_start_worker(struct agent *agent, enum talk_kind kind)
 {
     struct talk_hello hello = agent->hello;
     char root[PATH_MAX + sizeof SITE_ROOT];
@@ -129,23 +129,23 @@ static int start_worker(struct agent *agent, enum talk_kind kind)
     if (kind == TALK_SHIMMED && roots_add(&agent->roots, root) < 0)
         return -EINVAL;
     hello.kind = kind;
-    int socket = meet_connect(agent->meet, &hello);
+    int socket = rendezvous_connect(agent->meet, &hello);
     if (socket < 0)
         return socket;
-    agent->workers[kind] = split(agent);
+    agent->workers[kind] = agent_split(agent);
     if (agent->workers[kind] == 0)
-        become_worker(agent, kind, socket);
+        agent_become_worker(agent, kind, socket);
     close(socket);
     return agent->workers[kind] < 0 ? -EAGAIN : 0;
 }
 
 /* The workers end when the conductor has closed their sockets. */
-static int finish(struct agent *agent)
+static int agent_finish(struct agent *agent)
 {
     int error = 0;
     for (int kind = TALK_NATIVE; kind < TALK_KINDS; kind++)
         if (agent->workers[kind] > 0)
-            wait_for(agent->workers[kind]);
+            agent_wait_for(agent->workers[kind]);
     if (agent->serves && daemon_stop(agent->roots.paths[0], agent->options.node) < 0)
         error = -EIO;
     agent->serves = false;
@@ -153,21 +153,21 @@ static int finish(struct agent *agent)
     return error;
 }
 
-static int obey(struct agent *agent, const char *directory, const struct talk_order *order)
+static int agent_obey(struct agent *agent, const char *directory, const struct talk_order *order)
 {
     switch (order->what) {
     case TALK_BEGIN:
-        return take_top(agent, directory, order);
+        return agent_take_top(agent, directory, order);
     case TALK_SERVE:
-        return serve(agent);
+        return agent_serve(agent);
     case TALK_WORKERS:
-        return start_worker(agent, order->kind);
+        return agent_start_worker(agent, order->kind);
     default:
-        return finish(agent);
+        return agent_finish(agent);
     }
 }
 
-static int answer(struct agent *agent, int error, int signal)
+static int agent_answer(struct agent *agent, int error, int signal)
 {
     static struct talk_answer words;
     words = (struct talk_answer){.error = error, .signal = signal};
@@ -175,76 +175,77 @@ static int answer(struct agent *agent, int error, int signal)
 }
 
 /* A signal is the conductor's to act upon: all end, or none. */
-static void listen_to_conductor(struct agent *agent, const char *directory)
+static void agent_listen_to_conductor(struct agent *agent, const char *directory)
 {
     struct talk_order order = {0};
     struct pollfd conductor = {.fd = agent->socket, .events = POLLIN};
     while (order.what != TALK_END) {
-        int signal = watch_wait(&agent->watch, &conductor, 1, -1);
+        int signal = failure_detector_wait(&agent->watch, &conductor, 1, -1);
         if (signal > 0)
-            answer(agent, 0, signal);
+            agent_answer(agent, 0, signal);
         if (!conductor.revents)
             continue;
         if (talk_receive(agent->socket, &order, sizeof order) < 0)
             return;
-        answer(agent, obey(agent, directory, &order), 0);
+        agent_answer(agent, agent_obey(agent, directory, &order), 0);
     }
 }
 
-static int work_with(struct agent *agent, const char *directory)
+static int agent_work_with(struct agent *agent, const char *directory)
 {
-    agent->socket = meet_connect(agent->meet, &agent->hello);
+    agent->socket = rendezvous_connect(agent->meet, &agent->hello);
     if (agent->socket < 0) {
-        complain("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(), strerror(-agent->socket));
+        usage_error("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(),
+                    strerror(-agent->socket));
         return STATUS_FAILED;
     }
-    listen_to_conductor(agent, directory);
-    int error = finish(agent);
+    agent_listen_to_conductor(agent, directory);
+    int error = agent_finish(agent);
     close(agent->socket);
     return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-int agent_run(const struct plan *plan, const char *directory, uint32_t rank, const struct meet *meet)
+int agent_run(const struct plan *plan, const char *directory, uint32_t rank, const struct rendezvous *meet)
 {
     struct agent agent = {.plan = plan, .meet = meet, .hello = {.rank = rank, .count = (uint32_t)plan->processes}};
     roots_init(&agent.roots);
-    agent.hello.client = client_of(directory);
-    if (name_node(&agent) < 0 || watch_init(&agent.watch) < 0)
+    agent.hello.client = agent_client_of(directory);
+    if (agent_name_node(&agent) < 0 || failure_detector_init(&agent.watch) < 0)
         return STATUS_FAILED;
-    int status = work_with(&agent, directory);
-    watch_finish(&agent.watch);
+    int status = agent_work_with(&agent, directory);
+    failure_detector_finish(&agent.watch);
     return status;
 }
 
 /* Until there is a file whose writer listens: it may be one that was left by somebody who was killed. */
-static int find_first(const char *directory, struct meet *meet, struct watch *watch)
+static int agent_find_first(const char *directory, struct rendezvous *meet, struct failure_detector *watch)
 {
     uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;
     struct progress progress;
     int signal = 0;
     bool found, late = false;
     progress_init(&progress, false);
-    while (!(found = meet_read(meet, directory) == 0) && signal <= 0 && !late) {
+    while (!(found = rendezvous_read(meet, directory) == 0) && signal <= 0 && !late) {
         if (progress_due(&progress))
             progress_line(&progress, "waiting for process 0 to write %s/" MEET_FILE, directory);
-        signal = watch_wait(watch, NULL, 0, LOOK_AGAIN);
+        signal = failure_detector_wait(watch, NULL, 0, LOOK_AGAIN);
         late = clock_monotonic() >= end;
     }
     progress_finish(&progress);
     if (found || signal > 0)
         return found ? STATUS_OK : 128 + signal;
-    complain("process 0 has not written %s/" MEET_FILE " for %d s: start all, and give all the same directory", directory,
-             MEET_PATIENCE);
+    usage_error("process 0 has not written %s/" MEET_FILE " for %d s: start all, and give all the same directory", directory,
+                MEET_PATIENCE);
     return STATUS_FAILED;
 }
 
 int agent_join(const struct plan *plan, const char *directory)
 {
-    struct watch watch;
-    struct meet meet;
-    if (watch_init(&watch) < 0)
+    struct failure_detector watch;
+    struct rendezvous meet;
+    if (failure_detector_init(&watch) < 0)
         return STATUS_FAILED;
-    int status = find_first(directory, &meet, &watch);
-    watch_finish(&watch);
+    int status = agent_find_first(directory, &meet, &watch);
+    failure_detector_finish(&watch);
     return status == STATUS_OK ? agent_run(plan, directory, plan->rank.number, &meet) : status;
 }

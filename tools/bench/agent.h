@@ -10,6 +10,6 @@
 #include "bench/plan.h"
 
 /* `directory` is canonical. The exit status. */
-int agent_run(const struct plan *, const char *directory, uint32_t rank, const struct meet *);
+int agent_run(const struct plan *, const char *directory, uint32_t rank, const struct rendezvous *);
 /* Of a process that was started by a launcher and is not the first: looks for that first. */
 int agent_join(const struct plan *, const char *directory);

@@ -27,8 +27,8 @@ struct conductor_peer {
 struct conductor {
     const struct plan *plan;
     const char *directory;
-    struct meet meet;
-    struct watch watch;
+    struct rendezvous meet;
+    struct failure_detector watch;
     uint32_t count, nodes, clients; /* clients: mounts of the file system */
     struct conductor_peer *peers;   /* by rank */
     struct pollfd *polls;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Powers of two above the fine ones are cut into as many buckets as there are numbers below 32. */
-static size_t bucket_of(uint64_t ns)
+static size_t histogram_bucket_of(uint64_t ns)
 {
     if (ns < HISTOGRAM_FINE)
         return ns;
@@ -16,7 +16,7 @@ static size_t bucket_of(uint64_t ns)
 }
 
 /* The middle of it. */
-static uint64_t value_of(size_t bucket)
+static uint64_t histogram_value_of(size_t bucket)
 {
     if (bucket < 2 * HISTOGRAM_FINE)
         return bucket;
@@ -28,7 +28,7 @@ static uint64_t value_of(size_t bucket)
 void histogram_add(struct histogram *histogram, uint64_t ns)
 {
     histogram->count++;
-    histogram->buckets[bucket_of(ns)]++;
+    histogram->buckets[histogram_bucket_of(ns)]++;
     if (ns > histogram->highest)
         histogram->highest = ns;
 }
@@ -49,7 +49,7 @@ uint64_t histogram_at(const struct histogram *histogram, double share)
     for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         seen += histogram->buckets[i];
         if (seen > 0 && (double)seen >= wanted)
-            return value_of(i) < histogram->highest ? value_of(i) : histogram->highest;
+            return histogram_value_of(i) < histogram->highest ? histogram_value_of(i) : histogram->highest;
     }
     return 0;
 }

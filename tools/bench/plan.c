@@ -10,7 +10,7 @@
 
 #include "config/config.h"
 
-enum { PLAN_JSON_OPTION = VERB_LONG + 1, PLAN_CSV_OPTION, PLAN_PLOT, PLAN_FAKES, PLAN_RANK, PLAN_LEAF_FULL };
+enum { PLAN_JSON_OPTION = COMMAND_LONG + 1, PLAN_CSV_OPTION, PLAN_PLOT, PLAN_FAKES, PLAN_RANK, PLAN_LEAF_FULL };
 
 const struct choice plan_choices[] = {
     {'n', "processes", "N", "processes on all nodes together (default: 2, at least one a node)"},
@@ -37,7 +37,7 @@ const char *const plan_configurations[PLAN_CONFIGURATIONS] = {"private", "shared
 #define ALL_OPERATIONS ((1u << PLAN_OPERATIONS) - 1)
 
 /* A number that may be 0. */
-static int take_number(const char *text, uint64_t most, uint64_t *number)
+static int plan_take_number(const char *text, uint64_t most, uint64_t *number)
 {
     if (strcmp(text, "0") != 0)
         return config_number_parse(text, most, number);
@@ -45,12 +45,12 @@ static int take_number(const char *text, uint64_t most, uint64_t *number)
     return 0;
 }
 
-static int take_one_or_more(const char *text, uint64_t most, uint64_t *number)
+static int plan_take_one_or_more(const char *text, uint64_t most, uint64_t *number)
 {
     return config_number_parse(text, most, number);
 }
 
-static int take_sizes(const char *text, struct plan *plan)
+static int plan_take_sizes(const char *text, struct plan *plan)
 {
     plan->size_count = 0;
     for (const char *end;; text = end + 1) {
@@ -59,14 +59,14 @@ static int take_sizes(const char *text, struct plan *plan)
         if (end - text >= (long)sizeof word || plan->size_count == PLAN_SIZES_MAX)
             return -1;
         memcpy(word, text, (size_t)(end - text));
-        if (take_number(word, PLAN_SIZE_MAX, &plan->sizes[plan->size_count++]) < 0)
+        if (plan_take_number(word, PLAN_SIZE_MAX, &plan->sizes[plan->size_count++]) < 0)
             return -1;
         if (!*end)
             return 0;
     }
 }
 
-static int take_member(const char *word, size_t length, const char *const names[], size_t count, unsigned *set)
+static int plan_take_member(const char *word, size_t length, const char *const names[], size_t count, unsigned *set)
 {
     for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) == length && !memcmp(names[i], word, length)) {
@@ -76,41 +76,41 @@ static int take_member(const char *word, size_t length, const char *const names[
     return -1;
 }
 
-static int take_set(const char *text, const char *const names[], size_t count, unsigned *set)
+static int plan_take_set(const char *text, const char *const names[], size_t count, unsigned *set)
 {
     *set = 0;
     for (const char *end;; text = end + 1) {
         end = strchrnul(text, ',');
-        if (take_member(text, (size_t)(end - text), names, count, set) < 0)
+        if (plan_take_member(text, (size_t)(end - text), names, count, set) < 0)
             return -1;
         if (!*end)
             return 0;
     }
 }
 
-static int take_operations(const char *text, unsigned *set)
+static int plan_take_operations(const char *text, unsigned *set)
 {
     if (strcmp(text, "all") != 0)
-        return take_set(text, plan_operations, PLAN_OPERATIONS, set);
+        return plan_take_set(text, plan_operations, PLAN_OPERATIONS, set);
     *set = ALL_OPERATIONS;
     return 0;
 }
 
-static int take_placement(const char *text, struct plan *plan)
+static int plan_take_placement(const char *text, struct plan *plan)
 {
     enum config_placement placement;
     plan->placement = text;
     return config_placement_parse(text, &placement);
 }
 
-static int take_leaf_full(const char *text, struct plan *plan)
+static int plan_take_leaf_full(const char *text, struct plan *plan)
 {
     uint64_t number;
     plan->leaf_full = text;
     return config_number_parse(text, UINT32_MAX, &number);
 }
 
-static int take_plot(const char *text, struct plan *plan)
+static int plan_take_plot(const char *text, struct plan *plan)
 {
     const char *dot = strrchr(text, '.');
     if (!dot || (strcmp(dot, ".svg") != 0 && strcmp(dot, ".png") != 0) || plan->plot_count == PLAN_PLOTS_MAX)
@@ -119,7 +119,7 @@ static int take_plot(const char *text, struct plan *plan)
     return 0;
 }
 
-static int take_format(struct plan *plan, enum plan_format format)
+static int plan_take_format(struct plan *plan, enum plan_format format)
 {
     if (plan->format != PLAN_TEXT && plan->format != format)
         return -1;
@@ -127,73 +127,73 @@ static int take_format(struct plan *plan, enum plan_format format)
     return 0;
 }
 
-static int take_option(struct plan *plan, int option)
+static int plan_take_option(struct plan *plan, int option)
 {
     switch (option) {
     case 'n':
-        return take_one_or_more(optarg, PLAN_PROCESSES_MAX, &plan->processes);
+        return plan_take_one_or_more(optarg, PLAN_PROCESSES_MAX, &plan->processes);
     case 'f':
-        return take_one_or_more(optarg, PLAN_FILES_MAX, &plan->files);
+        return plan_take_one_or_more(optarg, PLAN_FILES_MAX, &plan->files);
     case 's':
-        return take_sizes(optarg, plan);
+        return plan_take_sizes(optarg, plan);
     case 'o':
-        return take_operations(optarg, &plan->operations);
+        return plan_take_operations(optarg, &plan->operations);
     case 'b':
-        return take_operations(optarg, &plan->neighbour);
+        return plan_take_operations(optarg, &plan->neighbour);
     case 'c':
-        return take_set(optarg, plan_configurations, PLAN_CONFIGURATIONS, &plan->configurations);
+        return plan_take_set(optarg, plan_configurations, PLAN_CONFIGURATIONS, &plan->configurations);
     case 'r':
-        return take_one_or_more(optarg, PLAN_REPETITIONS_MAX, &plan->repetitions);
+        return plan_take_one_or_more(optarg, PLAN_REPETITIONS_MAX, &plan->repetitions);
     case 'w':
-        return take_number(optarg, PLAN_REPETITIONS_MAX, &plan->warm_up);
+        return plan_take_number(optarg, PLAN_REPETITIONS_MAX, &plan->warm_up);
     case 'p':
-        return take_placement(optarg, plan);
+        return plan_take_placement(optarg, plan);
     case PLAN_LEAF_FULL:
-        return take_leaf_full(optarg, plan);
+        return plan_take_leaf_full(optarg, plan);
     case PLAN_FAKES:
-        return take_one_or_more(optarg, PLAN_PROCESSES_MAX, &plan->fakes);
+        return plan_take_one_or_more(optarg, PLAN_PROCESSES_MAX, &plan->fakes);
     case PLAN_RANK:
         return rank_parse(optarg, PLAN_PROCESSES_MAX, &plan->rank);
     case PLAN_PLOT:
-        return take_plot(optarg, plan);
+        return plan_take_plot(optarg, plan);
     default:
-        return take_format(plan, option == PLAN_JSON_OPTION ? PLAN_JSON : PLAN_CSV);
+        return plan_take_format(plan, option == PLAN_JSON_OPTION ? PLAN_JSON : PLAN_CSV);
     }
 }
 
-static int complain_value(const struct verb *verb, int option)
+static int plan_complain_value(const struct command *command, int option)
 {
-    const struct choice *choice = verb->choices;
+    const struct choice *choice = command->choices;
     while (choice->letter != option)
         choice++;
     if (choice->argument)
-        complain_usage(verb, "'%s' does not do for --%s %s", optarg, choice->name, choice->argument);
+        usage_error_usage(command, "'%s' does not do for --%s %s", optarg, choice->name, choice->argument);
     else
-        complain_usage(verb, "give --json or --csv, not both");
-    return VERB_WRONG;
+        usage_error_usage(command, "give --json or --csv, not both");
+    return COMMAND_WRONG;
 }
 
 /* A launcher, or whoever says --rank, has decided how many there are. */
-static int settle_processes(struct plan *plan, const struct verb *verb)
+static int plan_settle_processes(struct plan *plan, const struct command *command)
 {
     if (plan->rank.count == 0)
         rank_find(environ, PLAN_PROCESSES_MAX, &plan->rank);
     if (plan->rank.count > 1 && plan->processes > 0 && plan->processes != plan->rank.count) {
-        complain_usage(verb, "this is one of %u processes: leave -n out", plan->rank.count);
-        return VERB_WRONG;
+        usage_error_usage(command, "this is one of %u processes: leave -n out", plan->rank.count);
+        return COMMAND_WRONG;
     }
     if (plan->rank.count > 1)
         plan->processes = plan->rank.count;
     if (plan->processes == 0)
         plan->processes = plan->fakes > 2 ? plan->fakes : 2;
     if (plan->fakes > plan->processes) {
-        complain_usage(verb, "%lu processes do not fill %lu nodes", plan->processes, plan->fakes);
-        return VERB_WRONG;
+        usage_error_usage(command, "%lu processes do not fill %lu nodes", plan->processes, plan->fakes);
+        return COMMAND_WRONG;
     }
-    return VERB_END;
+    return COMMAND_END;
 }
 
-int plan_read(struct plan *plan, const struct verb *verb, int argc, char **argv)
+int plan_read(struct plan *plan, const struct command *command, int argc, char **argv)
 {
     int option;
     *plan = (struct plan){.files = 1000,
@@ -202,15 +202,15 @@ int plan_read(struct plan *plan, const struct verb *verb, int argc, char **argv)
                           .size_count = 1,
                           .operations = ALL_OPERATIONS,
                           .configurations = 1u << PLAN_PRIVATE | 1u << PLAN_SHARED | 1u << PLAN_SHUNT};
-    while ((option = verb_option(verb, argc, argv)) >= 0)
-        if (take_option(plan, option) < 0)
-            return complain_value(verb, option);
-    if (option != VERB_END)
+    while ((option = command_option(command, argc, argv)) >= 0)
+        if (plan_take_option(plan, option) < 0)
+            return plan_complain_value(command, option);
+    if (option != COMMAND_END)
         return option;
-    if (!verb_one_word(verb, argc, "directory"))
-        return VERB_WRONG;
+    if (!command_one_word(command, argc, "directory"))
+        return COMMAND_WRONG;
     plan->directory = argv[optind];
-    return settle_processes(plan, verb);
+    return plan_settle_processes(plan, command);
 }
 
 size_t plan_turns(const struct plan *plan)

@@ -73,8 +73,8 @@ static inline bool plan_is_private(unsigned configuration)
 
 extern const struct choice plan_choices[];
 
-/* VERB_END, or what verb_option has answered last: then the verb is over. */
-int plan_read(struct plan *, const struct verb *, int argc, char **argv);
+/* COMMAND_END, or what command_option has answered last: then the subcommand is over. */
+int plan_read(struct plan *, const struct command *, int argc, char **argv);
 
 /* The configuration whose turn it is: of every repetition's all, in turn; every second repetition runs
  * backwards, so that what becomes slower or faster in the course of time does so for all alike. */

@@ -16,18 +16,18 @@
 #define HEIGHT 420 /* of the bars of one size */
 
 /* gnuplot would say so only in the end. */
-static int check_place(const char *path)
+static int plot_check_place(const char *path)
 {
     char directory[PATH_MAX];
     const char *slash = strrchr(path, '/');
     const size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
     if (length >= sizeof directory)
-        return complain("%s: the path is too long", path), -1;
+        return usage_error("%s: the path is too long", path), -1;
     memcpy(directory, slash != NULL ? path : ".", slash != NULL ? length : 1);
     directory[slash != NULL ? length : 1] = '\0';
     if (access(directory, W_OK | X_OK) == 0)
         return 0;
-    complain("%s cannot be drawn there: %s: %s", path, directory, strerror(errno));
+    usage_error("%s cannot be drawn there: %s: %s", path, directory, strerror(errno));
     return -1;
 }
 
@@ -36,17 +36,17 @@ int plot_check(const struct plan *plan)
     char *const words[] = {"gnuplot", "--version", NULL};
     char version[64];
     for (size_t i = 0; i < plan->plot_count; i++)
-        if (check_place(plan->plots[i]) < 0)
+        if (plot_check_place(plan->plots[i]) < 0)
             return -1;
     if (plan->plot_count == 0 || capture(words, version, sizeof version) == 0)
         return 0;
-    complain("there is no gnuplot, which draws what --plot asks for: install it (gnuplot-nox does), or leave "
-             "--plot out");
+    usage_error("there is no gnuplot, which draws what --plot asks for: install it (gnuplot-nox does), or leave "
+                "--plot out");
     return -1;
 }
 
 /* In single quotes gnuplot takes everything as it is but a quote, which is doubled. */
-static void write_quoted(const char *text, FILE *to)
+static void plot_write_quoted(const char *text, FILE *to)
 {
     fputc('\'', to);
     for (; *text; text++)
@@ -54,12 +54,12 @@ static void write_quoted(const char *text, FILE *to)
     fputc('\'', to);
 }
 
-static void write_head(const struct plan *plan, const char *path, FILE *to)
+static void plot_write_head(const struct plan *plan, const char *path, FILE *to)
 {
     const char *terminal = strcmp(strrchr(path, '.'), ".svg") ? "pngcairo" : "svg";
     fprintf(to, "set terminal %s size %d,%zu noenhanced background '#ffffff'\nset output ", terminal, WIDTH,
             HEIGHT * plan->size_count);
-    write_quoted(path, to);
+    plot_write_quoted(path, to);
     fprintf(to,
             "\nset style data histograms\nset style histogram errorbars gap 1 linewidth 1\n"
             "set style fill solid 0.8 border -1\nset bars front\nset logscale y\nset ylabel 'operations/s'\n"
@@ -68,7 +68,7 @@ static void write_head(const struct plan *plan, const char *path, FILE *to)
 }
 
 /* A line for each operation: its name, then median, lowest and highest of each configuration. */
-static void write_data(struct results *results, size_t size, FILE *to)
+static void plot_write_data(struct results *results, size_t size, FILE *to)
 {
     const struct plan *plan = results->plan;
     fprintf(to, "$size%zu << END\n", size);
@@ -86,7 +86,7 @@ static void write_data(struct results *results, size_t size, FILE *to)
     fprintf(to, "END\n");
 }
 
-static void write_bars(const struct plan *plan, size_t size, FILE *to)
+static void plot_write_bars(const struct plan *plan, size_t size, FILE *to)
 {
     size_t column = 2;
     fprintf(to, "set title 'files of %" PRIu64 " bytes, %" PRIu64 " processes'\nplot", plan->sizes[size], plan->processes);
@@ -103,21 +103,21 @@ void plot_write(struct results *results, const char *path, FILE *to)
 {
     const struct plan *plan = results->plan;
     for (size_t size = 0; size < plan->size_count; size++)
-        write_data(results, size, to);
-    write_head(plan, path, to);
+        plot_write_data(results, size, to);
+    plot_write_head(plan, path, to);
     for (size_t size = 0; size < plan->size_count; size++)
-        write_bars(plan, size, to);
+        plot_write_bars(plan, size, to);
     fprintf(to, "unset multiplot\nset output\n");
 }
 
-static int draw(struct results *results, const char *path)
+static int plot_draw(struct results *results, const char *path)
 {
     FILE *gnuplot = popen("exec gnuplot >&2", "we");
     if (gnuplot)
         plot_write(results, path, gnuplot);
     if (gnuplot && pclose(gnuplot) == 0)
         return 0;
-    complain("%s could not be drawn: see what gnuplot says", path);
+    usage_error("%s could not be drawn: see what gnuplot says", path);
     return -1;
 }
 
@@ -125,7 +125,7 @@ int plot_all(struct results *results)
 {
     int error = 0;
     for (size_t i = 0; i < results->plan->plot_count; i++)
-        if (draw(results, results->plan->plots[i]) < 0)
+        if (plot_draw(results, results->plan->plots[i]) < 0)
             error = -1;
     return error;
 }

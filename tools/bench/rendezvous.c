@@ -24,7 +24,7 @@
 #define CONNECT_PATIENCE 3000 /* ms */
 #define HELLO_PATIENCE 5      /* s */
 
-uint64_t meet_host(void)
+uint64_t rendezvous_host(void)
 {
     char boot[64] = "";
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -34,7 +34,7 @@ uint64_t meet_host(void)
     return XXH3_64bits(boot, length > 0 ? (size_t)length : 0);
 }
 
-static void make_token(char token[TALK_TOKEN_SIZE])
+static void rendezvous_make_token(char token[TALK_TOKEN_SIZE])
 {
     unsigned char bytes[TALK_TOKEN_SIZE / 2];
     while (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
@@ -43,7 +43,7 @@ static void make_token(char token[TALK_TOKEN_SIZE])
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static void find_addresses(struct meet *meet)
+static void rendezvous_find_addresses(struct rendezvous *meet)
 {
     struct ifaddrs *all = NULL;
     if (getifaddrs(&all) < 0)
@@ -54,14 +54,14 @@ static void find_addresses(struct meet *meet)
     freeifaddrs(all);
 }
 
-static int begin_to_listen(struct meet *meet, bool wide)
+static int rendezvous_begin_to_listen(struct rendezvous *meet, bool wide)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(wide ? INADDR_ANY : INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
     meet->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (meet->listener < 0 || bind(meet->listener, (struct sockaddr *)&at, size) < 0 || listen(meet->listener, 4096) < 0 ||
         getsockname(meet->listener, (struct sockaddr *)&at, &size) < 0) {
-        complain("the processes of this benchmark cannot talk to each other over TCP: %s", strerror(errno));
+        usage_error("the processes of this benchmark cannot talk to each other over TCP: %s", strerror(errno));
         return -1;
     }
     meet->port = ntohs(at.sin_port);
@@ -69,7 +69,7 @@ static int begin_to_listen(struct meet *meet, bool wide)
 }
 
 /* The last line tells a reader that he has seen all. */
-static size_t format(const struct meet *meet, char text[TEXT_MAX])
+static size_t rendezvous_format(const struct rendezvous *meet, char text[TEXT_MAX])
 {
     int at = snprintf(text, TEXT_MAX, "%s\n%s %016" PRIx64 " %u\n", TALK_MAGIC, meet->token, meet->host, meet->port);
     for (unsigned i = 0; i < meet->count; i++)
@@ -78,62 +78,62 @@ static size_t format(const struct meet *meet, char text[TEXT_MAX])
     return (size_t)at;
 }
 
-static void name_file(struct meet *meet, const char *directory)
+static void rendezvous_name_file(struct rendezvous *meet, const char *directory)
 {
     snprintf(meet->file, sizeof meet->file, "%s/" MEET_FILE, directory);
 }
 
-static int write_file(struct meet *meet, const char *directory)
+static int rendezvous_write_file(struct rendezvous *meet, const char *directory)
 {
     char text[TEXT_MAX];
-    size_t length = format(meet, text);
-    name_file(meet, directory);
+    size_t length = rendezvous_format(meet, text);
+    rendezvous_name_file(meet, directory);
     int fd = open(meet->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         if (errno == EEXIST)
-            complain("%s is there: another `shunt bench` begins in this directory, or was killed; if none "
-                     "does, remove it",
-                     meet->file);
+            usage_error("%s is there: another `shunt bench` begins in this directory, or was killed; if none "
+                        "does, remove it",
+                        meet->file);
         else
-            complain_of(directory, -errno);
+            usage_error_of(directory, -errno);
         meet->file[0] = '\0';
         return -1;
     }
     int error = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -errno;
     close(fd);
     if (error < 0)
-        complain_of(meet->file, error);
+        usage_error_of(meet->file, error);
     return error < 0 ? -1 : 0;
 }
 
-int meet_open(struct meet *meet, const char *directory, bool wide)
+int rendezvous_open(struct rendezvous *meet, const char *directory, bool wide)
 {
-    *meet = (struct meet){.listener = -1, .host = meet_host()};
-    make_token(meet->token);
+    *meet = (struct rendezvous){.listener = -1, .host = rendezvous_host()};
+    rendezvous_make_token(meet->token);
     if (wide)
-        find_addresses(meet);
-    if (begin_to_listen(meet, wide) == 0 && (!wide || write_file(meet, directory) == 0))
+        rendezvous_find_addresses(meet);
+    if (rendezvous_begin_to_listen(meet, wide) == 0 && (!wide || rendezvous_write_file(meet, directory) == 0))
         return 0;
-    meet_close(meet);
+    rendezvous_close(meet);
     return -1;
 }
 
-void meet_hide(struct meet *meet)
+void rendezvous_hide(struct rendezvous *meet)
 {
     if (meet->file[0])
         unlink(meet->file);
     meet->file[0] = '\0';
 }
 
-void meet_close(struct meet *meet)
+void rendezvous_close(struct rendezvous *meet)
 {
-    meet_hide(meet);
+    rendezvous_hide(meet);
     if (meet->listener >= 0)
         close(meet->listener);
     meet->listener = -1;
 }
 
-static int parse(struct meet *meet, const char *text)
+static int rendezvous_parse(struct rendezvous *meet, const char *text)
 {
     unsigned port, address;
     int skip = 0;
@@ -148,21 +148,21 @@ static int parse(struct meet *meet, const char *text)
     return strcmp(text, "end\n") ? -EAGAIN : 0;
 }
 
-int meet_read(struct meet *meet, const char *directory)
+int rendezvous_read(struct rendezvous *meet, const char *directory)
 {
     char text[TEXT_MAX];
-    *meet = (struct meet){.listener = -1};
-    name_file(meet, directory);
+    *meet = (struct rendezvous){.listener = -1};
+    rendezvous_name_file(meet, directory);
     int fd = open(meet->file, O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
     meet->file[0] = '\0'; /* not ours to remove */
     text[length > 0 ? length : 0] = '\0';
-    return parse(meet, text);
+    return rendezvous_parse(meet, text);
 }
 
-static int connect_in_time(int fd, const struct sockaddr_in *to)
+static int rendezvous_connect_in_time(int fd, const struct sockaddr_in *to)
 {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
     int error = connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 ? 0 : errno;
@@ -175,7 +175,7 @@ static int connect_in_time(int fd, const struct sockaddr_in *to)
 }
 
 /* A peer whose host is gone says nothing any more: the kernel finds out. */
-static void prepare_socket(int fd)
+static void rendezvous_prepare_socket(int fd)
 {
     int on = 1, patience = 1000 * MEET_PATIENCE;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -184,13 +184,13 @@ static void prepare_socket(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
 }
 
-static int connect_to(const struct meet *meet, uint32_t address, const struct talk_hello *hello)
+static int rendezvous_connect_to(const struct rendezvous *meet, uint32_t address, const struct talk_hello *hello)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(meet->port), .sin_addr.s_addr = address};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int error = fd < 0 ? -errno : connect_in_time(fd, &to);
+    int error = fd < 0 ? -errno : rendezvous_connect_in_time(fd, &to);
     if (error == 0) {
-        prepare_socket(fd);
+        rendezvous_prepare_socket(fd);
         error = talk_send(fd, hello, sizeof *hello);
     }
     if (error < 0 && fd >= 0)
@@ -199,31 +199,31 @@ static int connect_to(const struct meet *meet, uint32_t address, const struct ta
 }
 
 /* The loopback leads to the first only on its own host, and even there not from another network namespace. */
-int meet_connect(const struct meet *meet, struct talk_hello *hello)
+int rendezvous_connect(const struct rendezvous *meet, struct talk_hello *hello)
 {
     snprintf(hello->magic, sizeof hello->magic, "%s", TALK_MAGIC);
     memcpy(hello->token, meet->token, sizeof hello->token);
-    int fd = meet->host == meet_host() ? connect_to(meet, htonl(INADDR_LOOPBACK), hello) : -ECONNREFUSED;
+    int fd = meet->host == rendezvous_host() ? rendezvous_connect_to(meet, htonl(INADDR_LOOPBACK), hello) : -ECONNREFUSED;
     for (unsigned i = 0; i < meet->count && fd < 0; i++)
-        fd = connect_to(meet, meet->addresses[i], hello);
+        fd = rendezvous_connect_to(meet, meet->addresses[i], hello);
     return fd;
 }
 
-static bool is_ours(const struct meet *meet, struct talk_hello *hello)
+static bool rendezvous_is_ours(const struct rendezvous *meet, struct talk_hello *hello)
 {
     hello->node[sizeof hello->node - 1] = '\0';
     return !memcmp(hello->token, meet->token, sizeof meet->token) && !strncmp(hello->magic, TALK_MAGIC, sizeof hello->magic);
 }
 
-int meet_accept(const struct meet *meet, struct talk_hello *hello)
+int rendezvous_accept(const struct rendezvous *meet, struct talk_hello *hello)
 {
     const struct timeval patience = {.tv_sec = HELLO_PATIENCE}, none = {0};
     int fd = accept4(meet->listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : -EAGAIN;
-    prepare_socket(fd);
+    rendezvous_prepare_socket(fd);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (talk_receive(fd, hello, sizeof *hello) < 0 || !is_ours(meet, hello)) {
+    if (talk_receive(fd, hello, sizeof *hello) < 0 || !rendezvous_is_ours(meet, hello)) {
         close(fd);
         return -EAGAIN;
     }

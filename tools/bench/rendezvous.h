@@ -21,7 +21,7 @@
 #define MEET_ADDRESSES_MAX 32
 #define MEET_PATIENCE 60 /* seconds */
 
-struct meet {
+struct rendezvous {
     int listener;
     char file[PATH_MAX + sizeof MEET_FILE + 1]; /* empty: none is written */
     uint16_t port;
@@ -33,17 +33,17 @@ struct meet {
 
 /* Listens; for other hosts too if `wide`, and then tells them where in a file in `directory`. 0, or -1 after
  * a complaint. */
-int meet_open(struct meet *, const char *directory, bool wide);
+int rendezvous_open(struct rendezvous *, const char *directory, bool wide);
 /* All have come. */
-void meet_hide(struct meet *);
-void meet_close(struct meet *);
+void rendezvous_hide(struct rendezvous *);
+void rendezvous_close(struct rendezvous *);
 /* Reads what the first has written. 0; -EAGAIN: nothing yet, or not all of it. */
-int meet_read(struct meet *, const char *directory);
+int rendezvous_read(struct rendezvous *, const char *directory);
 
 /* A socket on which the hello was said, whose token this fills in, or -errno. */
-int meet_connect(const struct meet *, struct talk_hello *);
+int rendezvous_connect(const struct rendezvous *, struct talk_hello *);
 /* The next one that has come and has the token: its socket, or -EAGAIN: it was a stranger, or nobody. */
-int meet_accept(const struct meet *, struct talk_hello *);
+int rendezvous_accept(const struct rendezvous *, struct talk_hello *);
 
 /* Two processes with the same number run on one host. */
-uint64_t meet_host(void);
+uint64_t rendezvous_host(void);

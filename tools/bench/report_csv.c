@@ -7,8 +7,8 @@
 
 /* CSV (RFC 4180 but for the line ends): numbers and words without commas only. */
 
-static void print_line(const struct plan *plan, unsigned configuration, size_t size, unsigned operation, uint64_t repetition,
-                       const struct sample *sample)
+static void report_csv_print_line(const struct plan *plan, unsigned configuration, size_t size, unsigned operation,
+                                  uint64_t repetition, const struct sample *sample)
 {
     printf("%" PRIu64 ",%s,%" PRIu64 ",%s,%s,%" PRIu64 ",%.9f,%.3f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
            repetition + 1, plan_configurations[configuration], plan->sizes[size], plan_operations[operation],
@@ -27,6 +27,6 @@ void report_csv(const struct report *report)
                 for (unsigned operation = 0; operation < PLAN_OPERATIONS; operation++) {
                     const struct series *series = &report->results->series[c][size][operation];
                     if (repetition < series->count)
-                        print_line(plan, c, size, operation, repetition, &series->samples[repetition]);
+                        report_csv_print_line(plan, c, size, operation, repetition, &series->samples[repetition]);
                 }
 }

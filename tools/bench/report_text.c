@@ -11,12 +11,12 @@
 #define TITLE 24  /* what stands above it may be longer */
 #define COLUMN 30 /* of the others */
 
-static void print_plural(uint64_t count, const char *what, const char *more)
+static void report_text_print_plural(uint64_t count, const char *what, const char *more)
 {
     printf("%" PRIu64 " %s%s", count, what, count == 1 ? "" : more);
 }
 
-static void print_neighbour(const struct plan *plan)
+static void report_text_print_neighbour(const struct plan *plan)
 {
     const char *between = "; of the neighbour's files: ";
     for (unsigned i = 0; i < PLAN_OPERATIONS; i++)
@@ -26,41 +26,41 @@ static void print_neighbour(const struct plan *plan)
         }
 }
 
-static void print_head(const struct report *report)
+static void report_text_print_head(const struct report *report)
 {
     const struct plan *plan = report->results->plan;
-    print_plural(plan->processes, "process", "es");
+    report_text_print_plural(plan->processes, "process", "es");
     printf(" on ");
-    print_plural(report->conductor->nodes, plan->fakes ? "pretended node" : "node", "s");
+    report_text_print_plural(report->conductor->nodes, plan->fakes ? "pretended node" : "node", "s");
     printf(" with ");
-    print_plural(report->conductor->clients, "mount", "s");
+    report_text_print_plural(report->conductor->clients, "mount", "s");
     printf(" of the file system (%s); each ", report->site->kind);
-    print_plural(plan->files, "file", "s");
-    print_neighbour(plan);
+    report_text_print_plural(plan->files, "file", "s");
+    report_text_print_neighbour(plan);
     printf("\n");
-    print_plural(plan->repetitions, "repetition", "s");
+    report_text_print_plural(plan->repetitions, "repetition", "s");
     printf(" by turns after %" PRIu64 " to warm up; medians (lowest..highest); readdir: names/s, and us of a whole listing\n",
            plan->warm_up);
 }
 
 /* The name of a column, above what is in it. */
-static void print_column(const char *words, size_t *before)
+static void report_text_print_column(const char *words, size_t *before)
 {
     printf(" %*s", *before == 0 ? COLUMN - (TITLE - LABEL) : COLUMN, words);
     *before += 1;
 }
 
-static void print_configurations(const struct plan *plan, const char *title)
+static void report_text_print_configurations(const struct plan *plan, const char *title)
 {
     size_t before = 0;
     printf("\n%-*s", TITLE, title);
     for (unsigned c = 0; c < PLAN_CONFIGURATIONS; c++)
         if (plan_has(plan->configurations, c))
-            print_column(plan_configurations[c], &before);
+            report_text_print_column(plan_configurations[c], &before);
     printf("\n");
 }
 
-static void print_pairs(const struct plan *plan, const char *title)
+static void report_text_print_pairs(const struct plan *plan, const char *title)
 {
     char words[64];
     size_t before = 0;
@@ -69,14 +69,14 @@ static void print_pairs(const struct plan *plan, const char *title)
         if (report_compares(plan, pair)) {
             snprintf(words, sizeof words, "%s/%s", plan_configurations[report_pairs[pair].one],
                      plan_configurations[report_pairs[pair].other]);
-            print_column(words, &before);
+            report_text_print_column(words, &before);
         }
     printf("\n");
 }
 
 /* A line for each operation, with what `print` says of it. */
-static void print_lines(const struct report *report, size_t size,
-                        void (*print)(const struct report *, size_t size, unsigned operation))
+static void report_text_print_lines(const struct report *report, size_t size,
+                                    void (*print)(const struct report *, size_t size, unsigned operation))
 {
     for (unsigned operation = 0; operation < PLAN_OPERATIONS; operation++) {
         if (!plan_has(report->results->plan->operations, operation))
@@ -87,7 +87,7 @@ static void print_lines(const struct report *report, size_t size,
     }
 }
 
-static void print_rates(const struct report *report, size_t size, unsigned operation)
+static void report_text_print_rates(const struct report *report, size_t size, unsigned operation)
 {
     char words[64];
     for (unsigned c = 0; c < PLAN_CONFIGURATIONS; c++) {
@@ -98,7 +98,7 @@ static void print_rates(const struct report *report, size_t size, unsigned opera
     }
 }
 
-static void print_ratios(const struct report *report, size_t size, unsigned operation)
+static void report_text_print_ratios(const struct report *report, size_t size, unsigned operation)
 {
     char words[64];
     for (size_t pair = 0; pair < REPORT_PAIRS; pair++) {
@@ -110,7 +110,7 @@ static void print_ratios(const struct report *report, size_t size, unsigned oper
     }
 }
 
-static void print_latencies(const struct report *report, size_t size, unsigned operation)
+static void report_text_print_latencies(const struct report *report, size_t size, unsigned operation)
 {
     char words[64];
     for (unsigned c = 0; c < PLAN_CONFIGURATIONS; c++) {
@@ -123,7 +123,7 @@ static void print_latencies(const struct report *report, size_t size, unsigned o
     }
 }
 
-static bool compares_any(const struct plan *plan)
+static bool report_text_compares_any(const struct plan *plan)
 {
     bool any = false;
     for (size_t pair = 0; pair < REPORT_PAIRS; pair++)
@@ -131,21 +131,21 @@ static bool compares_any(const struct plan *plan)
     return any;
 }
 
-static void print_size(const struct report *report, size_t size)
+static void report_text_print_size(const struct report *report, size_t size)
 {
     const struct plan *plan = report->results->plan;
     printf("\nfiles of %" PRIu64 " bytes\n", plan->sizes[size]);
-    print_configurations(plan, "operations/s");
-    print_lines(report, size, print_rates);
-    if (compares_any(plan)) {
-        print_pairs(plan, "times as fast");
-        print_lines(report, size, print_ratios);
+    report_text_print_configurations(plan, "operations/s");
+    report_text_print_lines(report, size, report_text_print_rates);
+    if (report_text_compares_any(plan)) {
+        report_text_print_pairs(plan, "times as fast");
+        report_text_print_lines(report, size, report_text_print_ratios);
     }
-    print_configurations(plan, "us: p50 p90 p99 highest");
-    print_lines(report, size, print_latencies);
+    report_text_print_configurations(plan, "us: p50 p90 p99 highest");
+    report_text_print_lines(report, size, report_text_print_latencies);
 }
 
-static void print_export(const struct report *report)
+static void report_text_print_export(const struct report *report)
 {
     const struct results *results = report->results;
     if (results->exported > 0)
@@ -154,7 +154,7 @@ static void print_export(const struct report *report)
 }
 
 /* What one mount cannot tell. */
-static void print_reservation(const struct report *report)
+static void report_text_print_reservation(const struct report *report)
 {
     if (report->conductor->clients == 1)
         printf("\nAll processes use one mount, so what several nodes of this file system cost each other was "
@@ -166,11 +166,11 @@ void report_text(const struct report *report)
 {
     struct verdict verdict;
     char words[256];
-    print_head(report);
+    report_text_print_head(report);
     for (size_t size = 0; size < report->results->plan->size_count; size++)
-        print_size(report, size);
-    print_export(report);
-    print_reservation(report);
+        report_text_print_size(report, size);
+    report_text_print_export(report);
+    report_text_print_reservation(report);
     verdict_of(report->results, &verdict);
     verdict_words(&verdict, words, sizeof words);
     if (words[0])

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct series *series_at(struct results *results, size_t i)
+static struct series *results_series_at(struct results *results, size_t i)
 {
     return &results->series[0][0][0] + i;
 }
@@ -17,8 +17,8 @@ int results_init(struct results *results, const struct plan *plan)
     *results = (struct results){.plan = plan, .scratch = calloc(plan->repetitions, sizeof(double))};
     bool full = !results->scratch;
     for (size_t i = 0; i < SERIES; i++) {
-        series_at(results, i)->samples = calloc(plan->repetitions, sizeof(struct sample));
-        full |= !series_at(results, i)->samples;
+        results_series_at(results, i)->samples = calloc(plan->repetitions, sizeof(struct sample));
+        full |= !results_series_at(results, i)->samples;
     }
     if (full)
         results_finish(results);
@@ -28,8 +28,8 @@ int results_init(struct results *results, const struct plan *plan)
 void results_finish(struct results *results)
 {
     for (size_t i = 0; i < SERIES; i++) {
-        free(series_at(results, i)->samples);
-        series_at(results, i)->samples = NULL;
+        free(results_series_at(results, i)->samples);
+        results_series_at(results, i)->samples = NULL;
     }
     free(results->scratch);
     results->scratch = NULL;

@@ -25,18 +25,18 @@ struct pass {
     struct talk_order order;
 };
 
-static enum talk_kind kind_of(unsigned configuration)
+static enum talk_kind run_kind_of(unsigned configuration)
 {
     return plan_is_shunt(configuration) ? TALK_SHIMMED : TALK_NATIVE;
 }
 
-static int ask(struct run *run, struct pass *pass, enum talk_what what, enum conductor_who who, struct conducted *conducted)
+static int run_ask(struct run *run, struct pass *pass, enum talk_what what, enum conductor_who who, struct conducted *conducted)
 {
     pass->order.what = what;
-    return conductor_ask(run->conductor, kind_of(pass->configuration), who, &pass->order, conducted);
+    return conductor_ask(run->conductor, run_kind_of(pass->configuration), who, &pass->order, conducted);
 }
 
-static void show(struct run *run, const struct pass *pass, unsigned operation)
+static void run_show(struct run *run, const struct pass *pass, unsigned operation)
 {
     if (progress_due(&run->progress))
         progress_line(&run->progress, "%s, %s (%s%llu %%)", plan_configurations[pass->configuration],
@@ -44,12 +44,12 @@ static void show(struct run *run, const struct pass *pass, unsigned operation)
                       (unsigned long long)(100 * run->done / run->total));
 }
 
-static int work(struct run *run, struct pass *pass, unsigned operation)
+static int run_work(struct run *run, struct pass *pass, unsigned operation)
 {
     static struct conducted conducted;
-    show(run, pass, operation);
+    run_show(run, pass, operation);
     pass->order.operation = operation;
-    if (ask(run, pass, TALK_WORK, CONDUCTOR_ALL, &conducted) < 0)
+    if (run_ask(run, pass, TALK_WORK, CONDUCTOR_ALL, &conducted) < 0)
         return -1;
     pass->order.renamed |= operation == PLAN_RENAME;
     if (pass->measured && plan_has(run->plan->operations, operation))
@@ -58,22 +58,22 @@ static int work(struct run *run, struct pass *pass, unsigned operation)
     return 0;
 }
 
-static int make_directories(struct run *run, struct pass *pass)
+static int run_make_directories(struct run *run, struct pass *pass)
 {
     pass->order.pass = run->pass++;
-    if (ask(run, pass, TALK_MAKE, CONDUCTOR_FIRST, NULL) < 0)
+    if (run_ask(run, pass, TALK_MAKE, CONDUCTOR_FIRST, NULL) < 0)
         return -1;
-    return plan_is_private(pass->configuration) ? ask(run, pass, TALK_MAKE_OWN, CONDUCTOR_ALL, NULL) : 0;
+    return plan_is_private(pass->configuration) ? run_ask(run, pass, TALK_MAKE_OWN, CONDUCTOR_ALL, NULL) : 0;
 }
 
-static int remove_directories(struct run *run, struct pass *pass)
+static int run_remove_directories(struct run *run, struct pass *pass)
 {
-    if (plan_is_private(pass->configuration) && ask(run, pass, TALK_REMOVE_OWN, CONDUCTOR_ALL, NULL) < 0)
+    if (plan_is_private(pass->configuration) && run_ask(run, pass, TALK_REMOVE_OWN, CONDUCTOR_ALL, NULL) < 0)
         return -1;
-    return ask(run, pass, TALK_REMOVE, CONDUCTOR_FIRST, NULL);
+    return run_ask(run, pass, TALK_REMOVE, CONDUCTOR_FIRST, NULL);
 }
 
-static struct pass begin_pass(const struct run *run, unsigned configuration, size_t size, bool measured)
+static struct pass run_begin_pass(const struct run *run, unsigned configuration, size_t size, bool measured)
 {
     return (struct pass){configuration,
                          size,
@@ -83,43 +83,43 @@ static struct pass begin_pass(const struct run *run, unsigned configuration, siz
 
 /* Files are made and removed whether that is measured or not; always in new directories, since what file
  * systems and shunt know of a directory outlives its files. */
-static int do_pass(struct run *run, unsigned configuration, size_t size, bool measured)
+static int run_do_pass(struct run *run, unsigned configuration, size_t size, bool measured)
 {
-    struct pass pass = begin_pass(run, configuration, size, measured);
+    struct pass pass = run_begin_pass(run, configuration, size, measured);
     const unsigned wanted = run->plan->operations | 1u << PLAN_CREATE | 1u << PLAN_UNLINK;
-    if (make_directories(run, &pass) < 0)
+    if (run_make_directories(run, &pass) < 0)
         return -1;
     for (unsigned operation = 0; operation < PLAN_OPERATIONS; operation++)
-        if (plan_has(wanted, operation) && work(run, &pass, operation) < 0)
+        if (plan_has(wanted, operation) && run_work(run, &pass, operation) < 0)
             return -1;
     run->done++;
-    return remove_directories(run, &pass);
+    return run_remove_directories(run, &pass);
 }
 
-static int repeat(struct run *run)
+static int run_repeat(struct run *run)
 {
     const struct plan *plan = run->plan;
     for (uint64_t repetition = 0; repetition < plan->warm_up + plan->repetitions; repetition++)
         for (size_t size = 0; size < plan->size_count; size++)
             for (size_t turn = 0; turn < plan_turns(plan); turn++)
-                if (do_pass(run, plan_turn(plan, repetition, turn), size, repetition >= plan->warm_up) < 0)
+                if (run_do_pass(run, plan_turn(plan, repetition, turn), size, repetition >= plan->warm_up) < 0)
                     return -1;
     return 0;
 }
 
 /* Leaving shunt has a price, too: files of the first size are made once more, and stay. */
-static bool wants_export(const struct plan *plan)
+static bool run_wants_export(const struct plan *plan)
 {
     return plan_has(plan->configurations, PLAN_SHUNT) && plan_has(plan->operations, PLAN_CREATE);
 }
 
-static int prepare_export(struct run *run)
+static int run_prepare_export(struct run *run)
 {
-    struct pass pass = begin_pass(run, PLAN_SHUNT, 0, false);
-    return make_directories(run, &pass) < 0 ? -1 : work(run, &pass, PLAN_CREATE);
+    struct pass pass = run_begin_pass(run, PLAN_SHUNT, 0, false);
+    return run_make_directories(run, &pass) < 0 ? -1 : run_work(run, &pass, PLAN_CREATE);
 }
 
-static int measure_export(struct run *run, const struct site *site)
+static int run_measure_export(struct run *run, const struct site *site)
 {
     const struct export_options options = {.quiet = true};
     char root[PATH_MAX + sizeof SITE_ROOT];
@@ -140,11 +140,11 @@ int run_all(struct conductor *conductor, const struct site *site, struct results
     progress_init(&run.progress, false);
     int error = conductor_prepare(conductor, site);
     if (error == 0)
-        error = repeat(&run);
-    if (error == 0 && wants_export(plan))
-        error = prepare_export(&run);
+        error = run_repeat(&run);
+    if (error == 0 && run_wants_export(plan))
+        error = run_prepare_export(&run);
     progress_finish(&run.progress);
     if (conductor_end(conductor) < 0)
         error = -1;
-    return error == 0 && wants_export(plan) ? measure_export(&run, site) : error;
+    return error == 0 && run_wants_export(plan) ? run_measure_export(&run, site) : error;
 }

@@ -25,7 +25,7 @@ static const struct {
              {0x7461636f, "ocfs2"},  {0x01161970, "gfs2"}, {0x01021997, "9p"},   {0xaad7aaea, "panfs"}};
 
 /* By the numbers of statfs(2), some of which are in no header. */
-static void name_kind(const char *path, char *to, size_t size)
+static void site_name_kind(const char *path, char *to, size_t size)
 {
     struct statfs found;
     if (statfs(path, &found) < 0)
@@ -37,15 +37,15 @@ static void name_kind(const char *path, char *to, size_t size)
 }
 
 /* What lies in a root would be measured as shunt's in the native runs, too, and a root can be in no other. */
-static int refuse_root(const char *path)
+static int site_refuse_root(const char *path)
 {
     struct union_root root;
     int error = union_root_init(&root, path, LISTING_FIND_ROOT);
     if (error == 0) {
-        complain("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it", path);
+        usage_error("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it", path);
         union_root_finish(&root);
     } else if (error != -ENOTUNIQ) {
-        complain_of(path, error);
+        usage_error_of(path, error);
     }
     return error == -ENOTUNIQ ? 0 : -1;
 }
@@ -54,18 +54,18 @@ int site_check(const char *directory, char to[PATH_MAX])
 {
     struct stat stat_of;
     if (!realpath(directory, to) || stat(to, &stat_of) < 0) {
-        complain("%s cannot be measured (%s): give a directory of the file system in question", directory, strerror(errno));
+        usage_error("%s cannot be measured (%s): give a directory of the file system in question", directory, strerror(errno));
         return -1;
     }
     if (!S_ISDIR(stat_of.st_mode)) {
-        complain("%s is no directory: give one of the file system in question", directory);
+        usage_error("%s is no directory: give one of the file system in question", directory);
         return -1;
     }
     if (strchr(to, ':') || strlen(to) + sizeof SITE_NAME > SITE_TOP_MAX) {
-        complain("%s cannot hold a root, since its path is too long or has a colon: give another directory", to);
+        usage_error("%s cannot hold a root, since its path is too long or has a colon: give another directory", to);
         return -1;
     }
-    return refuse_root(to);
+    return site_refuse_root(to);
 }
 
 int site_make(struct site *site, const char *directory)
@@ -73,24 +73,24 @@ int site_make(struct site *site, const char *directory)
     char path[PATH_MAX + sizeof SITE_ROOT];
     snprintf(path, sizeof path, "%s/" SITE_NAME, strcmp(directory, "/") ? directory : "");
     if (!mkdtemp(path)) {
-        complain_of(directory, -errno);
+        usage_error_of(directory, -errno);
         return -1;
     }
     strcpy(site->top, path);
     site->name = strrchr(site->top, '/') + 1;
-    name_kind(site->top, site->kind, sizeof site->kind);
+    site_name_kind(site->top, site->kind, sizeof site->kind);
     const char *const parts[] = {SITE_NATIVE, SITE_ROOT};
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", site->top, parts[i]);
         if (mkdir(path, 0755) == 0)
             continue;
-        complain_of(path, -errno);
+        usage_error_of(path, -errno);
         return -1;
     }
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *stat_of, int type, struct FTW *at)
+static int site_remove_one(const char *path, const struct stat *stat_of, int type, struct FTW *at)
 {
     return remove(path) < 0 && errno != ENOENT ? -1 : 0;
 }
@@ -99,9 +99,9 @@ int site_remove(struct site *site)
 {
     if (!site->top[0])
         return 0;
-    int error = nftw(site->top, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
+    int error = nftw(site->top, site_remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
     if (error < 0)
-        complain("%s could not be removed (%s): remove it", site->top, strerror(-error));
+        usage_error("%s could not be removed (%s): remove it", site->top, strerror(-error));
     site->top[0] = '\0';
     return error < 0 ? -1 : 0;
 }

@@ -9,19 +9,19 @@
 #define NOTHING 0.05
 
 /* What one repetition shows the other way round is noise, too. */
-static bool is_more(const struct spread *ratio)
+static bool verdict_is_more(const struct spread *ratio)
 {
     return ratio->median > 1 + NOTHING && ratio->lowest >= 1;
 }
 
-static bool is_less(const struct spread *ratio)
+static bool verdict_is_less(const struct spread *ratio)
 {
     return ratio->median < 1 - NOTHING && ratio->highest <= 1;
 }
 
-static const char *cost_words(const struct spread *costs, char to[80])
+static const char *verdict_cost_words(const struct spread *costs, char to[80])
 {
-    if (is_more(costs))
+    if (verdict_is_more(costs))
         snprintf(to, 80, "a shared directory costs %.1fx here", costs->median);
     else
         snprintf(to, 80, "a shared directory costs nothing beyond the noise here (%.2fx)", costs->median);
@@ -30,13 +30,13 @@ static const char *cost_words(const struct spread *costs, char to[80])
 
 /* Export adds to what shunt takes, so it is told only of a gain. "back" only where there was something to
  * give back. */
-static const char *gain_words(const struct verdict *verdict, char to[96])
+static const char *verdict_gain_words(const struct verdict *verdict, char to[96])
 {
-    const char *back = is_more(&verdict->costs) ? " back" : "";
+    const char *back = verdict_is_more(&verdict->costs) ? " back" : "";
     double gain = verdict->gives.median;
-    if (is_more(&verdict->gives))
+    if (verdict_is_more(&verdict->gives))
         snprintf(to, 96, "shunt would give %.1fx%s", gain, back);
-    else if (is_less(&verdict->gives))
+    else if (verdict_is_less(&verdict->gives))
         snprintf(to, 96, "shunt would not help: it takes %.1f times as long", 1 / gain);
     else
         snprintf(to, 96, "shunt would change nothing beyond the noise (%.2fx)", gain);
@@ -48,10 +48,10 @@ void verdict_words(const struct verdict *verdict, char *to, size_t size)
     char costs[80] = "", gives[96] = "", export[48] = "";
     bool has_costs = verdict->costs.median > 0, has_gives = verdict->gives.median > 0;
     if (has_costs)
-        cost_words(&verdict->costs, costs);
+        verdict_cost_words(&verdict->costs, costs);
     if (has_gives)
-        gain_words(verdict, gives);
-    if (is_more(&verdict->gives) && verdict->with_export > 0)
+        verdict_gain_words(verdict, gives);
+    if (verdict_is_more(&verdict->gives) && verdict->with_export > 0)
         snprintf(export, sizeof export, " (%.1fx with the export counted in)", verdict->with_export);
     if (has_costs || has_gives)
         snprintf(to, size, "%s: %s%s%s%s", verdict->operation, costs, has_costs && has_gives ? "; " : "", gives, export);

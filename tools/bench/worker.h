@@ -8,4 +8,4 @@
 #include "command.h"
 
 #define WORKER "bench-worker"
-int worker(const struct verb *, int argc, char **argv);
+int worker(const struct command *, int argc, char **argv);

@@ -22,7 +22,7 @@
 #define GRACE 15    /* seconds */
 #define PATIENCE 60 /* seconds for a daemon to write down its work */
 
-const struct choice keeper_choices[] = {
+const struct choice agent_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again"},
     {'n', "node", "NAME", "what this node is called"},
     {'p', "placement", "auto|branch", "as of start"},
@@ -30,23 +30,23 @@ const struct choice keeper_choices[] = {
     {0},
 };
 
-struct keeper {
+struct agent_process {
     struct roots roots;
     struct daemon_options options;
     const char *node;
     bool wrong; /* a root is not there */
-    struct watch watch;
+    struct failure_detector watch;
     size_t count; /* of daemons that live */
     pid_t daemons[ROOTS_MAX];
 };
 
-static void tell(const struct keeper *keeper, const char *word)
+static void agent_tell(const struct agent_process *agent, const char *word)
 {
-    printf(KEEPER_WORD " %s %s\n", keeper->options.node, word);
+    printf(AGENT_WORD " %s %s\n", agent->options.node, word);
     fflush(stdout);
 }
 
-static pid_t parent_of(const char *pid)
+static pid_t agent_parent_of(const char *pid)
 {
     char path[64], state;
     int parent = 0;
@@ -61,27 +61,27 @@ static pid_t parent_of(const char *pid)
 }
 
 /* The daemons have become children of this process when those that started them ended. */
-static void find_daemons(struct keeper *keeper)
+static void agent_find_daemons(struct agent_process *agent)
 {
     DIR *processes = opendir("/proc");
     if (!processes)
         return;
-    for (struct dirent *entry; (entry = readdir(processes)) && keeper->count < ROOTS_MAX;)
-        if (atoi(entry->d_name) > 0 && parent_of(entry->d_name) == getpid())
-            keeper->daemons[keeper->count++] = atoi(entry->d_name);
+    for (struct dirent *entry; (entry = readdir(processes)) && agent->count < ROOTS_MAX;)
+        if (atoi(entry->d_name) > 0 && agent_parent_of(entry->d_name) == getpid())
+            agent->daemons[agent->count++] = atoi(entry->d_name);
     closedir(processes);
 }
 
-static void reap(struct keeper *keeper)
+static void agent_reap(struct agent_process *agent)
 {
-    for (size_t i = 0; i < keeper->count;)
-        if (waitpid(keeper->daemons[i], NULL, WNOHANG) != 0)
-            keeper->daemons[i] = keeper->daemons[--keeper->count];
+    for (size_t i = 0; i < agent->count;)
+        if (waitpid(agent->daemons[i], NULL, WNOHANG) != 0)
+            agent->daemons[i] = agent->daemons[--agent->count];
         else
             i++;
 }
 
-static bool input_ends(void)
+static bool agent_input_ends(void)
 {
     char bytes[512];
     ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
@@ -89,80 +89,80 @@ static bool input_ends(void)
 }
 
 /* Until standard input ends, or a second signal comes, or the time after the first is over. */
-static void keep(struct keeper *keeper)
+static void agent_keep(struct agent_process *agent)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     uint64_t end = 0;
-    for (size_t served = keeper->count; end == 0 || clock_monotonic() < end;) {
-        int signal = watch_wait(&keeper->watch, &input, 1, end ? 1000 : -1);
-        if (input.revents && input_ends())
+    for (size_t served = agent->count; end == 0 || clock_monotonic() < end;) {
+        int signal = failure_detector_wait(&agent->watch, &input, 1, end ? 1000 : -1);
+        if (input.revents && agent_input_ends())
             return;
         if (signal > 0 && end)
             return;
         if (signal > 0)
             end = clock_monotonic() + GRACE * CLOCK_SECOND;
-        reap(keeper);
-        if (keeper->count < served)
-            tell(keeper, KEEPER_DIED);
-        served = keeper->count;
+        agent_reap(agent);
+        if (agent->count < served)
+            agent_tell(agent, AGENT_DIED);
+        served = agent->count;
     }
 }
 
-static void stop(struct keeper *keeper)
+static void agent_stop(struct agent_process *agent)
 {
     uint64_t end = clock_monotonic() + PATIENCE * CLOCK_SECOND;
-    for (size_t i = 0; i < keeper->count; i++)
-        kill(keeper->daemons[i], SIGTERM);
-    for (reap(keeper); keeper->count > 0 && clock_monotonic() < end; reap(keeper))
-        watch_wait(&keeper->watch, NULL, 0, 1000);
-    for (size_t i = 0; i < keeper->count; i++)
-        complain("shuntd (process %d) has not ended after %d s on %s: see its log, and if it hangs, `kill -KILL "
-                 "%d`",
-                 (int)keeper->daemons[i], PATIENCE, keeper->options.node, (int)keeper->daemons[i]);
-    tell(keeper, keeper->count == 0 ? KEEPER_STOPPED : KEEPER_STUCK);
+    for (size_t i = 0; i < agent->count; i++)
+        kill(agent->daemons[i], SIGTERM);
+    for (agent_reap(agent); agent->count > 0 && clock_monotonic() < end; agent_reap(agent))
+        failure_detector_wait(&agent->watch, NULL, 0, 1000);
+    for (size_t i = 0; i < agent->count; i++)
+        usage_error("shuntd (process %d) has not ended after %d s on %s: see its log, and if it hangs, `kill -KILL "
+                    "%d`",
+                    (int)agent->daemons[i], PATIENCE, agent->options.node, (int)agent->daemons[i]);
+    agent_tell(agent, agent->count == 0 ? AGENT_STOPPED : AGENT_STUCK);
 }
 
-static void serve(struct keeper *keeper)
+static void agent_serve(struct agent_process *agent)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    bool serves = daemon_node(&keeper->options, keeper->node) == 0 && !keeper->wrong &&
-                  daemon_start(&keeper->roots, &keeper->options) == 0;
+    bool serves =
+        daemon_node(&agent->options, agent->node) == 0 && !agent->wrong && daemon_start(&agent->roots, &agent->options) == 0;
     signal(SIGPIPE, SIG_IGN);
-    watch_init(&keeper->watch);
+    failure_detector_init(&agent->watch);
     if (serves)
-        find_daemons(keeper);
-    tell(keeper, serves ? KEEPER_SERVES : KEEPER_FAILED);
-    keep(keeper);
-    stop(keeper);
-    watch_finish(&keeper->watch);
+        agent_find_daemons(agent);
+    agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);
+    agent_keep(agent);
+    agent_stop(agent);
+    failure_detector_finish(&agent->watch);
 }
 
-static int take_options(struct keeper *keeper, const struct verb *verb, int argc, char **argv)
+static int agent_take_options(struct agent_process *agent, const struct command *command, int argc, char **argv)
 {
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         switch (option) {
         case 'r':
-            keeper->wrong |= roots_add(&keeper->roots, optarg) < 0;
+            agent->wrong |= roots_add(&agent->roots, optarg) < 0;
             break;
         case 'n':
-            keeper->node = optarg;
+            agent->node = optarg;
             break;
         case 'p':
-            keeper->options.placement = optarg;
+            agent->options.placement = optarg;
             break;
         default:
-            keeper->options.leaf_full = optarg;
+            agent->options.leaf_full = optarg;
         }
     return option;
 }
 
-int keeper(const struct verb *verb, int argc, char **argv)
+int agent(const struct command *command, int argc, char **argv)
 {
-    static struct keeper keeper = {.options.orphans_told = true};
-    int end = take_options(&keeper, verb, argc, argv);
-    if (end == VERB_END)
-        serve(&keeper);
-    roots_finish(&keeper.roots);
-    return verb_status(end);
+    static struct agent_process agent = {.options.orphans_told = true};
+    int end = agent_take_options(&agent, command, argc, argv);
+    if (end == COMMAND_END)
+        agent_serve(&agent);
+    roots_finish(&agent.roots);
+    return command_status(end);
 }

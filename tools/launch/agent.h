@@ -6,18 +6,18 @@
  * lives in between. The launch is on the other end of that pipe, so when it ends, however it ends, the
  * daemons do too.
  *
- * It tells how it goes on standard output, a line each: KEEPER_WORD, the node's name, and one of the words
+ * It tells how it goes on standard output, a line each: AGENT_WORD, the node's name, and one of the words
  * below. Its own exit status is 0, since launchers kill the others when one fails. */
 
 #include "command.h"
 
-#define KEEPER "--keep-node"
-#define KEEPER_WORD "shunt-node"
-#define KEEPER_SERVES "serves"
-#define KEEPER_FAILED "failed" /* the reason is on standard error; nothing of this node serves */
-#define KEEPER_DIED "died"     /* a daemon ended that nobody had told to */
-#define KEEPER_STOPPED "stopped"
-#define KEEPER_STUCK "stuck" /* a daemon did not end */
+#define AGENT "--keep-node"
+#define AGENT_WORD "shunt-node"
+#define AGENT_SERVES "serves"
+#define AGENT_FAILED "failed" /* the reason is on standard error; nothing of this node serves */
+#define AGENT_DIED "died"     /* a daemon ended that nobody had told to */
+#define AGENT_STOPPED "stopped"
+#define AGENT_STUCK "stuck" /* a daemon did not end */
 
-extern const struct choice keeper_choices[];
-int keeper(const struct verb *, int argc, char **argv);
+extern const struct choice agent_choices[];
+int agent(const struct command *, int argc, char **argv);

@@ -7,7 +7,7 @@
 #include "launch/agents.h"
 #include "command.h"
 
-static void join(const struct nodes *nodes, size_t first, size_t count, struct words *to, const char *option)
+static void agents_plan_join(const struct nodes *nodes, size_t first, size_t count, struct arguments *to, const char *option)
 {
     size_t size = strlen(option) + 1;
     for (size_t i = first; i < first + count; i++)
@@ -16,133 +16,134 @@ static void join(const struct nodes *nodes, size_t first, size_t count, struct w
     for (size_t i = first; text && i < first + count; i++)
         at = stpcpy(stpcpy(at, i > first ? "," : ""), nodes->names[i]);
     if (text)
-        words_add(to, text);
+        arguments_add(to, text);
     else
         to->full = true;
     free(text);
 }
 
-static void add_words(struct words *to, const char *const *from)
+static void agents_plan_add_words(struct arguments *to, const char *const *from)
 {
     for (; *from; from++)
-        words_add(to, *from);
+        arguments_add(to, *from);
 }
 
 /* A step beside the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). */
-static void add_srun(const struct nodes *nodes, size_t first, size_t count, struct words *to)
+static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t count, struct arguments *to)
 {
     static const char *const options[] = {
         "srun",         "--overlap",           "--mem=0", "--quiet", "--input=all", "--kill-on-bad-exit=0", "--wait=0",
         "--export=ALL", "--ntasks-per-node=1", NULL};
-    add_words(to, options);
-    words_format(to, "--nodes=%zu", count);
-    words_format(to, "--ntasks=%zu", count);
-    join(nodes, first, count, to, "--nodelist=");
+    agents_plan_add_words(to, options);
+    arguments_format(to, "--nodes=%zu", count);
+    arguments_format(to, "--ntasks=%zu", count);
+    agents_plan_join(nodes, first, count, to, "--nodelist=");
 }
 
-/* Never with a keeper on this host: mpirun 4.1 does not end if --stdin all meets a process of its own. */
-static void add_openmpi(const struct crew_plan *plan, const struct nodes *nodes, size_t first, size_t count, struct words *to)
+/* Never with a agent on this host: mpirun 4.1 does not end if --stdin all meets a process of its own. */
+static void agents_plan_add_openmpi(const struct agents_plan *plan, const struct nodes *nodes, size_t first, size_t count,
+                                    struct arguments *to)
 {
     static const char *const options[] = {"--map-by", "ppr:1:node", "--stdin", "all", NULL};
-    words_add(to, plan->line->words[0]);
+    arguments_add(to, plan->line->words[0]);
     line_carry(plan->line, to);
-    words_add(to, "-n");
-    words_format(to, "%zu", count);
-    add_words(to, options);
-    words_add(to, "--host");
-    join(nodes, first, count, to, "");
+    arguments_add(to, "-n");
+    arguments_format(to, "%zu", count);
+    agents_plan_add_words(to, options);
+    arguments_add(to, "--host");
+    agents_plan_join(nodes, first, count, to, "");
 }
 
 /* Hydra has standard input for its first rank alone: so one for each node. */
-static void add_hydra(const struct crew_plan *plan, const char *node, struct words *to)
+static void agents_plan_add_hydra(const struct agents_plan *plan, const char *node, struct arguments *to)
 {
-    words_add(to, plan->line->words[0]);
+    arguments_add(to, plan->line->words[0]);
     line_carry(plan->line, to);
     const char *const options[] = {"-n", "1", "-ppn", "1", "-hosts", node, NULL};
-    add_words(to, options);
+    agents_plan_add_words(to, options);
 }
 
-static void add_ssh(const struct crew_plan *plan, const char *node, struct words *to)
+static void agents_plan_add_ssh(const struct agents_plan *plan, const char *node, struct arguments *to)
 {
     const char *const options[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", node, NULL};
-    char *quoted = words_quoted(plan->keep);
-    add_words(to, options);
+    char *quoted = arguments_quoted(plan->keep);
+    agents_plan_add_words(to, options);
     if (quoted)
-        words_add(to, quoted);
+        arguments_add(to, quoted);
     else
         to->full = true;
     free(quoted);
 }
 
-void crew_compose(const struct crew_plan *plan, const struct nodes *nodes, size_t first, size_t count, struct words *to)
+void agents_compose(const struct agents_plan *plan, const struct nodes *nodes, size_t first, size_t count, struct arguments *to)
 {
     switch (plan->means) {
-    case CREW_SRUN:
-        add_srun(nodes, first, count, to);
+    case AGENTS_SRUN:
+        agents_plan_add_srun(nodes, first, count, to);
         break;
-    case CREW_OPENMPI:
-        add_openmpi(plan, nodes, first, count, to);
+    case AGENTS_OPENMPI:
+        agents_plan_add_openmpi(plan, nodes, first, count, to);
         break;
-    case CREW_HYDRA:
-        add_hydra(plan, nodes->names[first], to);
+    case AGENTS_HYDRA:
+        agents_plan_add_hydra(plan, nodes->names[first], to);
         break;
-    case CREW_SSH:
-        add_ssh(plan, nodes->names[first], to); /* which hands a shell one line */
+    case AGENTS_SSH:
+        agents_plan_add_ssh(plan, nodes->names[first], to); /* which hands a shell one line */
         return;
     }
-    words_add_all(to, plan->keep);
+    arguments_add_all(to, plan->keep);
 }
 
-static bool is_of_this_host(const struct crew_plan *plan, const char *node)
+static bool agents_plan_is_of_this_host(const struct agents_plan *plan, const char *node)
 {
     return plan->pretend || nodes_is_here(node);
 }
 
-static void add_member(struct crew *crew, const struct crew_plan *plan, size_t first, size_t count)
+static void agents_plan_add_member(struct agents *agents, const struct agents_plan *plan, size_t first, size_t count)
 {
-    struct crew_member *member = &crew->members[crew->count++];
-    *member = (struct crew_member){.first = first, .count = count, .to = -1, .from = -1};
-    if (!is_of_this_host(plan, crew->nodes->names[first])) {
-        crew_compose(plan, crew->nodes, first, count, &member->words);
+    struct agents_member *member = &agents->members[agents->count++];
+    *member = (struct agents_member){.first = first, .count = count, .to = -1, .from = -1};
+    if (!agents_plan_is_of_this_host(plan, agents->nodes->names[first])) {
+        agents_compose(plan, agents->nodes, first, count, &member->words);
         return;
     }
-    words_add_all(&member->words, plan->keep);
+    arguments_add_all(&member->words, plan->keep);
     if (plan->pretend) {
-        words_add(&member->words, "--node");
-        words_add(&member->words, crew->nodes->names[first]);
+        arguments_add(&member->words, "--node");
+        arguments_add(&member->words, agents->nodes->names[first]);
     }
 }
 
-static bool is_complete(const struct crew *crew)
+static bool agents_plan_is_complete(const struct agents *agents)
 {
-    for (size_t i = 0; i < crew->count; i++)
-        if (crew->members[i].words.full)
+    for (size_t i = 0; i < agents->count; i++)
+        if (agents->members[i].words.full)
             return false;
     return true;
 }
 
-int crew_init(struct crew *crew, const struct nodes *nodes, const struct crew_plan *plan)
+int agents_init(struct agents *agents, const struct nodes *nodes, const struct agents_plan *plan)
 {
-    bool together = plan->means == CREW_SRUN || plan->means == CREW_OPENMPI;
-    *crew = (struct crew){.nodes = nodes};
-    crew->members = calloc(nodes->count, sizeof *crew->members);
-    crew->serves = calloc(nodes->count, sizeof *crew->serves);
-    for (size_t at = 0, count; crew->members && at < nodes->count; at += count) {
-        count = together && !is_of_this_host(plan, nodes->names[at]) ? nodes->count - at : 1;
-        add_member(crew, plan, at, count);
+    bool together = plan->means == AGENTS_SRUN || plan->means == AGENTS_OPENMPI;
+    *agents = (struct agents){.nodes = nodes};
+    agents->members = calloc(nodes->count, sizeof *agents->members);
+    agents->serves = calloc(nodes->count, sizeof *agents->serves);
+    for (size_t at = 0, count; agents->members && at < nodes->count; at += count) {
+        count = together && !agents_plan_is_of_this_host(plan, nodes->names[at]) ? nodes->count - at : 1;
+        agents_plan_add_member(agents, plan, at, count);
     }
-    if (crew->members && crew->serves && is_complete(crew))
+    if (agents->members && agents->serves && agents_plan_is_complete(agents))
         return 0;
-    complain("no memory for %zu nodes: make some free and run this again", nodes->count);
-    crew_finish(crew);
+    usage_error("no memory for %zu nodes: make some free and run this again", nodes->count);
+    agents_finish(agents);
     return -1;
 }
 
-void crew_finish(struct crew *crew)
+void agents_finish(struct agents *agents)
 {
-    for (size_t i = 0; i < crew->count; i++)
-        words_finish(&crew->members[i].words);
-    free(crew->members);
-    free(crew->serves);
-    *crew = (struct crew){0};
+    for (size_t i = 0; i < agents->count; i++)
+        arguments_finish(&agents->members[i].words);
+    free(agents->members);
+    free(agents->serves);
+    *agents = (struct agents){0};
 }

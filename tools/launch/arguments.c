@@ -6,20 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-void words_init(struct words *words)
+void arguments_init(struct arguments *words)
 {
-    *words = (struct words){0};
+    *words = (struct arguments){0};
 }
 
-void words_finish(struct words *words)
+void arguments_finish(struct arguments *words)
 {
     for (size_t i = 0; i < words->count; i++)
         free(words->at[i]);
     free(words->at);
-    *words = (struct words){0};
+    *words = (struct arguments){0};
 }
 
-static bool make_room(struct words *words)
+static bool arguments_make_room(struct arguments *words)
 {
     if (words->count + 1 < words->size)
         return true;
@@ -33,9 +33,9 @@ static bool make_room(struct words *words)
 }
 
 /* Takes what was allocated, or NULL for what could not be. */
-static void take(struct words *words, char *word)
+static void arguments_take(struct arguments *words, char *word)
 {
-    if (!word || words->full || !make_room(words)) {
+    if (!word || words->full || !arguments_make_room(words)) {
         words->full = true;
         free(word);
         return;
@@ -44,12 +44,12 @@ static void take(struct words *words, char *word)
     words->at[words->count] = NULL;
 }
 
-void words_add(struct words *words, const char *word)
+void arguments_add(struct arguments *words, const char *word)
 {
-    take(words, strdup(word));
+    arguments_take(words, strdup(word));
 }
 
-void words_format(struct words *words, const char *format, ...)
+void arguments_format(struct arguments *words, const char *format, ...)
 {
     char *word = NULL;
     va_list more;
@@ -57,19 +57,19 @@ void words_format(struct words *words, const char *format, ...)
     if (vasprintf(&word, format, more) < 0)
         word = NULL;
     va_end(more);
-    take(words, word);
+    arguments_take(words, word);
 }
 
-void words_add_all(struct words *words, const struct words *others)
+void arguments_add_all(struct arguments *words, const struct arguments *others)
 {
     words->full |= others->full;
     for (size_t i = 0; i < others->count; i++)
-        words_add(words, others->at[i]);
+        arguments_add(words, others->at[i]);
 }
 
 #define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%"
 
-static char *quote(char *to, const char *word)
+static char *arguments_quote(char *to, const char *word)
 {
     if (*word && !word[strspn(word, PLAIN)])
         return stpcpy(to, word);
@@ -84,7 +84,7 @@ static char *quote(char *to, const char *word)
     return to;
 }
 
-char *words_quoted(const struct words *words)
+char *arguments_quoted(const struct arguments *words)
 {
     size_t size = 1;
     for (size_t i = 0; i < words->count; i++)
@@ -94,6 +94,6 @@ char *words_quoted(const struct words *words)
         return NULL;
     *at = '\0';
     for (size_t i = 0; i < words->count; i++)
-        at = quote(stpcpy(at, i > 0 ? " " : ""), words->at[i]);
+        at = arguments_quote(stpcpy(at, i > 0 ? " " : ""), words->at[i]);
     return quoted;
 }

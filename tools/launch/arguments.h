@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-struct words {
+struct arguments {
     size_t count, size;
     char **at; /* own copies; ends with NULL once there is a word */
     bool full;
 };
 
-void words_init(struct words *);
-void words_finish(struct words *);
-void words_add(struct words *, const char *);
-void words_format(struct words *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void words_add_all(struct words *, const struct words *);
+void arguments_init(struct arguments *);
+void arguments_finish(struct arguments *);
+void arguments_add(struct arguments *, const char *);
+void arguments_format(struct arguments *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void arguments_add_all(struct arguments *, const struct arguments *);
 /* All of them as a shell would read them, one word; to be freed; NULL: no memory. */
-char *words_quoted(const struct words *);
+char *arguments_quoted(const struct arguments *);

@@ -11,7 +11,7 @@
 
 #include "command.h"
 
-static void become(char *const words[], int out)
+static void capture_become(char *const words[], int out)
 {
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(none, STDIN_FILENO);
@@ -22,7 +22,7 @@ static void become(char *const words[], int out)
 }
 
 /* To the end of it, so that nobody writes into a closed pipe. */
-static void read_all(int from, char *to, size_t size)
+static void capture_read_all(int from, char *to, size_t size)
 {
     char rest[4096];
     size_t length = 0;
@@ -45,10 +45,10 @@ int capture(char *const words[], char *to, size_t size)
     pid_t child = fork();
     int error = child < 0 ? -errno : 0;
     if (child == 0)
-        become(words, ends[1]);
+        capture_become(words, ends[1]);
     close(ends[1]);
     if (child > 0)
-        read_all(ends[0], to, size);
+        capture_read_all(ends[0], to, size);
     close(ends[0]);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

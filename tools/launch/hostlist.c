@@ -16,28 +16,28 @@ struct builder {
     void *context;
 };
 
-static bool is_digit(char byte)
+static bool hostlist_is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
 }
 
-static bool is_separator(char byte)
+static bool hostlist_is_separator(char byte)
 {
     return byte == ',' || byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-static bool is_of_name(char byte)
+static bool hostlist_is_of_name(char byte)
 {
-    return is_digit(byte) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '_' ||
-           byte == '.';
+    return hostlist_is_digit(byte) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '-' ||
+           byte == '_' || byte == '.';
 }
 
-static int append(struct builder *builder, const char *from, size_t length)
+static int hostlist_append(struct builder *builder, const char *from, size_t length)
 {
     if (length > HOSTLIST_NAME_MAX - builder->length)
         return -EBADMSG;
     for (size_t i = 0; i < length; i++)
-        if (!is_of_name(from[i]))
+        if (!hostlist_is_of_name(from[i]))
             return -EBADMSG;
     memcpy(builder->name + builder->length, from, length);
     builder->length += length;
@@ -45,7 +45,7 @@ static int append(struct builder *builder, const char *from, size_t length)
 }
 
 /* A name that began with a dash would be an option of the command that it is handed to. */
-static int emit(struct builder *builder)
+static int hostlist_emit(struct builder *builder)
 {
     if (builder->length == 0 || builder->name[0] == '-')
         return -EBADMSG;
@@ -55,7 +55,7 @@ static int emit(struct builder *builder)
     return builder->each(builder->context, builder->name);
 }
 
-static int append_number(struct builder *builder, uint32_t number, size_t width)
+static int hostlist_append_number(struct builder *builder, uint32_t number, size_t width)
 {
     char digits[DIGITS_MAX + 1];
     size_t at = sizeof digits;
@@ -63,85 +63,85 @@ static int append_number(struct builder *builder, uint32_t number, size_t width)
         digits[--at] = (char)('0' + number % 10);
     while (sizeof digits - at < width)
         digits[--at] = '0';
-    return append(builder, digits + at, sizeof digits - at);
+    return hostlist_append(builder, digits + at, sizeof digits - at);
 }
 
-static int read_number(const char *from, const char *end, uint32_t *number)
+static int hostlist_read_number(const char *from, const char *end, uint32_t *number)
 {
     if (from == end || end - from > DIGITS_MAX)
         return -EBADMSG;
     for (*number = 0; from < end; from++) {
-        if (!is_digit(*from))
+        if (!hostlist_is_digit(*from))
             return -EBADMSG;
         *number = *number * 10 + (uint32_t)(*from - '0');
     }
     return 0;
 }
 
-static int expand_rest(struct builder *, const char *at, const char *end);
+static int hostlist_expand_rest(struct builder *, const char *at, const char *end);
 
 /* LOW or LOW-HIGH between `from` and `to`, each with what is behind the bracket. The width of LOW counts. */
-static int expand_range(struct builder *builder, const char *from, const char *to, const char *rest, const char *end)
+static int hostlist_expand_range(struct builder *builder, const char *from, const char *to, const char *rest, const char *end)
 {
     const char *dash = memchr(from, '-', (size_t)(to - from)), *stop = dash ? dash : to;
     uint32_t low, high;
-    int error = read_number(from, stop, &low);
+    int error = hostlist_read_number(from, stop, &low);
     high = low;
     if (error == 0 && dash)
-        error = read_number(dash + 1, to, &high);
+        error = hostlist_read_number(dash + 1, to, &high);
     if (error == 0 && high < low)
         error = -EBADMSG;
     size_t before = builder->length;
     for (uint32_t number = low; error == 0 && number <= high; number++) {
-        error = append_number(builder, number, (size_t)(stop - from));
+        error = hostlist_append_number(builder, number, (size_t)(stop - from));
         if (error == 0)
-            error = expand_rest(builder, rest, end);
+            error = hostlist_expand_rest(builder, rest, end);
         builder->length = before;
     }
     return error;
 }
 
-static int expand_bracket(struct builder *builder, const char *at, const char *end)
+static int hostlist_expand_bracket(struct builder *builder, const char *at, const char *end)
 {
     const char *close = memchr(at, ']', (size_t)(end - at));
     int error = close ? 0 : -EBADMSG;
     for (bool more = true; error == 0 && more;) {
         const char *comma = memchr(at, ',', (size_t)(close - at));
         more = comma != NULL;
-        error = expand_range(builder, at, more ? comma : close, close + 1, end);
+        error = hostlist_expand_range(builder, at, more ? comma : close, close + 1, end);
         at = more ? comma + 1 : close;
     }
     return error;
 }
 
 /* The name from `at` on: as it is up to the first bracket, and from there on for each number in it. */
-static int expand_rest(struct builder *builder, const char *at, const char *end)
+static int hostlist_expand_rest(struct builder *builder, const char *at, const char *end)
 {
     const char *open = memchr(at, '[', (size_t)(end - at)), *stop = open ? open : end;
     size_t before = builder->length;
-    int error = append(builder, at, (size_t)(stop - at));
+    int error = hostlist_append(builder, at, (size_t)(stop - at));
     if (error == 0)
-        error = open ? expand_bracket(builder, open + 1, end) : emit(builder);
+        error = open ? hostlist_expand_bracket(builder, open + 1, end) : hostlist_emit(builder);
     builder->length = before;
     return error;
 }
 
 /* Up to a separator that is in no bracket. */
-static const char *item_end(const char *at, const char *end)
+static const char *hostlist_item_end(const char *at, const char *end)
 {
-    for (bool inside = false; at < end && (inside || !is_separator(*at)); at++)
+    for (bool inside = false; at < end && (inside || !hostlist_is_separator(*at)); at++)
         inside = *at == '[' || (inside && *at != ']');
     return at;
 }
 
-static int expand(struct builder *builder, const char *at, const char *end)
+static int hostlist_expand_list(struct builder *builder, const char *at, const char *end)
 {
     int error = 0;
     while (error == 0 && at < end) {
-        const char *stop = item_end(at, end);
+        const char *stop = hostlist_item_end(at, end);
         const char *colon = memchr(at, ':', (size_t)(stop - at));
         if (stop > at)
-            error = expand_rest(builder, at, colon ? colon : stop);
+            error = hostlist_expand_rest(builder, at, colon ? colon : stop);
         at = stop < end ? stop + 1 : end;
     }
     return error;
@@ -150,7 +150,7 @@ static int expand(struct builder *builder, const char *at, const char *end)
 int hostlist_expand(const char *text, size_t length, hostlist_each *each, void *context)
 {
     struct builder builder = {.each = each, .context = context};
-    return length > 0 ? expand(&builder, text, text + length) : 0;
+    return length > 0 ? hostlist_expand_list(&builder, text, text + length) : 0;
 }
 
 int hostlist_lines(const char *text, size_t length, hostlist_each *each, void *context)
@@ -162,10 +162,10 @@ int hostlist_lines(const char *text, size_t length, hostlist_each *each, void *c
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
         const char *comment = memchr(at, '#', (size_t)(stop - at));
         const char *last = comment ? comment : stop;
-        while (at < last && is_separator(*at))
+        while (at < last && hostlist_is_separator(*at))
             at++;
         builder.count = 0;
-        error = expand(&builder, at, item_end(at, last));
+        error = hostlist_expand_list(&builder, at, hostlist_item_end(at, last));
         at = newline ? newline + 1 : end;
     }
     return error;

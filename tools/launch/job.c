@@ -15,7 +15,7 @@
 
 /* With a terminal the job stays in its foreground. Else it is a group of its own: what a batch system sends
  * to ours comes to it once, from us. */
-static void become(const struct job *job, const struct watch *watch, bool apart)
+static void job_become(const struct job *job, const struct failure_detector *watch, bool apart)
 {
     if (apart)
         setpgid(0, 0);
@@ -26,7 +26,7 @@ static void become(const struct job *job, const struct watch *watch, bool apart)
     _exit(launch_command((char **)job->words));
 }
 
-static void pass_on(pid_t job, bool apart, const struct watch *watch, int signal)
+static void job_pass_on(pid_t job, bool apart, const struct failure_detector *watch, int signal)
 {
     if (apart)
         kill(-job, signal);
@@ -34,36 +34,36 @@ static void pass_on(pid_t job, bool apart, const struct watch *watch, int signal
         kill(job, signal);
 }
 
-static int wait_for(pid_t job, struct crew *crew, struct watch *watch, bool apart, struct job_end *end)
+static int job_wait_for(pid_t job, struct agents *agents, struct failure_detector *watch, bool apart, struct job_end *end)
 {
     int status = 0;
     while (waitpid(job, &status, WNOHANG) == 0) {
-        int signal = crew_wait(crew, watch, -1);
+        int signal = agents_wait(agents, watch, -1);
         if (signal == 0)
             continue;
         end->killed = end->signal > 0;
-        pass_on(job, apart, watch, end->killed ? SIGKILL : signal);
+        job_pass_on(job, apart, watch, end->killed ? SIGKILL : signal);
         if (!end->killed)
             end->signal = signal;
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-struct job_end job_run(const struct job *job, struct crew *crew, struct watch *watch)
+struct job_end job_run(const struct job *job, struct agents *agents, struct failure_detector *watch)
 {
     struct job_end end = {0};
     bool apart = !isatty(STDIN_FILENO);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        become(job, watch, apart);
+        job_become(job, watch, apart);
     if (child < 0) {
-        complain("no process can be made (%s): end some and run this again", strerror(errno));
+        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
         end.status = STATUS_FAILED;
         return end;
     }
     if (apart)
         setpgid(child, child);
-    end.status = wait_for(child, crew, watch, apart, &end);
+    end.status = job_wait_for(child, agents, watch, apart, &end);
     return end;
 }

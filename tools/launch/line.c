@@ -52,7 +52,7 @@ struct option {
     size_t words;                   /* with those that it takes */
 };
 
-static const struct line_option *find(const struct line_option *kinds, const char *name, size_t length)
+static const struct line_option *line_find(const struct line_option *kinds, const char *name, size_t length)
 {
     for (; kinds->name; kinds++)
         if (strlen(kinds->name) == length && !memcmp(kinds->name, name, length))
@@ -60,7 +60,7 @@ static const struct line_option *find(const struct line_option *kinds, const cha
     return NULL;
 }
 
-static size_t words_taken(const struct line *line, size_t at, const struct option *option)
+static size_t line_words_taken(const struct line *line, size_t at, const struct option *option)
 {
     size_t takes = option->kind->takes, rest = line->count - at - 1;
     const char *next = rest > 0 ? line->words[at + 1] : "";
@@ -71,92 +71,92 @@ static size_t words_taken(const struct line *line, size_t at, const struct optio
     return 1 + (takes < rest ? takes : rest);
 }
 
-static struct option option_at(const struct line *line, size_t at)
+static struct option line_option_at(const struct line *line, size_t at)
 {
     const char *word = line->words[at], *name = word + 1 + (word[1] == '-');
     bool is_letter = line_launchers[line->kind].letters && word[1] != '-';
     const char *equals = is_letter ? NULL : strchr(name, '=');
     size_t length = is_letter ? 1 : equals ? (size_t)(equals - name) : strlen(name);
-    struct option option = {.kind = find(line_launchers[line->kind].options, name, length), .words = 1};
+    struct option option = {.kind = line_find(line_launchers[line->kind].options, name, length), .words = 1};
     if (equals)
         option.value = equals + 1;
     else if (is_letter && option.kind && option.kind->takes && name[1])
         option.value = name + 1;
     if (option.kind)
-        option.words = words_taken(line, at, &option);
+        option.words = line_words_taken(line, at, &option);
     return option;
 }
 
-static const char *value_of(const struct line *line, size_t at, const struct option *option)
+static const char *line_value_of(const struct line *line, size_t at, const struct option *option)
 {
     if (option->value)
         return option->value;
     return option->words > 1 ? line->words[at + 1] : "";
 }
 
-static bool is_named(const char *text, const char *name)
+static bool line_is_named(const char *text, const char *name)
 {
     size_t length = strlen(name);
     return !strncmp(text, name, length) && (text[length] == '\0' || text[length] == '=' || text[length] == ',');
 }
 
-static void take_preload(struct line *line, const char *value, size_t length)
+static void line_take_preload(struct line *line, const char *value, size_t length)
 {
     line->preload = value;
     line->preload_length = length;
 }
 
-static void see_variable(struct line *line, size_t at, const struct option *option)
+static void line_see_variable(struct line *line, size_t at, const struct option *option)
 {
-    const char *value = value_of(line, at, option);
-    if (!is_named(value, PRELOAD))
+    const char *value = line_value_of(line, at, option);
+    if (!line_is_named(value, PRELOAD))
         return;
     if (value[sizeof PRELOAD - 1] == '=')
-        take_preload(line, value + sizeof PRELOAD, strlen(value + sizeof PRELOAD));
+        line_take_preload(line, value + sizeof PRELOAD, strlen(value + sizeof PRELOAD));
     else if (option->words > 2)
-        take_preload(line, line->words[at + 2], strlen(line->words[at + 2]));
+        line_take_preload(line, line->words[at + 2], strlen(line->words[at + 2]));
 }
 
-static void see_export(struct line *line, const char *list)
+static void line_see_export(struct line *line, const char *list)
 {
     for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)
-        if (is_named(list, PRELOAD) && list[sizeof PRELOAD - 1] == '=')
-            take_preload(line, list + sizeof PRELOAD, strcspn(list + sizeof PRELOAD, ","));
+        if (line_is_named(list, PRELOAD) && list[sizeof PRELOAD - 1] == '=')
+            line_take_preload(line, list + sizeof PRELOAD, strcspn(list + sizeof PRELOAD, ","));
 }
 
-static int see(struct line *line, size_t at, const struct option *option)
+static int line_see(struct line *line, size_t at, const struct option *option)
 {
     unsigned what = option->kind ? option->kind->what : 0;
     if (what & LINE_HOSTS)
-        line->hosts = value_of(line, at, option);
+        line->hosts = line_value_of(line, at, option);
     if (what & LINE_HOST_FILE)
-        line->file = value_of(line, at, option);
+        line->file = line_value_of(line, at, option);
     if (what & LINE_VARIABLE)
-        see_variable(line, at, option);
+        line_see_variable(line, at, option);
     if (what & LINE_EXPORT)
-        see_export(line, value_of(line, at, option));
+        line_see_export(line, line_value_of(line, at, option));
     if (what & LINE_PROGRAMS)
         line->file = line->words[at];
     return what & LINE_PROGRAMS ? -EOPNOTSUPP : 0;
 }
 
 /* The word behind an unknown option is its own if it is no program, and if there is another for that. */
-static bool takes_next(const struct line *line, size_t at, const struct option *option, bool (*is_program)(const char *))
+static bool line_takes_next(const struct line *line, size_t at, const struct option *option, bool (*is_program)(const char *))
 {
     return !option->kind && !option->value && at + 2 < line->count && line->words[at + 1][0] != '-' &&
            !is_program(line->words[at + 1]);
 }
 
-static int parse_part(struct line *line, size_t begin, bool (*is_program)(const char *))
+static int line_parse_part(struct line *line, size_t begin, bool (*is_program)(const char *))
 {
     struct line_part *part = &line->part[line->parts];
     size_t at = begin;
     while (at < line->count && line->words[at][0] == '-' && strcmp(line->words[at], "--")) {
-        struct option option = option_at(line, at);
-        int error = see(line, at, &option);
+        struct option option = line_option_at(line, at);
+        int error = line_see(line, at, &option);
         if (error < 0)
             return error;
-        at += option.words + takes_next(line, at, &option, is_program);
+        at += option.words + line_takes_next(line, at, &option, is_program);
     }
     if (at < line->count && !strcmp(line->words[at], "--"))
         at++;
@@ -179,7 +179,7 @@ int line_parse(struct line *line, enum line_kind kind, char *const words[], bool
     for (size_t at = line_launchers[kind].first;; at = line->part[line->parts - 1].end + 1) {
         if (line->parts == LINE_PARTS_MAX)
             return -E2BIG;
-        int error = parse_part(line, at, is_program);
+        int error = line_parse_part(line, at, is_program);
         if (error < 0)
             return error;
         if (line->part[line->parts++].end == line->count)
@@ -188,24 +188,24 @@ int line_parse(struct line *line, enum line_kind kind, char *const words[], bool
 }
 
 /* How each launcher is told of a variable. */
-static void add_variable(enum line_kind kind, const struct line_variable *variable, struct words *to)
+static void line_add_variable(enum line_kind kind, const struct line_variable *variable, struct arguments *to)
 {
     bool is_preload = !strcmp(variable->name, PRELOAD);
     switch (kind) {
     case LINE_OPENMPI:
-        words_add(to, "-x");
+        arguments_add(to, "-x");
         if (is_preload)
-            words_format(to, "%s=%s", variable->name, variable->value);
+            arguments_format(to, "%s=%s", variable->name, variable->value);
         else
-            words_add(to, variable->name);
+            arguments_add(to, variable->name);
         break;
     case LINE_HYDRA:
-        words_add(to, "-genv");
-        words_add(to, variable->name);
-        words_add(to, variable->value);
+        arguments_add(to, "-genv");
+        arguments_add(to, variable->name);
+        arguments_add(to, variable->value);
         break;
     case LINE_FLUX:
-        words_format(to, "--env=%s=%s", variable->name, variable->value);
+        arguments_format(to, "--env=%s=%s", variable->name, variable->value);
         break;
     default:
         break;
@@ -213,13 +213,13 @@ static void add_variable(enum line_kind kind, const struct line_variable *variab
 }
 
 /* The user's list without LD_PRELOAD and without NONE, or else ALL. */
-static void format_list(const char *list, char *to)
+static void line_format_list(const char *list, char *to)
 {
     char *at = to;
     for (const char *item = list; *item;) {
         size_t length = strcspn(item, ",");
         bool is_none = (length == 4 && !memcmp(item, "NONE", 4)) || (length == 3 && !memcmp(item, "NIL", 3));
-        if (length > 0 && !is_none && !is_named(item, PRELOAD)) {
+        if (length > 0 && !is_none && !line_is_named(item, PRELOAD)) {
             at = mempcpy(at, item, length);
             *at++ = ',';
         }
@@ -230,7 +230,7 @@ static void format_list(const char *list, char *to)
 
 #define EXPORT_MAX 32768
 
-static void add_export(const char *list, const struct line_variable *variables, size_t count, struct words *to)
+static void line_add_export(const char *list, const struct line_variable *variables, size_t count, struct arguments *to)
 {
     static char text[EXPORT_MAX];
     size_t length;
@@ -238,7 +238,7 @@ static void add_export(const char *list, const struct line_variable *variables, 
         to->full = true;
         return;
     }
-    format_list(list, text);
+    line_format_list(list, text);
     for (size_t i = 0; i < count; i++) {
         bool is_preload = !strcmp(variables[i].name, PRELOAD);
         length = strlen(text);
@@ -247,17 +247,17 @@ static void add_export(const char *list, const struct line_variable *variables, 
         to->full |= more < 0 || (size_t)more >= sizeof text - length;
     }
     length = strlen(text);
-    words_format(to, "--export=%.*s", (int)(length - (length > 0)), text);
+    arguments_format(to, "--export=%.*s", (int)(length - (length > 0)), text);
 }
 
 /* Is this option replaced by ours? */
-static bool is_ours(const struct line *line, size_t at, const struct option *option)
+static bool line_is_ours(const struct line *line, size_t at, const struct option *option)
 {
     unsigned what = option->kind ? option->kind->what : 0;
-    return what & LINE_EXPORT || (what & LINE_VARIABLE && is_named(value_of(line, at, option), PRELOAD));
+    return what & LINE_EXPORT || (what & LINE_VARIABLE && line_is_named(line_value_of(line, at, option), PRELOAD));
 }
 
-static const char *export_of(const struct line *line, const struct line_part *part)
+static const char *line_export_of(const struct line *line, const struct line_part *part)
 {
     const char *list = "ALL";
     for (size_t at = part->begin; at < part->program;) {
@@ -265,53 +265,53 @@ static const char *export_of(const struct line *line, const struct line_part *pa
             at++;
             continue;
         }
-        struct option option = option_at(line, at);
+        struct option option = line_option_at(line, at);
         if (option.kind && option.kind->what & LINE_EXPORT)
-            list = value_of(line, at, &option);
+            list = line_value_of(line, at, &option);
         at += option.words;
     }
     return list;
 }
 
-static void add_options(const struct line *line, const struct line_part *part, struct words *to)
+static void line_add_options(const struct line *line, const struct line_part *part, struct arguments *to)
 {
     for (size_t at = part->begin, next; at < part->program; at = next) {
         struct option option = {.words = 1};
         if (line->words[at][0] == '-')
-            option = option_at(line, at);
+            option = line_option_at(line, at);
         next = at + option.words;
-        for (size_t i = at; i < next && !is_ours(line, at, &option); i++)
-            words_add(to, line->words[i]);
+        for (size_t i = at; i < next && !line_is_ours(line, at, &option); i++)
+            arguments_add(to, line->words[i]);
     }
 }
 
-void line_compose(const struct line *line, const struct words *wrapper, const struct line_variable *variables, size_t count,
-                  struct words *to)
+void line_compose(const struct line *line, const struct arguments *wrapper, const struct line_variable *variables, size_t count,
+                  struct arguments *to)
 {
     for (size_t i = 0; i < line_launchers[line->kind].first; i++)
-        words_add(to, line->words[i]);
+        arguments_add(to, line->words[i]);
     for (size_t p = 0; p < line->parts; p++) {
         const struct line_part *part = &line->part[p];
         if (line->kind == LINE_SRUN)
-            add_export(export_of(line, part), variables, count, to);
+            line_add_export(line_export_of(line, part), variables, count, to);
         for (size_t i = 0; i < count && (p == 0 || line_launchers[line->kind].each); i++)
-            add_variable(line->kind, &variables[i], to);
-        add_options(line, part, to);
-        words_add_all(to, wrapper);
+            line_add_variable(line->kind, &variables[i], to);
+        line_add_options(line, part, to);
+        arguments_add_all(to, wrapper);
         for (size_t i = part->program; i < part->end + (p + 1 < line->parts); i++)
-            words_add(to, line->words[i]);
+            arguments_add(to, line->words[i]);
     }
 }
 
-void line_carry(const struct line *line, struct words *to)
+void line_carry(const struct line *line, struct arguments *to)
 {
     const struct line_part *part = &line->part[0];
     for (size_t at = part->begin, next; at < part->program; at = next) {
         struct option option = {.words = 1};
         if (line->words[at][0] == '-')
-            option = option_at(line, at);
+            option = line_option_at(line, at);
         next = at + option.words;
         for (size_t i = at; i < next && option.kind && option.kind->what & LINE_CARRY; i++)
-            words_add(to, line->words[i]);
+            arguments_add(to, line->words[i]);
     }
 }

@@ -56,8 +56,8 @@ struct line_variable {
  * than LD_PRELOAD must be in the launcher's own environment, too: srun and mpirun are told their names alone.
  * What the line said of LD_PRELOAD goes. A plain line has the wrapper alone: its variables are the
  * environment's. */
-void line_compose(const struct line *, const struct words *wrapper, const struct line_variable *, size_t count,
-                  struct words *to);
+void line_compose(const struct line *, const struct arguments *wrapper, const struct line_variable *, size_t count,
+                  struct arguments *to);
 
 /* Adds those options of the first part that say how the launcher reaches other hosts. */
-void line_carry(const struct line *, struct words *to);
+void line_carry(const struct line *, struct arguments *to);

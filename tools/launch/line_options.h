@@ -29,7 +29,7 @@ struct line_launcher {
     size_t first;                      /* words before the options */
     bool letters;                      /* a letter's word may be attached to it */
     bool parts;                        /* `:` begins another program */
-    bool each;                         /* variables are said for each program anew */
+    bool each;                         /* variables are said for each program again */
 };
 
 extern const struct line_launcher line_launchers[];

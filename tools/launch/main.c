@@ -18,7 +18,7 @@
 #include "orphans.h"
 #include "command.h"
 
-enum { FAKE_NODES = VERB_LONG + 1, HOSTS, DRY_RUN, VERSION };
+enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, DRY_RUN, VERSION };
 
 static const struct choice choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
@@ -32,37 +32,37 @@ static const struct choice choices[] = {
     {0},
 };
 
-static int launch(const struct verb *, int argc, char **argv);
+static int main_launch(const struct command *, int argc, char **argv);
 
-const struct verb verbs[] = {
+const struct command commands[] = {
     {"shunt-launch", "[OPTION]... [--] LAUNCHER... PROGRAM...",
-     "Start a daemon on each node of the job, run it under shunt, stop them, and export.", choices, VERB_COMMAND | VERB_ALONE,
-     launch},
-    {KEEPER, "", "Keep the daemons of one node.", keeper_choices, VERB_HIDDEN | VERB_ALONE, keeper},
-    {PROOF_VERB, "-- COMMAND...", "Prove that the shim is in place, then run a command.", proof_choices,
-     VERB_COMMAND | VERB_HIDDEN | VERB_ALONE, proof_run},
+     "Start a daemon on each node of the job, run it under shunt, stop them, and export.", choices,
+     COMMAND_COMMAND | COMMAND_ALONE, main_launch},
+    {AGENT, "", "Keep the daemons of one node.", agent_choices, COMMAND_HIDDEN | COMMAND_ALONE, agent},
+    {PROOF_COMMAND, "-- COMMAND...", "Prove that the shim is in place, then run a command.", proof_choices,
+     COMMAND_COMMAND | COMMAND_HIDDEN | COMMAND_ALONE, proof_run},
     {0},
 };
 
-static int take_number(const struct verb *verb, struct launch *launch, const char *text)
+static int main_take_number(const struct command *command, struct launch *launch, const char *text)
 {
     if (config_number_parse(text, NODES_MAX, &launch->fakes) == 0)
         return 0;
-    complain_usage(verb, "'%s' is no number of nodes from 1 to %d", text, NODES_MAX);
+    usage_error_usage(command, "'%s' is no number of nodes from 1 to %d", text, NODES_MAX);
     return -1;
 }
 
-static int take_option(const struct verb *verb, struct launch *launch, int option)
+static int main_take_option(const struct command *command, struct launch *launch, int option)
 {
     switch (option) {
     case 'r':
         return roots_add(&launch->roots, optarg);
     case 'p':
-        return daemon_take_placement(verb, optarg, &launch->placement);
+        return daemon_take_placement(command, optarg, &launch->placement);
     case 'f':
-        return daemon_take_leaf_full(verb, optarg, &launch->leaf_full);
+        return daemon_take_leaf_full(command, optarg, &launch->leaf_full);
     case FAKE_NODES:
-        return take_number(verb, launch, optarg);
+        return main_take_number(command, launch, optarg);
     case HOSTS:
         launch->hosts = optarg;
         return 0;
@@ -71,7 +71,7 @@ static int take_option(const struct verb *verb, struct launch *launch, int optio
         return 0;
     case 'V':
         puts("shunt-launch " SHUNT_VERSION);
-        return VERB_HELPED;
+        return COMMAND_HELPED;
     default:
         launch->keep = true;
         return 0;
@@ -80,7 +80,7 @@ static int take_option(const struct verb *verb, struct launch *launch, int optio
 
 /* The run. */
 
-static int leave(const struct launch *launch)
+static int main_leave(const struct launch *launch)
 {
     const struct export_options options = {.quiet = true};
     int status = STATUS_OK;
@@ -92,21 +92,21 @@ static int leave(const struct launch *launch)
     return status;
 }
 
-static void complain_kept(const struct launch *launch)
+static void main_complain_kept(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->roots.count; i++)
-        complain("%s is left as it is: go on there with another session, or run `shunt export %s`", launch->roots.paths[i],
-                 launch->roots.paths[i]);
+        usage_error("%s is left as it is: go on there with another session, or run `shunt export %s`", launch->roots.paths[i],
+                    launch->roots.paths[i]);
 }
 
-static int end_session(struct launch *launch, const struct job_end *end, struct watch *watch)
+static int main_end_session(struct launch *launch, const struct job_end *end, struct failure_detector *watch)
 {
-    int stopped = crew_stop(&launch->crew, watch);
+    int stopped = agents_stop(&launch->agents, watch);
     bool leaves = stopped == 0 && end->signal == 0 && !launch->keep;
-    watch_finish(watch);
-    int left = leaves ? leave(launch) : STATUS_OK;
+    failure_detector_finish(watch);
+    int left = leaves ? main_leave(launch) : STATUS_OK;
     if (!leaves && !launch->keep)
-        complain_kept(launch);
+        main_complain_kept(launch);
     if (end->status)
         return end->status;
     if (end->signal || stopped > 0)
@@ -115,56 +115,56 @@ static int end_session(struct launch *launch, const struct job_end *end, struct 
 }
 
 /* What has been started is stopped again. */
-static int give_up(struct launch *launch, int reason, struct watch *watch)
+static int main_give_up(struct launch *launch, int reason, struct failure_detector *watch)
 {
-    crew_stop(&launch->crew, watch);
-    watch_finish(watch);
+    agents_stop(&launch->agents, watch);
+    failure_detector_finish(watch);
     return reason > 0 ? 128 + reason : STATUS_FAILED;
 }
 
-static int run(struct launch *launch)
+static int main_run(struct launch *launch)
 {
-    struct watch watch;
+    struct failure_detector watch;
     const struct job job = {launch->job.at, launch->line.kind == LINE_PLAIN ? launch->preload : NULL};
     for (size_t i = 0; i < launch->roots.count; i++)
         orphans_report(launch->roots.paths[i]);
-    if (watch_init(&watch) < 0)
+    if (failure_detector_init(&watch) < 0)
         return STATUS_FAILED;
-    int error = crew_start(&launch->crew, &watch);
+    int error = agents_start(&launch->agents, &watch);
     if (error != 0)
-        return give_up(launch, error, &watch);
-    struct job_end end = job_run(&job, &launch->crew, &watch);
-    if (end.killed) /* the keepers stop by themselves: this process's end is their sign */
+        return main_give_up(launch, error, &watch);
+    struct job_end end = job_run(&job, &launch->agents, &watch);
+    if (end.killed) /* the agents stop by themselves: this process's end is their sign */
         return 128 + end.signal;
-    return end_session(launch, &end, &watch);
+    return main_end_session(launch, &end, &watch);
 }
 
-static int launch_all(struct launch *launch, char **words)
+static int main_launch_all(struct launch *launch, char **words)
 {
     if (roots_default(&launch->roots) < 0 || plan_line(launch, words) < 0)
         return STATUS_USAGE;
     if (plan_make(launch) < 0)
         return STATUS_FAILED;
     if (!launch->dry_run)
-        return run(launch);
+        return main_run(launch);
     plan_print(launch);
     return STATUS_OK;
 }
 
-static int launch(const struct verb *verb, int argc, char **argv)
+static int main_launch(const struct command *command, int argc, char **argv)
 {
     static struct launch launch;
     int option, wrong = 0;
     nodes_init(&launch.nodes);
-    while (wrong == 0 && (option = verb_option(verb, argc, argv)) >= 0)
-        wrong = take_option(verb, &launch, option);
-    int status = wrong == VERB_HELPED ? STATUS_OK : wrong ? STATUS_USAGE : verb_status(option);
-    if (wrong == 0 && option == VERB_END && optind == argc)
-        status = complain_usage(verb, "give a command");
-    else if (wrong == 0 && option == VERB_END && launch.hosts != NULL && launch.fakes > 0)
-        status = complain_usage(verb, "--hosts and --fake-nodes exclude each other");
-    else if (wrong == 0 && option == VERB_END)
-        status = launch_all(&launch, argv + optind);
+    while (wrong == 0 && (option = command_option(command, argc, argv)) >= 0)
+        wrong = main_take_option(command, &launch, option);
+    int status = wrong == COMMAND_HELPED ? STATUS_OK : wrong ? STATUS_USAGE : command_status(option);
+    if (wrong == 0 && option == COMMAND_END && optind == argc)
+        status = usage_error_usage(command, "give a command");
+    else if (wrong == 0 && option == COMMAND_END && launch.hosts != NULL && launch.fakes > 0)
+        status = usage_error_usage(command, "--hosts and --fake-nodes exclude each other");
+    else if (wrong == 0 && option == COMMAND_END)
+        status = main_launch_all(&launch, argv + optind);
     plan_finish(&launch);
     return status;
 }
@@ -172,12 +172,12 @@ static int launch(const struct verb *verb, int argc, char **argv)
 int main(int argc, char **argv)
 {
     complain_as = "shunt-launch";
-    const struct verb *hidden = argc > 1 ? verb_find(argv[1]) : NULL;
-    if (hidden && hidden->flags & VERB_HIDDEN) /* a keeper's last words may have no reader any more */
+    const struct command *hidden = argc > 1 ? command_find(argv[1]) : NULL;
+    if (hidden && hidden->flags & COMMAND_HIDDEN) /* a agent's last words may have no reader any more */
         return hidden->run(hidden, argc - 1, argv + 1);
-    int status = launch(&verbs[0], argc, argv);
+    int status = main_launch(&commands[0], argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    complain("standard output cannot be written: %s", strerror(errno));
+    usage_error("standard output cannot be written: %s", strerror(errno));
     return status ? status : STATUS_FAILED;
 }

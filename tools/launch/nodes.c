@@ -46,7 +46,7 @@ bool nodes_is_here(const char *name)
 }
 
 /* Files of nodes name one as often as it has processors, mostly one time after the other. */
-static bool is_known(const struct nodes *nodes, const char *name)
+static bool nodes_is_known(const struct nodes *nodes, const char *name)
 {
     for (size_t i = nodes->count; i-- > 0;)
         if (!strcmp(nodes->names[i], name))
@@ -54,10 +54,10 @@ static bool is_known(const struct nodes *nodes, const char *name)
     return false;
 }
 
-static int add(void *context, const char *name)
+static int nodes_add(void *context, const char *name)
 {
     struct nodes *nodes = context;
-    if (is_known(nodes, name))
+    if (nodes_is_known(nodes, name))
         return 0;
     if (nodes->count == NODES_MAX)
         return -E2BIG;
@@ -68,25 +68,25 @@ static int add(void *context, const char *name)
     return 0;
 }
 
-static int complain_list(const char *source, const char *text, int error)
+static int nodes_complain_list(const char *source, const char *text, int error)
 {
     if (error == -E2BIG)
-        complain("%s names more than %d nodes: use fewer", source, NODES_MAX);
+        usage_error("%s names more than %d nodes: use fewer", source, NODES_MAX);
     else if (error == -EBADMSG)
-        complain("%s is no list of nodes: '%.60s': name them in a file with --hosts", source, text);
+        usage_error("%s is no list of nodes: '%.60s': name them in a file with --hosts", source, text);
     else
-        complain("the nodes cannot be had from %s: %s", source, strerror(-error));
+        usage_error("the nodes cannot be had from %s: %s", source, strerror(-error));
     return -1;
 }
 
-static int take_list(struct nodes *nodes, const char *source, const char *text)
+static int nodes_take_list(struct nodes *nodes, const char *source, const char *text)
 {
     nodes->source = source;
-    int error = hostlist_expand(text, strlen(text), add, nodes);
-    return error < 0 ? complain_list(source, text, error) : 0;
+    int error = hostlist_expand(text, strlen(text), nodes_add, nodes);
+    return error < 0 ? nodes_complain_list(source, text, error) : 0;
 }
 
-static char *read_file(const char *path)
+static char *nodes_read_file(const char *path)
 {
     FILE *file = fopen(path, "re");
     char *text = file ? malloc(TEXT_MAX + 1) : NULL;
@@ -99,68 +99,68 @@ static char *read_file(const char *path)
     return text;
 }
 
-static int take_file(struct nodes *nodes, const char *source, const char *path)
+static int nodes_take_file(struct nodes *nodes, const char *source, const char *path)
 {
-    char *text = read_file(path);
+    char *text = nodes_read_file(path);
     if (!text) {
-        complain("%s, a file of nodes, cannot be read (%s): check its path", path, strerror(errno));
+        usage_error("%s, a file of nodes, cannot be read (%s): check its path", path, strerror(errno));
         return -1;
     }
     nodes->source = source;
-    int error = hostlist_lines(text, strlen(text), add, nodes);
+    int error = hostlist_lines(text, strlen(text), nodes_add, nodes);
     if (error < 0)
-        complain_list(path, text, error);
+        nodes_complain_list(path, text, error);
     free(text);
     return error < 0 ? -1 : 0;
 }
 
 /* What we cannot read ourselves (there are clusters whose names count in base 36), Slurm can. */
-static int ask_scontrol(struct nodes *nodes, const char *list)
+static int nodes_ask_scontrol(struct nodes *nodes, const char *list)
 {
     char *const words[] = {"scontrol", "show", "hostnames", (char *)list, NULL};
     char *text = malloc(TEXT_MAX);
     int status = text ? capture(words, text, TEXT_MAX) : -ENOMEM;
-    int answer =
-        status == 0 ? take_list(nodes, "scontrol show hostnames", text) : complain_list("SLURM_JOB_NODELIST", list, -EBADMSG);
+    int answer = status == 0 ? nodes_take_list(nodes, "scontrol show hostnames", text)
+                             : nodes_complain_list("SLURM_JOB_NODELIST", list, -EBADMSG);
     free(text);
     return answer;
 }
 
-static int from_slurm(struct nodes *nodes, const char *list)
+static int nodes_from_slurm(struct nodes *nodes, const char *list)
 {
     nodes->source = "SLURM_JOB_NODELIST";
-    int error = hostlist_expand(list, strlen(list), add, nodes);
+    int error = hostlist_expand(list, strlen(list), nodes_add, nodes);
     if (error != -EBADMSG)
-        return error < 0 ? complain_list(nodes->source, list, error) : 0;
+        return error < 0 ? nodes_complain_list(nodes->source, list, error) : 0;
     nodes_finish(nodes);
-    return ask_scontrol(nodes, list);
+    return nodes_ask_scontrol(nodes, list);
 }
 
-static int from_pbs(struct nodes *nodes, const char *path)
+static int nodes_from_pbs(struct nodes *nodes, const char *path)
 {
-    return take_file(nodes, "PBS_NODEFILE", path);
+    return nodes_take_file(nodes, "PBS_NODEFILE", path);
 }
 
-static int from_lsf_file(struct nodes *nodes, const char *path)
+static int nodes_from_lsf_file(struct nodes *nodes, const char *path)
 {
-    return take_file(nodes, "LSB_DJOB_HOSTFILE", path);
+    return nodes_take_file(nodes, "LSB_DJOB_HOSTFILE", path);
 }
 
-static int from_lsf(struct nodes *nodes, const char *list)
+static int nodes_from_lsf(struct nodes *nodes, const char *list)
 {
-    return take_list(nodes, "LSB_HOSTS", list);
+    return nodes_take_list(nodes, "LSB_HOSTS", list);
 }
 
-static int from_flux(struct nodes *nodes, const char *uri)
+static int nodes_from_flux(struct nodes *nodes, const char *uri)
 {
     char *const words[] = {"flux", "getattr", "hostlist", NULL};
     char *text = malloc(TEXT_MAX);
     int status = text ? capture(words, text, TEXT_MAX) : -ENOMEM;
     int answer = -1;
     if (status == 0)
-        answer = take_list(nodes, "flux getattr hostlist", text);
+        answer = nodes_take_list(nodes, "flux getattr hostlist", text);
     else
-        complain("FLUX_URI is set, but `flux getattr hostlist` fails: name the nodes in a file with --hosts");
+        usage_error("FLUX_URI is set, but `flux getattr hostlist` fails: name the nodes in a file with --hosts");
     free(text);
     return answer;
 }
@@ -168,13 +168,13 @@ static int from_flux(struct nodes *nodes, const char *uri)
 static const struct {
     const char *variable;
     int (*take)(struct nodes *, const char *value);
-} allocations[] = {{"SLURM_JOB_NODELIST", from_slurm},
-                   {"PBS_NODEFILE", from_pbs},
-                   {"LSB_DJOB_HOSTFILE", from_lsf_file},
-                   {"LSB_HOSTS", from_lsf},
-                   {"FLUX_URI", from_flux}};
+} allocations[] = {{"SLURM_JOB_NODELIST", nodes_from_slurm},
+                   {"PBS_NODEFILE", nodes_from_pbs},
+                   {"LSB_DJOB_HOSTFILE", nodes_from_lsf_file},
+                   {"LSB_HOSTS", nodes_from_lsf},
+                   {"FLUX_URI", nodes_from_flux}};
 
-static int from_allocation(struct nodes *nodes)
+static int nodes_from_allocation(struct nodes *nodes)
 {
     for (size_t i = 0; i < sizeof allocations / sizeof *allocations; i++) {
         const char *value = getenv(allocations[i].variable);
@@ -185,7 +185,7 @@ static int from_allocation(struct nodes *nodes)
 }
 
 /* This host's first: the others are then in one piece. */
-static void put_here_first(struct nodes *nodes)
+static void nodes_put_here_first(struct nodes *nodes)
 {
     size_t here = 0;
     for (size_t i = 0; i < nodes->count; i++)
@@ -200,21 +200,21 @@ int nodes_find(struct nodes *nodes, const char *file, const struct line *line)
 {
     int error;
     if (file)
-        error = take_file(nodes, "--hosts", file);
+        error = nodes_take_file(nodes, "--hosts", file);
     else if (line->hosts)
-        error = take_list(nodes, "the launch line", line->hosts);
+        error = nodes_take_list(nodes, "the launch line", line->hosts);
     else if (line->file)
-        error = take_file(nodes, "the launch line's file", line->file);
+        error = nodes_take_file(nodes, "the launch line's file", line->file);
     else
-        error = from_allocation(nodes);
-    put_here_first(nodes);
+        error = nodes_from_allocation(nodes);
+    nodes_put_here_first(nodes);
     if (error < 0 || nodes->count > 0)
         return error;
     if (*nodes->source) {
-        complain("%s names no node: name them in a file with --hosts", nodes->source);
+        usage_error("%s names no node: name them in a file with --hosts", nodes->source);
         return -1;
     }
-    return take_list(nodes, "this host, since there is no allocation", nodes_here());
+    return nodes_take_list(nodes, "this host, since there is no allocation", nodes_here());
 }
 
 int nodes_pretend(struct nodes *nodes, size_t count)
@@ -223,9 +223,9 @@ int nodes_pretend(struct nodes *nodes, size_t count)
     nodes->source = "--fake-nodes";
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, NODES_FAKE, i);
-        int error = add(nodes, name);
+        int error = nodes_add(nodes, name);
         if (error < 0)
-            return complain_list(nodes->source, name, error);
+            return nodes_complain_list(nodes->source, name, error);
     }
     return 0;
 }

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What is to be run, from what was asked for: the nodes, a keeper's command for each, the job's own. */
+/* What is to be run, from what was asked for: the nodes, a agent's command for each, the job's own. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -22,9 +22,9 @@ struct launch {
     char own[PATH_MAX]; /* this program */
     struct line line;
     struct nodes nodes;
-    struct words keeper, job;
+    struct arguments agent, job;
     char *preload; /* LD_PRELOAD of the ranks */
-    struct crew crew;
+    struct agents agents;
 };
 
 /* Takes the launch line apart. 0, or -1 after a complaint. */

@@ -22,7 +22,7 @@ const struct choice proof_choices[] = {
     {0},
 };
 
-static const char *rank_words(void)
+static const char *proof_rank_words(void)
 {
     static char words[64];
     long number = rank_number(environ);
@@ -30,7 +30,7 @@ static const char *rank_words(void)
     return number < 0 ? "a process" : words;
 }
 
-static int node_of_rank(struct daemon_options *options, uint64_t fakes)
+static int proof_node_of_rank(struct daemon_options *options, uint64_t fakes)
 {
     char name[32];
     long number = rank_number(environ);
@@ -41,62 +41,62 @@ static int node_of_rank(struct daemon_options *options, uint64_t fakes)
 }
 
 /* The shim has read its settings before main: once they are right, this program is begun again. */
-static int settle_node(uint64_t fakes, char **argv)
+static int proof_settle_node(uint64_t fakes, char **argv)
 {
     struct daemon_options options;
-    if (node_of_rank(&options, fakes) < 0)
+    if (proof_node_of_rank(&options, fakes) < 0)
         return -1;
     const char *known = getenv("SHUNT_NODE");
     if (known && !strcmp(known, options.node))
         return 0;
     if (setenv("SHUNT_NODE", options.node, 1) == 0)
         SYS3(SYS_execve, "/proc/self/exe", argv, environ);
-    complain("/proc/self/exe cannot be executed: mount /proc");
+    usage_error("/proc/self/exe cannot be executed: mount /proc");
     return -1;
 }
 
-static bool is_served(const char *root)
+static bool proof_is_served(const char *root)
 {
     struct stat stat;
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/.shunt", root);
     if (lstat(path, &stat) < 0 && errno == ENOENT)
         return true;
-    complain("%s on %s cannot use %s: the daemon of node %s does not answer there", rank_words(), nodes_here(), root,
-             getenv("SHUNT_NODE"));
+    usage_error("%s on %s cannot use %s: the daemon of node %s does not answer there", proof_rank_words(), nodes_here(), root,
+                getenv("SHUNT_NODE"));
     return false;
 }
 
-static bool prove(void)
+static bool proof_prove(void)
 {
     struct roots roots;
     roots_init(&roots);
     if (!launch_shim_is_loaded()) {
-        complain("%s on %s would run without shunt, since " LAUNCH_PRELOAD_NAME
-                 " is not loaded into it: check that the launcher passes LD_PRELOAD on (it is '%s'), and `ldd` "
-                 "the library there",
-                 rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
+        usage_error("%s on %s would run without shunt, since " LAUNCH_PRELOAD_NAME
+                    " is not loaded into it: check that the launcher passes LD_PRELOAD on (it is '%s'), and `ldd` "
+                    "the library there",
+                    proof_rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
         return false;
     }
     bool served = roots_default(&roots) == 0;
     for (size_t i = 0; served && i < roots.count; i++)
-        served = is_served(roots.paths[i]);
+        served = proof_is_served(roots.paths[i]);
     roots_finish(&roots);
     return served;
 }
 
-int proof_run(const struct verb *verb, int argc, char **argv)
+int proof_run(const struct command *command, int argc, char **argv)
 {
     uint64_t fakes = 0;
     int option;
-    while ((option = verb_option(verb, argc, argv)) >= 0)
+    while ((option = command_option(command, argc, argv)) >= 0)
         if (config_number_parse(optarg, NODES_MAX, &fakes) < 0)
-            return complain_usage(verb, "'%s' is no number of nodes", optarg);
-    if (option != VERB_END)
-        return verb_status(option);
+            return usage_error_usage(command, "'%s' is no number of nodes", optarg);
+    if (option != COMMAND_END)
+        return command_status(option);
     if (optind == argc)
-        return complain_usage(verb, "give a command");
-    if (settle_node(fakes, argv - 1) < 0 || !prove())
+        return usage_error_usage(command, "give a command");
+    if (proof_settle_node(fakes, argv - 1) < 0 || !proof_prove())
         return PROOF_FAILED;
     return launch_command(argv + optind);
 }

@@ -11,8 +11,8 @@
 
 #include "command.h"
 
-#define PROOF_VERB "--rank"
+#define PROOF_COMMAND "--rank"
 enum { PROOF_FAILED = 97 };
 
 extern const struct choice proof_choices[];
-int proof_run(const struct verb *, int argc, char **argv);
+int proof_run(const struct command *, int argc, char **argv);

@@ -10,20 +10,20 @@
 #include "command.h"
 
 /* A signal that is ignored comes all the same once it is blocked. */
-static void add_unless_ignored(sigset_t *set, int number)
+static void watch_add_unless_ignored(sigset_t *set, int number)
 {
     struct sigaction now;
     if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
         sigaddset(set, number);
 }
 
-int watch_init(struct watch *watch)
+int failure_detector_init(struct failure_detector *watch)
 {
     sigset_t set;
     sigemptyset(&set);
-    add_unless_ignored(&set, SIGTERM);
-    add_unless_ignored(&set, SIGINT);
-    add_unless_ignored(&set, SIGHUP);
+    watch_add_unless_ignored(&set, SIGTERM);
+    watch_add_unless_ignored(&set, SIGINT);
+    watch_add_unless_ignored(&set, SIGHUP);
     signal(SIGCHLD, SIG_DFL);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &watch->before);
@@ -31,18 +31,18 @@ int watch_init(struct watch *watch)
     watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (watch->fd >= 0)
         return 0;
-    complain("signals cannot be waited for: %s", strerror(errno));
+    usage_error("signals cannot be waited for: %s", strerror(errno));
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
     return -1;
 }
 
-void watch_finish(struct watch *watch)
+void failure_detector_finish(struct failure_detector *watch)
 {
     close(watch->fd);
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
 }
 
-static int take_signal(struct watch *watch)
+static int watch_take_signal(struct failure_detector *watch)
 {
     struct signalfd_siginfo info;
     while (read(watch->fd, &info, sizeof info) == sizeof info)
@@ -53,7 +53,7 @@ static int take_signal(struct watch *watch)
     return 0;
 }
 
-int watch_wait(struct watch *watch, struct pollfd *others, size_t count, int milliseconds)
+int failure_detector_wait(struct failure_detector *watch, struct pollfd *others, size_t count, int milliseconds)
 {
     struct pollfd all[WATCH_MAX + 1] = {{.fd = watch->fd, .events = POLLIN}};
     for (size_t i = 0; i < count; i++)
@@ -61,5 +61,5 @@ int watch_wait(struct watch *watch, struct pollfd *others, size_t count, int mil
     int ready = poll(all, count + 1, milliseconds);
     for (size_t i = 0; i < count; i++)
         others[i].revents = ready > 0 ? all[i + 1].revents : 0;
-    return take_signal(watch);
+    return watch_take_signal(watch);
 }

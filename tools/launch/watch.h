@@ -2,25 +2,26 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Waiting for signals, ends of children and other descriptors at once. Between watch_init and watch_finish
- * SIGTERM, SIGINT, SIGHUP and SIGCHLD come only here; those that were ignored before (nohup) still are. */
+/* Waiting for signals, ends of children and other descriptors at once. Between failure_detector_init and
+ * failure_detector_finish SIGTERM, SIGINT, SIGHUP and SIGCHLD come only here; those that were ignored before (nohup) still are.
+ */
 
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-struct watch {
+struct failure_detector {
     int fd;
     sigset_t before;  /* what a child is given back */
     bool by_terminal; /* the last signal: a terminal sent it to all processes in its foreground */
 };
 
 /* 0, or -1 after a complaint. */
-int watch_init(struct watch *);
-void watch_finish(struct watch *);
+int failure_detector_init(struct failure_detector *);
+void failure_detector_finish(struct failure_detector *);
 
 /* Until a signal comes, one of `others` has something (see revents), or the time is over (-1: never). The
  * number of the signal; 0 for what else happened, a child that ended among it. At most WATCH_MAX others. */
 #define WATCH_MAX 4096
-int watch_wait(struct watch *, struct pollfd *others, size_t count, int milliseconds);
+int failure_detector_wait(struct failure_detector *, struct pollfd *others, size_t count, int milliseconds);

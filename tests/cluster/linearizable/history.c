@@ -79,23 +79,23 @@ static struct {
     FILE *written;
 } run;
 
-static unsigned below(unsigned limit)
+static unsigned history_below(unsigned limit)
 {
     return draw(&run.random, limit);
 }
 
 /* All clients of a history draw its shape alike, then each goes its own way. */
-static void shuffle(unsigned history, unsigned client)
+static void history_shuffle(unsigned history, unsigned client)
 {
     run.random = mix(mix(run.seed) + history);
-    run.directories = 1 + below(DIRECTORIES);
-    run.names = 1 + below(NAMES);
+    run.directories = 1 + history_below(DIRECTORIES);
+    run.names = 1 + history_below(NAMES);
     run.random += mix(client + 1);
 }
 
 static unsigned any_slot(void)
 {
-    return below(run.directories) * NAMES + below(run.names);
+    return history_below(run.directories) * NAMES + history_below(run.names);
 }
 
 static void directory_text(char *to, size_t size, unsigned history, unsigned directory)
@@ -113,26 +113,26 @@ static const char *path_of(unsigned history, unsigned slot)
     return to;
 }
 
-static void end(const char *what, unsigned history)
+static void history_end(const char *what, unsigned history)
 {
     fprintf(stderr, "client %u, history %u: %s: %s\n", run.me, history, what, strerror(errno));
     _exit(1);
 }
 
-static struct outcome outcome(int result)
+static struct outcome history_outcome(int result)
 {
     return (struct outcome){.error = result < 0 ? errno : 0};
 }
 
 /* What an open has given; kept open if this may have been its birth. */
-static struct outcome opened(int fd, bool keep)
+static struct outcome history_opened(int fd, bool keep)
 {
-    struct outcome o = outcome(fd);
+    struct outcome o = history_outcome(fd);
     struct stat stat;
     if (fd < 0)
         return o;
     if (fstat(fd, &stat) != 0 || (keep && run.kept_count == FILES_MAX))
-        end("fstat", 0);
+        history_end("fstat", 0);
     o.file = stat.st_ino;
     if (keep)
         run.kept[run.kept_count++] = fd;
@@ -144,7 +144,7 @@ static struct outcome opened(int fd, bool keep)
 static struct outcome looked_at(const char *path)
 {
     struct stat stat;
-    struct outcome o = outcome(lstat(path, &stat));
+    struct outcome o = history_outcome(lstat(path, &stat));
     if (o.error == 0) {
         o.file = stat.st_ino;
         o.links = (unsigned)stat.st_nlink;
@@ -161,12 +161,12 @@ static uint64_t bit_of(const char *name, unsigned directory, uint64_t seen)
 }
 
 /* A listing with a name that is too much has the error EEXIST, which no listing has in truth: its history is wrong. */
-static struct outcome listed(unsigned history, unsigned directory)
+static struct outcome history_listed(unsigned history, unsigned directory)
 {
     char path[32];
     directory_text(path, sizeof path, history, directory);
     DIR *stream = opendir(path);
-    struct outcome o = outcome(stream != NULL ? 0 : -1);
+    struct outcome o = history_outcome(stream != NULL ? 0 : -1);
     if (stream == NULL)
         return o;
     bool as_it_may_be = true;
@@ -190,29 +190,29 @@ static struct outcome carry_out(enum operation operation, unsigned history, unsi
     const char *from = path_of(history, a), *to = path_of(history, b);
     switch (operation) {
     case CREATE:
-        return opened(open(from, O_CREAT | O_RDWR, 0644), true);
+        return history_opened(open(from, O_CREAT | O_RDWR, 0644), true);
     case EXCLUSIVE:
-        return opened(open(from, O_CREAT | O_EXCL | O_RDWR, 0644), true);
+        return history_opened(open(from, O_CREAT | O_EXCL | O_RDWR, 0644), true);
     case OPEN:
-        return opened(open(from, O_RDONLY), false);
+        return history_opened(open(from, O_RDONLY), false);
     case UNLINK:
-        return outcome(unlink(from));
+        return history_outcome(unlink(from));
     case RENAME:
-        return outcome(rename(from, to));
+        return history_outcome(rename(from, to));
     case NOREPLACE:
-        return outcome(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
+        return history_outcome(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
     case EXCHANGE:
-        return outcome(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE));
+        return history_outcome(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE));
     case LINK:
-        return outcome(link(from, to));
+        return history_outcome(link(from, to));
     case LIST:
-        return listed(history, a / NAMES);
+        return history_listed(history, a / NAMES);
     default:
         return looked_at(from);
     }
 }
 
-static int operate(enum operation operation, unsigned history, unsigned a, unsigned b, bool quiet)
+static int history_operate(enum operation operation, unsigned history, unsigned a, unsigned b, bool quiet)
 {
     uint64_t called = now();
     struct outcome o = carry_out(operation, history, a, b);
@@ -222,7 +222,7 @@ static int operate(enum operation operation, unsigned history, unsigned a, unsig
     return o.error;
 }
 
-static void meet(void)
+static void history_meet(void)
 {
     int code = pthread_barrier_wait(run.barrier);
     if (code != 0 && code != PTHREAD_BARRIER_SERIAL_THREAD)
@@ -242,7 +242,7 @@ static void make_directory(const char *path, unsigned history)
 {
     while (mkdir(path, 0755) != 0 && errno != EEXIST)
         if (!is_to_be_repeated(errno))
-            end("mkdir", history);
+            history_end("mkdir", history);
 }
 
 static void make_directories(unsigned history)
@@ -255,9 +255,9 @@ static void make_directories(unsigned history)
     }
 }
 
-static void look(enum operation operation, unsigned history, unsigned slot)
+static void history_look(enum operation operation, unsigned history, unsigned slot)
 {
-    while (is_to_be_repeated(operate(operation, history, slot, slot, true)))
+    while (is_to_be_repeated(history_operate(operation, history, slot, slot, true)))
         ;
 }
 
@@ -267,9 +267,9 @@ static void look_at_all(unsigned history)
     if (run.me != history % run.clients && run.me != (history + 1) % run.clients)
         return;
     for (unsigned slot = 0; slot < SLOTS; slot++)
-        look(STAT, history, slot);
+        history_look(STAT, history, slot);
     for (unsigned i = 0; i < DIRECTORIES; i++)
-        look(LIST, history, i * NAMES);
+        history_look(LIST, history, i * NAMES);
 }
 
 /* Is there a next one to be made? */
@@ -282,23 +282,23 @@ static void take_part(unsigned history)
 {
     if (run.me == history % run.clients)
         make_directories(history);
-    meet();
+    history_meet();
     enum operation last = LIST;
     unsigned a_before = 0;
     for (unsigned i = run.me; i < run.operations; i += run.clients) {
-        enum operation operation = (enum operation)deck[below(sizeof deck - 1)];
+        enum operation operation = (enum operation)deck[history_below(sizeof deck - 1)];
         unsigned a = any_slot(), b = any_slot();
         if (run.in_rows && is_in_row(last, a_before)) {
             operation = last;
             a = a_before + 1;
         }
-        operate(operation, history, a, b, false);
+        history_operate(operation, history, a, b, false);
         last = operation;
         a_before = a;
     }
-    meet();
+    history_meet();
     look_at_all(history);
-    meet();
+    history_meet();
     while (run.kept_count > 0)
         close(run.kept[--run.kept_count]);
 }
@@ -307,12 +307,12 @@ static void take_part(unsigned history)
 static void make_initial(unsigned history, unsigned slot)
 {
     char kept[32];
-    if (below(3) == 0)
+    if (history_below(3) == 0)
         return;
-    struct outcome made = opened(open(path_of(history, slot), O_CREAT | O_EXCL | O_RDWR, 0644), false);
+    struct outcome made = history_opened(open(path_of(history, slot), O_CREAT | O_EXCL | O_RDWR, 0644), false);
     snprintf(kept, sizeof kept, "kept/%u-%u", history, slot);
     if (made.error != 0 || link(path_of(history, slot), kept) != 0)
-        end("a name to begin with", history);
+        history_end("a name to begin with", history);
     fprintf(run.written, "%u 0 0 %c %u 0 0 %" PRIu64 " 2\n", history, INITIAL, slot, made.file);
 }
 
@@ -320,7 +320,7 @@ static void make_some(unsigned history)
 {
     if (run.me == 0)
         make_directories(history);
-    meet();
+    history_meet();
     for (unsigned slot = run.me; slot < SLOTS; slot += run.clients)
         make_initial(history, slot);
 }
@@ -331,25 +331,25 @@ static void be_client(void)
     snprintf(path, sizeof path, "%s.%u", run.out, run.me);
     run.written = fopen(path, "a");
     if (run.written == NULL)
-        end(path, 0);
+        history_end(path, 0);
     for (unsigned i = run.first; i < run.first + run.count; i++) {
-        shuffle(i, run.me);
+        history_shuffle(i, run.me);
         (run.operations > 0 ? take_part : make_some)(i);
     }
     _exit(fclose(run.written) == 0 ? 0 : 1);
 }
 
 /* The barrier goes along as a descriptor, named by HISTORY_SHARED; HISTORY_ME is who one is. */
-static void share(void)
+static void history_share(void)
 {
     const char *inherited = getenv("HISTORY_SHARED");
     char number[16];
     int fd = inherited != NULL ? atoi(inherited) : memfd_create("history", 0);
     if (fd < 0 || (inherited == NULL && ftruncate(fd, sizeof *run.barrier) != 0))
-        end("memfd", 0);
+        history_end("memfd", 0);
     run.barrier = mmap(NULL, sizeof *run.barrier, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (run.barrier == MAP_FAILED)
-        end("mmap", 0);
+        history_end("mmap", 0);
     if (inherited != NULL)
         return;
     pthread_barrierattr_t attributes;
@@ -360,7 +360,7 @@ static void share(void)
     setenv("HISTORY_SHARED", number, 1);
 }
 
-static void begin(char *argv[], const char *node)
+static void history_begin(char *argv[], const char *node)
 {
     char number[16];
     snprintf(number, sizeof number, "%u", run.me);
@@ -368,7 +368,7 @@ static void begin(char *argv[], const char *node)
     if (strcmp(node, "-") != 0)
         setenv("SHUNT_NODE", node, 1);
     execv("/proc/self/exe", argv);
-    end("exec", 0);
+    history_end("exec", 0);
 }
 
 /* One that is missing at the barrier would be waited for without end. */
@@ -402,7 +402,7 @@ static void read_words(int argc, char *argv[])
 int main(int argc, char *argv[])
 {
     read_words(argc, argv);
-    share();
+    history_share();
     if (getenv("HISTORY_ME") != NULL) {
         run.me = (unsigned)atoi(getenv("HISTORY_ME"));
         be_client();
@@ -410,6 +410,6 @@ int main(int argc, char *argv[])
     mkdir("kept", 0755);
     for (run.me = 0; run.me < run.clients; run.me++)
         if (fork() == 0)
-            begin(argv, argv[7 + run.me]);
+            history_begin(argv, argv[7 + run.me]);
     return wait_for_all();
 }

@@ -19,7 +19,7 @@
 #define CHILDREN 200
 #define AT_ONCE 32
 
-static int make(char kind, unsigned number)
+static int children_make(char kind, unsigned number)
 {
     char name[32];
     snprintf(name, sizeof name, "%c%u", kind, number);
@@ -41,7 +41,7 @@ static int is_whole(char kind, unsigned number)
 }
 
 /* What a child does; its exit status is the number of the first thing that was wrong. */
-static int live(unsigned me)
+static int children_live(unsigned me)
 {
     char from[32], to[32];
     struct stat st;
@@ -49,7 +49,7 @@ static int live(unsigned me)
         return 1;
     if (stat("absent", &st) == 0 || errno != ENOENT)
         return 2;
-    if (make('c', me) < 0 || !is_whole('c', me))
+    if (children_make('c', me) < 0 || !is_whole('c', me))
         return 3;
     snprintf(from, sizeof from, "c%u", me);
     snprintf(to, sizeof to, "d%u", me);
@@ -62,9 +62,9 @@ static int live(unsigned me)
 
 static unsigned next;
 
-static int start(void *unused)
+static int children_start(void *unused)
 {
-    _exit(live(next));
+    _exit(children_live(next));
 }
 
 static pid_t by_fork(void)
@@ -89,7 +89,7 @@ static pid_t by_raw_clone(void)
 static pid_t by_clone(void)
 {
     static char stack[65536] __attribute__((aligned(16)));
-    return clone(start, stack + sizeof stack, SIGCHLD, NULL);
+    return clone(children_start, stack + sizeof stack, SIGCHLD, NULL);
 }
 
 /* A grandchild: what a daemon is. Its parent hands its status on. */
@@ -130,7 +130,7 @@ static pid_t (*kind_of(const char *name))(void)
     exit(2);
 }
 
-static unsigned reap(void)
+static unsigned children_reap(void)
 {
     int status = 0;
     pid_t child = wait(&status);
@@ -147,18 +147,18 @@ int main(int argc, char **argv)
         return 2;
     pid_t (*begin)(void) = kind_of(argv[2]);
     for (next = 0; next < CHILDREN; next++) {
-        if (make('p', next) < 0)
+        if (children_make('p', next) < 0)
             printf("p%u: %s\n", next, strerror(errno));
         fflush(stdout);
         pid_t child = begin();
         if (child == 0)
-            start(NULL);
+            children_start(NULL);
         if (child < 0)
             printf("no child %u: %s\n", next, strerror(errno));
         if (++alive == AT_ONCE)
-            alive -= reap();
+            alive -= children_reap();
     }
-    while (reap())
+    while (children_reap())
         continue;
     for (unsigned i = 0; i < CHILDREN; i++)
         if (!is_whole('p', i))

@@ -18,12 +18,12 @@
 #define LIMIT 1500
 #define FEW 40
 
-static void tell(const char *what, long result)
+static void descriptors_tell(const char *what, long result)
 {
     printf("%s = %s\n", what, result < 0 ? strerrorname_np(errno) : "done");
 }
 
-static long make(const char *name)
+static long descriptors_make(const char *name)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
     if (fd < 0)
@@ -46,57 +46,57 @@ static long count_names(void)
 }
 
 /* All that needs no descriptor of its own, and all that does. */
-static void work(const char *when)
+static void descriptors_work(const char *when)
 {
     struct stat st;
     printf("-- %s\n", when);
-    tell("stat", stat("kept", &st));
-    tell("stat of what is absent", stat("absent", &st));
-    tell("access", access("kept", R_OK));
-    tell("chmod", chmod("kept", 0640));
-    tell("rename", rename("kept", "moved"));
-    tell("rename back", rename("moved", "kept"));
-    tell("link", link("kept", "linked"));
-    tell("unlink", unlink("linked"));
-    tell("mkdir", mkdir("made", 0755));
-    tell("rmdir", rmdir("made"));
-    tell("open of what is absent", open("absent", O_RDONLY));
-    tell("make", make("fresh"));
-    tell("stat of it", stat("fresh", &st));
-    tell("unlink it", unlink("fresh"));
+    descriptors_tell("stat", stat("kept", &st));
+    descriptors_tell("stat of what is absent", stat("absent", &st));
+    descriptors_tell("access", access("kept", R_OK));
+    descriptors_tell("chmod", chmod("kept", 0640));
+    descriptors_tell("rename", rename("kept", "moved"));
+    descriptors_tell("rename back", rename("moved", "kept"));
+    descriptors_tell("link", link("kept", "linked"));
+    descriptors_tell("unlink", unlink("linked"));
+    descriptors_tell("mkdir", mkdir("made", 0755));
+    descriptors_tell("rmdir", rmdir("made"));
+    descriptors_tell("open of what is absent", open("absent", O_RDONLY));
+    descriptors_tell("make", descriptors_make("fresh"));
+    descriptors_tell("stat of it", stat("fresh", &st));
+    descriptors_tell("unlink it", unlink("fresh"));
     printf("names: %ld\n", count_names());
 }
 
 static void close_each(void)
 {
-    work("before");
+    descriptors_work("before");
     for (int fd = 3; fd < LIMIT; fd++)
         close(fd);
-    work("after close of each");
+    descriptors_work("after close of each");
 }
 
 static void close_from(void)
 {
-    work("before");
+    descriptors_work("before");
     closefrom(3);
-    work("after closefrom");
+    descriptors_work("after closefrom");
 }
 
 static void close_ranges(void)
 {
-    work("before");
-    tell("close_range", close_range(3, ~0u, 0));
-    work("after close_range");
-    tell("CLOSE_RANGE_CLOEXEC", close_range(3, ~0u, CLOSE_RANGE_CLOEXEC));
-    tell("CLOSE_RANGE_UNSHARE", close_range(3, ~0u, CLOSE_RANGE_UNSHARE));
-    work("after all of them");
+    descriptors_work("before");
+    descriptors_tell("close_range", close_range(3, ~0u, 0));
+    descriptors_work("after close_range");
+    descriptors_tell("CLOSE_RANGE_CLOEXEC", close_range(3, ~0u, CLOSE_RANGE_CLOEXEC));
+    descriptors_tell("CLOSE_RANGE_UNSHARE", close_range(3, ~0u, CLOSE_RANGE_UNSHARE));
+    descriptors_work("after all of them");
 }
 
 /* Even the three that everybody has: what is opened next is one of them. */
 static void close_all(void)
 {
     struct stat st;
-    work("before");
+    descriptors_work("before");
     int out = fcntl(1, F_DUPFD, 100);
     for (int fd = 0; fd < 10; fd++)
         close(fd);
@@ -107,20 +107,20 @@ static void close_all(void)
     close(1);
     dup2(out, 1);
     printf("opened as %d, %d, %d; stat %d\n", first, second, third, found);
-    work("after close of 0, 1 and 2");
+    descriptors_work("after close of 0, 1 and 2");
 }
 
 static void dup_high(void)
 {
-    work("before");
+    descriptors_work("before");
     for (int to = LIMIT - 70; to < LIMIT; to++)
         if (dup2(0, to) != to || (to % 2 == 0 && dup3(0, to, O_CLOEXEC) != to))
             printf("dup2 to %d: %s\n", to, strerror(errno));
-    tell("dup2 beyond the limit", dup2(0, LIMIT));
-    work("after dup2 onto the highest");
+    descriptors_tell("dup2 beyond the limit", dup2(0, LIMIT));
+    descriptors_work("after dup2 onto the highest");
 }
 
-static int fill(void)
+static int descriptors_fill(void)
 {
     int count = 0;
     while (dup(0) >= 0)
@@ -130,33 +130,34 @@ static int fill(void)
 
 static void dup_every(void)
 {
-    work("before");
+    descriptors_work("before");
     for (int to = 3; to < LIMIT; to++)
         if (dup2(0, to) != to)
             printf("dup2 to %d: %s\n", to, strerror(errno));
-    work("after dup2 onto every number");
+    descriptors_work("after dup2 onto every number");
     closefrom(3);
-    work("after closefrom");
+    descriptors_work("after closefrom");
 }
 
 static void set_limit(rlim_t limit)
 {
     struct rlimit now;
     getrlimit(RLIMIT_NOFILE, &now);
-    tell("setrlimit", setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, limit < now.rlim_max ? limit : now.rlim_max}));
+    descriptors_tell("setrlimit",
+                     setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, limit < now.rlim_max ? limit : now.rlim_max}));
 }
 
 /* The limit falls to what is open: neither a child nor the program itself gets another descriptor. */
-static void lowered(void)
+static void descriptors_lowered(void)
 {
-    work("before");
-    fill();
+    descriptors_work("before");
+    descriptors_fill();
     set_limit(FEW);
-    work("after the limit fell");
+    descriptors_work("after the limit fell");
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        work("in a child");
+        descriptors_work("in a child");
         fflush(stdout);
         _exit(0);
     }
@@ -167,20 +168,24 @@ static void lowered(void)
 static void lowered_first(void)
 {
     set_limit(FEW);
-    printf("filled %d\n", fill() > 0);
-    work("with no descriptor left");
+    printf("filled %d\n", descriptors_fill() > 0);
+    descriptors_work("with no descriptor left");
     closefrom(3);
-    work("with some again");
+    descriptors_work("with some again");
 }
 
 static const struct {
     const char *name;
     void (*run)(void);
 } modes[] = {
-    {"close each", close_each},    {"closefrom", close_from},
-    {"close_range", close_ranges}, {"close all", close_all},
-    {"dup high", dup_high},        {"dup every", dup_every},
-    {"limit lowered", lowered},    {"limit lowered first", lowered_first},
+    {"close each", close_each},
+    {"closefrom", close_from},
+    {"close_range", close_ranges},
+    {"close all", close_all},
+    {"dup high", dup_high},
+    {"dup every", dup_every},
+    {"limit lowered", descriptors_lowered},
+    {"limit lowered first", lowered_first},
 };
 
 int main(int argc, char **argv)

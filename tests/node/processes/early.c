@@ -35,7 +35,7 @@ __attribute__((visibility("default"))) void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-static void make(const char *directory)
+static void early_make(const char *directory)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/early.%d", directory, getpid() > 0);
@@ -45,7 +45,7 @@ static void make(const char *directory)
     close(fd);
 }
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void early_begin(void)
 {
     char path[4096], text[64] = "";
     const char *directory = getenv("EARLY");
@@ -56,7 +56,7 @@ __attribute__((constructor)) static void begin(void)
     printf("early reads: %s\n", file != NULL && fgets(text, sizeof text, file) ? text : strerror(errno));
     if (file != NULL)
         fclose(file);
-    make(directory);
+    early_make(directory);
     printf("early has allocated: %d\n", allocated > 0);
     fflush(stdout);
 }

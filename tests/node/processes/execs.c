@@ -18,7 +18,7 @@ static char self[4096];
 static char *const looks[] = {"execs", "--look", NULL};
 static char *const nothing[] = {NULL};
 
-static int look(const char *who)
+static int execs_look(const char *who)
 {
     struct stat st;
     int found = stat("kept", &st);
@@ -96,7 +96,7 @@ static const struct {
     {"posix_spawn({})", by_spawn},
 };
 
-static void run(const char *name, void (*way)(void))
+static void execs_run(const char *name, void (*way)(void))
 {
     int status;
     printf("%s: ", name);
@@ -113,7 +113,7 @@ static void run(const char *name, void (*way)(void))
         printf("status %x\n", status);
 }
 
-static void make(const char *name, mode_t mode, const char *content)
+static void execs_make(const char *name, mode_t mode, const char *content)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, mode);
     if (fd < 0 || write(fd, content, strlen(content)) < 0)
@@ -123,7 +123,7 @@ static void make(const char *name, mode_t mode, const char *content)
 }
 
 /* In this process itself: a failed exec leaves all as it was. */
-static void fail(const char *path, char *const arguments[])
+static void execs_fail(const char *path, char *const arguments[])
 {
     struct stat st;
     errno = 0;
@@ -143,10 +143,10 @@ static void fail_all(void)
     static char large[3 << 20];
     char *const too_much[] = {"execs", large, NULL};
     memset(large, 'x', sizeof large - 1);
-    make("garbage", 0755, "\177ELF and no more");
-    make("not executable", 0644, "#!/bin/sh\n");
-    make("no interpreter", 0755, "#!/no/such/interpreter\n");
-    make("itself", 0755, "#!./itself\n");
+    execs_make("garbage", 0755, "\177ELF and no more");
+    execs_make("not executable", 0644, "#!/bin/sh\n");
+    execs_make("no interpreter", 0755, "#!/no/such/interpreter\n");
+    execs_make("itself", 0755, "#!./itself\n");
     mkdir("directory", 0755);
     symlink("symlink", "symlink");
     static const char *const bad[] = {"garbage",   "not executable", "no interpreter", "itself",
@@ -154,21 +154,21 @@ static void fail_all(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char path[64];
         snprintf(path, sizeof path, "./%s", bad[i]);
-        fail(path, looks);
+        execs_fail(path, looks);
     }
-    fail(self, too_much);
-    fail("", looks);
+    execs_fail(self, too_much);
+    execs_fail("", looks);
 }
 
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--look") == 0)
-        return look("it");
+        return execs_look("it");
     if (argc != 2 || chdir(argv[1]) != 0 || realpath("/proc/self/exe", self) == NULL)
         return 2;
-    make("kept", 0644, "kept");
+    execs_make("kept", 0644, "kept");
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        run(ways[i].name, ways[i].run);
+        execs_run(ways[i].name, ways[i].run);
     fail_all();
-    return look("in the end");
+    return execs_look("in the end");
 }

@@ -20,19 +20,19 @@ static int without_file(void)
     return 0;
 }
 
-__attribute__((used)) static int (*resolve(void))(void)
+__attribute__((used)) static int (*ifunc_resolve(void))(void)
 {
     return access("/proc/self/exe", F_OK) == 0 ? with_file : without_file;
 }
 
-static int chosen(void) __attribute__((ifunc("resolve")));
+static int ifunc_chosen(void) __attribute__((ifunc("ifunc_resolve")));
 
 int main(int argc, char **argv)
 {
     struct stat st;
     if (argc != 2 || chdir(argv[1]) != 0)
         return 2;
-    printf("chosen: %d, early: %d\n", chosen(), early_answer());
+    printf("chosen: %d, early: %d\n", ifunc_chosen(), early_answer());
     printf("kept: %d, early.1: %d\n", stat("kept", &st), stat("early.1", &st));
     return 0;
 }

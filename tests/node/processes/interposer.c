@@ -19,7 +19,7 @@
 
 static unsigned seen, inside;
 
-static void count(const char *path)
+static void interposer_count(const char *path)
 {
     __atomic_add_fetch(&seen, 1, __ATOMIC_RELAXED);
     if (path != NULL && strstr(path, "/.shunt/") != NULL)
@@ -33,7 +33,7 @@ static void count(const char *path)
         va_start(more, flags);                                                                                                 \
         mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0;                                              \
         va_end(more);                                                                                                          \
-        count(path);                                                                                                           \
+        interposer_count(path);                                                                                                \
         return NEXT(NAME)(path, flags, mode);                                                                                  \
     }
 
@@ -42,41 +42,41 @@ OPEN(open64)
 
 EXPORT FILE *fopen(const char *path, const char *mode)
 {
-    count(path);
+    interposer_count(path);
     return NEXT(fopen)(path, mode);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
-    count(path);
+    interposer_count(path);
     return NEXT(fopen64)(path, mode);
 }
 
 EXPORT int stat(const char *path, struct stat *to)
 {
-    count(path);
+    interposer_count(path);
     return NEXT(stat)(path, to);
 }
 
 EXPORT int rename(const char *from, const char *to)
 {
-    count(from);
+    interposer_count(from);
     return NEXT(rename)(from, to);
 }
 
 EXPORT int unlink(const char *path)
 {
-    count(path);
+    interposer_count(path);
     return NEXT(unlink)(path);
 }
 
 EXPORT int close(int fd)
 {
-    count(NULL);
+    interposer_count(NULL);
     return NEXT(close)(fd);
 }
 
-__attribute__((destructor)) static void report(void)
+__attribute__((destructor)) static void interposer_report(void)
 {
     const char *path = getenv("INTERPOSER_LOG");
     FILE *log = path != NULL ? NEXT(fopen)(path, "w") : NULL;

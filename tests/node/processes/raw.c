@@ -28,7 +28,7 @@
 static char buffer[4096];
 static int directory;
 
-static void tell(const char *name, long result)
+static void raw_tell(const char *name, long result)
 {
     printf("%s = ", name);
     if (result < 0)
@@ -38,7 +38,7 @@ static void tell(const char *name, long result)
 }
 
 /* What is there, as fstat of the file itself sees it. */
-static void show(const char *path)
+static void raw_show(const char *path)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_NOFOLLOW);
@@ -51,16 +51,16 @@ static void show(const char *path)
     close(fd);
 }
 
-#define CALL(NAME, ...) tell(#NAME, syscall(SYS_##NAME, __VA_ARGS__))
+#define CALL(NAME, ...) raw_tell(#NAME, syscall(SYS_##NAME, __VA_ARGS__))
 #define CALL_FD(NAME, ...)                                                                                                     \
     ({                                                                                                                         \
         long fd_ = syscall(SYS_##NAME, __VA_ARGS__);                                                                           \
-        tell(#NAME, fd_);                                                                                                      \
+        raw_tell(#NAME, fd_);                                                                                                  \
         if (fd_ >= 0)                                                                                                          \
             close((int)fd_);                                                                                                   \
     })
 
-static void opens(void)
+static void raw_opens(void)
 {
     struct open_how how = {.flags = O_RDONLY};
     struct open_how beneath = {.flags = O_RDONLY, .resolve = RESOLVE_BENEATH};
@@ -69,20 +69,20 @@ static void opens(void)
     CALL_FD(open, "by-open", O_WRONLY | O_CREAT | O_EXCL, 0640);
     CALL_FD(open, "by-open", O_WRONLY | O_CREAT | O_EXCL, 0640);
     CALL_FD(creat, "by-creat", 0604);
-    show("by-open");
-    show("by-creat");
+    raw_show("by-open");
+    raw_show("by-creat");
 #endif
     CALL_FD(openat, directory, "file", O_RDONLY, 0);
     CALL_FD(openat, AT_FDCWD, "by-openat", O_WRONLY | O_CREAT | O_EXCL, 0600);
-    show("by-openat");
+    raw_show("by-openat");
     CALL_FD(openat2, directory, "file", &how, sizeof how);
     how = (struct open_how){.flags = O_WRONLY | O_CREAT, .mode = 0611};
     CALL_FD(openat2, directory, "by-openat2", &how, sizeof how);
-    show("by-openat2");
+    raw_show("by-openat2");
     syscall(SYS_openat2, directory, "file", &beneath, sizeof beneath);
 }
 
-static void looks(void)
+static void raw_looks(void)
 {
     struct stat st;
     struct statx stx;
@@ -107,16 +107,16 @@ static void looks(void)
     CALL(statfs, "file", &fs);
 }
 
-static void changes(void)
+static void raw_changes(void)
 {
     const struct timespec times[2] = {{1000, 1}, {2000, 2}};
     CALL(fchmodat, directory, "file", 0751);
-    show("file");
+    raw_show("file");
     CALL(fchownat, directory, "file", -1, -1, 0);
     CALL(utimensat, directory, "file", times, 0);
-    show("file");
+    raw_show("file");
     CALL(truncate, "file", 3L);
-    show("file");
+    raw_show("file");
 #ifdef SYS_open
     const struct utimbuf seconds = {3000, 4000};
     const struct timeval values[2] = {{5000, 5}, {6000, 6}};
@@ -124,11 +124,11 @@ static void changes(void)
     CALL(chown, "file", -1, -1);
     CALL(lchown, "link", -1, -1);
     CALL(utime, "file", &seconds);
-    show("file");
+    raw_show("file");
     CALL(utimes, "file", values);
-    show("file");
+    raw_show("file");
     CALL(futimesat, directory, "file", NULL);
-    show("file");
+    raw_show("file");
 #endif
 }
 
@@ -139,10 +139,10 @@ static void newer_changes(void)
     printf("fchmodat2 = %s\n", result == 0 || errno == ENOSYS ? "done, or unknown" : strerrorname_np(errno));
     if (result < 0)
         chmod("file", 0604);
-    show("file");
+    raw_show("file");
 }
 
-static void attributes(void)
+static void raw_attributes(void)
 {
     int fd = open("file", O_RDWR);
     CALL(setxattr, "file", "user.one", "1", 1, 0);
@@ -161,20 +161,20 @@ static void attributes(void)
     close(fd);
 }
 
-static void names(void)
+static void raw_names(void)
 {
     CALL(mkdirat, directory, "d1", 0700);
     CALL(mknodat, directory, "fifo", S_IFIFO | 0600, 0);
     CALL(mknodat, directory, "node", S_IFREG | 0600, 0);
-    show("node");
+    raw_show("node");
     CALL(linkat, directory, "file", directory, "hard", 0);
-    show("hard");
+    raw_show("hard");
     CALL(symlinkat, "file", directory, "soft");
     CALL(renameat2, directory, "hard", directory, "moved", 0);
     CALL(renameat2, directory, "moved", directory, "node", RENAME_NOREPLACE);
     CALL(renameat2, directory, "moved", directory, "node", RENAME_EXCHANGE);
-    show("moved");
-    show("node");
+    raw_show("moved");
+    raw_show("node");
     CALL(unlinkat, directory, "moved", 0);
     CALL(unlinkat, directory, "soft", 0);
     CALL(unlinkat, directory, "fifo", 0);
@@ -182,8 +182,8 @@ static void names(void)
     CALL(unlinkat, directory, "absent", 0);
 #ifdef SYS_renameat
     CALL(renameat, directory, "node", directory, "renamed");
-    show("renamed");
-    show("node");
+    raw_show("renamed");
+    raw_show("node");
 #endif
 }
 
@@ -195,11 +195,11 @@ static void old_names(void)
     CALL(link, "file", "hard2");
     CALL(symlink, "file", "soft2");
     CALL(rename, "hard2", "n2");
-    show("n2");
+    raw_show("n2");
     CALL(unlink, "n2");
     CALL(unlink, "soft2");
     CALL(rmdir, "d2");
-    show("file");
+    raw_show("file");
 }
 #endif
 
@@ -230,7 +230,7 @@ static void tell_listing(const char *call, long number, size_t name_at)
     puts("");
 }
 
-static void listings(void)
+static void raw_listings(void)
 {
     tell_listing("getdents64", SYS_getdents64, 19);
 #ifdef SYS_getdents
@@ -238,7 +238,7 @@ static void listings(void)
 #endif
 }
 
-static void program(const char *how)
+static void raw_program(const char *how)
 {
     int status;
     char *const arguments[] = {"program", "-c", "echo program; test -s file && echo sees the file", NULL};
@@ -256,7 +256,7 @@ static void program(const char *how)
 }
 
 /* Paths would go through a ring without being seen: where there are roots there are no rings. */
-static void ring(const char *expected)
+static void raw_ring(const char *expected)
 {
     struct io_uring_params parameters = {0};
     long fd = syscall(SYS_io_uring_setup, 1, &parameters);
@@ -272,18 +272,18 @@ int main(int argc, char **argv)
         return 2;
     umask(022);
     directory = open(".", O_RDONLY | O_DIRECTORY);
-    opens();
-    looks();
-    changes();
+    raw_opens();
+    raw_looks();
+    raw_changes();
     newer_changes();
-    attributes();
-    names();
+    raw_attributes();
+    raw_names();
 #ifdef SYS_open
     old_names();
 #endif
-    listings();
-    program("execve");
-    program("execveat");
-    ring(argv[2]);
+    raw_listings();
+    raw_program("execve");
+    raw_program("execveat");
+    raw_ring(argv[2]);
     return 0;
 }

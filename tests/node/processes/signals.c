@@ -31,7 +31,7 @@
 static unsigned handled, wrong_in_handler, wrong_in_program;
 static int wrong_line, wrong_errno;
 
-static void expect(unsigned *wrong, int line, int holds)
+static void signals_expect(unsigned *wrong, int line, int holds)
 {
     if (holds)
         return;
@@ -40,14 +40,14 @@ static void expect(unsigned *wrong, int line, int holds)
     __atomic_add_fetch(wrong, 1, __ATOMIC_RELAXED);
 }
 
-#define EXPECT(WRONG, HOLDS) expect(&(WRONG), __LINE__, HOLDS)
+#define EXPECT(WRONG, HOLDS) signals_expect(&(WRONG), __LINE__, HOLDS)
 
 static int is_or(int result, int error)
 {
     return result >= 0 || errno == error;
 }
 
-static int make(const char *path, int flags)
+static int signals_make(const char *path, int flags)
 {
     int fd = open(path, O_WRONLY | O_CREAT | flags, 0600);
     if (fd >= 0)
@@ -56,19 +56,19 @@ static int make(const char *path, int flags)
 }
 
 /* What program and handler do to names that both use: any answer that some order explains will do. */
-static void contend(unsigned *wrong)
+static void signals_contend(unsigned *wrong)
 {
     struct stat st;
-    EXPECT(*wrong, make("both", 0) >= 0);
+    EXPECT(*wrong, signals_make("both", 0) >= 0);
     EXPECT(*wrong, is_or(stat("both", &st), ENOENT));
-    EXPECT(*wrong, is_or(make("both", O_EXCL), EEXIST));
+    EXPECT(*wrong, is_or(signals_make("both", O_EXCL), EEXIST));
     EXPECT(*wrong, is_or(rename("both", "other"), ENOENT));
     EXPECT(*wrong, link("other", "both") == 0 || errno == ENOENT || errno == EEXIST);
     EXPECT(*wrong, is_or(unlink("both"), ENOENT));
     EXPECT(*wrong, is_or(unlink("other"), ENOENT));
 }
 
-static void outside(unsigned *wrong)
+static void signals_outside(unsigned *wrong)
 {
     struct stat st;
     int fd = open("/etc/passwd", O_RDONLY);
@@ -91,28 +91,28 @@ static __thread timer_t timer;
 static __thread int has_timer;
 
 /* One signal, a while from now: however long a handler takes, the program gets its turn. */
-static void arm(void)
+static void signals_arm(void)
 {
     if (has_timer)
         timer_settime(timer, 0, &(struct itimerspec){{0, 0}, {0, PERIOD}}, NULL);
 }
 
-static void handle(int number)
+static void signals_handle(int number)
 {
     int saved = errno;
     struct stat st;
     char mine[32] = "handler.";
     number_to(mine + 8, (unsigned)gettid());
-    EXPECT(wrong_in_handler, make(mine, O_EXCL) >= 0);
+    EXPECT(wrong_in_handler, signals_make(mine, O_EXCL) >= 0);
     EXPECT(wrong_in_handler, stat(mine, &st) == 0 && S_ISREG(st.st_mode));
     EXPECT(wrong_in_handler, access("kept", R_OK) == 0);
     EXPECT(wrong_in_handler, stat("no such file", &st) < 0 && errno == ENOENT);
     EXPECT(wrong_in_handler, unlink(mine) == 0);
     EXPECT(wrong_in_handler, stat(mine, &st) < 0 && errno == ENOENT);
-    contend(&wrong_in_handler);
-    outside(&wrong_in_handler);
+    signals_contend(&wrong_in_handler);
+    signals_outside(&wrong_in_handler);
     __atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED);
-    arm();
+    signals_arm();
     errno = saved;
 }
 
@@ -127,7 +127,7 @@ static void set_stack(void)
 
 static void set_handler(void)
 {
-    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK | SA_RESTART};
+    struct sigaction action = {.sa_handler = signals_handle, .sa_flags = SA_ONSTACK | SA_RESTART};
     sigfillset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
 }
@@ -137,7 +137,7 @@ static void start_timer(void)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
     event._sigev_un._tid = gettid();
     has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
-    arm();
+    signals_arm();
 }
 
 static int run_out(unsigned round, unsigned signals)
@@ -154,40 +154,40 @@ static void work_under_signals(unsigned me, unsigned signals)
     for (unsigned round = 0; !run_out(round, signals); round++) {
         snprintf(name, sizeof name, "p%u.%u", me, round % 100);
         snprintf(moved, sizeof moved, "q%u.%u", me, round % 100);
-        EXPECT(wrong_in_program, make(name, O_EXCL) >= 0);
+        EXPECT(wrong_in_program, signals_make(name, O_EXCL) >= 0);
         EXPECT(wrong_in_program, stat(name, &st) == 0);
         EXPECT(wrong_in_program, rename(name, moved) == 0);
         EXPECT(wrong_in_program, stat(name, &st) < 0 && errno == ENOENT);
         EXPECT(wrong_in_program, unlink(moved) == 0);
-        contend(&wrong_in_program);
-        outside(&wrong_in_program);
+        signals_contend(&wrong_in_program);
+        signals_outside(&wrong_in_program);
     }
     has_timer = 0;
     timer_delete(timer);
 }
 
-static void *thread(void *number)
+static void *signals_thread(void *number)
 {
     work_under_signals((unsigned)(size_t)number, SIGNALS);
     return NULL;
 }
 
-static void first(void)
+static void signals_first(void)
 {
     set_stack();
     raise(SIGALRM);
 }
 
-static void storm(void)
+static void signals_storm(void)
 {
     work_under_signals(0, SIGNALS);
 }
 
-static void threads(void)
+static void signals_threads(void)
 {
     pthread_t all[THREADS];
     for (size_t i = 0; i < THREADS; i++)
-        pthread_create(&all[i], NULL, thread, (void *)i);
+        pthread_create(&all[i], NULL, signals_thread, (void *)i);
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(all[i], NULL);
 }
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
         unsigned signals;
-    } modes[] = {{"first", first, 1}, {"storm", storm, SIGNALS}, {"threads", threads, SIGNALS}};
+    } modes[] = {{"first", signals_first, 1}, {"storm", signals_storm, SIGNALS}, {"threads", signals_threads, SIGNALS}};
     if (argc != 3 || chdir(argv[1]) != 0)
         return 2;
     set_handler();

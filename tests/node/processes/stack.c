@@ -43,7 +43,7 @@ static void call_absent(void)
     stat("/proc/self/absent", &to);
 }
 
-static size_t used(void (*call)(void))
+static size_t stack_used(void (*call)(void))
 {
     size_t at = 0;
     memset(stack, PAINT, SIZE);
@@ -65,10 +65,10 @@ int main(int argc, char *argv[])
         void (*call)(void);
     } calls[] = {{"stat", call_stat}, {"open", call_open}, {"access", call_access}, {"absent", call_absent}};
     path = argv[1];
-    size_t nothing = used(call_nothing);
+    size_t nothing = stack_used(call_nothing);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        used(calls[i].call); /* the loader's own business is done */
-        printf("%s %zu\n", calls[i].name, used(calls[i].call) - nothing);
+        stack_used(calls[i].call); /* the loader's own business is done */
+        printf("%s %zu\n", calls[i].name, stack_used(calls[i].call) - nothing);
     }
     return argc != 2;
 }

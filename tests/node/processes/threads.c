@@ -21,19 +21,19 @@
 static pthread_barrier_t begin;
 static unsigned wins[ROUNDS], begun;
 
-static void check(int holds, const char *what, unsigned me)
+static void threads_check(int holds, const char *what, unsigned me)
 {
     if (!holds)
         printf("thread %u: %s: %s\n", me, what, strerror(errno));
 }
 
-static int make(const char *name)
+static int threads_make(const char *name)
 {
     int fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0644);
     return fd >= 0 && write(fd, "text", 4) == 4 && close(fd) == 0;
 }
 
-static int lists(const char *wanted)
+static int threads_lists(const char *wanted)
 {
     int found = 0;
     DIR *directory = opendir(".");
@@ -51,19 +51,19 @@ static void one_round(unsigned me, unsigned round)
     snprintf(first, sizeof first, "a%u.%u", me, round);
     snprintf(second, sizeof second, "b%u.%u", me, round);
     snprintf(contended, sizeof contended, "one.%u", round);
-    check(make(first), "make", me);
-    check(stat(first, &st) == 0 && st.st_size == 4, "stat", me);
-    check(rename(first, second) == 0, "rename", me);
-    check(stat(first, &st) < 0 && errno == ENOENT, "the old name", me);
-    check(me % 20 != 0 || lists(second), "the listing", me);
-    check(round % 2 == 0 || unlink(second) == 0, "unlink", me);
-    if (make(contended))
+    threads_check(threads_make(first), "make", me);
+    threads_check(stat(first, &st) == 0 && st.st_size == 4, "stat", me);
+    threads_check(rename(first, second) == 0, "rename", me);
+    threads_check(stat(first, &st) < 0 && errno == ENOENT, "the old name", me);
+    threads_check(me % 20 != 0 || threads_lists(second), "the listing", me);
+    threads_check(round % 2 == 0 || unlink(second) == 0, "unlink", me);
+    if (threads_make(contended))
         __atomic_add_fetch(&wins[round], 1, __ATOMIC_RELAXED);
     else
-        check(errno == EEXIST, "the contended name", me);
+        threads_check(errno == EEXIST, "the contended name", me);
 }
 
-static void *live(void *number)
+static void *threads_live(void *number)
 {
     pthread_barrier_wait(&begin);
     __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
         return 2;
     pthread_barrier_init(&begin, NULL, THREADS + 1);
     for (size_t i = 0; i < THREADS; i++)
-        if (pthread_create(&all[i], NULL, live, (void *)i) != 0)
+        if (pthread_create(&all[i], NULL, threads_live, (void *)i) != 0)
             return 3;
     let_them_begin(argc == 3);
     for (size_t i = 0; i < THREADS; i++)

@@ -17,13 +17,13 @@
 
 #define CHILDREN 100
 
-static void check(int holds, const char *what)
+static void vforks_check(int holds, const char *what)
 {
     if (!holds)
         printf("%s: %s\n", what, strerror(errno));
 }
 
-static int make(const char *name, const char *content)
+static int vforks_make(const char *name, const char *content)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
     ssize_t written = fd < 0 ? -1 : write(fd, content, strlen(content));
@@ -32,7 +32,7 @@ static int make(const char *name, const char *content)
 }
 
 /* Nothing here returns to the caller's frame: the parent goes on with it. */
-static void run(const char *program, char *const arguments[], char *const environment[])
+static void vforks_run(const char *program, char *const arguments[], char *const environment[])
 {
     pid_t child = vfork();
     if (child == 0) {
@@ -41,20 +41,20 @@ static void run(const char *program, char *const arguments[], char *const enviro
         _exit(99);
     }
     int status = -1;
-    check(child > 0 && waitpid(child, &status, 0) == child, "vfork");
-    check(WIFEXITED(status) && WEXITSTATUS(status) == (strcmp(program, "absent") == 0 ? 99 : 0), program);
+    vforks_check(child > 0 && waitpid(child, &status, 0) == child, "vfork");
+    vforks_check(WIFEXITED(status) && WEXITSTATUS(status) == (strcmp(program, "absent") == 0 ? 99 : 0), program);
 }
 
 static void look_around(const char *before, int fd, unsigned round)
 {
     char now[PATH_MAX], name[32];
     struct stat st;
-    check(getcwd(now, sizeof now) != NULL && strcmp(now, before) == 0, "the working directory");
-    check(fstat(fd, &st) == 0 && st.st_size == 4, "the descriptor");
-    check(stat("kept", &st) == 0 && stat("sub/here", &st) == 0, "what was made before");
-    check(stat("here", &st) < 0 && errno == ENOENT, "what is in the child's directory only");
+    vforks_check(getcwd(now, sizeof now) != NULL && strcmp(now, before) == 0, "the working directory");
+    vforks_check(fstat(fd, &st) == 0 && st.st_size == 4, "the descriptor");
+    vforks_check(stat("kept", &st) == 0 && stat("sub/here", &st) == 0, "what was made before");
+    vforks_check(stat("here", &st) < 0 && errno == ENOENT, "what is in the child's directory only");
     snprintf(name, sizeof name, "made.%u", round);
-    check(make(name, "x"), name);
+    vforks_check(vforks_make(name, "x"), name);
 }
 
 int main(int argc, char **argv)
@@ -64,12 +64,15 @@ int main(int argc, char **argv)
     char before[PATH_MAX];
     if (argc != 2 || chdir(argv[1]) != 0 || mkdir("sub", 0755) != 0)
         return 2;
-    check(make("kept", "kept") && make("sub/here", "here\n"), "the files");
-    check(system("cp /bin/cat sub/program") == 0, "the program");
+    vforks_check(vforks_make("kept", "kept") && vforks_make("sub/here", "here\n"), "the files");
+    vforks_check(system("cp /bin/cat sub/program") == 0, "the program");
     int fd = open("kept", O_RDONLY);
-    check(getcwd(before, sizeof before) != NULL, "getcwd");
+    vforks_check(getcwd(before, sizeof before) != NULL, "getcwd");
     for (unsigned round = 0; round < CHILDREN; round++) {
-        run(round % 3 == 0 ? "./program" : round % 3 == 1 ? "/bin/cat" : "absent", as_is, round % 2 == 0 ? environ : nothing);
+        vforks_run(round % 3 == 0   ? "./program"
+                   : round % 3 == 1 ? "/bin/cat"
+                                    : "absent",
+                   as_is, round % 2 == 0 ? environ : nothing);
         look_around(before, fd, round);
     }
     puts("done");

@@ -73,7 +73,7 @@ static void by_nothing(void)
 
 static int visited;
 
-static int visit(const char *path, const struct stat *st, int type, struct FTW *at)
+static int whereabouts_visit(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     visited++;
     if (at->level == 1 && type == FTW_F)
@@ -83,7 +83,7 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 
 static void by_nftw(void)
 {
-    if (nftw(within, visit, 8, FTW_CHDIR | FTW_PHYS) != 0)
+    if (nftw(within, whereabouts_visit, 8, FTW_CHDIR | FTW_PHYS) != 0)
         printf("nftw: %s\n", strerror(errno));
     must_be(0, "after nftw");
 }
@@ -170,7 +170,7 @@ static void as_daemon(void)
 
 static pthread_barrier_t turn;
 
-static void *apart(void *inside)
+static void *whereabouts_apart(void *inside)
 {
     unshare(CLONE_FS);
     for (int i = 0; i < ROUNDS; i++) {
@@ -186,8 +186,8 @@ static void in_threads(void)
 {
     pthread_t threads[2];
     pthread_barrier_init(&turn, NULL, 2);
-    pthread_create(&threads[0], NULL, apart, NULL);
-    pthread_create(&threads[1], NULL, apart, "inside");
+    pthread_create(&threads[0], NULL, whereabouts_apart, NULL);
+    pthread_create(&threads[1], NULL, whereabouts_apart, "inside");
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
     must_be(0, "after threads");
@@ -218,7 +218,7 @@ static void shared_by_threads(void)
 }
 
 /* A handler comes in the middle of changes and of looks, and leaves things as they were. */
-static void handle(int signal)
+static void whereabouts_handle(int signal)
 {
     int saved = errno;
     int before = open(".", O_PATH | O_DIRECTORY);
@@ -232,7 +232,7 @@ static void handle(int signal)
 }
 
 /* ... or just looks: right behind the system call, often. */
-static void look(int signal)
+static void whereabouts_look(int signal)
 {
     int saved = errno;
     char now[PATH_MAX];
@@ -257,8 +257,8 @@ static void with_handler(void (*handler)(int))
 
 static void with_handlers(void)
 {
-    with_handler(handle);
-    with_handler(look);
+    with_handler(whereabouts_handle);
+    with_handler(whereabouts_look);
 }
 
 int main(int argc, char **argv)
