@@ -12,21 +12,22 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/dir_times.h"
 #include "crash.h"
 #include "disk/disk.h"
 #include "home/home.h"
 #include "listen/listen.h"
-#include "prefetch/prefetch.h"
+#include "membership/failure_detector.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
-#include "prefetch/grant.h"
-#include "reply/answer_queue.h"
-#include "rpc/peer_rpc.h"
-#include "membership/route.h"
-#include "coordinator/coordinator.h"
+#include "membership/session_view.h"
+#include "ops/completion.h"
 #include "ops/ops.h"
-#include "coordinator/dir_times.h"
-#include "membership/failure_detector.h"
+#include "prefetch/grant.h"
+#include "prefetch/prefetch.h"
+#include "reply/reply.h"
+#include "rpc/receive.h"
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
@@ -70,7 +71,7 @@ static int main_serve_woken(struct shuntd *shuntd)
     while (code == 0 && home_has_ready(shuntd->home)) {
         code = main_serve_requests_again(shuntd);
         if (code == 0)
-            code = rpc_resume(shuntd);
+            code = ops_resume(shuntd);
     }
     return code;
 }
@@ -119,10 +120,13 @@ static int main_serve_overdue(struct shuntd *shuntd)
 /* What is done, what is asked, what is over; then the answers go out. */
 static int main_serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {
-        main_serve_jobs, rpc_publish_address,   rpc_receive_all,    main_serve_woken, main_serve_messages,
-        grant_step,      main_serve_deaths,     main_serve_overdue, dir_times_step,   homes_step,
-        heartbeat_step,  failure_detector_step, main_serve_woken};
+    static int (*const steps[])(struct shuntd *) = {main_serve_jobs,     session_view_publish_address,
+                                                    rpc_receive_all,     main_serve_woken,
+                                                    main_serve_messages, grant_step,
+                                                    main_serve_deaths,   main_serve_overdue,
+                                                    dir_times_step,      homes_step,
+                                                    heartbeat_step,      failure_detector_step,
+                                                    main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -141,7 +145,8 @@ static int main_serve_batch(struct shuntd *shuntd)
 /* Until when it may sleep if nothing happens: monotonic, UINT64_MAX: for ever. */
 static uint64_t main_sleep_end(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || rpc_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
+    bool waits =
+        shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
     uint64_t limit = waits ? TICK : heartbeat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
     uint64_t times = dir_times_due(shuntd);
     return times < end ? times : end;
@@ -221,7 +226,7 @@ static int main_run(struct shuntd *shuntd)
     /* What was taken of grants is seen, for the times of directories, and nothing more of them is taken. */
     const int code = turn.code == 0 ? prefetch_tick(shuntd) : turn.code;
     if (code == 0)
-        rpc_leave_session(shuntd);
+        session_view_leave(shuntd);
     dir_times_write_all(shuntd);
     return code;
 }

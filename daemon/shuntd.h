@@ -29,6 +29,12 @@ struct answer_queue;
 struct prefetch;
 struct grants;
 struct failure_detector;
+struct rpc_handlers;
+struct collective_handlers;
+struct home_rpc_handlers;
+struct coordinator_handlers;
+struct prefetch_handlers;
+struct membership_handlers;
 
 #define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
 
@@ -73,6 +79,13 @@ struct shuntd_counts {
 };
 
 struct shuntd {
+    /* What lower rooms have for higher ones (rooms.h); each room declares its own table. */
+    const struct rpc_handlers *rpc_handlers;
+    const struct collective_handlers *collective_handlers;
+    const struct home_rpc_handlers *home_rpc_handlers;
+    const struct coordinator_handlers *coordinator_handlers;
+    const struct prefetch_handlers *prefetch_handlers;
+    const struct membership_handlers *membership_handlers;
     struct shuntd_options options;
     struct union_root root;
     struct session session;   /* as of the last epoch that this daemon made or read */

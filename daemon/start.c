@@ -22,21 +22,23 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/rename_fence.h"
 #include "disk/disk.h"
 #include "home/home.h"
-#include "listen/predecessor.h"
 #include "listen/listen.h"
-#include "prefetch/prefetch.h"
-#include "rpc/collective.h"
-#include "membership/homes.h"
-#include "membership/migration.h"
-#include "coordinator/rename_fence.h"
-#include "prefetch/grant.h"
-#include "reply/answer_queue.h"
-#include "rpc/peer_rpc.h"
-#include "coordinator/coordinator.h"
+#include "listen/predecessor.h"
 #include "membership/failure_detector.h"
+#include "membership/homes.h"
+#include "membership/session_view.h"
+#include "ops/ops.h"
+#include "prefetch/grant.h"
+#include "prefetch/prefetch.h"
+#include "reply/answer_queue.h"
+#include "rpc/collective.h"
+#include "rpc/deferred.h"
 #include "takeover.h"
+#include "rooms.h"
 #include "union/placement.h"
 
 #define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
@@ -378,7 +380,8 @@ static void start_ring_for_peers(void *context)
         listen_ring(listen);
 }
 
-/* Where this daemon is reached is told once it can be joined (rpc_publish_address), also if it tried to join before. */
+/* Where this daemon is reached is told once it can be joined (session_view_publish_address), also if it tried to join before.
+ */
 static int start_found(struct shuntd *shuntd)
 {
     struct passwd *user = getpwuid(geteuid());
@@ -478,7 +481,7 @@ static int start_find_home(struct shuntd *shuntd)
 
 static int start_adopt(struct shuntd *shuntd)
 {
-    int code = rpc_adopt_session(shuntd);
+    int code = session_view_adopt(shuntd);
     return code == 0 ? 0 : start_fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
 }
 
@@ -491,7 +494,7 @@ static void *start_open_fabric(void *context)
     return NULL;
 }
 
-/* It takes a while, and nobody needs it yet: see rpc_publish_address. */
+/* It takes a while, and nobody needs it yet: see session_view_publish_address. */
 static int start_open_fabric_meanwhile(struct shuntd *shuntd)
 {
     homes_found(shuntd);
@@ -511,7 +514,7 @@ static int start_enter_session(struct shuntd *shuntd)
     if (code == 0)
         code = start_adopt(shuntd);
     if (code == 0)
-        code = rpc_join_session(shuntd, HOME_ANSWERS);
+        code = session_view_join(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
     if (code == -ETIMEDOUT && home != NULL)
         start_fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host, shuntd->root.path);
@@ -691,6 +694,7 @@ int start(struct shuntd *shuntd)
         start_await_former, start_describe_self, start_claim_branch, start_claim_session, start_outlast_taken,
         start_await_others, start_open_index,    start_open_rooms,   start_enter_session};
     shuntd_init(shuntd);
+    rooms_connect(shuntd);
     umask(022);
     start_raise_limits();
     start_take_signals(shuntd);
@@ -726,7 +730,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     rename_fence_free(shuntd);
     coordinator_free(shuntd);
     list_free(shuntd);
-    migration_free(shuntd);
+    rpc_deferred_free(shuntd);
     home_destroy(shuntd->home);
     answer_queue_destroy(shuntd->answers);
     prefetch_destroy(shuntd->prefetch);

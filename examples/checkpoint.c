@@ -42,7 +42,7 @@ struct run {
     int mismatches;
 };
 
-static _Noreturn void fail(const struct run *run, const char *doing, const char *name)
+static _Noreturn void checkpoint_fail(const struct run *run, const char *doing, const char *name)
 {
     fprintf(stderr, "checkpoint: rank %d: cannot %s %s/%s: %s\n", run->rank, doing, run->directory, name, strerror(errno));
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -68,7 +68,7 @@ static void path_of(const struct run *run, char path[PATH_MAX], const char *name
     if (length >= 0 && length < PATH_MAX)
         return;
     errno = ENAMETOOLONG;
-    fail(run, "name", name);
+    checkpoint_fail(run, "name", name);
 }
 
 static void file_name(char name[NAME_SIZE], int step, int rank)
@@ -82,7 +82,7 @@ static int oldest_kept(const struct run *run, int newest)
 }
 
 /* The state of a rank after a step: xorshift64, seeded with both. */
-static void compute(unsigned char *state, size_t bytes, int step, int rank)
+static void checkpoint_compute(unsigned char *state, size_t bytes, int step, int rank)
 {
     uint64_t x = 0x9e3779b97f4a7c15u * ((uint64_t)step + 1) ^ 0xbf58476d1ce4e5b9u * ((uint64_t)rank + 1);
 
@@ -95,7 +95,7 @@ static void compute(unsigned char *state, size_t bytes, int step, int rank)
 }
 
 /* FNV-1a. */
-static uint64_t checksum(const unsigned char *data, size_t bytes)
+static uint64_t checkpoint_checksum(const unsigned char *data, size_t bytes)
 {
     uint64_t sum = 0xcbf29ce484222325u;
 
@@ -113,7 +113,7 @@ static FILE *begin_file(const struct run *run, const char *temporary)
     path_of(run, path, temporary);
     file = fopen(path, "w");
     if (!file)
-        fail(run, "create", temporary);
+        checkpoint_fail(run, "create", temporary);
     return file;
 }
 
@@ -122,11 +122,11 @@ static void finish_file(const struct run *run, FILE *file, const char *temporary
     char from[PATH_MAX], to[PATH_MAX];
 
     if (fflush(file) != 0 || fsync(fileno(file)) != 0 || fclose(file) != 0)
-        fail(run, "write", temporary);
+        checkpoint_fail(run, "write", temporary);
     path_of(run, from, temporary);
     path_of(run, to, name);
     if (rename(from, to) != 0)
-        fail(run, "rename to", name);
+        checkpoint_fail(run, "rename to", name);
 }
 
 static void write_state(const struct run *run, int step)
@@ -138,7 +138,7 @@ static void write_state(const struct run *run, int step)
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
     file = begin_file(run, temporary);
     if (fwrite(run->state, 1, run->bytes, file) != run->bytes)
-        fail(run, "write", temporary);
+        checkpoint_fail(run, "write", temporary);
     finish_file(run, file, temporary, name);
 }
 
@@ -166,9 +166,9 @@ static void point_latest(const struct run *run, int newest)
     path_of(run, from, "latest.tmp");
     path_of(run, to, "latest");
     if (symlink(name, from) != 0)
-        fail(run, "make symbolic link", "latest.tmp");
+        checkpoint_fail(run, "make symbolic link", "latest.tmp");
     if (rename(from, to) != 0)
-        fail(run, "rename to", "latest");
+        checkpoint_fail(run, "rename to", "latest");
 }
 
 static void remove_step(const struct run *run, int step)
@@ -178,7 +178,7 @@ static void remove_step(const struct run *run, int step)
     file_name(name, step, run->rank);
     path_of(run, path, name);
     if (unlink(path) != 0)
-        fail(run, "remove", name);
+        checkpoint_fail(run, "remove", name);
 }
 
 static void run_step(struct run *run, int step)
@@ -187,8 +187,8 @@ static void run_step(struct run *run, int step)
 
     if (run->rank == 0)
         sums = run->checksums + (size_t)(step % run->keep) * (size_t)run->ranks;
-    compute(run->state, run->bytes, step, run->rank);
-    sum = checksum(run->state, run->bytes);
+    checkpoint_compute(run->state, run->bytes, step, run->rank);
+    sum = checkpoint_checksum(run->state, run->bytes);
     write_state(run, step);
     /* Who sends its checksum has its file in place; so the manifest never names a file that is not there. */
     MPI_Gather(&sum, 1, MPI_UINT64_T, sums, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -213,14 +213,14 @@ static void verify_file(struct run *run, const char *name, int step, int rank, u
     path_of(run, path, name);
     file = fopen(path, "r");
     if (!file || !found)
-        fail(run, "open", name);
+        checkpoint_fail(run, "open", name);
     length = fread(found, 1, run->bytes + 1, file);
     if (ferror(file) || fclose(file) != 0)
-        fail(run, "read", name);
-    compute(run->state, run->bytes, step, rank);
+        checkpoint_fail(run, "read", name);
+    checkpoint_compute(run->state, run->bytes, step, rank);
     if (length != run->bytes)
         mismatch(run, "%s has not %zu bytes", path, run->bytes);
-    else if (checksum(found, length) != expected)
+    else if (checkpoint_checksum(found, length) != expected)
         mismatch(run, "%s does not have the checksum that the manifest names", path);
     else if (memcmp(found, run->state, length) != 0)
         mismatch(run, "%s does not hold what rank %d wrote", path, rank);
@@ -239,7 +239,7 @@ static void verify_neighbour(struct run *run)
     path_of(run, path, "manifest");
     file = fopen(path, "r");
     if (!file)
-        fail(run, "open", "manifest");
+        checkpoint_fail(run, "open", "manifest");
     if (fscanf(file, "ranks %d newest %d bytes %zu", &ranks, &newest, &bytes) != 3 || ranks != run->ranks ||
         newest != run->steps - 1 || bytes != run->bytes)
         mismatch(run, "%s is not of this run", path);
@@ -264,7 +264,7 @@ static void verify_latest(struct run *run)
     path_of(run, path, "latest");
     length = readlink(path, target, sizeof target - 1);
     if (length < 0 || stat(path, &st) != 0)
-        fail(run, "follow", "latest");
+        checkpoint_fail(run, "follow", "latest");
     target[length] = '\0';
     if (strcmp(target, expected) != 0)
         mismatch(run, "%s points to %s, not %s", path, target, expected);
@@ -294,7 +294,7 @@ static void verify_listing(struct run *run)
     const struct dirent *entry;
 
     if (!directory)
-        fail(run, "list", "");
+        checkpoint_fail(run, "list", "");
     while ((entry = readdir(directory))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
@@ -308,7 +308,7 @@ static void verify_listing(struct run *run)
 }
 
 /* How many mismatches all ranks found together. */
-static int verify(struct run *run)
+static int checkpoint_verify(struct run *run)
 {
     int all = 0;
 
@@ -322,7 +322,7 @@ static int verify(struct run *run)
     return all;
 }
 
-static long number(const char *text, long least, long most)
+static long checkpoint_number(const char *text, long least, long most)
 {
     char *end;
     long value;
@@ -332,7 +332,7 @@ static long number(const char *text, long least, long most)
     return errno != 0 || end == text || *end != '\0' || value < least || value > most ? -1 : value;
 }
 
-static bool parse(struct run *run, int argc, char **argv)
+static bool checkpoint_parse(struct run *run, int argc, char **argv)
 {
     static const struct option options[] = {{"steps", required_argument, NULL, 's'},
                                             {"bytes", required_argument, NULL, 'b'},
@@ -343,11 +343,11 @@ static bool parse(struct run *run, int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, "s:b:k:", options, NULL)) != -1) {
         if (option == 's')
-            steps = number(optarg, 1, 999999);
+            steps = checkpoint_number(optarg, 1, 999999);
         else if (option == 'b')
-            bytes = number(optarg, 0, 1L << 40);
+            bytes = checkpoint_number(optarg, 0, 1L << 40);
         else if (option == 'k')
-            keep = number(optarg, 1, 1000);
+            keep = checkpoint_number(optarg, 1, 1000);
         else
             return false;
     }
@@ -358,15 +358,15 @@ static bool parse(struct run *run, int argc, char **argv)
     return steps > 0 && bytes >= 0 && keep > 0 && optind == argc;
 }
 
-static void prepare(struct run *run)
+static void checkpoint_prepare(struct run *run)
 {
     run->state = malloc(run->bytes + 1);
     if (run->rank == 0)
         run->checksums = calloc((size_t)run->keep * (size_t)run->ranks, sizeof *run->checksums);
     if (!run->state || (run->rank == 0 && !run->checksums))
-        fail(run, "find memory for", "");
+        checkpoint_fail(run, "find memory for", "");
     if (run->rank == 0 && mkdir(run->directory, 0777) != 0 && errno != EEXIST)
-        fail(run, "make", "");
+        checkpoint_fail(run, "make", "");
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -378,16 +378,16 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &run.ranks);
-    if (!parse(&run, argc, argv)) {
+    if (!checkpoint_parse(&run, argc, argv)) {
         if (run.rank == 0)
             fprintf(stderr, "usage: checkpoint [--steps N] [--bytes N] [--keep N] [DIRECTORY]\n");
         MPI_Finalize();
         return 2;
     }
-    prepare(&run);
+    checkpoint_prepare(&run);
     for (int step = 0; step < run.steps; step++)
         run_step(&run, step);
-    mismatches = verify(&run);
+    mismatches = checkpoint_verify(&run);
     if (run.rank == 0)
         printf("checkpoint: %d ranks wrote %d steps and kept %d, %d mismatches\n", run.ranks, run.steps,
                run.steps - oldest_kept(&run, run.steps - 1), mismatches);

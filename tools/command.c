@@ -10,9 +10,9 @@
 #define HELP_COLUMN 22 /* of what an option is for: what is longer has a line of its own */
 #define HELP_INDENT "                         "
 
-const struct command *command_find(const char *name)
+const struct command *command_find(const struct command *table, const char *name)
 {
-    for (const struct command *command = commands; command->name; command++)
+    for (const struct command *command = table; command->name; command++)
         if (!strcmp(command->name, name))
             return command;
     return NULL;

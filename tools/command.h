@@ -30,8 +30,8 @@ struct command {
     int (*run)(const struct command *, int argc, char **argv); /* argv[0] is the subcommand; the exit status */
 };
 
-extern const struct command commands[]; /* ends with a name of NULL */
-const struct command *command_find(const char *name);
+/* The one of that name in a table that ends with a name of NULL, or NULL. */
+const struct command *command_find(const struct command *table, const char *name);
 void command_help(const struct command *);
 
 /* Exit statuses that all subcommands share. */

@@ -8,11 +8,17 @@
 #include <string.h>
 
 #include "base/hook.h"
-#include "rpc/collective.h"
-#include "membership/migration.h"
-#include "rpc/peer_rpc.h"
-#include "membership/route.h"
 #include "coordinator/delegation.h"
+#include "coordinator/dir_times.h"
+#include "coordinator/load.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "reply/answer_queue.h"
+#include "reply/reply.h"
+#include "rpc/collective.h"
+#include "rpc/deferred.h"
+#include "rpc/peer_rpc.h"
+#include "rpc/receive.h"
 
 /* A coordinator that took over goes on behind the one before it, even where it begins again. */
 static uint64_t coordinator_next_number(const struct shuntd *shuntd, uint64_t last)
@@ -69,7 +75,7 @@ static int coordinator_send(struct shuntd *shuntd, struct coordinator_call *coor
     coordinator_call->member = route_of_dir(shuntd, message.dir[0]);
     coordinator_call->epoch = shuntd->route.epoch;
     uint64_t id = coordinator_call->done != NULL ? coordinator_call->id : 0;
-    return coordinator_call->member == shuntd->me.number && !migration_is_awaited(shuntd, record_shard(message.dir[0], 0))
+    return coordinator_call->member == shuntd->me.number && !route_is_awaited(shuntd, record_shard(message.dir[0], 0))
                ? coordinator_receive(shuntd, shuntd->me.number, id, &message)
                : rpc_message(shuntd, coordinator_call->member, RPC_COORDINATOR, id, &message);
 }
@@ -170,7 +176,7 @@ static bool coordinator_is_outdated(const struct shuntd *shuntd, const struct co
 {
     struct message asked;
     message_decode(&asked, coordinator_call->bytes, coordinator_call->size);
-    return migration_is_outdated(shuntd, coordinator_call->epoch) && asked.type != MESSAGE_FREEZE;
+    return route_is_outdated(shuntd, coordinator_call->epoch) && asked.type != MESSAGE_FREEZE;
 }
 
 int coordinator_answered(struct shuntd *shuntd, uint64_t id, const struct message *answer)
@@ -283,7 +289,7 @@ static void coordinator_give_up_questions(struct home_dir *dir, void *context)
 {
     struct giving_up *giving_up = context;
     struct home_coordinator *coordinator = dir->coordinator;
-    if (coordinator == NULL || !(coordinator->in_request || migration_is_gathering(giving_up->shuntd)))
+    if (coordinator == NULL || !(coordinator->in_request || route_is_gathering(giving_up->shuntd)))
         return;
     struct link overdue;
     list_init(&overdue);
@@ -393,7 +399,7 @@ static int coordinator_is_told(struct shuntd *shuntd, void *context, const struc
 }
 
 /* Every daemon does its part; then the question is answered. */
-static int coordinator_tell_all(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
+int coordinator_tell_all(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
     struct told *told = malloc(sizeof *told);
     if (told == NULL)
@@ -404,25 +410,18 @@ static int coordinator_tell_all(struct shuntd *shuntd, struct home_dir *dir, str
     return collective_begin(shuntd, &question->message, NULL, coordinator_is_told, told);
 }
 
-static int coordinator_only_if_marked(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
+int coordinator_tell_all_if_marked(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
     return dir->record.flags & RECORD_MARKED ? coordinator_tell_all(shuntd, dir, question)
                                              : coordinator_result(shuntd, question, 0);
 }
 
 /* No change before this counts. */
-static int coordinator_settle(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
+int coordinator_settle(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
     question->message.child.ino = coordinator_next_number(shuntd, dir->times.round);
     return coordinator_tell_all(shuntd, dir, question);
 }
-
-static coordinator_operation *const operations[MESSAGE_TYPES] = {
-    [MESSAGE_LOAD] = coordinator_load,           [MESSAGE_MARK] = coordinator_mark,
-    [MESSAGE_FREEZE] = coordinator_freeze,       [MESSAGE_ATTRIBUTES] = coordinator_only_if_marked,
-    [MESSAGE_SYNC] = coordinator_only_if_marked, [MESSAGE_SETTLE] = coordinator_settle,
-    [MESSAGE_WATCH] = coordinator_tell_all,
-};
 
 /* It was empty when it was made, and nobody has asked for it yet. */
 static int coordinator_born(struct shuntd *shuntd, struct coordinator_request *question)
@@ -482,7 +481,7 @@ int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *questio
         return coordinator_reopen(shuntd, question);
     if (message->type != MESSAGE_LOAD && (coordinator == NULL || !coordinator->loaded))
         return coordinator_result(shuntd, question, MESSAGE_NOT_LOADED);
-    return operations[message->type](shuntd, dir, question);
+    return shuntd->coordinator_handlers->operation[message->type](shuntd, dir, question);
 }
 
 /* Another daemon is its home now: who waits for an answer asks there, what wants none is handed on. */
@@ -495,16 +494,16 @@ int coordinator_pass_on(struct shuntd *shuntd, struct coordinator_request *quest
     return code;
 }
 
-static bool coordinator_is_question(uint16_t type)
+static bool coordinator_is_question(const struct shuntd *shuntd, uint16_t type)
 {
-    return type < MESSAGE_TYPES && (operations[type] != NULL || type == MESSAGE_DIR_CREATED || type == MESSAGE_RETURN ||
-                                    type == MESSAGE_THAW || type == MESSAGE_DROP);
+    return type < MESSAGE_TYPES && (shuntd->coordinator_handlers->operation[type] != NULL || type == MESSAGE_DIR_CREATED ||
+                                    type == MESSAGE_RETURN || type == MESSAGE_THAW || type == MESSAGE_DROP);
 }
 
 int coordinator_receive(struct shuntd *shuntd, uint16_t member, uint64_t id, const struct message *message)
 {
     size_t size = message_size(message);
-    if (!coordinator_is_question(message->type)) {
+    if (!coordinator_is_question(shuntd, message->type)) {
         shuntd->counts.malformed++;
         return 0;
     }
@@ -523,4 +522,16 @@ void coordinator_free(struct shuntd *shuntd)
 {
     for (struct link *link; (link = list_take(&shuntd->coordinator_calls)) != NULL;)
         free(LINK_OF(link, struct coordinator_call, link));
+}
+
+int coordinator_take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct message message;
+    if (message_decode(&message, item->bytes, item->size) != 0)
+        return rpc_malformed(shuntd);
+    if (item->kind == RPC_COORDINATOR_ANSWER)
+        return coordinator_answered(shuntd, item->client, &message);
+    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number && route_is_awaited(shuntd, record_shard(message.dir[0], 0)))
+        return rpc_defer(shuntd, member, item);
+    return coordinator_receive(shuntd, member, item->client, &message);
 }

@@ -16,7 +16,10 @@
  * FOLLOW, SYNC, SETTLE, WATCH   as WIRE.md says */
 
 #include "home/home.h"
-#include "ops/ops.h"
+#include "listen/listen.h"
+#include "peer/peers.h"
+#include "rpc/collective.h"
+#include "shuntd.h"
 
 struct coordinator_call;
 /* What follows the coordinator's answer; the coordinator request is freed behind it. 0 or a fatal -errno. */
@@ -88,7 +91,15 @@ int coordinator_serve(struct shuntd *, struct coordinator_request *);
 int coordinator_resume(struct shuntd *, struct dirid);
 /* The operations: with a directory that is loaded (but LOAD) and whose coordinator is neither busy nor closed. */
 typedef int coordinator_operation(struct shuntd *, struct home_dir *, struct coordinator_request *);
-coordinator_operation coordinator_load, coordinator_mark, coordinator_freeze;
+coordinator_operation coordinator_load, coordinator_mark, coordinator_freeze, coordinator_tell_all,
+    coordinator_tell_all_if_marked, coordinator_settle;
+struct coordinator_handlers {
+    coordinator_operation *operation[MESSAGE_TYPES]; /* NULL: no such request */
+    /* What clients have done by grants is to be seen before times are told; and before a directory is pinned. 0 or a fatal
+     * -errno. */
+    int (*see_grants)(struct shuntd *);
+    int (*settle_grants)(struct shuntd *, const struct home_dir *);
+};
 
 /* A directory's record. Word of it comes on two channels, with answers and by collectives, and not in the order in which
  * it was sent: its coordinator numbers what it decides, and an older record is passed over. */
@@ -99,3 +110,6 @@ void coordinator_put_record(struct message *, const struct home_dir *);
 void coordinator_adopt_record(struct home_dir *, const struct message *);
 /* The same of what the coordinator answers, which it does when all daemons have heard of it. */
 void coordinator_adopt_answer(struct home_dir *, const struct message *);
+/* An item of kind RPC_COORDINATOR or RPC_COORDINATOR_ANSWER. 0 or a fatal -errno. */
+int coordinator_take_item(struct shuntd *, uint16_t member, const struct frame_item *);
+collective_part freeze_part_freeze, freeze_part_thaw, freeze_part_drop;

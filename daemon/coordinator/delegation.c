@@ -7,9 +7,13 @@
 #include <stdlib.h>
 
 #include "base/hook.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "reply/answer_queue.h"
+#include "reply/reply.h"
 #include "rpc/peer_rpc.h"
-#include "membership/route.h"
-#include "ops/ops.h"
 
 #define NAMES_MAX 10000 /* more are not read twice */
 

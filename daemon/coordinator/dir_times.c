@@ -13,11 +13,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "coordinator/coordinator.h"
 #include "disk/disk.h"
+#include "home/home.h"
+#include "home/route.h"
 #include "rpc/collective.h"
-#include "prefetch/grant.h"
+#include "rpc/deferred.h"
 #include "rpc/peer_rpc.h"
-#include "membership/route.h"
 
 /* Telling. */
 
@@ -98,13 +100,13 @@ uint64_t dir_times_due(struct shuntd *shuntd)
 }
 
 /* Every daemon begins the round; what is being written, is written before. */
-int collective_settle(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int dir_times_part_settle(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     const struct home_times again = {.round = message->child.ino};
     if (dir == NULL)
         return 0;
-    int code = grant_see_all(shuntd);
+    int code = shuntd->coordinator_handlers->see_grants(shuntd);
     if (code != 0)
         return code;
     if (dir->writing) {
@@ -274,4 +276,12 @@ void dir_times_write_all(struct shuntd *shuntd)
             dir_times_carry_out(&job->job, shuntd);
         free(job);
     }
+}
+
+/* What the coordinator is told that is about to be one waits until it is. */
+int dir_times_take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, const struct message *message)
+{
+    bool rules = route_of_dir(shuntd, message->dir[0]) == shuntd->me.number;
+    return rules && route_is_awaited(shuntd, record_shard(message->dir[0], 0)) ? rpc_defer(shuntd, member, item)
+                                                                               : dir_times_take(shuntd, member, message);
 }

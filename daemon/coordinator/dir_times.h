@@ -11,6 +11,8 @@
  * in which order word arrives nor on which channel. Once somebody sets times (SETTLE), the coordinator begins a new
  * round on all daemons: word of an older one is passed over. */
 
+#include "peer/peers.h"
+#include "rpc/collective.h"
 #include "shuntd.h"
 
 struct home_dir;
@@ -36,3 +38,6 @@ void dir_times_put(struct message *, const struct home_dir *);
 int dir_times_write(struct shuntd *, struct home_dir *);
 /* The end: all of them, without jobs. */
 void dir_times_write_all(struct shuntd *);
+/* An item of kind RPC_NOTIFY, of type TIMES: a daemon that is about to coordinate the directory hears of it once it does. */
+int dir_times_take_item(struct shuntd *, uint16_t member, const struct frame_item *, const struct message *);
+collective_part dir_times_part_settle;

@@ -9,6 +9,8 @@
  * of four mirrors took four daemons (1.2 s), listing was 0.08 s. The rest is handing out, and writing down, which all
  * homes do at the same time. */
 
+#include "coordinator/load.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,16 +18,17 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
-#include "disk/disk.h"
-#include "rpc/collective.h"
-#include "membership/recovery.h"
-#include "membership/migration.h"
-#include "rpc/peer_rpc.h"
-#include "membership/route.h"
 #include "coordinator/coordinator.h"
-#include "ops/ops.h"
-#include "coordinator/dir_times.h"
 #include "coordinator/delegation.h"
+#include "coordinator/dir_times.h"
+#include "disk/disk.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "reply/answer_queue.h"
+#include "reply/reply.h"
+#include "rpc/collective.h"
+#include "rpc/peer_rpc.h"
+#include "rpc/receive.h"
 
 /* What the coordinator does. */
 
@@ -105,14 +108,14 @@ static int load_known(struct shuntd *shuntd, void *context, const struct collect
     struct load_job *load = context;
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
     struct coordinator_request *question = load_take_question(dir);
-    bool lost = end->lost || recovery_is_due(shuntd) || load->epoch != shuntd->route.epoch;
+    bool lost = end->lost || route_lacks_home(shuntd) || load->epoch != shuntd->route.epoch;
     dir->coordinator->loaded = end->result == 0 && !lost;
     if (dir->coordinator->loaded)
         dir->coordinator->created_empty = false; /* it need not be empty any more */
     shuntd->counts.loads++;
     struct dirid id = load->id;
     free(load);
-    if (recovery_is_due(shuntd)) { /* coordinator_call_again comes back to it */
+    if (route_lacks_home(shuntd)) { /* coordinator_call_again comes back to it */
         if (question != NULL)
             list_append(&dir->coordinator->queued, &question->link);
         return 0;
@@ -233,7 +236,7 @@ static int load_again(struct shuntd *shuntd, struct load_job *load)
 static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
-    if (load->result == 0 && migration_is_outdated(shuntd, load->began))
+    if (load->result == 0 && route_is_outdated(shuntd, load->began))
         return load_again(shuntd, load);
     if (load->result == 0 && (load->result = load_make_room(shuntd, &load->listing)) != 0)
         listing_finish(&load->listing);
@@ -247,7 +250,7 @@ static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 
 static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
-    if (migration_is_gathering(shuntd)) { /* coordinator_resume_all comes back to it */
+    if (route_is_gathering(shuntd)) { /* coordinator_resume_all comes back to it */
         list_append(&dir->coordinator->queued, &question->link);
         return 0;
     }
@@ -292,7 +295,7 @@ int coordinator_load(struct shuntd *shuntd, struct home_dir *dir, struct coordin
 
 /* What each home does. */
 
-int collective_known(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     char path[PATH_MAX];
     struct home_dir *known = home_dir_find(shuntd->home, message->dir[0]);
@@ -311,7 +314,7 @@ int collective_known(struct shuntd *shuntd, struct collective *collective, const
     if (code != 0 || dir->complete)
         return code == -ESTALE ? MESSAGE_REMOTE : code;
     dir->expected = collective_expected(collective);
-    if (dir->listed < dir->expected || migration_is_gathering(shuntd)) {
+    if (dir->listed < dir->expected || route_is_gathering(shuntd)) {
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
     }
@@ -355,7 +358,7 @@ static bool load_path_is_inside(const char *path)
     return true;
 }
 
-int ops_load(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+int load_request(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct message asked = request->message, *message = &asked;
     const struct coordinator_call coordinator_call = {.client = request->client, .qp = request->qp, .tag = message->tag};
@@ -377,4 +380,26 @@ int ops_load(struct shuntd *shuntd, const struct listen_request *request, struct
     asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
     int code = coordinator_submit(shuntd, message, load_loaded, &coordinator_call);
     return code == 0 ? REPLY_SILENT : code;
+}
+
+/* The directory is not known as complete yet; its coordinator says how many there are (load_part_loaded). */
+int load_take_listed(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct message message;
+    struct record_entry entry;
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME)
+        return rpc_malformed(shuntd);
+    int code = rpc_entry(shuntd, &message, &entry);
+    if (code != 0 || entry.state != RECORD_LIVE)
+        return code == -EBADMSG || code == 0 ? rpc_malformed(shuntd) : code;
+    struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
+    if (message.tag != shuntd->route.epoch)
+        return 0;
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir[0], "")) == NULL)
+        return -ENOMEM;
+    code = home_list_begin(shuntd, dir, message.child.birth);
+    if (code != 0 || dir->complete)
+        return code == -ESTALE ? 0 : code;
+    code = home_list_name(shuntd, dir, message.name[0], message.name_length[0], &entry);
+    return ++dir->listed == dir->expected && code == 0 ? home_dir_wake(shuntd->home, dir) : code;
 }

@@ -3,6 +3,8 @@
 
 /* Where a birth goes, and the making of leaves for it. */
 
+#include "coordinator/placement.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +13,12 @@
 #include "base/hook.h"
 #include "base/log.h"
 #include "base/sys.h"
-#include "disk/disk.h"
-#include "rpc/collective.h"
-#include "prefetch/grant.h"
 #include "coordinator/coordinator.h"
-#include "ops/ops.h"
+#include "coordinator/dir_times.h"
+#include "disk/disk.h"
+#include "home/home.h"
+#include "reply/reply.h"
+#include "rpc/collective.h"
 #include "union/mirror.h"
 #include "union/placement.h"
 
@@ -144,7 +147,7 @@ int coordinator_mark(struct shuntd *shuntd, struct home_dir *dir, struct coordin
 }
 
 /* What every daemon is told: marker and mirror, and the place, if the coordinator has heard of another. */
-int collective_record(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int placement_part_record(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     char path[PATH_MAX];
@@ -190,7 +193,7 @@ static int placement_made(struct shuntd *shuntd, struct home_dir *dir, uint32_t 
 int placement_pin(struct shuntd *shuntd, struct home_dir *dir, enum record_why why)
 {
     dir->record.why = why;
-    int code = grant_settle_dir(shuntd, dir);
+    int code = shuntd->coordinator_handlers->settle_grants(shuntd, dir);
     return code == 0 ? home_dir_store(shuntd, dir) : code;
 }
 

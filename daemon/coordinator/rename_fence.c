@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "coordinator/dir_times.h"
+#include "home/home.h"
 #include "rpc/collective.h"
 
 enum { RENAME_FENCE_BEGINS, RENAME_FENCE_ENDS };
@@ -41,7 +43,7 @@ static void rename_fence_lift(struct rename_fence_job *moving)
     free(moving);
 }
 
-int collective_moving(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int rename_fence_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     const uint16_t member = (uint16_t)message->child.birth;
     struct rename_fence_job *moving = rename_fence_find(shuntd, member, message->child.ino);

@@ -6,6 +6,7 @@
  * one is renamed all daemons of the session raise their channels' `places`, so that nobody goes by that, and behind it
  * again. A daemon that is gone renames nothing any more. */
 
+#include "rpc/collective.h"
 #include "shuntd.h"
 
 struct operation;
@@ -18,3 +19,4 @@ int rename_fence_end(struct shuntd *, const struct operation *from);
 /* A daemon is a member no more. */
 void rename_fence_gone(struct shuntd *, uint16_t member);
 void rename_fence_free(struct shuntd *);
+collective_part rename_fence_part;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "home/home.h"
 #include "home/state.h"
 #include "union/placement.h"
 

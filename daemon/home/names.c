@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hook.h"
+#include "home/home.h"
 #include "home/state.h"
 #include "shuntd.h"
 

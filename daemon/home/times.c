@@ -4,6 +4,7 @@
 /* The times of directories that have names in mirrors. */
 
 #include "base/clock.h"
+#include "home/home.h"
 #include "home/state.h"
 #include "shuntd.h"
 

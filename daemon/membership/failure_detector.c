@@ -11,10 +11,11 @@
 #include "base/hook.h"
 #include "base/log.h"
 #include "disk/disk.h"
-#include "peer/peers.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
 #include "membership/roles.h"
+#include "membership/session_view.h"
+#include "peer/peers.h"
 #include "rpc/peer_rpc.h"
 
 #define AT_ONCE 64                       /* members that are looked at together */
@@ -184,7 +185,7 @@ static int failure_detector_drop(struct shuntd *shuntd, const struct charge *cha
     if (code != 0 && code != shuntd->failure_detector->fenced)
         log_line("the lost node's branch %s cannot be fenced: %s", charge->branch, strerror(-code));
     shuntd->failure_detector->fenced = code;
-    return code == 0 ? rpc_refresh_session(shuntd) : 0;
+    return code == 0 ? session_view_refresh(shuntd) : 0;
 }
 
 static int failure_detector_conclude(struct disk_job *base, struct shuntd *shuntd)

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "disk/disk.h"
 #include "listen/listen.h"
+#include "membership/session_view.h"
 #include "request/channel.h"
-#include "rpc/peer_rpc.h"
 
 struct heartbeat_job {
     struct disk_job job;
@@ -61,7 +61,7 @@ static void heartbeat_carry_out(struct disk_job *base, const struct shuntd *shun
 
 static int heartbeat_renew(struct shuntd *shuntd, const struct heartbeat_job *job)
 {
-    int code = job->epoch > shuntd->session.epoch ? rpc_refresh_session(shuntd) : 0;
+    int code = job->epoch > shuntd->session.epoch ? session_view_refresh(shuntd) : 0;
     if (code == 0 && !shuntd->cut_off && shuntd->session.epoch >= job->epoch && shuntd->session.count > 1)
         listen_set_lease(shuntd->listen, job->began + shuntd->session.lease);
     return code;

@@ -7,14 +7,16 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "peer/peers.h"
-#include "membership/recovery.h"
-#include "rpc/collective.h"
-#include "membership/migration.h"
-#include "membership/roles.h"
-#include "rpc/peer_rpc.h"
-#include "membership/route.h"
 #include "coordinator/delegation.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "membership/migration.h"
+#include "membership/recovery.h"
+#include "membership/roles.h"
+#include "membership/session_view.h"
+#include "peer/peers.h"
+#include "rpc/collective.h"
 
 static void homes_count_own(struct route *route, uint16_t me)
 {
@@ -105,7 +107,7 @@ static bool homes_has_done_its_part(const struct shuntd *shuntd)
     return true;
 }
 
-int collective_moved_on(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int homes_part_moved(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     if (message->tag != shuntd->route.epoch || homes_has_done_its_part(shuntd))
         return 0;
@@ -123,11 +125,11 @@ static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
         shuntd->session.moved = shuntd->session.epoch + 1;
     int code = session_revise(shuntd->root.path, &shuntd->session);
     if (code == 0)
-        return rpc_adopt_session(shuntd);
+        return session_view_adopt(shuntd);
     shuntd->session.moved = before;
     if (code != -ESTALE)
         log_line("the session cannot be told its homes: %s", strerror(-code));
-    return rpc_reread_session(shuntd);
+    return session_view_reread(shuntd);
 }
 
 static int homes_all_have_moved(struct shuntd *shuntd, void *context, const struct collective_end *end)
@@ -168,7 +170,7 @@ static bool homes_must_begin(const struct shuntd *shuntd)
 
 static int homes_lead(struct shuntd *shuntd)
 {
-    if (recovery_is_due(shuntd)) { /* also in the middle of a move, which would not come to its end */
+    if (route_lacks_home(shuntd)) { /* also in the middle of a move, which would not come to its end */
         roles_set_recovery(&shuntd->session);
         return homes_publish_epoch(shuntd, true);
     }
@@ -210,7 +212,7 @@ int homes_step(struct shuntd *shuntd)
     if (code != 0 || shuntd->me.address_size == 0 || (shuntd->session.count < 2 && first != 0))
         return code;
     if (first == 0)
-        code = rpc_refresh_session(shuntd);
+        code = session_view_refresh(shuntd);
     if (first == shuntd->me.number)
         return homes_lead(shuntd);
     if (code == 0 && first == 0 && homes_must_begin(shuntd)) {
@@ -239,7 +241,7 @@ void homes_publish_losses(struct shuntd *shuntd)
 {
     uint64_t homes[RECORD_SHARDS / 64] = {0};
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (migration_is_here(shuntd, i))
+        if (route_is_here(shuntd, i))
             homes[i / 64] |= 1ull << (i % 64);
     listen_set_homes(shuntd->listen, homes);
     if (!route_is_sole(shuntd)) /* other nodes may change directories in their mirrors */

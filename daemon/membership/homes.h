@@ -10,6 +10,7 @@
  * begins again (again.h). When every daemon has done its part and nothing is on its way to those that go, the
  * first publishes that it is done, and only then do they end. */
 
+#include "rpc/collective.h"
 #include "shuntd.h"
 
 /* The founder is home of all. */
@@ -29,3 +30,4 @@ void homes_publish_losses(struct shuntd *);
 void homes_publish(struct shuntd *);
 /* This daemon wants to end: true once it may. Asked again with every batch. */
 bool homes_may_leave(struct shuntd *);
+collective_part homes_part_moved;

@@ -7,19 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/peer_rpc.h"
-#include "membership/route.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/dir_times.h"
 #include "coordinator/delegation.h"
-
-/* An item that waits for what it is about. */
-struct kept {
-    struct link link;
-    uint16_t member;
-    struct frame_item item;
-    uint8_t bytes[];
-};
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "reply/answer_queue.h"
+#include "rpc/peer_rpc.h"
+#include "rpc/receive.h"
 
 /* What an old home sends, in `type`; tag is the epoch of the move. */
 enum {
@@ -186,36 +180,6 @@ int migration_hand_over(struct shuntd *shuntd)
     return handing.code;
 }
 
-/* Taking over. */
-
-int migration_defer(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
-{
-    struct kept *kept = malloc(sizeof *kept + item->size);
-    if (kept == NULL)
-        return -ENOMEM;
-    kept->member = member;
-    kept->item = *item;
-    kept->item.bytes = kept->bytes;
-    memcpy(kept->bytes, item->bytes, item->size);
-    list_append(&shuntd->deferred_items, &kept->link);
-    return 0;
-}
-
-int migration_receive_deferred(struct shuntd *shuntd)
-{
-    struct link waiting;
-    int code = 0;
-    list_init(&waiting);
-    list_move(&waiting, &shuntd->deferred_items);
-    for (struct link *link; code == 0 && (link = list_take(&waiting)) != NULL;) {
-        struct kept *kept = LINK_OF(link, struct kept, link);
-        if (kept->member == shuntd->me.number || session_has(&shuntd->session, kept->member))
-            code = rpc_receive_deferred(shuntd, kept->member, &kept->item);
-        free(kept);
-    }
-    return code;
-}
-
 /* A load that has begun since homes changed gives each home its names itself. */
 static bool migration_is_new(const struct shuntd *shuntd, uint64_t load)
 {
@@ -327,7 +291,7 @@ int migration_arrived(struct shuntd *shuntd, uint16_t from)
     route->dirty = true;
     if (route->missing == 0)
         home_dirs_each(shuntd->home, migration_wake_dir, shuntd);
-    int code = migration_receive_deferred(shuntd);
+    int code = rpc_receive_deferred(shuntd);
     return code == 0 && told && route->unreported_count == 0 ? coordinator_resume_all(shuntd) : code;
 }
 
@@ -367,10 +331,4 @@ int migration_send_claim(struct shuntd *shuntd, const struct operation *operatio
     part.result = 1;
     part.child = (struct dirid){.ino = operation->id, .birth = shuntd->me.number};
     return home == shuntd->me.number ? migration_take_held(shuntd, &part) : migration_send_part(shuntd, home, &part);
-}
-
-void migration_free(struct shuntd *shuntd)
-{
-    for (struct link *link; (link = list_take(&shuntd->deferred_items)) != NULL;)
-        free(LINK_OF(link, struct kept, link));
 }

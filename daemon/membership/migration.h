@@ -10,31 +10,6 @@
 #include "peer/peers.h"
 #include "shuntd.h"
 
-/* Is this shard's content still on its way here? */
-static inline bool migration_is_awaited(const struct shuntd *shuntd, uint32_t shard)
-{
-    return shuntd->route.from[shard] != 0 || shuntd->route.unreported_count > 0;
-}
-/* Is this daemon home of it, and is all of it here? */
-static inline bool migration_is_here(const struct shuntd *shuntd, uint32_t shard)
-{
-    return shuntd->route.home[shard] == shuntd->me.number && !migration_is_awaited(shuntd, shard);
-}
-/* May a home not say yet that it knows all names of a directory? */
-static inline bool migration_is_gathering(const struct shuntd *shuntd)
-{
-    return shuntd->route.unreported_count > 0;
-}
-/* Was that said before all began again? */
-static inline bool migration_is_outdated(const struct shuntd *shuntd, uint32_t epoch)
-{
-    return epoch < shuntd->route.recovery_epoch;
-}
-
-/* An item about such a shard: it is taken again then. 0 or -ENOMEM. */
-int migration_defer(struct shuntd *, uint16_t member, const struct frame_item *);
-/* Those that were kept are taken. 0 or a fatal -errno. */
-int migration_receive_deferred(struct shuntd *);
 /* What is to go from here goes, unless it concerns a directory that somebody is at work on as a whole: then it is called
  * again. 0 or a fatal -errno. */
 int migration_hand_over(struct shuntd *);
@@ -45,4 +20,3 @@ int migration_arrived(struct shuntd *, uint16_t from);
 /* Tells a name's home that a process of this node holds it; and a member that this was all. 0 or a fatal -errno. */
 int migration_send_claim(struct shuntd *, const struct operation *);
 int migration_send_end(struct shuntd *, uint16_t member);
-void migration_free(struct shuntd *);

@@ -7,26 +7,16 @@
 
 #include "base/hook.h"
 #include "base/log.h"
-#include "prefetch/prefetch.h"
+#include "coordinator/coordinator.h"
+#include "home/home.h"
+#include "home/route.h"
 #include "membership/migration.h"
 #include "membership/roles.h"
-#include "coordinator/coordinator.h"
-#include "ops/ops.h"
-
-static bool recovery_is_gone(const struct shuntd *shuntd, uint16_t member)
-{
-    return member != 0 && !session_has(&shuntd->session, member);
-}
-
-/* A home is no member any more, or one that was to hand something over and has not. */
-bool recovery_is_due(const struct shuntd *shuntd)
-{
-    const struct route *route = &shuntd->route;
-    for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (recovery_is_gone(shuntd, route->home[i]) || recovery_is_gone(shuntd, route->from[i]))
-            return true;
-    return false;
-}
+#include "membership/session_view.h"
+#include "prefetch/prefetch.h"
+#include "reply/answer_queue.h"
+#include "rpc/home_rpc.h"
+#include "rpc/receive.h"
 
 /* What is under way in it goes on, in its mirrors: they are what they were as long as its marker is there. */
 static void recovery_forget_dir(struct home_dir *dir, void *context)
@@ -99,14 +89,14 @@ int recovery_report(struct shuntd *shuntd)
     if (code == 0)
         code = recovery_tell_all_held(shuntd);
     if (code == 0)
-        code = migration_receive_deferred(shuntd);
+        code = rpc_receive_deferred(shuntd);
     if (code == 0)
         code = home_rpc_repeat(shuntd);
     if (code == 0)
         code = coordinator_resubmit(shuntd);
-    if (code == 0 && !migration_is_gathering(shuntd))
+    if (code == 0 && !route_is_gathering(shuntd))
         code = coordinator_resume_all(shuntd);
-    return code == 0 ? list_again(shuntd) : code;
+    return code == 0 ? shuntd->membership_handlers->resume_lists(shuntd) : code;
 }
 
 int recovery_members_gone(struct shuntd *shuntd)

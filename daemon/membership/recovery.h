@@ -10,9 +10,6 @@
 
 #include "shuntd.h"
 
-/* Is there a shard whose home is gone, or who was to hand it over? Until the homes are others, nothing can be
- * said of all names of a directory. */
-bool recovery_is_due(const struct shuntd *);
 /* In the epoch route->epoch it has begun: before this daemon knows the homes. */
 void recovery_forget(struct shuntd *);
 /* And when it does: what is held here is told, what waited for a daemon that is gone is asked again. 0 or a

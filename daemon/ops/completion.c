@@ -3,6 +3,8 @@
 
 /* CONFIRM, WITHDRAW, GONE, and what a client that died has left: how a operation ended. */
 
+#include "ops/completion.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,9 +12,13 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
-#include "prefetch/prefetch.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
 #include "ops/ops.h"
+#include "prefetch/prefetch.h"
+#include "reply/reply.h"
+#include "rpc/home_rpc.h"
 
 /* Leaves are counted by what this node's processes do, in its own branch. */
 static int completion_count_leaf(const struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,

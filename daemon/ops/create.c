@@ -9,10 +9,15 @@
 
 #include "base/hook.h"
 #include "base/sys.h"
-#include "prefetch/prefetch.h"
-#include "membership/migration.h"
-#include "membership/route.h"
+#include "coordinator/dir_times.h"
+#include "coordinator/placement.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "ops/completion.h"
 #include "ops/ops.h"
+#include "prefetch/prefetch.h"
+#include "reply/reply.h"
+#include "rpc/home_rpc.h"
 
 /* The operation on a request's first name, if somebody of this node is at work on it. */
 static struct operation *create_busy(struct shuntd *shuntd, const struct message *message)
@@ -154,14 +159,14 @@ int ops_adopt(struct shuntd *shuntd, const struct listen_request *request, struc
 static bool create_is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
 {
     uint32_t shard = record_shard(message->dir[0], record_hash(message->name[0], message->name_length[0]));
-    return dir->delegation != 0 || migration_is_here(shuntd, shard);
+    return dir->delegation != 0 || route_is_here(shuntd, shard);
 }
 
 static int create_tell_found(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request,
                              const struct name_answer *found)
 {
     struct message reply = {.type = MESSAGE_ANSWER, .result = found->result};
-    char place[SERVE_PLACE_MAX];
+    char place[REPLY_PLACE_MAX];
     if (found->result == MESSAGE_EXISTS) {
         reply.entry[0] = found->entry;
         reply_put_place(shuntd, dir, &found->entry, place, &reply, 0);

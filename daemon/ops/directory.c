@@ -10,13 +10,16 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/dir_times.h"
+#include "coordinator/placement.h"
 #include "disk/disk.h"
+#include "home/home.h"
+#include "ops/ops.h"
+#include "reply/reply.h"
 #include "request/request.h"
 #include "rpc/collective.h"
 #include "rpc/peer_rpc.h"
-#include "coordinator/coordinator.h"
-#include "ops/ops.h"
-#include "coordinator/dir_times.h"
 #include "union/mirror.h"
 
 struct directory_job {
@@ -85,7 +88,7 @@ static struct directory_job *directory_new_job(struct home_dir *dir)
     return job;
 }
 
-int collective_sync(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int directory_part_sync(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     if (dir == NULL || !(dir->record.flags & RECORD_MARKED))
@@ -106,7 +109,7 @@ int collective_sync(struct shuntd *shuntd, struct collective *collective, const 
     return COLLECTIVE_WORKS;
 }
 
-int collective_place(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int directory_part_moved(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     char paths[MESSAGE_TEXT_MAX + 1];
     memcpy(paths, message->text, message->text_length);
@@ -119,7 +122,7 @@ int collective_place(struct shuntd *shuntd, struct collective *collective, const
 
 /* Two places that are too long for one message are found out by whoever uses the directory next: another one is
  * where it was. */
-int collective_moved(struct shuntd *shuntd, const char *from, const char *to)
+int directory_tell_moved(struct shuntd *shuntd, const char *from, const char *to)
 {
     char paths[MESSAGE_TEXT_MAX];
     int length = snprintf(paths, sizeof paths, "%s%c%s", from, '\0', to);
@@ -139,7 +142,7 @@ int ops_about_directory(struct shuntd *shuntd, const struct listen_request *requ
 
 /* The times that are still to be written to the trunk would be an event of their own, after the fact: they
  * are written first. A second watcher finds that done, or the job under way. */
-int collective_watch(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int directory_part_watch(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     int code = 0;

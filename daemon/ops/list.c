@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "request/request.h"
-#include "membership/recovery.h"
-#include "rpc/collective.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "home/route.h"
 #include "membership/roles.h"
 #include "ops/ops.h"
+#include "reply/reply.h"
+#include "request/request.h"
+#include "rpc/collective.h"
 #include "wire/page.h"
 
 #define ROOM_MAX (1u << 20) /* a buffer for names that is larger is not filled by one page anyway */
@@ -50,7 +53,7 @@ static int list_put(void *context, uint64_t hash, const char *name, size_t lengt
 
 /* What each home does. While names are on their way to it, it has to wait for them: also that of who asks, which adds
  * none. */
-int collective_list(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int list_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
     struct filling filling;
@@ -75,7 +78,7 @@ int collective_list(struct shuntd *shuntd, struct collective *collective, const 
     filling.room = collective_room(collective);
     filling.limit = message->dir[1].ino;
     code = collective_is_mine(collective) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, list_put, &filling);
-    return code < 0 ? code : collective_page(collective, filling.page, filling.used, filling.limit);
+    return code < 0 ? code : collective_page(shuntd, collective, filling.page, filling.used, filling.limit);
 }
 
 /* What the node of who asks does. */
@@ -111,7 +114,7 @@ static int list_answer_with_page(struct shuntd *shuntd, const struct asked *aske
 static int list_gathered(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct asked *asked = context;
-    if (recovery_is_due(shuntd)) { /* list_again comes back to it */
+    if (route_lacks_home(shuntd)) { /* list_again comes back to it */
         list_append(&shuntd->blocked_lists, &asked->link);
         return 0;
     }

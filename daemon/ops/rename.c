@@ -14,11 +14,16 @@
 #include <string.h>
 
 #include "base/hook.h"
-#include "rpc/collective.h"
-#include "coordinator/rename_fence.h"
-#include "membership/route.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/dir_times.h"
+#include "coordinator/placement.h"
+#include "coordinator/rename_fence.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "ops/completion.h"
 #include "ops/ops.h"
+#include "reply/reply.h"
+#include "rpc/home_rpc.h"
 
 static struct home_dir *rename_both_known(struct shuntd *shuntd, const struct listen_request *request, struct home_dir **to,
                                           struct message *answer, int *how)
@@ -87,7 +92,7 @@ static void rename_choose(const struct operation *from, struct operation *to, ui
 
 static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
 {
-    char places[2][SERVE_PLACE_MAX];
+    char places[2][REPLY_PLACE_MAX];
     struct message answer = {
         .type = MESSAGE_ANSWER, .result = to->had_before ? MESSAGE_EXISTS : 0, .entry = {from->before, to->place}};
     shuntd->counts.renames++;
@@ -253,7 +258,7 @@ static int rename_moved_directory(struct shuntd *shuntd, const struct operation 
     char old_path[PATH_MAX], new_path[PATH_MAX];
     rename_path_of(from, old_path);
     rename_path_of(to, new_path);
-    return collective_moved(shuntd, old_path, new_path);
+    return directory_tell_moved(shuntd, old_path, new_path);
 }
 
 /* What is known of the places of directories, in three steps: the second must not meet the first's. */
@@ -263,10 +268,10 @@ static int rename_exchanged_directories(struct shuntd *shuntd, const struct oper
     char old_path[PATH_MAX], new_path[PATH_MAX];
     rename_path_of(from, old_path);
     rename_path_of(to, new_path);
-    int code = collective_moved(shuntd, old_path, aside);
+    int code = directory_tell_moved(shuntd, old_path, aside);
     if (code == 0)
-        code = collective_moved(shuntd, new_path, old_path);
-    return code == 0 ? collective_moved(shuntd, aside, new_path) : code;
+        code = directory_tell_moved(shuntd, new_path, old_path);
+    return code == 0 ? directory_tell_moved(shuntd, aside, new_path) : code;
 }
 
 /* Place stays with name; what lies there has changed hands. */

@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "peer/peers.h"
-#include "rpc/collective.h"
-#include "prefetch/grant.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
 #include "ops/ops.h"
+#include "peer/peers.h"
+#include "prefetch/grant.h"
+#include "reply/reply.h"
+#include "rpc/collective.h"
 #include "wire/page.h"
 
 #define STATUS_MAX 2000
@@ -178,7 +181,7 @@ static size_t status_write_page(char *to, const uint64_t values[COUNTERS])
     return COUNTERS * sizeof *values;
 }
 
-size_t status_add(char *to, size_t used, const char *from, size_t size)
+size_t status_add_page(char *to, size_t used, const char *from, size_t size)
 {
     uint64_t sum[COUNTERS] = {0}, more[COUNTERS];
     if (!status_read_page(more, from, size))
@@ -189,16 +192,16 @@ size_t status_add(char *to, size_t used, const char *from, size_t size)
     return status_write_page(to, sum);
 }
 
-int collective_status(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int status_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     uint64_t values[COUNTERS];
     char page[sizeof values];
     int code = status_count(shuntd, values);
-    return code == 0 ? collective_page(collective, page, status_write_page(page, values), PAGE_ALL) : code;
+    return code == 0 ? collective_page(shuntd, collective, page, status_write_page(page, values), PAGE_ALL) : code;
 }
 
 /* SIGTERM once more would end it at once; this does not. */
-int collective_stop(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+int status_part_stop(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     if (shuntd->stop == 0)
         shuntd->stop = 1;

@@ -5,8 +5,13 @@
 
 #include <errno.h>
 
-#include "prefetch/prefetch.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "ops/completion.h"
 #include "ops/ops.h"
+#include "prefetch/prefetch.h"
+#include "reply/reply.h"
+#include "rpc/home_rpc.h"
 
 static int unlink_nothing_there(struct shuntd *shuntd, struct operation *operation)
 {

@@ -9,8 +9,11 @@
 
 #include "base/clock.h"
 #include "base/hook.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "ops/completion.h"
+#include "reply/reply.h"
 #include "request/channel.h"
-#include "ops/ops.h"
 
 /* So many grants after the one that woke the daemon there are still some left. */
 #define CALLS_EACH (CHANNEL_GRANTS / 2)
@@ -97,7 +100,7 @@ bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t cli
     const bool makes = operation->kind == OPERATION_CREATE;
     const struct record_entry *entry = makes ? &operation->place : &operation->before;
     struct message at = {0};
-    char place[SERVE_PLACE_MAX];
+    char place[REPLY_PLACE_MAX];
     if (grant_in_the_way(shuntd, operation->qp) != NULL || (qp->used > 0 && qp->client != client))
         return false;
     reply_put_place(shuntd, operation->dir, entry, place, &at, 0);
@@ -145,7 +148,8 @@ static int grant_claim(struct shuntd *shuntd, struct operation *operation, uint6
     int code = operation_attach_request(shuntd->home, operation, NULL);
     if (code != 0)
         return code;
-    return operation->kind == OPERATION_CREATE ? create_begins(shuntd, operation) : unlink_begins(shuntd, operation);
+    return operation->kind == OPERATION_CREATE ? shuntd->prefetch_handlers->create_begins(shuntd, operation)
+                                               : shuntd->prefetch_handlers->unlink_begins(shuntd, operation);
 }
 
 /* A number that is none is a process's mistake. */
@@ -153,8 +157,8 @@ static int grant_finish(struct shuntd *shuntd, struct operation *operation, uint
 {
     const struct record_entry entry = {.type = DT_REG, .ino = made};
     return operation->kind == OPERATION_CREATE && made == 0
-               ? completion_settle_by_disk(shuntd, operation)
-               : completion_succeeded(shuntd, operation, &entry, (struct dirid){0, 0});
+               ? shuntd->prefetch_handlers->settle_by_disk(shuntd, operation)
+               : shuntd->prefetch_handlers->succeeded(shuntd, operation, &entry, (struct dirid){0, 0});
 }
 
 static int grant_see(struct shuntd *shuntd, struct operation *operation)

@@ -23,6 +23,14 @@
 #include "home/home.h"
 #include "shuntd.h"
 
+/* What the rooms above do with an operation that a client took by a grant. 0 or a fatal -errno. */
+struct prefetch_handlers {
+    int (*create_begins)(struct shuntd *, struct operation *);
+    int (*unlink_begins)(struct shuntd *, struct operation *);
+    int (*succeeded)(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
+    int (*settle_by_disk)(struct shuntd *, struct operation *);
+};
+
 int grant_create(struct grants **);
 void grant_destroy(struct grants *);
 

@@ -9,14 +9,16 @@
 
 #include "base/clock.h"
 #include "base/hook.h"
-#include "home/sequence.h"
+#include "coordinator/dir_times.h"
+#include "coordinator/placement.h"
+#include "home/home.h"
 #include "home/oom_reserve.h"
+#include "home/route.h"
+#include "home/sequence.h"
 #include "home/state.h"
-#include "request/channel.h"
-#include "membership/migration.h"
 #include "prefetch/grant.h"
-#include "membership/route.h"
-#include "ops/ops.h"
+#include "request/channel.h"
+#include "rpc/home_rpc.h"
 
 #define RUN_MIN 2 /* so often must the step have been the one before: four names; twice as often after each that was wrong */
 #define RUN_MAX 1024
@@ -230,7 +232,7 @@ int prefetch_attach_request(struct shuntd *shuntd, const struct listen_request *
 
 static bool prefetch_is_remote(const struct shuntd *shuntd, uint32_t shard)
 {
-    return shuntd->route.home[shard] != shuntd->me.number && !migration_is_awaited(shuntd, shard);
+    return shuntd->route.home[shard] != shuntd->me.number && !route_is_awaited(shuntd, shard);
 }
 
 static bool prefetch_is_all_here(const struct shuntd *shuntd, const struct home_dir *dir)
@@ -240,7 +242,7 @@ static bool prefetch_is_all_here(const struct shuntd *shuntd, const struct home_
 
 static bool prefetch_is_here(const struct shuntd *shuntd, const struct home_dir *dir, uint32_t shard)
 {
-    return prefetch_is_all_here(shuntd, dir) || migration_is_here(shuntd, shard);
+    return prefetch_is_all_here(shuntd, dir) || route_is_here(shuntd, shard);
 }
 
 /* Where a name is to be made. 1: not in a branch, or not yet. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/dir_times.h"
+#include "home/home.h"
 #include "request/request.h"
 #include "rpc/peer_rpc.h"
 #include "wire/page.h"
@@ -46,13 +48,10 @@ struct collective {
     uint8_t bytes[]; /* the message */
 };
 
-static collective_part *const parts[MESSAGE_TYPES] = {
-    [MESSAGE_LOADED] = collective_known,    [MESSAGE_RECORD] = collective_record, [MESSAGE_FREEZE] = collective_freeze,
-    [MESSAGE_THAW] = collective_thaw,       [MESSAGE_DROP] = collective_drop,     [MESSAGE_SETTLE] = collective_settle,
-    [MESSAGE_ATTRIBUTES] = collective_sync, [MESSAGE_SYNC] = collective_sync,     [MESSAGE_WATCH] = collective_watch,
-    [MESSAGE_LIST] = collective_list,       [MESSAGE_MOVED] = collective_place,   [MESSAGE_IDLE] = collective_moved_on,
-    [MESSAGE_STATUS] = collective_status,   [MESSAGE_STOP] = collective_stop,     [MESSAGE_FENCE] = collective_moving,
-};
+static collective_part *collective_part_of(const struct shuntd *shuntd, uint16_t type)
+{
+    return type < MESSAGE_TYPES ? shuntd->collective_handlers->part[type] : NULL;
+}
 
 uint32_t collective_expected(const struct collective *collective)
 {
@@ -86,19 +85,19 @@ void collective_wait(struct collective *collective, struct home_dir *dir)
     collective_wait_on(collective, &dir->blocked_collectives);
 }
 
-static int collective_add_counters(struct collective *collective, const char *page, size_t used)
+static int collective_add_counters(struct shuntd *shuntd, struct collective *collective, const char *page, size_t used)
 {
     if (collective->page == NULL && (collective->page = calloc(1, REQUEST_TEXT_MAX)) == NULL)
         return -ENOMEM;
-    collective->used = status_add(collective->page, collective->used, page, used);
+    collective->used = shuntd->collective_handlers->add_counters(collective->page, collective->used, page, used);
     return 0;
 }
 
-int collective_page(struct collective *collective, const char *page, size_t used, uint64_t limit)
+int collective_page(struct shuntd *shuntd, struct collective *collective, const char *page, size_t used, uint64_t limit)
 {
     const struct page_part parts_of[2] = {{collective->page, collective->used, collective->limit}, {page, used, limit}};
     if (collective->type == MESSAGE_STATUS)
-        return collective_add_counters(collective, page, used);
+        return collective_add_counters(shuntd, collective, page, used);
     if (collective->type != MESSAGE_LIST)
         return 0;
     char *merged = malloc(collective->room);
@@ -189,7 +188,7 @@ static int collective_do_part(struct shuntd *shuntd, struct collective *collecti
     int result = message_decode(&message, collective->bytes, collective->size);
     collective->working = true;
     if (result == 0)
-        result = parts[message.type](shuntd, collective, &message);
+        result = collective_part_of(shuntd, message.type)(shuntd, collective, &message);
     if (result == COLLECTIVE_LATER || result == COLLECTIVE_WORKS)
         return 0;
     return collective_finish(shuntd, collective, result);
@@ -203,8 +202,11 @@ static struct collective *collective_by_id(struct shuntd *shuntd, uint64_t id)
     return NULL;
 }
 
-int collective_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
+int collective_answered(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
+    const uint64_t id = item->client;
+    const uint8_t *bytes = item->bytes;
+    const size_t size = item->size;
     struct collective *collective = collective_by_id(shuntd, id);
     struct message answer;
     if (collective == NULL || size < MESSAGE_FIXED || message_decode(&answer, bytes, MESSAGE_FIXED) != 0 ||
@@ -215,8 +217,8 @@ int collective_answered(struct shuntd *shuntd, uint16_t member, uint64_t id, con
     if (answer.tag > collective->hops)
         collective->hops = answer.tag;
     collective->lost |= (answer.flags & COLLECTIVE_LOST) != 0;
-    collective_combine(
-        collective, collective_page(collective, (const char *)bytes + MESSAGE_FIXED, size - MESSAGE_FIXED, answer.child.ino));
+    collective_combine(collective, collective_page(shuntd, collective, (const char *)bytes + MESSAGE_FIXED,
+                                                   size - MESSAGE_FIXED, answer.child.ino));
     return collective_settle_part(shuntd, collective);
 }
 
@@ -350,8 +352,11 @@ int collective_begin(struct shuntd *shuntd, const struct message *message, const
     return code == 0 ? collective_do_part(shuntd, collective) : code;
 }
 
-int collective_receive(struct shuntd *shuntd, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size)
+int collective_receive(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
+    const uint64_t id = item->client;
+    const uint8_t *bytes = item->bytes;
+    const size_t size = item->size;
     struct stop stops[SESSION_MEMBERS_MAX];
     struct message message;
     uint16_t count = 0;
@@ -360,8 +365,8 @@ int collective_receive(struct shuntd *shuntd, uint16_t member, uint64_t id, cons
     count = le16toh(count);
     size_t head = 2 + (size_t)count * STOP_SIZE;
     if (count == 0 || count > SESSION_MEMBERS_MAX || size < head || id == 0 ||
-        message_decode(&message, bytes + head, size - head) != 0 || message.type >= MESSAGE_TYPES ||
-        parts[message.type] == NULL || collective_take_stop(bytes + 2).member != shuntd->me.number) {
+        message_decode(&message, bytes + head, size - head) != 0 || collective_part_of(shuntd, message.type) == NULL ||
+        collective_take_stop(bytes + 2).member != shuntd->me.number) {
         shuntd->counts.malformed++;
         return 0;
     }

@@ -11,7 +11,8 @@
  * The operations are messages: dir[0] says which directory. */
 
 #include "home/home.h"
-#include "ops/ops.h"
+#include "peer/peers.h"
+#include "shuntd.h"
 
 /* How it went: the first -errno, else the highest of the results. `page` and `used`: the names of MESSAGE_LIST, all
  * up to `limit` (page.h), or the counters of MESSAGE_STATUS. 0 or a fatal -errno. */
@@ -28,12 +29,9 @@ typedef int collective_done(struct shuntd *, void *context, const struct collect
 /* 0 or a fatal -errno; `done` (or NULL) is called at the end, perhaps at once. `expected` (or NULL) is what
  * MESSAGE_LOADED tells each member: how many names it was sent. */
 int collective_begin(struct shuntd *, const struct message *, const uint32_t *expected, collective_done *done, void *context);
-/* A directory was renamed. */
-int collective_moved(struct shuntd *, const char *from, const char *to);
-
 /* What came from another daemon. */
-int collective_receive(struct shuntd *, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size);
-int collective_answered(struct shuntd *, uint16_t member, uint64_t id, const uint8_t *bytes, size_t size);
+int collective_receive(struct shuntd *, uint16_t member, const struct frame_item *);
+int collective_answered(struct shuntd *, uint16_t member, const struct frame_item *);
 /* A daemon is a member no more: its answers are not waited for. */
 int collective_gone(struct shuntd *, uint16_t member);
 /* Those that waited for a directory to rest go on. */
@@ -47,9 +45,12 @@ void collective_free(struct shuntd *);
 #define COLLECTIVE_WORKS 1001
 struct collective;
 typedef int collective_part(struct shuntd *, struct collective *, const struct message *);
-collective_part collective_known, collective_record, collective_freeze, collective_thaw, collective_drop, collective_settle,
-    collective_sync, collective_watch, collective_list, collective_place, collective_moved_on, collective_moving,
-    collective_status, collective_stop;
+struct collective_handlers {
+    collective_part *part[MESSAGE_TYPES]; /* NULL: no collective */
+    /* Adds the counters of one page to those of another, of `used` bytes; how many bytes it has then. Pure. */
+    size_t (*add_counters)(char *to, size_t used, const char *from, size_t size);
+};
+
 int collective_finish(struct shuntd *, struct collective *, int result);
 /* For the parts. */
 uint32_t collective_expected(const struct collective *);
@@ -60,6 +61,4 @@ void collective_wait_on(struct collective *, struct link *list);
 /* Of MESSAGE_LIST: how large a page is to be. */
 size_t collective_room(const struct collective *);
 /* Of MESSAGE_LIST: a page of this daemon's names. Of MESSAGE_STATUS: its counters. 0 or -ENOMEM. */
-int collective_page(struct collective *, const char *page, size_t used, uint64_t limit);
-/* Adds the counters of one page to those of another, of `used` bytes; how many it has then (status.c). Pure. */
-size_t status_add(char *to, size_t used, const char *from, size_t size);
+int collective_page(struct shuntd *, struct collective *, const char *page, size_t used, uint64_t limit);

@@ -3,18 +3,20 @@
 
 /* What a operation asks of the home of its name, here or elsewhere, and what an answer means to any operation. */
 
+#include "rpc/home_rpc.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/hook.h"
+#include "coordinator/dir_times.h"
+#include "home/home.h"
+#include "home/route.h"
 #include "home/state.h"
-#include "prefetch/prefetch.h"
-#include "membership/migration.h"
-#include "prefetch/grant.h"
+#include "reply/reply.h"
+#include "rpc/deferred.h"
 #include "rpc/peer_rpc.h"
-#include "membership/route.h"
-#include "coordinator/coordinator.h"
-#include "ops/ops.h"
+#include "rpc/receive.h"
 
 static struct name_question home_rpc_question_of(const struct shuntd *shuntd, const struct operation *operation)
 {
@@ -35,7 +37,7 @@ static uint16_t home_rpc_home_of(const struct shuntd *shuntd, const struct opera
 
 static bool home_rpc_is_awaited(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return operation->dir->delegation == 0 && migration_is_awaited(shuntd, operation->shard);
+    return operation->dir->delegation == 0 && route_is_awaited(shuntd, operation->shard);
 }
 
 /* Who is cut off from the home of a name waits for it: nobody else knows who has the name by now. */
@@ -122,7 +124,7 @@ int home_rpc_requested(struct shuntd *shuntd, const struct operation *operation)
 int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struct record_entry *entry)
 {
     int code = operation->claimed ? home_rpc_tell_end(shuntd, operation, entry) : 0;
-    grant_ends(shuntd, operation);
+    shuntd->home_rpc_handlers->ends(shuntd, operation);
     operation_end(shuntd, operation);
     return code;
 }
@@ -139,7 +141,7 @@ int home_rpc_abort(struct shuntd *shuntd, struct operation *operation)
             code = home_rpc_abort(shuntd, partner);
     }
     if (code == 0 && operation->frozen)
-        code = coordinator_thaw(shuntd, operation->child);
+        code = shuntd->home_rpc_handlers->thaw(shuntd, operation->child);
     int ended = home_rpc_end(shuntd, operation, operation->had_before ? &operation->before : NULL);
     return code != 0 ? code : ended;
 }
@@ -199,7 +201,7 @@ int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const 
         return home_rpc_abort(shuntd, operation);
     if (operation->prefetched) { /* prefetch_attach_request goes on with it; who looks for the name has waited for that */
         home_wake(shuntd->home, &operation->blocked);
-        return prefetch_granted(shuntd, operation);
+        return shuntd->home_rpc_handlers->granted(shuntd, operation);
     }
     if (answer->result == MESSAGE_BUSY &&
         (operation->pending_flags & NAME_PREFETCH)) /* it was claimed meanwhile, and can wait now */
@@ -213,4 +215,88 @@ int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const 
     if (answer->result == MESSAGE_NOT_LOADED)
         return home_rpc_not_loaded(shuntd, operation);
     return operation->completion(shuntd, operation, answer);
+}
+
+static int home_rpc_reply(struct shuntd *shuntd, const struct name_question *question, const struct name_answer *answer)
+{
+    if (question->member == shuntd->me.number) {
+        struct operation *operation = operation_by_id(shuntd->home, question->id);
+        return operation != NULL && operation->pending_op != 0 ? home_rpc_answered(shuntd, operation, answer) : 0;
+    }
+    struct message message = rpc_name_message(shuntd, question->dir, NULL, 0, &answer->entry);
+    message.type = MESSAGE_ANSWER;
+    message.tag = shuntd->route.epoch;
+    message.result = answer->result;
+    return rpc_message(shuntd, question->member, RPC_HOME_REPLY, question->id, &message);
+}
+
+static bool home_rpc_wants_answer(const struct name_question *question)
+{
+    return question->op != NAME_RELEASE && question->op != NAME_REQUESTED;
+}
+
+/* The end of a name that another daemon is home of by now finds its way; who wants an answer asks again. */
+static int home_rpc_pass_on(struct shuntd *shuntd, const struct name_question *question, const struct frame_item *item)
+{
+    static const struct name_answer remote = {.result = MESSAGE_REMOTE};
+    struct frame_item passed = *item;
+    if (question->op != NAME_RELEASE)
+        return home_rpc_wants_answer(question) ? home_rpc_reply(shuntd, question, &remote) : 0;
+    passed.qp = question->member;
+    return rpc_put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed, false);
+}
+
+int home_rpc_take_request(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct message message;
+    struct name_question question;
+    struct name_answer answer;
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME || message.result <= 0 ||
+        message.result >= NAME_OPS || item->qp > UINT16_MAX)
+        return rpc_malformed(shuntd);
+    question = (struct name_question){.op = (uint16_t)message.result,
+                                      .flags = message.flags,
+                                      .member = item->qp != 0 ? (uint16_t)item->qp : member,
+                                      .id = item->client,
+                                      .dir = message.dir[0],
+                                      .name = message.name[0],
+                                      .length = message.name_length[0]};
+    if (question.op == NAME_RELEASE && route_is_outdated(shuntd, message.tag))
+        return 0;
+    int code = rpc_entry(shuntd, &message, &question.entry);
+    if (code != 0)
+        return code == -EBADMSG ? rpc_malformed(shuntd) : code;
+    if (route_of_name(shuntd, question.dir, question.name, question.length) != shuntd->me.number)
+        return home_rpc_pass_on(shuntd, &question, item);
+    if (route_is_awaited(shuntd, record_shard(question.dir, record_hash(question.name, question.length))))
+        return rpc_defer(shuntd, member, item);
+    shuntd->counts.remote_requests++;
+    code = home_ask(shuntd, &question, &answer);
+    if (code == 0 && home_rpc_wants_answer(&question))
+        code = home_rpc_reply(shuntd, &question, &answer);
+    return code == HOME_WAITS ? 0 : code;
+}
+
+int home_rpc_take_reply(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
+{
+    struct operation *operation = operation_by_id(shuntd->home, item->client);
+    struct message message;
+    struct name_answer answer;
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_ANSWER)
+        return rpc_malformed(shuntd);
+    int code = rpc_entry(shuntd, &message, &answer.entry);
+    if (code != 0)
+        return code == -EBADMSG ? rpc_malformed(shuntd) : code;
+    answer.result = route_is_outdated(shuntd, message.tag) ? MESSAGE_REMOTE : message.result;
+    return operation != NULL && operation->pending_op != 0 ? home_rpc_answered(shuntd, operation, &answer) : 0;
+}
+
+int home_rpc_answer_waiting(struct shuntd *shuntd)
+{
+    struct name_question question;
+    struct name_answer answer;
+    int got, code = 0;
+    while (code == 0 && (got = home_next_question(shuntd, &question, &answer)) != 0)
+        code = got < 0 ? got : home_rpc_reply(shuntd, &question, &answer);
+    return code;
 }

@@ -6,7 +6,7 @@
  * items. */
 
 #include "peer/peers.h"
-#include "ops/ops.h"
+#include "home/home.h"
 
 enum rpc_kind {
     RPC_HOME_REQUEST = 1,   /* to the home of a name: a question, by that operation */
@@ -20,6 +20,7 @@ enum rpc_kind {
     RPC_MIGRATE,            /* to the next home: a part of what a shard holds (move.h) */
     RPC_HELLO,              /* to a home: who sends this has joined */
     RPC_WELCOME,            /* ... it knows */
+    RPC_KINDS
 };
 
 /* Asks another daemon, or tells it the end of a name, which travels with other things if nobody waits for it. 0 or a fatal
@@ -38,29 +39,11 @@ int rpc_entry(struct shuntd *, const struct message *, struct record_entry *);
 /* The member that has that branch, 0: nobody. */
 uint16_t rpc_member_of(const struct shuntd *, uint16_t branch);
 
-/* Serves what other daemons sent: 0, or a fatal -errno. */
-int rpc_receive_all(struct shuntd *);
-/* Questions that waited have their answers now; what others are to hear is told. */
-int rpc_resume(struct shuntd *);
 /* Something for a member to acknowledge. 0 or -ENOMEM. */
 int rpc_greet(struct shuntd *, uint16_t member);
-/* Does anything here wait for another daemon? */
-bool rpc_waits(const struct shuntd *);
-
-/* Says to a home that this daemon has joined, and waits for its word, at most `deadline` ns. 0 or -ETIMEDOUT or
- * another -errno. */
-int rpc_join_session(struct shuntd *, uint64_t deadline);
-
-/* shuntd->session is in force: who is a member now, who is home of what. The fabric is open. 0 or -errno. */
-int rpc_adopt_session(struct shuntd *);
-/* Looks whether a newer epoch is in force. 0 or a fatal -errno. */
-int rpc_refresh_session(struct shuntd *);
-/* Takes what is in force, whatever shuntd->session says. */
-int rpc_reread_session(struct shuntd *);
-/* An item that was kept (migration_defer). */
-int rpc_receive_deferred(struct shuntd *, uint16_t member, const struct frame_item *);
-/* This daemon is no member any more: the others hear of it at once. */
-void rpc_leave_session(struct shuntd *);
-/* Once the fabric is open, the session is told where this daemon is reached; till then nobody can join. 0 or
- * a fatal -errno. */
-int rpc_publish_address(struct shuntd *);
+/* As it is: to this daemon itself goes what waits for something that is on its way here. `late`: with the next frame that goes
+ * there anyway. */
+int rpc_put(struct shuntd *, uint16_t member, const struct frame_item *, bool late);
+int rpc_welcome(struct shuntd *, uint16_t member);
+/* The number of a branch here, which it is given if it has none. > 0 or -errno. */
+int rpc_branch_number(struct shuntd *, const char *branch);

@@ -7,8 +7,9 @@
 #include "names/names.h"
 #include "wire/page.h"
 
-#define PREFETCHED 32768 /* bytes of names, a part of which is at home here: so few that hardly one loses its place to others  \
-                          */
+#define PREFETCHED                                                                                                             \
+    32768 /* bytes of names, a part of which is at home here: so few that hardly one loses its place to others                 \
+           */
 
 /* What the channel has room for, a few times for names whose keys are alike, of which the newest comes first: of a thousand
  * that are predicted hardly one is lost before it is looked at. Written and read by many at once, without a lock: what was not

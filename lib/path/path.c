@@ -3,6 +3,7 @@
 
 #include "path/path.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Goes along a path component by component and keeps how deep it is, and how many of the leading components
@@ -114,4 +115,14 @@ void path_split(struct path_parts *parts, const char *path)
         parts->last = PATH_DOTS;
     else
         parts->last = PATH_NAME;
+}
+
+int path_parent_text(const char *path, size_t length, char to[PATH_MAX])
+{
+    if (length > PATH_MAX - 2)
+        return -ENAMETOOLONG;
+    memcpy(to, path, length);
+    to[length] = '.';
+    to[length + 1] = '\0';
+    return 0;
 }

@@ -7,6 +7,7 @@
  * The text cannot know symbolic links: `..` is taken to go back by one component here. So the verdict is a
  * first prefilter: what may lie under a root is then resolved by the kernel. */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -84,3 +85,6 @@ struct path_parts {
 };
 
 void path_split(struct path_parts *, const char *path);
+/* The text of the parent, the first `length` bytes of `path`, as statx wants it: `parent/.`, or `.`. 0 or
+ * -ENAMETOOLONG. */
+int path_parent_text(const char *path, size_t length, char to[PATH_MAX]);

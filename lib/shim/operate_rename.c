@@ -363,7 +363,7 @@ static uint64_t operate_rename_mount_outside(const struct side *side, char *text
     if (strnlen(side->path, PATH_MAX) == PATH_MAX)
         return 0;
     path_split(&parts, side->path);
-    if (target_parent_text(side->path, parts.parent_length, text) != 0)
+    if (path_parent_text(side->path, parts.parent_length, text) != 0)
         return 0;
     return sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? mount_of(&stat) : 0;
 }
@@ -433,7 +433,7 @@ static int operate_rename_across_error(int at, const char *path, char *text)
 {
     struct path_parts parts;
     path_split(&parts, path);
-    if (target_parent_text(path, parts.parent_length, text) != 0)
+    if (path_parent_text(path, parts.parent_length, text) != 0)
         return -EXDEV;
     return SYS4(SYS_faccessat2, at, text, W_OK, 0) == -EROFS ? -EROFS : -EXDEV;
 }

@@ -20,16 +20,6 @@
 #define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */
 #define TRIES_MAX 1000
 
-int target_parent_text(const char *path, size_t length, char to[PATH_MAX])
-{
-    if (length > PATH_MAX - 2)
-        return -ENAMETOOLONG;
-    memcpy(to, path, length);
-    to[length] = '.';
-    to[length + 1] = '\0';
-    return 0;
-}
-
 int target_outside(int at, const char *path)
 {
     struct path_parts parts;
@@ -40,7 +30,7 @@ int target_outside(int at, const char *path)
     if ((scratch = scratch_take()) == NULL)
         return -ENOMEM;
     path_split(&parts, path);
-    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG : target_parent_text(path, parts.parent_length, scratch->text[0]);
+    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG : path_parent_text(path, parts.parent_length, scratch->text[0]);
     if (code == 0)
         code = sys_statx(at, scratch->text[0], 0, STATX_TYPE, &stat);
     scratch_give(scratch);
@@ -178,7 +168,7 @@ static int target_find_in_seen(struct target *t, const struct parent_cache_path 
                                unsigned want, char *text)
 {
     struct statx stat;
-    if (target_parent_text(t->path, parts->parent_length, text) != 0)
+    if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_COLD;
     int code = root_of_identify(t->at, text, 0, &stat);
     if (code == -ENOENT && parts->parent_length > 0)

@@ -188,10 +188,6 @@ int target_replaced(struct target *);
 /* Has the parent loaded: 0 or -errno. */
 int target_load(struct target *);
 
-/* The text of the parent, the first `length` bytes of `path`, as statx wants it: `parent/.`, or `.`. 0 or
- * -ENAMETOOLONG. */
-int target_parent_text(const char *path, size_t length, char to[PATH_MAX]);
-
 /* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the
  * name, or the error that the kernel would have before it looks at anything else. */
 int target_outside(int at, const char *path);

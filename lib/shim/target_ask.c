@@ -88,7 +88,7 @@ int target_load(struct target *t)
 {
     char *text = t->scratch->text[0];
     struct names_root *root;
-    if (target_parent_text(t->path, t->parent_length, text) != 0)
+    if (path_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
     int code = root_of_place(t->scratch, t->at, text, t->root->device, t->dir, &root);
     return code == 1 ? 0 : code == 0 ? -ENOENT : code;
@@ -111,7 +111,7 @@ bool target_leads_remote(struct target *t)
 {
     struct statx stat;
     char *text = t->scratch->text[0];
-    return target_parent_text(t->path, t->parent_length, text) != 0 || root_of_identify(t->at, text, 0, &stat) != 0 ||
+    return path_parent_text(t->path, t->parent_length, text) != 0 || root_of_identify(t->at, text, 0, &stat) != 0 ||
            !dirid_equal(dirid_of(&stat), t->dir) || mount_of(&stat) != t->mount;
 }
 
@@ -203,7 +203,7 @@ void target_withdraw(struct target *t)
 bool target_parent_is_writable(struct target *t)
 {
     char *text = t->scratch->text[0];
-    if (target_parent_text(t->path, t->parent_length, text) != 0)
+    if (path_parent_text(t->path, t->parent_length, text) != 0)
         return true;
     return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
 }
@@ -211,6 +211,6 @@ bool target_parent_is_writable(struct target *t)
 bool target_parent_is_read_only(struct target *t)
 {
     char *text = t->scratch->text[0];
-    return target_parent_text(t->path, t->parent_length, text) == 0 &&
+    return path_parent_text(t->path, t->parent_length, text) == 0 &&
            SYS4(SYS_faccessat2, t->at, text, W_OK, AT_EACCESS) == -EROFS;
 }

@@ -172,7 +172,7 @@ static bool target_place_parent_by_root(struct target *t, struct text *text)
     const char *relative;
     struct statx stat;
     char *words = t->scratch->text[0];
-    if (target_parent_text(t->path, t->parent_length, words) != 0)
+    if (path_parent_text(t->path, t->parent_length, words) != 0)
         return false;
     int fd = sys_openat(t->at, words, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)

@@ -16,7 +16,7 @@
 
 #include "base/sys.h"
 #include "workers.h"
-#include "membership/route.h"
+#include "home/route.h"
 
 static struct dirid directory_id;
 static uint16_t wanted;

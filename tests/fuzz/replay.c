@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-static void replay(const uint8_t *bytes, size_t size)
+static void replay_file(const uint8_t *bytes, size_t size)
 {
     uint8_t *copy = malloc(size > 0 ? size : 1); /* of exactly this size, so that a sanitizer sees a read beyond */
     memcpy(copy, bytes, size);
@@ -27,7 +27,7 @@ int main(int argc, char *argv[])
         FILE *file = names[i]->d_name[0] != '.' ? fopen(path, "rb") : NULL;
         size_t size = file != NULL ? fread(bytes, 1, sizeof bytes, file) : 0;
         for (size_t cut = 0; file != NULL && cut <= size; cut++)
-            replay(bytes, cut);
+            replay_file(bytes, cut);
         replayed += file != NULL && fclose(file) == 0;
         free(names[i]);
     }

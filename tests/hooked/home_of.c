@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "membership/route.h"
+#include "home/route.h"
 
 int main(int argc, char *argv[])
 {

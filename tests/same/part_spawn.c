@@ -79,7 +79,7 @@ static long spawn_run(const char *program, bool searches, const posix_spawn_file
     return status;
 }
 
-static long spawn(const char *program, bool searches, const struct action *list)
+static long spawn_child(const char *program, bool searches, const struct action *list)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -154,7 +154,7 @@ static void case_of(size_t i, bool searches)
     if (bin < 0 || dup2(bin, 9) != 9)
         give_up("cannot open", "bin");
     close(bin);
-    long result = spawn(spawns[i].program, searches, spawns[i].actions);
+    long result = spawn_child(spawns[i].program, searches, spawns[i].actions);
     int error = errno;
     close(9);
     remove_tree("bin");
@@ -172,7 +172,7 @@ static void case_of_search(const char *path_variable, const char *directory)
         give_up("cannot enter", fixture.work);
     make_programs();
     setenv("PATH", path_variable, 1);
-    long result = spawn("searched", true, list);
+    long result = spawn_child("searched", true, list);
     int error = errno;
     setenv("PATH", before, 1);
     free(before);

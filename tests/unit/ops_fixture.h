@@ -23,6 +23,15 @@
 #include "rpc/peer_rpc.h"
 #include "coordinator/coordinator.h"
 #include "ops/ops.h"
+#include "ops/completion.h"
+#include "rooms.h"
+#include "rpc/deferred.h"
+#include "rpc/home_rpc.h"
+#include "rpc/receive.h"
+#include "coordinator/placement.h"
+#include "coordinator/load.h"
+#include "membership/session_view.h"
+#include "home/route.h"
 
 #define ME 100 /* process ids of clients; nobody asks whether they live */
 #define YOU 200
@@ -80,6 +89,7 @@ static inline void serving_init(void)
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
     shuntd_init(&shuntd);
+    rooms_connect(&shuntd);
     homes_found(&shuntd);
     shuntd.options.placement = CONFIG_BRANCH;
     shuntd.options.leaf_full = 1000;
@@ -95,7 +105,7 @@ static inline void serving_woken(void)
         cr_assert_eq(ops_serve(&shuntd, &request), 0);
         free(blocked);
     }
-    cr_assert_eq(rpc_resume(&shuntd), 0);
+    cr_assert_eq(ops_resume(&shuntd), 0);
 }
 
 static inline void serving_end(void)
@@ -133,7 +143,7 @@ static inline void serving_finish(void)
     peers_destroy(shuntd.peers);
     collective_free(&shuntd);
     coordinator_free(&shuntd);
-    migration_free(&shuntd);
+    rpc_deferred_free(&shuntd);
     listen_destroy(shuntd.listen);
     home_destroy(shuntd.home);
     answer_queue_destroy(shuntd.answers);

@@ -28,7 +28,7 @@ static int run_never(const struct command *command, int argc, char **argv)
     return 99;
 }
 
-const struct command commands[] = {{"bench", "", "Measures.", plan_choices, 0, run_never}, {0}};
+static const struct command commands[] = {{"bench", "", "Measures.", plan_choices, 0, run_never}, {0}};
 
 /* The command line. */
 

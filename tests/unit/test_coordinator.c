@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rpc/collective.h"
+#include "ops/ops.h"
 #include "shuntd.h"
 
 static struct shuntd coordinator;
@@ -124,8 +125,8 @@ Test(status, counters_are_added_and_of_the_hops_the_highest_counts)
 {
     char sum[1024], one[1024];
     uint64_t values[COUNTERS];
-    size_t used = status_add(sum, 0, one, coordinator_page(one, 100));
-    used = status_add(sum, used, one, coordinator_page(one, 1000));
+    size_t used = status_add_page(sum, 0, one, coordinator_page(one, 100));
+    used = status_add_page(sum, used, one, coordinator_page(one, 1000));
     cr_assert_eq(used, sizeof values);
     memcpy(values, sum, sizeof values);
     for (unsigned i = 0; i < COUNTERS; i++)
@@ -135,9 +136,9 @@ Test(status, counters_are_added_and_of_the_hops_the_highest_counts)
 Test(status, a_page_of_another_length_is_not_counted)
 {
     char sum[1024], one[1024] = {0};
-    size_t used = status_add(sum, 0, one, coordinator_page(one, 1));
-    cr_assert_eq(status_add(sum, used, one, used - 8), used);
-    cr_assert_eq(status_add(sum, used, one, 0), used);
+    size_t used = status_add_page(sum, 0, one, coordinator_page(one, 1));
+    cr_assert_eq(status_add_page(sum, used, one, used - 8), used);
+    cr_assert_eq(status_add_page(sum, used, one, 0), used);
     uint64_t first;
     memcpy(&first, sum, sizeof first);
     cr_assert_eq(first, 1);

@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include "membership/route.h"
+#include "home/route.h"
 #include "ops_fixture.h"
 
 static struct session_member members[3];

@@ -14,13 +14,11 @@
 #include "launch/hostlist.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
-#include "launch/watch.h"
+#include "launch/signal_wait.h"
 #include "launch/arguments.h"
 #include "place.h"
 #include "rank.h"
 #include "command.h"
-
-const struct command commands[] = {{0}};
 
 /* Lists of hosts. */
 
@@ -502,12 +500,12 @@ Test(capture, what_a_command_says)
 
 Test(watch, what_was_ignored_before_still_is)
 {
-    struct failure_detector watch;
+    struct signal_wait watch;
     signal(SIGHUP, SIG_IGN);
-    cr_assert_eq(failure_detector_init(&watch), 0);
+    cr_assert_eq(signal_wait_init(&watch), 0);
     raise(SIGHUP);
-    cr_assert_eq(failure_detector_wait(&watch, NULL, 0, 0), 0, "nohup was said");
+    cr_assert_eq(signal_wait_next(&watch, NULL, 0, 0), 0, "nohup was said");
     raise(SIGTERM);
-    cr_assert_eq(failure_detector_wait(&watch, NULL, 0, 0), SIGTERM);
-    failure_detector_finish(&watch);
+    cr_assert_eq(signal_wait_next(&watch, NULL, 0, 0), SIGTERM);
+    signal_wait_finish(&watch);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "membership/route.h"
+#include "home/route.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

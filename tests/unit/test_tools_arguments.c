@@ -18,7 +18,7 @@
 #include "place.h"
 #include "progress.h"
 #include "shown.h"
-#include "commands.h"
+#include "commands/commands.h"
 
 static int run_never(const struct command *command, int argc, char **argv)
 {
@@ -34,11 +34,11 @@ static const struct choice eat_choices[] = {{'l', "long", NULL, "a letter and a 
 enum { EAT, EXECUTE, SEEK, BARE };
 
 /* In place of the command's table. */
-const struct command commands[] = {[EAT] = {"eat", "[-l] WORD", "Eats.", eat_choices, 0, run_never},
-                                   [EXECUTE] = {"execute", "", "Executes.", eat_choices, COMMAND_COMMAND, run_never},
-                                   [SEEK] = {"seek", "", "Seeks.", eat_choices, COMMAND_SINGLE_DASH, run_never},
-                                   [BARE] = {"bare", "", "Takes none.", NULL, 0, run_never},
-                                   {0}};
+static const struct command commands[] = {[EAT] = {"eat", "[-l] WORD", "Eats.", eat_choices, 0, run_never},
+                                          [EXECUTE] = {"execute", "", "Executes.", eat_choices, COMMAND_COMMAND, run_never},
+                                          [SEEK] = {"seek", "", "Seeks.", eat_choices, COMMAND_SINGLE_DASH, run_never},
+                                          [BARE] = {"bare", "", "Takes none.", NULL, 0, run_never},
+                                          {0}};
 
 /* The command line being read. */
 static char *words[16];
@@ -68,11 +68,11 @@ static int next_option(void)
 
 Test(command, is_found_by_its_whole_name)
 {
-    cr_assert_eq(command_find("eat"), &commands[EAT]);
-    cr_assert_eq(command_find("bare"), &commands[BARE]);
-    cr_assert_null(command_find("ea"));
-    cr_assert_null(command_find("eats"));
-    cr_assert_null(command_find(""));
+    cr_assert_eq(command_find(commands, "eat"), &commands[EAT]);
+    cr_assert_eq(command_find(commands, "bare"), &commands[BARE]);
+    cr_assert_null(command_find(commands, "ea"));
+    cr_assert_null(command_find(commands, "eats"));
+    cr_assert_null(command_find(commands, ""));
 }
 
 Test(command, options_stand_anywhere)

@@ -9,7 +9,7 @@
 #include "fsck.h"
 #include "heard.h"
 #include "tree.h"
-#include "commands.h"
+#include "commands/commands.h"
 
 const struct command commands[] = {{0}};
 

@@ -19,7 +19,7 @@
 #include "daemon.h"
 #include "launch.h"
 #include "launch/nodes.h"
-#include "launch/watch.h"
+#include "launch/signal_wait.h"
 #include "progress.h"
 
 #define LOOK_AGAIN 50 /* ms */
@@ -27,7 +27,7 @@
 struct agent {
     const struct plan *plan;
     const struct rendezvous *meet;
-    struct failure_detector watch;
+    struct signal_wait watch;
     struct talk_hello hello;
     struct daemon_options options;
     int socket;
@@ -180,7 +180,7 @@ static void agent_listen_to_conductor(struct agent *agent, const char *directory
     struct talk_order order = {0};
     struct pollfd conductor = {.fd = agent->socket, .events = POLLIN};
     while (order.what != TALK_END) {
-        int signal = failure_detector_wait(&agent->watch, &conductor, 1, -1);
+        int signal = signal_wait_next(&agent->watch, &conductor, 1, -1);
         if (signal > 0)
             agent_answer(agent, 0, signal);
         if (!conductor.revents)
@@ -210,15 +210,15 @@ int agent_run(const struct plan *plan, const char *directory, uint32_t rank, con
     struct agent agent = {.plan = plan, .meet = meet, .hello = {.rank = rank, .count = (uint32_t)plan->processes}};
     roots_init(&agent.roots);
     agent.hello.client = agent_client_of(directory);
-    if (agent_name_node(&agent) < 0 || failure_detector_init(&agent.watch) < 0)
+    if (agent_name_node(&agent) < 0 || signal_wait_init(&agent.watch) < 0)
         return STATUS_FAILED;
     int status = agent_work_with(&agent, directory);
-    failure_detector_finish(&agent.watch);
+    signal_wait_finish(&agent.watch);
     return status;
 }
 
 /* Until there is a file whose writer listens: it may be one that was left by somebody who was killed. */
-static int agent_find_first(const char *directory, struct rendezvous *meet, struct failure_detector *watch)
+static int agent_find_first(const char *directory, struct rendezvous *meet, struct signal_wait *watch)
 {
     uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;
     struct progress progress;
@@ -228,7 +228,7 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
     while (!(found = rendezvous_read(meet, directory) == 0) && signal <= 0 && !late) {
         if (progress_due(&progress))
             progress_line(&progress, "waiting for process 0 to write %s/" MEET_FILE, directory);
-        signal = failure_detector_wait(watch, NULL, 0, LOOK_AGAIN);
+        signal = signal_wait_next(watch, NULL, 0, LOOK_AGAIN);
         late = clock_monotonic() >= end;
     }
     progress_finish(&progress);
@@ -241,11 +241,11 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
 
 int agent_join(const struct plan *plan, const char *directory)
 {
-    struct failure_detector watch;
+    struct signal_wait watch;
     struct rendezvous meet;
-    if (failure_detector_init(&watch) < 0)
+    if (signal_wait_init(&watch) < 0)
         return STATUS_FAILED;
     int status = agent_find_first(directory, &meet, &watch);
-    failure_detector_finish(&watch);
+    signal_wait_finish(&watch);
     return status == STATUS_OK ? agent_run(plan, directory, plan->rank.number, &meet) : status;
 }

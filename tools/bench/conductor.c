@@ -46,7 +46,7 @@ static int conductor_start_agent(struct conductor *conductor, uint32_t rank)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        failure_detector_finish(&conductor->watch);
+        signal_wait_finish(&conductor->watch);
         close(conductor->meet.listener);
         _exit(agent_run(conductor->plan, conductor->directory, rank, &conductor->meet));
     }
@@ -107,7 +107,7 @@ static int conductor_gather_shown(struct conductor *conductor, enum talk_kind ki
     for (uint32_t missing = conductor->count; missing > 0;) {
         struct pollfd listener = {.fd = conductor->meet.listener, .events = POLLIN};
         struct talk_hello hello;
-        conductor->signal = failure_detector_wait(&conductor->watch, &listener, 1, 1000);
+        conductor->signal = signal_wait_next(&conductor->watch, &listener, 1, 1000);
         if (conductor->signal > 0)
             return -1;
         if (conductor_has_child_ended(conductor)) /* it has told why */
@@ -186,7 +186,7 @@ int conductor_init(struct conductor *conductor, const struct plan *plan, const c
 {
     *conductor = (struct conductor){.plan = plan, .directory = directory, .count = (uint32_t)plan->processes};
     conductor->meet.listener = -1;
-    if (failure_detector_init(&conductor->watch) < 0)
+    if (signal_wait_init(&conductor->watch) < 0)
         return conductor_fail(conductor);
     conductor_make_room_for_sockets(conductor->count);
     if (conductor_make_peers(conductor) < 0 || rendezvous_open(&conductor->meet, directory, plan->rank.count > 1) < 0)
@@ -289,7 +289,7 @@ static int conductor_wait_for_all(struct asked *asked)
     struct conductor *conductor = asked->conductor;
     while (asked->missing > 0) {
         conductor_fill_polls(asked);
-        conductor->signal = failure_detector_wait(&conductor->watch, conductor->polls, conductor->count, -1);
+        conductor->signal = signal_wait_next(&conductor->watch, conductor->polls, conductor->count, -1);
         if (conductor->signal > 0)
             return -1;
         for (uint32_t rank = 0; rank < conductor->count; rank++)
@@ -387,5 +387,5 @@ void conductor_finish(struct conductor *conductor)
                 ;
     free(conductor->peers);
     free(conductor->polls);
-    failure_detector_finish(&conductor->watch);
+    signal_wait_finish(&conductor->watch);
 }

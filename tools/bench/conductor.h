@@ -10,7 +10,7 @@
 #include "bench/rendezvous.h"
 #include "bench/plan.h"
 #include "bench/site.h"
-#include "launch/watch.h"
+#include "launch/signal_wait.h"
 
 enum conductor_who { CONDUCTOR_ALL = 0, CONDUCTOR_FIRST, CONDUCTOR_LEADERS /* the first of each node */ };
 
@@ -28,7 +28,7 @@ struct conductor {
     const struct plan *plan;
     const char *directory;
     struct rendezvous meet;
-    struct failure_detector watch;
+    struct signal_wait watch;
     uint32_t count, nodes, clients; /* clients: mounts of the file system */
     struct conductor_peer *peers;   /* by rank */
     struct pollfd *polls;

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "daemon.h"
-#include "launch/watch.h"
+#include "launch/signal_wait.h"
 
 /* A batch system that ends a job tells all of its processes. The programs may still write then, so the
  * daemons go on until the launch says that these have ended, but not for longer than this. */
@@ -35,7 +35,7 @@ struct agent_process {
     struct daemon_options options;
     const char *node;
     bool wrong; /* a root is not there */
-    struct failure_detector watch;
+    struct signal_wait watch;
     size_t count; /* of daemons that live */
     pid_t daemons[ROOTS_MAX];
 };
@@ -94,7 +94,7 @@ static void agent_keep(struct agent_process *agent)
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     uint64_t end = 0;
     for (size_t served = agent->count; end == 0 || clock_monotonic() < end;) {
-        int signal = failure_detector_wait(&agent->watch, &input, 1, end ? 1000 : -1);
+        int signal = signal_wait_next(&agent->watch, &input, 1, end ? 1000 : -1);
         if (input.revents && agent_input_ends())
             return;
         if (signal > 0 && end)
@@ -114,7 +114,7 @@ static void agent_stop(struct agent_process *agent)
     for (size_t i = 0; i < agent->count; i++)
         kill(agent->daemons[i], SIGTERM);
     for (agent_reap(agent); agent->count > 0 && clock_monotonic() < end; agent_reap(agent))
-        failure_detector_wait(&agent->watch, NULL, 0, 1000);
+        signal_wait_next(&agent->watch, NULL, 0, 1000);
     for (size_t i = 0; i < agent->count; i++)
         usage_error("shuntd (process %d) has not ended after %d s on %s: see its log, and if it hangs, `kill -KILL "
                     "%d`",
@@ -128,13 +128,13 @@ static void agent_serve(struct agent_process *agent)
     bool serves =
         daemon_node(&agent->options, agent->node) == 0 && !agent->wrong && daemon_start(&agent->roots, &agent->options) == 0;
     signal(SIGPIPE, SIG_IGN);
-    failure_detector_init(&agent->watch);
+    signal_wait_init(&agent->watch);
     if (serves)
         agent_find_daemons(agent);
     agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);
     agent_keep(agent);
     agent_stop(agent);
-    failure_detector_finish(&agent->watch);
+    signal_wait_finish(&agent->watch);
 }
 
 static int agent_take_options(struct agent_process *agent, const struct command *command, int argc, char **argv)

@@ -17,7 +17,7 @@
 #define START_PATIENCE 120 /* seconds */
 #define STOP_PATIENCE 90   /* more than a agent's own */
 
-static void agents_become(const struct agents_member *member, const struct failure_detector *watch, int in, int out)
+static void agents_become(const struct agents_member *member, const struct signal_wait *watch, int in, int out)
 {
     setsid(); /* a terminal's ^C is for the job */
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
@@ -28,7 +28,7 @@ static void agents_become(const struct agents_member *member, const struct failu
     _exit(127);
 }
 
-static int agents_start_member(struct agents_member *member, const struct failure_detector *watch)
+static int agents_start_member(struct agents_member *member, const struct signal_wait *watch)
 {
     int to[2], from[2];
     if (pipe2(to, O_CLOEXEC) < 0)
@@ -160,7 +160,7 @@ static void agents_reap_member(struct agents *agents, struct agents_member *memb
     agents->failed = true;
 }
 
-int agents_wait(struct agents *agents, struct failure_detector *watch, int milliseconds)
+int agents_wait(struct agents *agents, struct signal_wait *watch, int milliseconds)
 {
     static struct pollfd all[WATCH_MAX];
     static struct agents_member *of[WATCH_MAX];
@@ -170,7 +170,7 @@ int agents_wait(struct agents *agents, struct failure_detector *watch, int milli
             all[count] = (struct pollfd){.fd = agents->members[i].from, .events = POLLIN};
             of[count++] = &agents->members[i];
         }
-    int signal = failure_detector_wait(watch, all, count, milliseconds);
+    int signal = signal_wait_next(watch, all, count, milliseconds);
     for (size_t i = 0; i < count; i++)
         if (all[i].revents)
             agents_read_member(agents, of[i]);
@@ -202,7 +202,7 @@ static void agents_complain_late(const struct agents *agents)
             usage_error("node %s has no daemon after %d s, so nothing is run", agents->nodes->names[i], START_PATIENCE);
 }
 
-int agents_start(struct agents *agents, struct failure_detector *watch)
+int agents_start(struct agents *agents, struct signal_wait *watch)
 {
     uint64_t end = clock_monotonic() + START_PATIENCE * CLOCK_SECOND;
     int signal = 0;
@@ -236,7 +236,7 @@ static int agents_complain_unstopped(const struct agents *agents)
     return answer;
 }
 
-int agents_stop(struct agents *agents, struct failure_detector *watch)
+int agents_stop(struct agents *agents, struct signal_wait *watch)
 {
     uint64_t end = clock_monotonic() + STOP_PATIENCE * CLOCK_SECOND;
     int signal = 0;

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "launch/nodes.h"
-#include "launch/watch.h"
+#include "launch/signal_wait.h"
 #include "launch/arguments.h"
 
 enum agents_means { AGENTS_SSH = 0, AGENTS_SRUN, AGENTS_OPENMPI, AGENTS_HYDRA };
@@ -49,9 +49,9 @@ void agents_finish(struct agents *);
 
 /* Starts all at once. 0 when all serve; -1 after a complaint, or the number of a signal that came: then some
  * may serve. */
-int agents_start(struct agents *, struct failure_detector *);
-/* As failure_detector_wait, with an eye on the agents. */
-int agents_wait(struct agents *, struct failure_detector *, int milliseconds);
+int agents_start(struct agents *, struct signal_wait *);
+/* As signal_wait_next, with an eye on the agents. */
+int agents_wait(struct agents *, struct signal_wait *, int milliseconds);
 /* Tells all to stop, waits for their end. 0: every daemon that served has ended in order; -1 after a
  * complaint. A signal meanwhile is the number of it: they go on to stop by themselves. */
-int agents_stop(struct agents *, struct failure_detector *);
+int agents_stop(struct agents *, struct signal_wait *);

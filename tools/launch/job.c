@@ -15,7 +15,7 @@
 
 /* With a terminal the job stays in its foreground. Else it is a group of its own: what a batch system sends
  * to ours comes to it once, from us. */
-static void job_become(const struct job *job, const struct failure_detector *watch, bool apart)
+static void job_become(const struct job *job, const struct signal_wait *watch, bool apart)
 {
     if (apart)
         setpgid(0, 0);
@@ -26,7 +26,7 @@ static void job_become(const struct job *job, const struct failure_detector *wat
     _exit(launch_command((char **)job->words));
 }
 
-static void job_pass_on(pid_t job, bool apart, const struct failure_detector *watch, int signal)
+static void job_pass_on(pid_t job, bool apart, const struct signal_wait *watch, int signal)
 {
     if (apart)
         kill(-job, signal);
@@ -34,7 +34,7 @@ static void job_pass_on(pid_t job, bool apart, const struct failure_detector *wa
         kill(job, signal);
 }
 
-static int job_wait_for(pid_t job, struct agents *agents, struct failure_detector *watch, bool apart, struct job_end *end)
+static int job_wait_for(pid_t job, struct agents *agents, struct signal_wait *watch, bool apart, struct job_end *end)
 {
     int status = 0;
     while (waitpid(job, &status, WNOHANG) == 0) {
@@ -49,7 +49,7 @@ static int job_wait_for(pid_t job, struct agents *agents, struct failure_detecto
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-struct job_end job_run(const struct job *job, struct agents *agents, struct failure_detector *watch)
+struct job_end job_run(const struct job *job, struct agents *agents, struct signal_wait *watch)
 {
     struct job_end end = {0};
     bool apart = !isatty(STDIN_FILENO);

@@ -18,4 +18,4 @@ struct job_end {
 };
 
 /* Runs it to its end. Signals are passed on to it, the second is SIGKILL. */
-struct job_end job_run(const struct job *, struct agents *, struct failure_detector *);
+struct job_end job_run(const struct job *, struct agents *, struct signal_wait *);

@@ -34,7 +34,7 @@ static const struct choice choices[] = {
 
 static int main_launch(const struct command *, int argc, char **argv);
 
-const struct command commands[] = {
+static const struct command commands[] = {
     {"shunt-launch", "[OPTION]... [--] LAUNCHER... PROGRAM...",
      "Start a daemon on each node of the job, run it under shunt, stop them, and export.", choices,
      COMMAND_COMMAND | COMMAND_ALONE, main_launch},
@@ -99,11 +99,11 @@ static void main_complain_kept(const struct launch *launch)
                     launch->roots.paths[i]);
 }
 
-static int main_end_session(struct launch *launch, const struct job_end *end, struct failure_detector *watch)
+static int main_end_session(struct launch *launch, const struct job_end *end, struct signal_wait *watch)
 {
     int stopped = agents_stop(&launch->agents, watch);
     bool leaves = stopped == 0 && end->signal == 0 && !launch->keep;
-    failure_detector_finish(watch);
+    signal_wait_finish(watch);
     int left = leaves ? main_leave(launch) : STATUS_OK;
     if (!leaves && !launch->keep)
         main_complain_kept(launch);
@@ -115,20 +115,20 @@ static int main_end_session(struct launch *launch, const struct job_end *end, st
 }
 
 /* What has been started is stopped again. */
-static int main_give_up(struct launch *launch, int reason, struct failure_detector *watch)
+static int main_give_up(struct launch *launch, int reason, struct signal_wait *watch)
 {
     agents_stop(&launch->agents, watch);
-    failure_detector_finish(watch);
+    signal_wait_finish(watch);
     return reason > 0 ? 128 + reason : STATUS_FAILED;
 }
 
 static int main_run(struct launch *launch)
 {
-    struct failure_detector watch;
+    struct signal_wait watch;
     const struct job job = {launch->job.at, launch->line.kind == LINE_PLAIN ? launch->preload : NULL};
     for (size_t i = 0; i < launch->roots.count; i++)
         orphans_report(launch->roots.paths[i]);
-    if (failure_detector_init(&watch) < 0)
+    if (signal_wait_init(&watch) < 0)
         return STATUS_FAILED;
     int error = agents_start(&launch->agents, &watch);
     if (error != 0)
@@ -172,7 +172,7 @@ static int main_launch(const struct command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     complain_as = "shunt-launch";
-    const struct command *hidden = argc > 1 ? command_find(argv[1]) : NULL;
+    const struct command *hidden = argc > 1 ? command_find(commands, argv[1]) : NULL;
     if (hidden && hidden->flags & COMMAND_HIDDEN) /* a agent's last words may have no reader any more */
         return hidden->run(hidden, argc - 1, argv + 1);
     int status = main_launch(&commands[0], argc, argv);

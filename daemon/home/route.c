@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-#include "membership/route.h"
-
 #define XXH_INLINE_ALL
+
+#include "home/route.h"
+
 #include <xxhash.h>
 
 uint16_t route_rendezvous(uint32_t shard, const uint16_t *members, size_t count)
@@ -19,4 +20,19 @@ uint16_t route_rendezvous(uint32_t shard, const uint16_t *members, size_t count)
         }
     }
     return home;
+}
+
+static bool route_is_gone(const struct shuntd *shuntd, uint16_t member)
+{
+    return member != 0 && !session_has(&shuntd->session, member);
+}
+
+/* A home is no member any more, or one that was to hand something over and has not. */
+bool route_lacks_home(const struct shuntd *shuntd)
+{
+    const struct route *route = &shuntd->route;
+    for (unsigned i = 0; i < RECORD_SHARDS; i++)
+        if (route_is_gone(shuntd, route->home[i]) || route_is_gone(shuntd, route->from[i]))
+            return true;
+    return false;
 }

@@ -86,12 +86,11 @@ static int command_bench_begin(const struct plan *plan, const char *directory)
 /* The benchmark runs in a session of its own, where neither a terminal's signals nor the launcher that kills
  * its processes reach it: it cleans up when a signal is passed on to it, or when this process is gone. */
 
-static void command_bench_run_apart(const struct plan *plan, const char *directory, struct failure_detector *watch,
-                                    pid_t parent)
+static void command_bench_run_apart(const struct plan *plan, const char *directory, struct signal_wait *watch, pid_t parent)
 {
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    failure_detector_finish(watch);
+    signal_wait_finish(watch);
     if (getppid() != parent)
         _exit(128 + SIGTERM);
     int status = command_bench_begin(plan, directory);
@@ -103,11 +102,11 @@ static void command_bench_run_apart(const struct plan *plan, const char *directo
 }
 
 /* A file system that hangs holds up the cleaning, too: who asks a second time need not wait for that. */
-static int command_bench_wait_for(pid_t child, struct failure_detector *watch)
+static int command_bench_wait_for(pid_t child, struct signal_wait *watch)
 {
     int status = 0, before = 0;
     while (waitpid(child, &status, WNOHANG) == 0) {
-        int signal = failure_detector_wait(watch, NULL, 0, -1);
+        int signal = signal_wait_next(watch, NULL, 0, -1);
         if (signal > 0 && before > 0) {
             usage_error("process %d goes on cleaning up", (int)child);
             return 128 + signal;
@@ -120,9 +119,9 @@ static int command_bench_wait_for(pid_t child, struct failure_detector *watch)
 
 static int command_bench_guard(const struct plan *plan, const char *directory)
 {
-    struct failure_detector watch;
+    struct signal_wait watch;
     pid_t own = getpid();
-    if (failure_detector_init(&watch) < 0)
+    if (signal_wait_init(&watch) < 0)
         return STATUS_FAILED;
     fflush(NULL);
     pid_t child = fork();
@@ -131,7 +130,7 @@ static int command_bench_guard(const struct plan *plan, const char *directory)
     if (child < 0)
         usage_error("no process can be made (%s): end some and run this again", strerror(errno));
     int status = child < 0 ? STATUS_FAILED : command_bench_wait_for(child, &watch);
-    failure_detector_finish(&watch);
+    signal_wait_finish(&watch);
     return status;
 }
 

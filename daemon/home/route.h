@@ -26,3 +26,29 @@ static inline bool route_is_sole(const struct shuntd *shuntd)
 {
     return shuntd->route.own == RECORD_SHARDS;
 }
+/* Is this shard's content still on its way here? */
+static inline bool route_is_awaited(const struct shuntd *shuntd, uint32_t shard)
+{
+    return shuntd->route.from[shard] != 0 || shuntd->route.unreported_count > 0;
+}
+
+/* Is this daemon home of it, and is all of it here? */
+static inline bool route_is_here(const struct shuntd *shuntd, uint32_t shard)
+{
+    return shuntd->route.home[shard] == shuntd->me.number && !route_is_awaited(shuntd, shard);
+}
+
+/* May a home not say yet that it knows all names of a directory? */
+static inline bool route_is_gathering(const struct shuntd *shuntd)
+{
+    return shuntd->route.unreported_count > 0;
+}
+
+/* Was that said before all began again? */
+static inline bool route_is_outdated(const struct shuntd *shuntd, uint32_t epoch)
+{
+    return epoch < shuntd->route.recovery_epoch;
+}
+/* Is there a shard whose home is no member any more, or one whose content is still to come from such a member? Until the homes
+ * are others, nothing can be said of all names of a directory. */
+bool route_lacks_home(const struct shuntd *);

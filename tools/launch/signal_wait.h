@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Waiting for signals, ends of children and other descriptors at once. Between failure_detector_init and
- * failure_detector_finish SIGTERM, SIGINT, SIGHUP and SIGCHLD come only here; those that were ignored before (nohup) still are.
+/* Waiting for signals, ends of children and other descriptors at once. Between signal_wait_init and
+ * signal_wait_finish SIGTERM, SIGINT, SIGHUP and SIGCHLD come only here; those that were ignored before (nohup) still are.
  */
 
 #include <poll.h>
@@ -11,17 +11,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct failure_detector {
+struct signal_wait {
     int fd;
     sigset_t before;  /* what a child is given back */
     bool by_terminal; /* the last signal: a terminal sent it to all processes in its foreground */
 };
 
 /* 0, or -1 after a complaint. */
-int failure_detector_init(struct failure_detector *);
-void failure_detector_finish(struct failure_detector *);
+int signal_wait_init(struct signal_wait *);
+void signal_wait_finish(struct signal_wait *);
 
 /* Until a signal comes, one of `others` has something (see revents), or the time is over (-1: never). The
  * number of the signal; 0 for what else happened, a child that ended among it. At most WATCH_MAX others. */
 #define WATCH_MAX 4096
-int failure_detector_wait(struct failure_detector *, struct pollfd *others, size_t count, int milliseconds);
+int signal_wait_next(struct signal_wait *, struct pollfd *others, size_t count, int milliseconds);

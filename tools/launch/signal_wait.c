@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "launch/watch.h"
+#include "launch/signal_wait.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,20 +10,20 @@
 #include "command.h"
 
 /* A signal that is ignored comes all the same once it is blocked. */
-static void watch_add_unless_ignored(sigset_t *set, int number)
+static void signal_wait_add_unless_ignored(sigset_t *set, int number)
 {
     struct sigaction now;
     if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
         sigaddset(set, number);
 }
 
-int failure_detector_init(struct failure_detector *watch)
+int signal_wait_init(struct signal_wait *watch)
 {
     sigset_t set;
     sigemptyset(&set);
-    watch_add_unless_ignored(&set, SIGTERM);
-    watch_add_unless_ignored(&set, SIGINT);
-    watch_add_unless_ignored(&set, SIGHUP);
+    signal_wait_add_unless_ignored(&set, SIGTERM);
+    signal_wait_add_unless_ignored(&set, SIGINT);
+    signal_wait_add_unless_ignored(&set, SIGHUP);
     signal(SIGCHLD, SIG_DFL);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &watch->before);
@@ -36,13 +36,13 @@ int failure_detector_init(struct failure_detector *watch)
     return -1;
 }
 
-void failure_detector_finish(struct failure_detector *watch)
+void signal_wait_finish(struct signal_wait *watch)
 {
     close(watch->fd);
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
 }
 
-static int watch_take_signal(struct failure_detector *watch)
+static int signal_wait_take(struct signal_wait *watch)
 {
     struct signalfd_siginfo info;
     while (read(watch->fd, &info, sizeof info) == sizeof info)
@@ -53,7 +53,7 @@ static int watch_take_signal(struct failure_detector *watch)
     return 0;
 }
 
-int failure_detector_wait(struct failure_detector *watch, struct pollfd *others, size_t count, int milliseconds)
+int signal_wait_next(struct signal_wait *watch, struct pollfd *others, size_t count, int milliseconds)
 {
     struct pollfd all[WATCH_MAX + 1] = {{.fd = watch->fd, .events = POLLIN}};
     for (size_t i = 0; i < count; i++)
@@ -61,5 +61,5 @@ int failure_detector_wait(struct failure_detector *watch, struct pollfd *others,
     int ready = poll(all, count + 1, milliseconds);
     for (size_t i = 0; i < count; i++)
         others[i].revents = ready > 0 ? all[i + 1].revents : 0;
-    return watch_take_signal(watch);
+    return signal_wait_take(watch);
 }

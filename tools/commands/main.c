@@ -13,7 +13,7 @@
 
 static int main_command_of_help(const struct command *command, int argc, char **argv);
 
-const struct command commands[] = {
+static const struct command commands[] = {
     {"run", "[--root DIR]... [OPTION]... -- COMMAND...", "Start, run a command under shunt, stop, and export.",
      command_run_choices, COMMAND_COMMAND, command_run},
     {"start", "[--root DIR]... [OPTION]...", "Start the daemon of this node; returns when it serves.", command_start_choices, 0,
@@ -67,7 +67,7 @@ static int main_command_of_help(const struct command *command, int argc, char **
         main_print_overview();
         return STATUS_OK;
     }
-    const struct command *about = command_find(argv[1]);
+    const struct command *about = command_find(commands, argv[1]);
     if (!about)
         return main_complain_command(argv[1]);
     command_help(about);
@@ -92,7 +92,7 @@ static int main_dispatch(int argc, char **argv)
         usage_error("unknown option '%s': see `shunt --help`", argv[1]);
         return STATUS_USAGE;
     }
-    const struct command *command = command_find(argv[1]);
+    const struct command *command = command_find(commands, argv[1]);
     return command ? command->run(command, argc - 1, argv + 1) : main_complain_command(argv[1]);
 }
 

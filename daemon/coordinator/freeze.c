@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* FREEZE: a directory is about to be removed. All its homes freeze it; if no name is left there, its mirrors and its marker
+ * go. THAW and DROP say how that went.
+ *
+ * Nobody waits for anything while a directory is frozen, or two processes that remove and rename crosswise would wait for
+ * each other: where a name is claimed, the directory is thawed again, and the freeze is tried once more when the name is
+ * free. A process that makes and removes files there without a pause has one claimed each time: where one of them was there
+ * since the first try, the directory was not empty. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/dir_times.h"
+#include "disk/disk.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "reply/answer_queue.h"
+#include "rpc/collective.h"
+#include "union/mirror.h"
+
+/* What every daemon does. */
+
+int freeze_part_freeze(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    if (dir == NULL)
+        return 0;
+    if (shuntd->route.missing == 0)
+        return home_freeze(shuntd, dir, message->child.ino);
+    int code = home_report_idle(shuntd->home, dir); /* names are on their way here */
+    return code == 0 ? MESSAGE_BUSY : code;
+}
+
+int freeze_part_thaw(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    return dir != NULL ? home_thaw(shuntd, dir) : 0;
+}
+
+int freeze_part_drop(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    if (dir == NULL)
+        return 0;
+    int code = index_del_dir(shuntd->index, dir->id);
+    home_dir_forget_times(dir);
+    home_dir_drop(shuntd->home, dir);
+    return code;
+}
+
+/* What the coordinator does. */
+
+struct freeze {
+    struct disk_job job;
+    struct coordinator_request *question;
+    struct dirid id;
+    uint32_t epoch; /* of the route, when it began */
+    int result;
+    char mirror[RECORD_MIRROR_MAX];
+    char path[PATH_MAX];
+};
+
+static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
+{
+    struct freeze *freeze = (struct freeze *)job;
+    char branch[2 * PATH_MAX];
+    int trunk = disk_open_trunk(shuntd, freeze->path, freeze->id);
+    freeze->result = trunk < 0 ? trunk : 0;
+    for (size_t i = 0; i < shuntd->root.branch_count && freeze->result == 0; i++) {
+        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
+        freeze->result = mirror_remove(branch, freeze->mirror);
+    }
+    if (freeze->result == 0)
+        freeze->result = sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    if (trunk >= 0)
+        sys_close(trunk);
+}
+
+/* All are frozen, and nothing is left that would stand in the way of an rmdir but what the kernel knows of. */
+static int freeze_closed(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct freeze *freeze = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
+    struct coordinator_request *question = freeze->question;
+    struct dirid id = freeze->id;
+    free(freeze);
+    dir->coordinator->closing = true;
+    dir->coordinator->in_request = false;
+    int code = coordinator_result(shuntd, question, 0);
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
+}
+
+static int freeze_thawed(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct freeze freeze = *(struct freeze *)context;
+    struct home_dir *dir = home_dir_find(shuntd->home, freeze.id);
+    int code = 0;
+    free(context);
+    dir->coordinator->in_request = false;
+    if (route_lacks_home(shuntd)) { /* coordinator_call_again comes back to it */
+        list_append(&dir->coordinator->queued, &freeze.question->link);
+        return 0;
+    }
+    if (freeze.result == MESSAGE_NOT_EMPTY || freeze.result < 0)
+        code = coordinator_result(shuntd, freeze.question, freeze.result);
+    else if (dir->coordinator->retries_removal ||
+             freeze.epoch != shuntd->route.epoch) /* nobody says so any more where all began again */
+        code = coordinator_serve(shuntd, freeze.question);
+    else /* coordinator_dir_idle comes back to it */
+        list_append(&dir->coordinator->awaiting_idle, &freeze.question->link);
+    return code == 0 ? coordinator_resume(shuntd, freeze.id) : code;
+}
+
+/* The marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
+static int freeze_not_bare(struct shuntd *shuntd, struct home_dir *dir, struct freeze *freeze)
+{
+    const struct message thaw = {.type = MESSAGE_THAW, .dir[0] = freeze->id};
+    log_line("the mirrors of %s could not be removed: %s", dir->path, strerror(-freeze->result));
+    dir->record.flags |= RECORD_UNLISTED;
+    freeze->result = MESSAGE_NOT_EMPTY;
+    return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
+}
+
+static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
+{
+    struct freeze *freeze = (struct freeze *)job;
+    struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
+    struct message record = {.type = MESSAGE_RECORD, .dir[0] = freeze->id};
+    if (freeze->result != 0 && freeze->result != -ENOENT)
+        return freeze_not_bare(shuntd, dir, freeze);
+    dir->record.flags &= ~(uint32_t)RECORD_MARKED;
+    dir->record.marker = 0;
+    memset(dir->record.mirror, 0, sizeof dir->record.mirror);
+    coordinator_number_decision(shuntd, dir);
+    coordinator_put_record(&record, dir);
+    return collective_begin(shuntd, &record, NULL, freeze_closed, freeze);
+}
+static int freeze_frozen(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct freeze *freeze = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
+    const struct message thaw = {.type = MESSAGE_THAW, .dir[0] = freeze->id};
+    /* Names may have been nowhere while all were asked. */
+    bool moved = freeze->epoch != shuntd->route.epoch || !dir->coordinator->loaded;
+    dir->coordinator->retries_removal |= moved;
+    freeze->result = end->lost ? MESSAGE_BUSY : end->result;
+    if (freeze->result != 0 || moved || route_lacks_home(shuntd))
+        return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
+    if (!(dir->record.flags & RECORD_MARKED))
+        return freeze_closed(shuntd, freeze, end);
+    freeze->job = (struct disk_job){.carry_out = freeze_carry_out, .finish = freeze_finish};
+    memcpy(freeze->mirror, dir->record.mirror, sizeof freeze->mirror);
+    strcpy(freeze->path, dir->path);
+    disk_submit(shuntd->disk, &freeze->job);
+    return 0;
+}
+
+int coordinator_freeze(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
+{
+    const uint64_t now = clock_monotonic();
+    question->began = question->began != 0 ? question->began : now;
+    const struct message freeze_all = {.type = MESSAGE_FREEZE, .dir[0] = dir->id, .child.ino = now - question->began};
+    if (dir->record.flags & RECORD_UNLISTED)
+        return coordinator_result(shuntd, question, MESSAGE_NOT_EMPTY);
+    struct freeze *freeze = calloc(1, sizeof *freeze);
+    if (freeze == NULL)
+        return -ENOMEM;
+    freeze->question = question;
+    freeze->id = dir->id;
+    freeze->epoch = shuntd->route.epoch;
+    dir->coordinator->in_request = true;
+    dir->coordinator->retries_removal = false;
+    return collective_begin(shuntd, &freeze_all, NULL, freeze_frozen, freeze);
+}
+
+int coordinator_dir_idle(struct shuntd *shuntd, struct dirid id)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
+    struct home_coordinator *coordinator = dir != NULL ? dir->coordinator : NULL;
+    if (coordinator == NULL)
+        return 0;
+    coordinator->retries_removal = true;
+    list_move(&coordinator->queued, &coordinator->awaiting_idle);
+    return coordinator->in_request ? 0 : coordinator_resume(shuntd, id);
+}

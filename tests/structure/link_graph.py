@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""link_graph.py BUILD [--rooms]: who calls whom, by the undefined symbols of the objects in a build directory.
+
+A room is a directory of lib/, daemon/ and tools/. The exit status is 1 if files of different rooms form a cycle, if more
+than MOST files of one room do, or if the rooms themselves do; each cycle is printed with the symbols that make it.
+--rooms prints which room uses which."""
+
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+MOST = 4
+PRELOAD = pathlib.Path("lib/shim")
+
+
+def sources(build):
+    """{object: its source, from the top of the tree}, for lib/, daemon/ and tools/."""
+    found = {}
+    for path in pathlib.Path(build).rglob("*.o"):
+        name = re.sub(r"\.c\.o$", "", path.name)
+        directory = path.parent.parent.relative_to(build)
+        for source in candidates(directory, name):
+            if (TOP / source).exists() and source.parts[0] in ("lib", "daemon", "tools"):
+                found.setdefault(source, path)
+                break
+    return {path: source for source, path in found.items()}
+
+
+def candidates(directory, name):
+    """Meson writes the path of a source below its directory with _ for /: all readings of it."""
+    parts = name.split("_")
+    while parts[:1] == [".."]:
+        directory, parts = directory.parent, parts[1:]
+    for cut in range(len(parts)):
+        yield pathlib.Path(directory, *parts[:cut], "_".join(parts[cut:]) + ".c")
+
+
+def symbols(path):
+    defined, undefined = set(), set()
+    for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        kind, name = line.split()[-2:]
+        if kind in "TDBRVWi":
+            defined.add(name)
+        elif kind == "U":
+            undefined.add(name)
+    return defined, undefined
+
+
+def is_seen(owner, user):
+    """The preload library defines libc's names; nothing else is linked with it."""
+    return PRELOAD not in owner.parents or PRELOAD in user.parents
+
+
+def link_graph(build):
+    """{(user, used): {symbol}} over sources."""
+    owner, needs = {}, {}
+    for path, source in sources(build).items():
+        defined, needs[source] = symbols(path)
+        owner.update({name: source for name in defined if name != "main"})
+    edges = collections.defaultdict(set)
+    for source, names in needs.items():
+        for name in names:
+            if name in owner and owner[name] != source and is_seen(owner[name], source):
+                edges[source, owner[name]].add(name)
+    return edges
+
+
+def cycles(edges):
+    """The strongly connected components of more than one node (Tarjan)."""
+    graph = collections.defaultdict(set)
+    for user, used in edges:
+        graph[user].add(used)
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            found.append(stack[stack.index(node):])
+            del stack[stack.index(node):]
+
+    for node in list(graph):
+        if node not in index:
+            visit(node)
+    return [sorted(cycle) for cycle in found if len(cycle) > 1]
+
+
+def room_edges(edges):
+    rooms = collections.defaultdict(set)
+    for (user, used), names in edges.items():
+        if user.parent != used.parent:
+            rooms[user.parent, used.parent] |= names
+    return rooms
+
+
+def show(cycle, edges):
+    for user in cycle:
+        for used in cycle:
+            if (user, used) in edges:
+                print(f"    {user} -> {used}: {', '.join(sorted(edges[user, used]))}")
+
+
+def main(build, *options):
+    sys.setrecursionlimit(10000)
+    edges = link_graph(build)
+    rooms = room_edges(edges)
+    if "--rooms" in options:
+        for user in sorted({user for user, _ in rooms}):
+            print(f"{user}: {' '.join(sorted(str(used) for one, used in rooms if one == user))}")
+    bad = 0
+    for cycle in cycles(edges):
+        across = len({source.parent for source in cycle}) > 1
+        wrong = across or len(cycle) > MOST
+        bad += wrong
+        print(f"{'BAD ' if wrong else ''}cycle of {len(cycle)} files{' of different rooms' if across else ''}:")
+        show(cycle, edges)
+    for cycle in cycles(rooms):
+        bad += 1
+        print(f"BAD cycle of {len(cycle)} rooms:")
+        show(cycle, rooms)
+    files = {source for edge in edges for source in edge}
+    print(f"{len(files)} files, {len(edges)} uses, {bad} bad cycles")
+    return 1 if bad or not files else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(*sys.argv[1:]))
