@@ -189,10 +189,14 @@ void start_detach(const char *run_dir)
     snprintf(log, sizeof log, "%s/log", run_dir);
     int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(none, STDIN_FILENO);
-    dup2(none, STDOUT_FILENO);
-    dup2(to >= 0 ? to : none, STDERR_FILENO);
-    close(none);
+    if (none >= 0) {
+        dup2(none, STDIN_FILENO);
+        dup2(none, STDOUT_FILENO);
+    }
+    if (to >= 0 || none >= 0)
+        dup2(to >= 0 ? to : none, STDERR_FILENO);
+    if (none >= 0)
+        close(none);
     if (to >= 0)
         close(to);
     if (chdir("/") != 0)
@@ -222,6 +226,15 @@ static void start_on_signal(int signal, siginfo_t *info, void *context)
     running->stop = told[0] > told[1] ? told[0] : told[1];
     if (running->listen != NULL)
         listen_ring(running->listen);
+}
+
+/* The daemon ends: one more request to end changes nothing. The handler may still run on another thread; each thread is
+ * joined before what the handler touches is taken down (start_undo). */
+static void start_ignore_signals(void)
+{
+    const struct sigaction action = {.sa_handler = SIG_IGN};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
 }
 
 static void start_take_signals(struct shuntd *shuntd)
@@ -716,9 +729,13 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
     rmdir(shuntd->run_dir);
 }
 
+/* The order: no signal handler runs any more; then the threads end, all of which ring the channel's doorbell or serve from the
+ * index (the fabric's, the disk's, those of heartbeats; the one that waits for the end of clients is joined by
+ * listen_destroy); then the channel, what only main's thread uses, the index, and the files of the run directory. */
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
+    start_ignore_signals();
     if (shuntd->fabric_opens)
         pthread_join(shuntd->fabric_thread, NULL);
     peers_destroy(shuntd->peers);

@@ -93,10 +93,13 @@ static bool supervise_hear(int from, char run_dir[PATH_MAX])
 /* True: it ended as it was told to. One that could not start has said why. */
 static bool supervise_wait_for_end(pid_t pid, bool served)
 {
+    siginfo_t info;
     int status = 0;
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        continue;
+    daemon_pid = 0; /* before its number is free for another process, to which a signal would be passed on */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    daemon_pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     if (WIFSIGNALED(status))

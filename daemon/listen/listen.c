@@ -325,8 +325,8 @@ static bool listen_put_answer(struct listen *listen, uint32_t number, uint32_t t
 /* Copies a message and decodes the copy. The text, if the type has one, lies in the queue pair. */
 static int listen_decode(const struct channel_qp *qp, const struct channel_slot *slot, struct listen_request *request)
 {
-    uint32_t size = slot->size;
-    uint16_t text_length = qp->text_length;
+    const uint32_t size = __atomic_load_n(&slot->size, __ATOMIC_RELAXED); /* once: another process writes there */
+    const uint16_t text_length = __atomic_load_n(&qp->text_length, __ATOMIC_RELAXED);
     memset(request->bytes, 0, MESSAGE_FIXED); /* no tag of the message before, for refuse */
     if (size < MESSAGE_FIXED || size > sizeof slot->bytes || text_length > MESSAGE_TEXT_MAX)
         return -EBADMSG;

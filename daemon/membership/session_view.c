@@ -225,7 +225,7 @@ static int session_view_pass(struct shuntd *shuntd)
 int session_view_join(struct shuntd *shuntd, uint64_t deadline)
 {
     const uint64_t pulse = 50 * CLOCK_MILLISECOND, until = clock_monotonic() + deadline;
-    const struct session_member *home;
+    const struct session_member *home = session_home(&shuntd->session);
     uint16_t told = 0;
     int code = 0;
     while (code == 0 && !shuntd->is_welcome && clock_monotonic() < until && (home = session_home(&shuntd->session)) != NULL) {

@@ -498,14 +498,15 @@ static int request_read_bulk(struct channel *channel, struct request_answer *ans
     if (message->child.birth >= CHANNEL_BULKS)
         return -EPROTO;
     answer->bulk = &channel->bulks[message->child.birth];
+    const uint32_t size = __atomic_load_n(&answer->bulk->size, __ATOMIC_RELAXED);
     message->text = answer->bulk->text;
-    message->text_length = (uint16_t)(answer->bulk->size < PAGE_MAX ? answer->bulk->size : PAGE_MAX);
+    message->text_length = (uint16_t)(size < PAGE_MAX ? size : PAGE_MAX);
     return 0;
 }
 
 static int request_read_answer(struct channel *channel, const struct channel_qp *qp, struct request_answer *answer)
 {
-    uint32_t size = qp->answer_size;
+    const uint32_t size = __atomic_load_n(&qp->answer_size, __ATOMIC_RELAXED); /* once: another process writes there */
     answer->bulk = NULL;
     if (size > REQUEST_ANSWER_MAX)
         return -EPROTO;
@@ -517,7 +518,8 @@ static int request_read_answer(struct channel *channel, const struct channel_qp 
 static int request_read_result(const struct channel_qp *qp, int *result)
 {
     struct message message;
-    if (qp->answer_size > REQUEST_ANSWER_MAX || message_decode(&message, qp->answer, qp->answer_size) != 0)
+    const uint32_t size = __atomic_load_n(&qp->answer_size, __ATOMIC_RELAXED);
+    if (size > REQUEST_ANSWER_MAX || message_decode(&message, qp->answer, size) != 0)
         return -EPROTO;
     *result = message.result;
     return 0;

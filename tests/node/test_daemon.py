@@ -8,8 +8,10 @@ import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
+import daemons
 import manual
 import pytest
 from conftest import REPOSITORY, run, wait_until
@@ -119,3 +121,28 @@ def test_start_lets_go_of_the_terminal(build, root):
         assert done.returncode == 0, done.stderr
     finally:
         subprocess.run([build / "tools" / "shunt", "stop", "--root", root], timeout=60, check=False)
+
+
+def signal_until_gone(pid, number):
+    """Sends the signal every millisecond for as long as that process runs."""
+    deadline = time.monotonic() + 30
+    while daemons.is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} did not end"
+        os.kill(pid, number)
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("whom", ["daemon", "supervisor"])
+def test_signals_that_come_while_it_stops_change_nothing(shunt, root, number, whom):
+    """30 times: a request to end that is repeated while everything is taken down ends in order, and leaves no files."""
+    for _ in range(30):
+        shunt("start", "--root", root).check()
+        status = status_of(shunt, root)
+        directory = Path(status["run_dir"])
+        with (directory / "log").open() as log:
+            [supervisor] = daemons.supervisor_of(status["pid"])
+            signal_until_gone(status["pid"] if whom == "daemon" else supervisor, number)
+            wait_until(lambda: not daemons.is_running(supervisor))
+            assert not directory.exists()
+            assert "ended by signal" not in log.read()
