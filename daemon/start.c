@@ -135,7 +135,7 @@ static int start_from_environment(struct shuntd_options *options)
     struct config config;
     config_read(&config, environ);
     if (config.bad != NULL)
-        return start_fail(-EINVAL, "the value of %s makes no sense: correct it or unset it", config.bad);
+        return start_fail(-EINVAL, "%s: invalid value (correct it or unset it)", config.bad);
     options->run_base = config.run_base;
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
@@ -668,7 +668,7 @@ static int start_open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = failure_detector_create(shuntd);
     if (code != 0)
-        return start_fail(code, "the road in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
+        return start_fail(code, "%s: the channel for processes cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
 }
 
@@ -720,7 +720,7 @@ int start(struct shuntd *shuntd)
 
 static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
-    static const char *const files[] = {"index", "road", "road.new", "log"};
+    static const char *const files[] = {"index", "channel", "channel.new", "log"};
     char path[PATH_MAX + 16];
     for (size_t i = 0; i < sizeof files / sizeof *files - !with_log; i++) {
         snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);

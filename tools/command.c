@@ -73,7 +73,7 @@ static int command_complain_option(const struct command *command, const char *wh
 {
     char letter[3] = {'-', (char)optopt, '\0'};
     bool is_letter = optopt > 0 && optopt < COMMAND_LONG && !(command->flags & COMMAND_SINGLE_DASH);
-    usage_error_usage(command, "%s '%s'", what, is_letter && argv[optind - 1][1] != '-' ? letter : argv[optind - 1]);
+    error_usage(command, "%s '%s'", what, is_letter && argv[optind - 1][1] != '-' ? letter : argv[optind - 1]);
     return COMMAND_WRONG;
 }
 
@@ -107,6 +107,6 @@ bool command_one_word(const struct command *command, int argc, const char *what)
 {
     if (argc - optind == 1)
         return true;
-    usage_error_usage(command, "give exactly one %s", what);
+    error_usage(command, "give exactly one %s", what);
     return false;
 }

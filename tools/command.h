@@ -45,11 +45,11 @@ int command_option(const struct command *, int argc, char **argv);
 int command_status(int end);
 
 /* `shunt: ` and one sentence on standard error; another command says its own name first. */
-extern const char *complain_as;
-void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern const char *error_program;
+void error_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ... of a path and a negative errno, with what to do. */
-void usage_error_of(const char *path, int error);
+void error_report_path(const char *path, int error);
 /* ... and what `shunt SUBCOMMAND --help` is for; STATUS_USAGE. */
-int usage_error_usage(const struct command *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int error_usage(const struct command *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* ... that a subcommand takes exactly one word, if there is not exactly one: false. */
 bool command_one_word(const struct command *, int argc, const char *what);

@@ -50,7 +50,7 @@ static bool counters_next(struct line *line)
 
 static bool counters_is_stay(const struct line *line)
 {
-    return strcmp(line->key, "stays") == 0;
+    return strcmp(line->key, "pinned") == 0;
 }
 
 static bool counters_is_silent(const struct line *line)
@@ -93,9 +93,9 @@ void counters_print(const struct counters *counters)
         if (counters_is_silent(&line))
             printf("  silent   %s: it does not answer the other daemons\n", line.rest);
         else if (path != NULL)
-            printf("  stays    %s: births stay in the trunk, since %s\n", path, counters_in_words(line.rest));
+            printf("  pinned   %s: new files stay in the trunk, since %s\n", path, counters_in_words(line.rest));
         else
-            printf("  %-12s %s\n", line.key, line.rest);
+            printf("  %-16s %s\n", line.key, line.rest);
     }
 }
 
@@ -117,7 +117,7 @@ void counters_json_lists(const struct counters *counters, struct json *json)
         if (counters_is_silent(&line))
             json_text(json, NULL, line.rest);
     json_close(json, ']');
-    json_open(json, "stays", '[');
+    json_open(json, "pinned", '[');
     for (counters_begin(&line, counters); counters_next(&line);)
         if (counters_is_stay(&line)) {
             const char *path = counters_path_of(&line);

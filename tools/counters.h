@@ -18,5 +18,5 @@ int counters_ask(struct counters *, const char *run_dir, bool all);
 void counters_print(const struct counters *);
 /* KEY: {...} */
 void counters_json(const struct counters *, struct json *, const char *key);
-/* "silent": [NODE ...], "stays": [{"path", "reason"} ...] */
+/* "silent": [NODE ...], "pinned": [{"path", "reason"} ...] */
 void counters_json_lists(const struct counters *, struct json *);

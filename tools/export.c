@@ -51,7 +51,7 @@ static bool export_is_hopeless(int error)
 static void export_fail(struct export *export, const char *path, int error)
 {
     progress_finish(&export->progress);
-    usage_error_of(path, error);
+    error_report_path(path, error);
     export->failed = true;
 }
 
@@ -119,17 +119,17 @@ static void export_show_progress(struct export *export)
 static void export_complain_appeared(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    usage_error("%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again", where);
+    error_report("%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again", where);
     export->failed = true;
 }
 
 static void export_complain_across(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    usage_error("%s: cannot be renamed to where it belongs, which is on another file system, mount or project "
-                "quota: run "
-                "`shunt export --copy %s` to have such files copied",
-                where, export->root.path);
+    error_report("%s: cannot be renamed to where it belongs, which is on another file system, mount or project "
+                 "quota: run "
+                 "`shunt export --copy %s` to have such files copied",
+                 where, export->root.path);
     export->failed = true;
 }
 
@@ -141,7 +141,7 @@ static int export_copy_file(struct export *export, const char *where, const stru
     if (answer <= 0)
         return answer;
     progress_finish(&export->progress);
-    usage_error("%s: %s", where, copy_words((enum copy_refusal)answer));
+    error_report("%s: %s", where, copy_words((enum copy_refusal)answer));
     export->failed = true;
     return -ECANCELED;
 }
@@ -213,7 +213,7 @@ static bool export_is_fixed(const struct export *export, const struct union_name
 static int export_complain_fixed(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    usage_error("%s: is immutable or append-only, so it cannot be renamed: `chattr -i -a` it and run this again", where);
+    error_report("%s: is immutable or append-only, so it cannot be renamed: `chattr -i -a` it and run this again", where);
     export->failed = true;
     return -ECANCELED;
 }
@@ -402,17 +402,17 @@ static void export_complain_left(struct export *export, const struct mirror_foun
     char path[PATH_MAX + sizeof LAYOUT_BRANCHES + LAYOUT_BRANCH_MAX + NAME_MAX + 3];
     snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s/%s", root, export->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
-        usage_error("%s is not shunt's: move it elsewhere and run this again", path);
+        error_report("%s is not shunt's: move it elsewhere and run this again", path);
     else if (!export->blind)
-        usage_error("%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore %s` to get them "
-                    "back or "
-                    "`shunt fsck --delete %s` to remove them",
-                    path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
+        error_report("%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore %s` to get them "
+                     "back or "
+                     "`shunt fsck --delete %s` to remove them",
+                     path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
     else if (!export->failed)
-        usage_error("%s holds %zu file%s of a directory that is gone, or that cannot be seen (no permission, or "
-                    "covered by a "
-                    "mount): make all of %s visible and run this again",
-                    path, mirror->files, mirror->files == 1 ? "" : "s", root);
+        error_report("%s holds %zu file%s of a directory that is gone, or that cannot be seen (no permission, or "
+                     "covered by a "
+                     "mount): make all of %s visible and run this again",
+                     path, mirror->files, mirror->files == 1 ? "" : "s", root);
     export->failed = true;
 }
 
@@ -493,8 +493,8 @@ static void export_remove_shunt(struct export *export)
     bool loosened = root >= 0 && export_loosen(root, &export->root_before);
     int error = root < 0 ? root : export_remove_own(export, root);
     if (error == -ENOTEMPTY || error == -EEXIST) {
-        usage_error("%s/" LAYOUT_OWN " holds something that is not shunt's: look what it is, move it, and run this again",
-                    export->root.path);
+        error_report("%s/" LAYOUT_OWN " holds something that is not shunt's: look what it is, move it, and run this again",
+                     export->root.path);
         export->failed = true;
     } else if (error < 0) {
         export_fail(export, export->root.path, error);
@@ -550,7 +550,7 @@ static int export_finish(struct export *export, int signal)
     mirror_names_finish(&export->left);
     if (!signal)
         return export->failed ? STATUS_FAILED : STATUS_OK;
-    usage_error("interrupted, nothing is lost: run `shunt export %s` again to go on", export->root.path);
+    error_report("interrupted, nothing is lost: run `shunt export %s` again to go on", export->root.path);
     return 128 + signal;
 }
 
@@ -582,8 +582,8 @@ static int export_plain(struct export *export, const char *root)
 {
     struct union_root above;
     if (union_root_init(&above, root, LISTING_FIND_ROOT) == 0) {
-        usage_error("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`", root,
-                    above.path, above.path);
+        error_report("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`", root,
+                     above.path, above.path);
         union_root_finish(&above);
         return STATUS_FAILED;
     }
@@ -611,7 +611,7 @@ int export_root(const char *root, const struct export_options *options)
     struct export export = {.options = options, .leaf_fd = -1};
     int error = union_root_init(&export.root, root, 0);
     if (error < 0) {
-        usage_error_of(root, error);
+        error_report_path(root, error);
         return STATUS_FAILED;
     }
     int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);

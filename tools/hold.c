@@ -18,18 +18,18 @@ static void hold_complain_session(const char *root, const struct session *sessio
     const struct session_member *member = session_living(session);
     session_describe(session, member, words, sizeof words);
     if (member && session_lives(member) == -EREMOTE)
-        usage_error("%s: %s: run `shunt stop --root %s` there, or remove %s/" SESSION_DIRECTORY
-                    "/epoch.* if that host is gone for good",
-                    root, words, root, root);
+        error_report("%s: %s: run `shunt stop --root %s` there, or remove %s/" SESSION_DIRECTORY
+                     "/epoch.* if that host is gone for good",
+                     root, words, root, root);
     else
-        usage_error("%s: %s: run `shunt stop --root %s` first, or wait for its end", root, words, root);
+        error_report("%s: %s: run `shunt stop --root %s` first, or wait for its end", root, words, root);
 }
 
 static void hold_complain_broken(const char *root)
 {
-    usage_error("the last %s/" SESSION_DIRECTORY
-                "/epoch.* is not of this version of shunt: stop what uses the root, then remove them",
-                root);
+    error_report("the last %s/" SESSION_DIRECTORY
+                 "/epoch.* is not of this version of shunt: stop what uses the root, then remove them",
+                 root);
 }
 
 bool hold_is_taken(const char *root)
@@ -40,7 +40,7 @@ bool hold_is_taken(const char *root)
     if (taken && error == -EBADMSG)
         hold_complain_broken(root);
     else if (taken && error < 0)
-        usage_error_of(root, error);
+        error_report_path(root, error);
     else if (taken)
         hold_complain_session(root, &session);
     session_finish(&session);
@@ -84,7 +84,7 @@ int hold_take(struct hold *hold, const char *root, const char *what)
     else if (error == -EBADMSG)
         hold_complain_broken(root);
     else if (error < 0)
-        usage_error_of(root, error);
+        error_report_path(root, error);
     if (error < 0)
         hold->number = 0;
     session_finish(&session);

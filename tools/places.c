@@ -31,7 +31,7 @@ static int places_look(const char *const *places, const char *what, char to[PATH
 {
     char directory[PATH_MAX], candidate[2 * PATH_MAX];
     if (!places_own_directory(directory)) {
-        usage_error("/proc/self/exe cannot be read, so %s cannot be found: mount /proc", what);
+        error_report("/proc/self/exe cannot be read, so %s cannot be found: mount /proc", what);
         return -1;
     }
     for (; *places; places++) {
@@ -40,7 +40,7 @@ static int places_look(const char *const *places, const char *what, char to[PATH
         if (realpath(candidate, to) && access(to, R_OK) == 0)
             return 0;
     }
-    usage_error("%s is not beside %s/shunt: build or install shunt as a whole", what, directory);
+    error_report("%s is not beside %s/shunt: build or install shunt as a whole", what, directory);
     return -1;
 }
 

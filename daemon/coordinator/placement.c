@@ -202,7 +202,7 @@ int placement_pin(struct shuntd *shuntd, struct home_dir *dir, enum record_why w
 static int placement_not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 {
     if (result > 0) {
-        log_line("births in %s stay in the trunk: reason %d", dir->path, result);
+        log_line("%s: new files stay in the trunk: reason %d", dir->path, result);
         return placement_pin(shuntd, dir, (enum record_why)result);
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));

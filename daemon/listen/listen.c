@@ -104,7 +104,7 @@ int listen_create(struct listen **to, const char *run_dir, uint64_t session, str
     struct listen *listen = calloc(1, sizeof *listen);
     if (listen == NULL)
         return -ENOMEM;
-    snprintf(listen->path, sizeof listen->path, "%s/road", run_dir);
+    snprintf(listen->path, sizeof listen->path, "%s/channel", run_dir);
     int code = listen_make_channel(listen, session, root, supervisor);
     if (code == 0)
         code = clients_create(&listen->clients, listen_ring_for_client, listen);

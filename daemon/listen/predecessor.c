@@ -24,7 +24,7 @@ static struct channel *predecessor_map(const char *run_dir)
 {
     char path[PATH_MAX];
     struct stat stat;
-    snprintf(path, sizeof path, "%s/road", run_dir);
+    snprintf(path, sizeof path, "%s/channel", run_dir);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     struct channel *channel = MAP_FAILED;
     if (fd >= 0 && fstat(fd, &stat) == 0 && stat.st_size == (off_t)CHANNEL_SIZE)
@@ -47,7 +47,7 @@ static bool predecessor_has_channel(pid_t pid, const char *run_dir)
     size_t size = 0;
     bool has = false;
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    snprintf(tail, sizeof tail, "%s/road", strrchr(run_dir, '/'));
+    snprintf(tail, sizeof tail, "%s/channel", strrchr(run_dir, '/'));
     FILE *maps = fopen(path, "re");
     if (maps == NULL)
         return errno == EACCES || errno == EPERM;

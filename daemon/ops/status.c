@@ -46,7 +46,7 @@ enum counter {
     BLOCKED,
     CLIENT_EXITS,
     DIRECTORIES,
-    IN_OPERATION,
+    IN_FLIGHT,
     INDEX_BYTES,
     INDEX_KEYS,
     REMOTE_REQUESTS,
@@ -64,24 +64,24 @@ static const char *const names[COUNTERS] = {
     [REQUESTS] = "requests",
     [BATCHES] = "batches",
     [MALFORMED] = "malformed",
-    [CREATES] = "births",
+    [CREATES] = "creates",
     [REDIRECTED] = "redirected",
-    [PREFETCHED] = "foreseen",
-    [UNLINKS] = "removals",
+    [PREFETCHED] = "prefetched",
+    [UNLINKS] = "unlinks",
     [RENAMES] = "renames",
     [LOADS] = "loads",
-    [BLOCKED] = "parked",
-    [CLIENT_EXITS] = "deaths",
+    [BLOCKED] = "blocked",
+    [CLIENT_EXITS] = "client_exits",
     [DIRECTORIES] = "directories",
-    [IN_OPERATION] = "flights",
-    [INDEX_BYTES] = "index-bytes",
-    [INDEX_KEYS] = "index-keys",
-    [REMOTE_REQUESTS] = "asked",
-    [MAX_HOPS] = "hops",
-    [FRAMES_SENT] = "frames-sent",
-    [FRAMES_RECEIVED] = "frames-received",
-    [FRAMES_AGAIN] = "frames-again",
-    [FRAMES_DROPPED] = "frames-dropped",
+    [IN_FLIGHT] = "in_flight",
+    [INDEX_BYTES] = "index_bytes",
+    [INDEX_KEYS] = "index_keys",
+    [REMOTE_REQUESTS] = "remote_requests",
+    [MAX_HOPS] = "max_hops",
+    [FRAMES_SENT] = "frames_sent",
+    [FRAMES_RECEIVED] = "frames_received",
+    [FRAMES_AGAIN] = "frames_resent",
+    [FRAMES_DROPPED] = "frames_dropped",
 };
 
 /* What processes did with what they were granted counts as soon as they did it. */
@@ -108,7 +108,7 @@ static int status_count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [BLOCKED] = counts->blocked,
         [CLIENT_EXITS] = counts->client_exits,
         [DIRECTORIES] = home_dir_count(shuntd->home),
-        [IN_OPERATION] = operation_count(shuntd->home),
+        [IN_FLIGHT] = operation_count(shuntd->home),
         [INDEX_BYTES] = size.bytes_used,
         [INDEX_KEYS] = size.entries,
         [REMOTE_REQUESTS] = counts->remote_requests,
@@ -137,7 +137,7 @@ static void status_add_if_stays(struct home_dir *dir, void *context)
     struct text *t = context, before = *t;
     if (dir->record.why == RECORD_WHY_NOT || dir->record.why >= RECORD_WHY_COUNT || t->full)
         return;
-    text_add(t, "stays ");
+    text_add(t, "pinned ");
     text_add(t, reasons[dir->record.why]);
     text_add(t, " ");
     text_add(t, dir->path);

@@ -22,7 +22,7 @@ struct location_hint {
     char prefetched; /* 1: its home has not been asked for it */
     char zero[7];
 };
-_Static_assert(sizeof(struct location_hint) == REQUEST_LOCATION_HINT, "it fits into the road");
+_Static_assert(sizeof(struct location_hint) == REQUEST_LOCATION_HINT, "it fits into the channel");
 
 static uint64_t location_hint_sum_of(const struct location_hint *location_hint, uint64_t key)
 {

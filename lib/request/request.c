@@ -54,7 +54,7 @@ static int request_open_channel(const char *run_dir)
     int dir = sys_openat(AT_FDCWD, run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (dir < 0)
         return dir;
-    int fd = sys_openat(dir, "road", O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    int fd = sys_openat(dir, "channel", O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
     sys_close(dir);
     return fd;
 }

@@ -34,7 +34,7 @@ static unsigned waiting_at_once;
 static struct channel *map_doorbell(const char *run_dir)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/road", run_dir);
+    snprintf(path, sizeof path, "%s/channel", run_dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     void *mapped = fd != -1 ? mmap(NULL, sizeof *doorbell, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (mapped == MAP_FAILED)

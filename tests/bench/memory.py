@@ -45,9 +45,9 @@ def findings(area, names):
     daemon, counters = area.daemons()["n0"], area.status()["counters"]
     mapped = resident(daemon["pid"])
     of_index = sum(size for path, size in mapped.items() if path.endswith("/index"))
-    index = counters["index-bytes"] * MILLION / names / 1e6
+    index = counters["index_bytes"] * MILLION / names / 1e6
     yield measuring.Finding(7, f"index, for 1,000,000 names of 16 bytes ({names:,} made)", "MB", [index], most=200)
-    yield measuring.Finding(7, "shared memory for a thread", "KiB", [lane_size(pathlib.Path(daemon["run_dir"]) / "road")],
+    yield measuring.Finding(7, "shared memory for a thread", "KiB", [lane_size(pathlib.Path(daemon["run_dir"]) / "channel")],
                             most=64)
     yield measuring.Finding(7, f"shuntd in memory with {names:,} names, without pages of the index", "MB",
                             [(sum(mapped.values()) - of_index) * 1024 / 1e6], most=32)

@@ -102,7 +102,7 @@ def frames(options, mount, processes):
         start(area, options)
         makers = crew(area, processes, 1)
         each = max(1, options.remote_files // processes)
-        counted = lambda: area.status("--all")["all"]["frames-sent"]  # noqa: E731
+        counted = lambda: area.status("--all")["all"]["frames_sent"]  # noqa: E731
 
         def one_round(turn):
             before = counted()

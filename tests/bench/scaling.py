@@ -109,7 +109,7 @@ def used(row, who):
 
 
 def frames_of(row):
-    return row["frames-sent"] + row["frames-received"]
+    return row["frames_sent"] + row["frames_received"]
 
 
 def interpolate(points, x):
@@ -458,7 +458,7 @@ def print_comparison(rows):
         off = simulated / measured - 1
         worst = max(worst, abs(off))
         scale = row["requests"] if what != "creates/s" else 1
-        counts = (row["frames-sent"], found["frames"], row["batches"], found["batches"]) if found else ()
+        counts = (row["frames_sent"], found["frames"], row["batches"], found["batches"]) if found else ()
         frames = "".join(f"{count:{width}.2f}" for count, width in zip(counts, (9, 11, 9, 11)))
         print(f"{what:16}{count:8}{measured:12.0f}{row['spread'][0] / scale:10.0f}{row['spread'][1] / scale:10.0f}"
               f"{simulated:12.0f}{off:+9.0%}{frames}{'' if count > CALIBRATED else '  (calibrated)'}")

@@ -28,7 +28,7 @@ DAEMONS = (1, 2, 3, 4, 8, 16, 32, 64)
 CALIBRATED = 4  # daemons; what more of them do, the model is to find
 CLIENTS = 4  # of a node
 COLLECTIVES = 300
-COUNTERS = ("requests", "batches", "births", "frames-sent", "frames-received")
+COUNTERS = ("requests", "batches", "creates", "frames_sent", "frames_received")
 # Told `create DIRECTORY UNTIL` (of the clock that all processes share) or `list DIRECTORY COUNT`.
 WORKER = """
 import json, os, sys, time

@@ -32,7 +32,7 @@ def test_what_the_kernel_asks_the_client(nodes):
     the directory and the leaf are kept open. Six to remove one, 4 under shunt. Nine to rename one; under shunt 3 more, to both
     names in the branch."""
     with nodes.session("branch"):
-        directories = [nodes.shared("asked")] * 2
+        directories = [nodes.shared("remote_requests")] * 2
         counted = {"counter": cephfs.CephFS.answers, "under_shunt": True}
         assert nodes.measure("create", directories, FILES, **counted) <= 6
         assert nodes.measure("unlink", directories, FILES, **counted) <= 5

@@ -26,7 +26,7 @@ def three(session, placement):
 
 
 def asked(session):
-    return session.status("--all")["all"]["asked"]
+    return session.status("--all")["all"]["remote_requests"]
 
 
 def python(session, node, program):

@@ -50,7 +50,7 @@ def test_what_concerns_all_costs_the_logarithm_of_their_number(session):
         session.sh("n0", "ls out")
         status = session.status()
         assert status["node"] == "n0"
-        hops[count] = status["counters"]["hops"]
+        hops[count] = status["counters"]["max_hops"]
     print("messages on the longest way, by the number of daemons:", hops)
     assert hops == {count: 2 * (count.bit_length() - 1) for count in hops}
     session.tool("stop", "--root", session.root, "--all").check()
@@ -97,7 +97,7 @@ def test_all_are_counted_and_stopped_from_one_host(session):
     for node in nodes:
         session.sh(node, f"echo >out/{node}")
     total = session.status("--all")["all"]
-    assert (total["daemons"], total["births"], total["redirected"]) == (5, 6, 5)
+    assert (total["daemons"], total["creates"], total["redirected"]) == (5, 6, 5)
     assert "all together:" in session.tool("status", "--root", session.root, "--all").check()
     daemons = [member["pid"] for member in session.members()]
     with session.stopped("d"):

@@ -43,7 +43,7 @@ def test_a_cut_shorter_than_the_deadline_is_waited_for(trial, net):
 
 def assert_some_failed(made):
     found = made.check("-cut")
-    assert found.failed > 0 and made.packets.lost > 0 and made.counters["frames-again"] > 0
+    assert found.failed > 0 and made.packets.lost > 0 and made.counters["frames_resent"] > 0
 
 
 def test_a_cut_longer_than_the_deadline_is_an_error_and_no_more(trial, net):
@@ -78,4 +78,4 @@ def test_connections_that_break(trial, net, deadline, words):
     with trial(deadline) as made, net.broken(every=1500):
         made.work()
     made.check(*words)
-    assert made.packets.resets > 0 and made.tcp["EstabResets"] > 0 and made.counters["frames-again"] > 0
+    assert made.packets.resets > 0 and made.tcp["EstabResets"] > 0 and made.counters["frames_resent"] > 0

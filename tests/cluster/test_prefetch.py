@@ -62,7 +62,7 @@ def counters(session, node="a"):
 
 
 def flights(session):
-    return counters(session)["flights"]
+    return counters(session)["in_flight"]
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
@@ -76,8 +76,8 @@ def test_names_in_a_row_are_few_frames(pair, pattern, foreseen, least, most):
     pair.on("a", sys.executable, "-c",
             f"pattern = {pattern!r}\nfor i in range(1000): open('out/' + {name}, 'x').close()", cwd=pair.root).check()
     after = counters(pair)
-    assert least <= after["frames-sent"] - before["frames-sent"] <= most
-    assert foreseen <= after["foreseen"] - before["foreseen"] <= min(1000, 2 * foreseen)
+    assert least <= after["frames_sent"] - before["frames_sent"] <= most
+    assert foreseen <= after["prefetched"] - before["prefetched"] <= min(1000, 2 * foreseen)
     if foreseen:
         assert after["requests"] - before["requests"] <= 100
     assert len(pair.names("b", "out")) == 1000
@@ -92,9 +92,9 @@ def test_who_looks_before_he_makes_or_removes_a_name_asks_nobody_either(pair):
         lines = f"import os\nfor i in range(1000):\n name = f'out/f{{i}}'\n {work}"
         pair.on("a", sys.executable, "-c", lines, cwd=pair.root).check()
         after = counters(pair)
-        assert after["frames-sent"] - before["frames-sent"] <= 100
+        assert after["frames_sent"] - before["frames_sent"] <= 100
         assert after["requests"] - before["requests"] <= 100
-        assert 900 <= after["foreseen"] - before["foreseen"] <= 1000
+        assert 900 <= after["prefetched"] - before["prefetched"] <= 1000
         assert len(pair.names("b", "out")) == left
 
 
@@ -104,9 +104,9 @@ def test_names_that_are_removed_in_a_row_are_few_frames(pair):
     before = counters(pair)
     pair.on("a", sys.executable, "-c", "import os\nfor i in range(1, 1001): os.unlink(f'out/{i}')", cwd=pair.root).check()
     after = counters(pair)
-    assert after["frames-sent"] - before["frames-sent"] <= 100
+    assert after["frames_sent"] - before["frames_sent"] <= 100
     assert after["requests"] - before["requests"] <= 100
-    assert 900 <= after["foreseen"] - before["foreseen"] <= 1000
+    assert 900 <= after["prefetched"] - before["prefetched"] <= 1000
     assert pair.names("b", "out") == []
 
 
@@ -114,15 +114,15 @@ def test_names_that_are_removed_in_a_row_are_few_frames(pair):
 def test_frames_of_names_that_are_removed_in_any_order_carry_how_others_went(pair):
     """What nobody waits for has no frame of its own: half of the names have a home here, and ask nobody."""
     pair.sh("a", "touch $(seq 1000 | sed s,^,out/,)")
-    before = counters(pair)["frames-sent"]
+    before = counters(pair)["frames_sent"]
     pair.on("a", sys.executable, "-c", "import os\nfor name in os.listdir('out'): os.unlink(f'out/{name}')", cwd=pair.root).check()
-    assert counters(pair)["frames-sent"] - before < 650
+    assert counters(pair)["frames_sent"] - before < 650
     assert pair.names("b", "out") == []
 
 
 def test_what_nobody_has_made_is_nowhere(pair):
     maker = Worker(pair, "a")
-    assert counters(pair)["foreseen"] > 0
+    assert counters(pair)["prefetched"] > 0
     assert sorted(pair.names("b", "out")) == sorted(f"f{i}" for i in range(MADE))
     look = f"import os\nfor i in range({MADE}, {MADE + 40}): assert not os.path.exists(f'out/f{{i}}')"
     pair.on("b", sys.executable, "-c", look, cwd=pair.root).check()
@@ -137,7 +137,7 @@ def test_what_nobody_has_made_is_nowhere(pair):
 def test_who_asks_first_has_the_name(pair, node):
     """On whichever node, and whatever he does with it: nobody waits until the maker has changed his mind."""
     maker, names = Worker(pair, "a"), [f"f{i}" for i in range(MADE, MADE + 12)]
-    assert counters(pair)["foreseen"] > 0
+    assert counters(pair)["prefetched"] > 0
     how = ["echo new >out/{}", "mkdir out/{}", "ln -s . out/{}", "echo old >out/x; mv out/x out/{}", "mkfifo out/{}",
            "echo old >out/y; ln out/y out/{}"]
     for i, name in enumerate(names):
@@ -153,7 +153,7 @@ def test_what_nobody_has_removed_is_there(pair, node):
     """For whoever asks first, on whichever node, and whatever he does with it."""
     pair.sh("b", f"cd out; for i in $(seq 0 {MADE + 39}); do echo $i >f$i; done")
     remover = Worker(pair, "a", "remove")
-    assert counters(pair)["foreseen"] > 0
+    assert counters(pair)["prefetched"] > 0
     left = [f"f{i}" for i in range(MADE, MADE + 40)]
     assert sorted(pair.names(node, "out")) == sorted(left)
     assert pair.sh(node, f"cat out/f{MADE} out/f{MADE + 1}; stat -c %s out/f{MADE + 2}") == f"{MADE}\n{MADE + 1}\n3\n"
@@ -176,13 +176,13 @@ def test_a_directory_in_which_names_are_reserved_is_removed(pair):
 
 def test_what_nobody_asks_for_is_given_back(pair):
     maker = Worker(pair, "a")
-    assert counters(pair)["foreseen"] > 0
+    assert counters(pair)["prefetched"] > 0
     pair.wait_for(lambda: flights(pair) == 0)
     pair.status("--node", "a", "--all")  # with what is asked the other, it hears of that
     pair.sh("b", "touch out/first")  # for which a leaf has to be made
-    before = counters(pair, "b")["parked"]
+    before = counters(pair, "b")["blocked"]
     pair.sh("b", f"touch $(seq {MADE} {MADE + 40} | sed s,^,out/f,)")
-    assert counters(pair, "b")["parked"] == before, "nobody was waited for"
+    assert counters(pair, "b")["blocked"] == before, "nobody was waited for"
     maker.end()
 
 

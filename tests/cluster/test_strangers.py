@@ -114,10 +114,10 @@ def test_noise_changes_nothing(heard, session, noise):
 def test_what_was_heard_is_of_no_use_later(heard, session):
     """The whole conversation of a daemon that was there, said again when it is gone: every frame of it is refused."""
     session.stop("b")
-    before = counter(session, "frames-dropped")
+    before = counter(session, "frames_dropped")
     for stream in heard:
         assert FRAME not in call(session, "a", stream)
-    assert counter(session, "frames-dropped") > before
+    assert counter(session, "frames_dropped") > before
     session.start("b")
     for stream in heard:
         assert FRAME not in call(session, "a", stream)
@@ -136,10 +136,10 @@ def test_what_was_heard_is_of_no_use_at_once(heard, session):
 @ONE_NETWORK
 def test_a_frame_that_was_changed_is_refused(heard, session):
     session.stop("b")
-    before = counter(session, "frames-dropped")
+    before = counter(session, "frames_dropped")
     for stream in heard:
         call(session, "a", stream.replace(b"moved", b"kept\0"))
-    assert counter(session, "frames-dropped") > before
+    assert counter(session, "frames_dropped") > before
     session.start("b")
     assert_unharmed(session)
 
@@ -152,10 +152,10 @@ def test_a_daemon_with_another_key_is_not_heard(session):
     key = next(session.root.glob(".shunt/session/key.*"))
     text = key.read_text()
     key.write_text(re.sub("key [0-9a-f]{64}", "key " + "5a" * 32, text))
-    before = counter(session, "frames-dropped")
+    before = counter(session, "frames_dropped")
     refused = session.at("start", "b")
     assert refused.status == 1 and "does not answer" in refused.err
-    assert counter(session, "frames-dropped") > before
+    assert counter(session, "frames_dropped") > before
     key.write_text(text)
     session.start("b")
     assert_unharmed(session)
@@ -180,7 +180,7 @@ def test_node_local_files_are_the_users_alone(session, tmp_path):
     session.start("a", "b")
     session.sh("b", "echo >file")
     found = list((tmp_path / "run").rglob("*"))
-    assert {path.name for path in found} >= {"road", "index", "log"}
+    assert {path.name for path in found} >= {"channel", "index", "log"}
     assert {(path.name, oct(path.stat().st_mode & 0o7777)) for path in found
             if path.stat().st_mode & 0o7777 != (0o700 if path.is_dir() else 0o600)} == set()
 

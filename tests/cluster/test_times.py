@@ -147,7 +147,7 @@ def test_nothing_is_said_once_all_is_said(session):
 
     def frames():
         counters = session.status()["counters"]
-        return counters["frames-sent"], counters["frames-received"]
+        return counters["frames_sent"], counters["frames_received"]
 
     def is_silent_for_a_beat():
         before = frames()

@@ -125,9 +125,9 @@ def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_foreseen(session):
     session.sh("a", "mkdir out")
 
     def make(name):
-        before = json.loads(session.at("status", "a", "--json").check())[0]["counters"]["asked"]
+        before = json.loads(session.at("status", "a", "--json").check())[0]["counters"]["remote_requests"]
         session.sh("b", f"touch out/{name}")
-        return json.loads(session.at("status", "a", "--json").check())[0]["counters"]["asked"] == before
+        return json.loads(session.at("status", "a", "--json").check())[0]["counters"]["remote_requests"] == before
 
     def leaf_of(name):
         return session.tool("where", session.root / "out" / str(name)).check().split("/")[-2]
@@ -279,9 +279,9 @@ def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
     """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done. They do not
     come in a row, or more would be asked for."""
     for call in ("open(f'out/{i * i}', 'x').close()", "os.unlink(f'out/{i * i}')"):
-        before = pair.status("--all")["all"]["asked"]
+        before = pair.status("--all")["all"]["remote_requests"]
         pair.on("a", sys.executable, "-c", f"import os\nfor i in range(400): {call}", cwd=pair.root).check()
-        assert 300 < pair.status("--all")["all"]["asked"] - before < 500, call
+        assert 300 < pair.status("--all")["all"]["remote_requests"] - before < 500, call
 
 
 SEE_MOVE = """
@@ -372,7 +372,7 @@ def test_a_listing_of_few_names_is_one_question(pair):
 
 
 def frames(pair):
-    return json.loads(pair.at("status", "a", "--json").check())[0]["counters"]["frames-sent"]
+    return json.loads(pair.at("status", "a", "--json").check())[0]["counters"]["frames_sent"]
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)

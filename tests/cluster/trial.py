@@ -96,6 +96,6 @@ class Trial:
         return self.session.on(node, *words, cwd=self.session.root, timeout=900).check().splitlines()
 
     def check(self, *words):
-        frames = {name: self.counters[name] for name in ("frames-sent", "frames-again", "frames-dropped")}
+        frames = {name: self.counters[name] for name in ("frames_sent", "frames_resent", "frames_dropped")}
         print(self.packets, self.tcp, frames, sep="\n")
         return self.made.check(*words)

@@ -51,7 +51,7 @@ def used_by(place, node):
     counters = status["counters"]
     return {"memory": memory_of(member["pid"]),
             "descriptors": len(os.listdir(f"/proc/{member['pid']}/fd")),
-            "index": counters["index-bytes"] // 1024,
+            "index": counters["index_bytes"] // 1024,
             "file": os.stat(pathlib.Path(member["run_dir"]) / "index").st_blocks // 2,
             "directories": counters["directories"]}
 

@@ -135,7 +135,7 @@ class Stage:
     def __init__(self, session, build, area):
         self.session, self.area = session, area
         self.calls, self.broken = [], {}
-        self.parked = Meeting(area / "parked")
+        self.parked = Meeting(area / "blocked")
         self.meetings = 0
         self.out = session.root / "out"
         self.out.mkdir()

@@ -29,7 +29,7 @@ def test_histories_in_which_all_is_reserved_ahead_are_linearizable(session, buil
         made.run(SHUNT_HOOKS=DELAYS, HISTORY_ROWS="yes")
         counts = [session.status("--node", node)["counters"] for node in made.nodes]
     made.check()
-    assert sum(count["foreseen"] for count in counts) > made.count // 10, "or this shows nothing"
+    assert sum(count["prefetched"] for count in counts) > made.count // 10, "or this shows nothing"
 
 
 @pytest.mark.parametrize("guard", ["no-cas", "absent-while-pending", "absent-unloaded", "loser-unlinks"])

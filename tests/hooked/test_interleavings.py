@@ -120,7 +120,7 @@ def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, b
                        held.seen_before_at(hook))
     conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
     held.reached()
-    assert stage.session.status("--node", "c")["counters"]["foreseen"] > 0
+    assert stage.session.status("--node", "c")["counters"]["prefetched"] > 0
     listing = stage.call("a", "os.listdir()")
     if guard is not None:
         with pytest.raises(subprocess.TimeoutExpired):

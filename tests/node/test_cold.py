@@ -235,7 +235,7 @@ def test_fsck_gives_what_the_original_had_to_one_copy(cold):
     shows(cold, {**named(ALL, out="one"), "two/plain": TRUNK["out/plain"]}, "one", "two")
 
 
-@pytest.mark.parametrize("original", ["stays", "goes"])
+@pytest.mark.parametrize("original", ["pinned", "goes"])
 @pytest.mark.parametrize("copy", COPIES)
 def test_the_whole_root_was_copied(cold, area, copy, original):
     """It is a root of its own, with files of its own; neither is in the way of the other."""
@@ -245,7 +245,7 @@ def test_the_whole_root_was_copied(cold, area, copy, original):
     other = Session(cold.shunt, area / "copy", cold.run_base)
     try:
         shows(other, ALL, "out", "out/deep", "other")
-        if original == "stays":
+        if original == "pinned":
             shows(cold, ALL, "out", "out/deep", "other")
             other.exec("rm", "-r", other.root / "out").check()
             assert shown(cold) == ALL

@@ -34,8 +34,8 @@ def test_counters_tell_what_was_done(shunt, served):
     script = "mkdir d; for i in 1 2 3 4 5 6 7 8 9; do echo $i >d/$i; done; mv d/1 d/one; rm d/2"
     shunt("exec", "--root", served, "--", "sh", "-c", f"cd {served}; {script}").check()
     after = status_of(shunt, served)["counters"]
-    gained = {key: after[key] - before[key] for key in ("births", "redirected", "renames", "removals", "malformed")}
-    assert gained == {"births": 10, "redirected": 9, "renames": 1, "removals": 1, "malformed": 0}
+    gained = {key: after[key] - before[key] for key in ("creates", "redirected", "renames", "unlinks", "malformed")}
+    assert gained == {"creates": 10, "redirected": 9, "renames": 1, "unlinks": 1, "malformed": 0}
     assert after["directories"] == 2  # the root, and d, which was loaded when it was born
 
 

@@ -241,8 +241,8 @@ def test_a_conflict_is_shown_under_two_names(shunt, union):
 
 
 @pytest.mark.parametrize("words, status, sentence", [
-    ([], 2, "no verb is given"),
-    (["frobnicate"], 2, "there is no verb 'frobnicate'"),
+    ([], 2, "no subcommand is given"),
+    (["frobnicate"], 2, "unknown subcommand 'frobnicate'"),
     (["--frobnicate"], 2, "unknown option '--frobnicate'"),
     (["ls", "--frobnicate"], 2, "unknown option '--frobnicate'"),
     (["ls", "-lx"], 2, "unknown option '-x'"),
@@ -256,7 +256,7 @@ def test_a_conflict_is_shown_under_two_names(shunt, union):
     (["tree", "a", "b"], 2, "give at most one path"),
     (["export"], 2, "give exactly one root"),
     (["fsck", "--restore", "--delete", "."], 2, "exclude each other"),
-    (["help", "frobnicate"], 2, "there is no verb 'frobnicate'"),
+    (["help", "frobnicate"], 2, "unknown subcommand 'frobnicate'"),
     (["run", "--", "true"], 2, "no root is given"),
     (["start"], 2, "no root is given"),
     (["start", "--root", "missing"], 2, "the root missing does not exist"),

@@ -246,7 +246,7 @@ static struct counts channel_counts(void)
 /* The shared memory itself. */
 static struct channel *channel_shared(void)
 {
-    int fd = open(place_path("road"), O_RDWR);
+    int fd = open(place_path("channel"), O_RDWR);
     struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(fd >= 0 && memory != MAP_FAILED);
     close(fd);
@@ -674,7 +674,7 @@ Test(channel, another_version)
     cr_assert_eq(request_attach(&again, place), 0);
     cr_assert_eq(request_attach(&again, place_path("missing")), -ENOENT);
     place_directory("short");
-    place_file("short/road", "not a road");
+    place_file("short/channel", "not a channel");
     cr_assert_eq(request_attach(&again, place_path("short")), -EPERM, "a directory that others may enter");
     cr_assert_eq(chmod(place_path("short"), 0700), 0);
     cr_assert_eq(request_attach(&again, place_path("short")), -EPROTO);

@@ -118,7 +118,7 @@ static int test_names_load(const char *relative)
 static struct channel *names_shared(void)
 {
     char path[PATH_MAX + 8];
-    snprintf(path, sizeof path, "%s/road", root.run_dir);
+    snprintf(path, sizeof path, "%s/channel", root.run_dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(fd >= 0 && memory != MAP_FAILED);
@@ -426,7 +426,7 @@ Test(names, threads_attach_at_once)
         pthread_join(threads[i], NULL);
         cr_assert_eq(codes[i], 0);
     }
-    cr_assert_eq(mappings_of("/road"), 1, "one of them mapped it for all");
+    cr_assert_eq(mappings_of("/channel"), 1, "one of them mapped it for all");
 }
 
 Test(names, finds_what_was_loaded)
@@ -701,7 +701,7 @@ Test(names, a_damaged_index_is_refused)
         cr_assert(strstr(why_not_attached(), "cannot be used"), "%zu bytes", sizes[i]);
         cr_assert_not(root.view || root.channel, "both or none");
     }
-    cr_assert_eq(mappings_of("/road"), 0, "what was mapped in vain is given back");
+    cr_assert_eq(mappings_of("/channel"), 0, "what was mapped in vain is given back");
     put_back();
 }
 

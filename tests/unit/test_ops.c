@@ -368,7 +368,7 @@ Test(serve, no_marker_no_branch)
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.why, RECORD_WHY_MARKER, "for good");
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert(memmem(status->text, status->text_length, "stays marker out\n", 17));
+    cr_assert(memmem(status->text, status->text_length, "pinned marker out\n", 18));
 }
 
 Test(serve, no_branch_this_time)
@@ -714,12 +714,13 @@ Test(serve, status_counts)
     static const struct {
         const char *key;
         uint64_t value;
-    } expected[] = {{"births", 2}, {"redirected", 1}, {"removals", 1}, {"renames", 1},     {"loads", 2},     {"malformed", 0},
-                    {"parked", 1}, {"deaths", 0},     {"flights", 3},  {"directories", 2}, {"index-keys", 6}};
+    } expected[] = {{"creates", 2},   {"redirected", 1},  {"unlinks", 1},   {"renames", 1},
+                    {"loads", 2},     {"malformed", 0},   {"blocked", 1},   {"client_exits", 0},
+                    {"in_flight", 3}, {"directories", 2}, {"index_keys", 6}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         cr_assert_eq(count_of(status, expected[i].key), expected[i].value, "%s is %lu", expected[i].key,
                      count_of(status, expected[i].key));
-    cr_assert_gt(count_of(status, "index-bytes"), 0);
+    cr_assert_gt(count_of(status, "index_bytes"), 0);
 }
 
 Test(serve, a_status_that_is_too_long_ends_with_a_whole_line)
@@ -736,7 +737,7 @@ Test(serve, a_status_that_is_too_long_ends_with_a_whole_line)
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
     cr_assert_gt(status->text_length, 1000);
     cr_assert_eq(status->text[status->text_length - 1], '\n');
-    cr_assert(memmem(status->text, status->text_length, "stays owner out/xxx", 19));
+    cr_assert(memmem(status->text, status->text_length, "pinned owner out/xxx", 20));
 }
 
 Test(serve, a_ping_is_answered)

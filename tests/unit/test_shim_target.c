@@ -572,7 +572,7 @@ static void set_far(void)
 {
     const uint16_t far = 1;
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/road", process.roots[0].run_dir);
+    snprintf(path, sizeof path, "%s/channel", process.roots[0].run_dir);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     cr_assert_eq(pwrite(fd, &far, sizeof far, offsetof(struct channel, far)), sizeof far);
     close(fd);
@@ -840,7 +840,7 @@ static uint64_t shim_target_blocked(void)
     char text[4096];
     cr_assert_eq(names_ask(&process.roots[0], &(struct message){.type = MESSAGE_STATUS}, &answer), 0);
     snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
-    return strtoull(strstr(text, "\nparked ") + 8, NULL, 10);
+    return strtoull(strstr(text, "\nblocked ") + 9, NULL, 10);
 }
 
 static void *shim_target_settle(void *target)

@@ -168,7 +168,7 @@ Test(shuntd, an_answer_comes_after_its_commit)
     }
     cr_assert_eq(shuntd_ask(shuntd_named(MESSAGE_LOOKUP, "f249001")), MESSAGE_ABSENT, "what was told is heard before");
     cr_assert_not(shuntd_found("f249001").known);
-    cr_assert(count_of("births") == 500 && count_of("flights") == 250);
+    cr_assert(count_of("creates") == 500 && count_of("in_flight") == 250);
 }
 
 Test(shuntd, what_makes_no_sense_is_dropped_and_counted)
@@ -203,7 +203,7 @@ Test(shuntd, a_client_ends_with_a_birth)
     struct view_found seen = shuntd_found("a");
     cr_assert_eq(seen.entry.state, RECORD_LIVE);
     cr_assert_eq(seen.entry.ino, ino_at(place_of(0, "a")));
-    cr_assert(count_of("deaths") == 2 && count_of("flights") == 0);
+    cr_assert(count_of("client_exits") == 2 && count_of("in_flight") == 0);
 }
 
 static void reserve_make_and_tell(void)
@@ -266,17 +266,17 @@ Test(shuntd, a_client_ends_with_a_rename)
 Test(shuntd, a_client_ends_while_it_waits)
 {
     cr_assert_eq(shuntd_ask(shuntd_reserve("a")), 0);
-    uint64_t before = count_of("parked");
+    uint64_t before = count_of("blocked");
     pid_t pid = shuntd_client(reserve_a);
-    while (count_of("parked") == before)
+    while (count_of("blocked") == before)
         usleep(1000);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    while (count_of("deaths") == 0)
+    while (count_of("client_exits") == 0)
         usleep(1000);
     shuntd_tell(shuntd_named(MESSAGE_ABORT, "a"));
     cr_assert_eq(shuntd_ask(shuntd_reserve("a")), 0);
-    cr_assert_eq(count_of("births"), 2);
+    cr_assert_eq(count_of("creates"), 2);
 }
 
 /* One that was given up and then granted: nobody knows of it, so the disk says how it ended. */
@@ -287,7 +287,7 @@ Test(shuntd, a_request_given_up)
     cr_assert_eq(request_ask(root.channel, &again, &answer, 20 * CLOCK_MILLISECOND), -ETIMEDOUT);
     shuntd_tell(shuntd_named(MESSAGE_ABORT, "a"));
     cr_assert_eq(shuntd_ask(shuntd_named(MESSAGE_LOOKUP, "a")), MESSAGE_ABSENT);
-    cr_assert(count_of("births") == 2 && count_of("flights") == 0);
+    cr_assert(count_of("creates") == 2 && count_of("in_flight") == 0);
 }
 
 /* Its queue pair is free when the answer has come, though nobody took it: what it began is settled all the same. */
@@ -298,9 +298,9 @@ Test(shuntd, a_request_given_up_whose_qp_is_used_again)
     cr_assert_eq(request_ask(root.channel, &again, &answer, 20 * CLOCK_MILLISECOND), -ETIMEDOUT);
     shuntd_tell(shuntd_named(MESSAGE_ABORT, "a"));
     for (int i = 0; i < 50; i++)
-        count_of("flights");
+        count_of("in_flight");
     cr_assert_eq(shuntd_ask(shuntd_named(MESSAGE_LOOKUP, "a")), MESSAGE_ABSENT);
-    cr_assert_eq(count_of("flights"), 0);
+    cr_assert_eq(count_of("in_flight"), 0);
 }
 
 /* Many at once: a name is born once. */
@@ -343,7 +343,7 @@ Test(shuntd, o_excl_is_exact)
     }
     close(go);
     cr_assert_eq(read(ends[0], bytes, sizeof bytes), RACES);
-    cr_assert_eq(count_of("births"), RACES);
+    cr_assert_eq(count_of("creates"), RACES);
 }
 
 /* Times. */

@@ -267,7 +267,7 @@ Test(complain, comes_after_what_was_printed_before)
     hear();
     cr_assert_eq(dup2(STDOUT_FILENO, STDERR_FILENO), STDERR_FILENO);
     printf("first\n");
-    usage_error("%s", "second");
+    error_report("%s", "second");
     printf("third\n");
     hear_end();
     cr_assert_str_eq(heard_out.words, "first\nshunt: second\nthird\n");
@@ -276,7 +276,7 @@ Test(complain, comes_after_what_was_printed_before)
 static const char *complaint_of(int error)
 {
     hear();
-    usage_error_of("a/b", error);
+    error_report_path("a/b", error);
     hear_end();
     cr_assert_eq(heard_lines(heard_error.words), 1, "%s", heard_error.words);
     cr_assert_eq(strncmp(heard_error.words, "shunt: a/b: ", 12), 0, "%s", heard_error.words);
@@ -696,20 +696,20 @@ static const char *as_json(const char *text)
 
 Test(counters, in_words)
 {
-    cr_assert_str_eq(tools_arguments_printed("births 12\nredirected 18446744073709551615\n"),
-                     "  births       12\n  redirected   18446744073709551615\n");
+    cr_assert_str_eq(tools_arguments_printed("creates 12\nredirected 18446744073709551615\n"),
+                     "  creates          12\n  redirected       18446744073709551615\n");
     cr_assert_str_eq(tools_arguments_printed("silent n7\n"), "  silent   n7: it does not answer the other daemons\n");
-    cr_assert_str_eq(tools_arguments_printed("stays owner a b/c  d\nstays new-reason x\n"),
-                     "  stays    a b/c  d: births stay in the trunk, since a mirror could not be given its owner or "
-                     "group\n  stays    x: births stay in the trunk, since new-reason\n");
+    cr_assert_str_eq(tools_arguments_printed("pinned owner a b/c  d\npinned new-reason x\n"),
+                     "  pinned   a b/c  d: new files stay in the trunk, since a mirror could not be given its owner or "
+                     "group\n  pinned   x: new files stay in the trunk, since new-reason\n");
 }
 
 Test(counters, in_json)
 {
-    cr_assert_str_eq(as_json("births 12\nsilent n7\nstays mode a b\nloads 18446744073709551615\nstays owner \xff\"\n"),
-                     "{\n  \"counters\": {\n    \"births\": 12,\n    \"loads\": 18446744073709551615\n  },\n"
+    cr_assert_str_eq(as_json("creates 12\nsilent n7\npinned mode a b\nloads 18446744073709551615\npinned owner \xff\"\n"),
+                     "{\n  \"counters\": {\n    \"creates\": 12,\n    \"loads\": 18446744073709551615\n  },\n"
                      "  \"silent\": [\n    \"n7\"\n  ],\n"
-                     "  \"stays\": [\n    {\n      \"path\": \"a b\",\n      \"reason\": \"mode\"\n    },\n"
+                     "  \"pinned\": [\n    {\n      \"path\": \"a b\",\n      \"reason\": \"mode\"\n    },\n"
                      "    {\n      \"path\": \"\\u00ff\\\"\",\n      \"reason\": \"owner\"\n    }\n  ]\n}\n");
 }
 
@@ -719,14 +719,14 @@ Test(counters, in_json)
 Test(counters, a_text_that_is_none)
 {
     cr_assert_str_empty(tools_arguments_printed(""));
-    cr_assert_str_eq(tools_arguments_printed("births 12\nlo"), "  births       12\n");
-    cr_assert_str_eq(tools_arguments_printed("births 12\nloads 3"), "  births       12\n");
-    cr_assert_str_eq(tools_arguments_printed("births 12\nloads\nlate 4\n"), "  births       12\n");
+    cr_assert_str_eq(tools_arguments_printed("creates 12\nlo"), "  creates          12\n");
+    cr_assert_str_eq(tools_arguments_printed("creates 12\nloads 3"), "  creates          12\n");
+    cr_assert_str_eq(tools_arguments_printed("creates 12\nloads\nlate 4\n"), "  creates          12\n");
     cr_assert_str_eq(tools_arguments_printed(KEY_63 " 1\n"), "  " KEY_63 " 1\n");
     cr_assert_str_empty(tools_arguments_printed(KEY_63 "k 1\n"));
-    cr_assert_str_eq(tools_arguments_printed("stays owner\n"),
-                     "  stays    : births stay in the trunk, since a mirror could not be given its owner or group\n");
-    cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"silent\": [],\n  \"stays\": []\n}\n");
+    cr_assert_str_eq(tools_arguments_printed("pinned owner\n"),
+                     "  pinned   : new files stay in the trunk, since a mirror could not be given its owner or group\n");
+    cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"silent\": [],\n  \"pinned\": []\n}\n");
 }
 
 Test(counters, of_a_daemon_that_is_none, .init = place_init, .fini = place_finish)

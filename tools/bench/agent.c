@@ -65,8 +65,8 @@ static int agent_take_top(struct agent *agent, const char *directory, const stru
     agent->options.alone = order->nodes == 1;
     if (stat(agent->top, &found) == 0)
         return 0;
-    usage_error("process %u on %s does not see %s: give all processes the same shared directory", agent->hello.rank,
-                nodes_here(), agent->top);
+    error_report("process %u on %s does not see %s: give all processes the same shared directory", agent->hello.rank,
+                 nodes_here(), agent->top);
     return -ENOENT;
 }
 
@@ -87,7 +87,7 @@ static pid_t agent_split(const struct agent *agent)
     if (child == 0)
         sigprocmask(SIG_SETMASK, &agent->watch.before, NULL);
     if (child < 0)
-        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("no process can be made (%s): end some and run this again", strerror(errno));
     return child;
 }
 
@@ -117,7 +117,7 @@ static void agent_become_worker(struct agent *agent, enum talk_kind kind, int so
     if (kind == TALK_SHIMMED)
         _exit(launch_exec(&agent->roots, agent->options.node, words));
     SYS3(SYS_execve, own, words, environ);
-    usage_error("/proc/self/exe cannot be executed: mount /proc");
+    error_report("/proc/self/exe cannot be executed: mount /proc");
     _exit(STATUS_FAILED);
 }
 
@@ -195,8 +195,8 @@ static int agent_work_with(struct agent *agent, const char *directory)
 {
     agent->socket = rendezvous_connect(agent->meet, &agent->hello);
     if (agent->socket < 0) {
-        usage_error("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(),
-                    strerror(-agent->socket));
+        error_report("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(),
+                     strerror(-agent->socket));
         return STATUS_FAILED;
     }
     agent_listen_to_conductor(agent, directory);
@@ -234,8 +234,8 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
     progress_finish(&progress);
     if (found || signal > 0)
         return found ? STATUS_OK : 128 + signal;
-    usage_error("process 0 has not written %s/" MEET_FILE " for %d s: start all, and give all the same directory", directory,
-                MEET_PATIENCE);
+    error_report("process 0 has not written %s/" MEET_FILE " for %d s: start all, and give all the same directory", directory,
+                 MEET_PATIENCE);
     return STATUS_FAILED;
 }
 

@@ -51,7 +51,7 @@ static int conductor_start_agent(struct conductor *conductor, uint32_t rank)
         _exit(agent_run(conductor->plan, conductor->directory, rank, &conductor->meet));
     }
     if (child < 0) {
-        usage_error("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("no process can be made (%s): end some and run this again", strerror(errno));
         return conductor_fail(conductor);
     }
     conductor->peers[rank].child = child;
@@ -87,10 +87,10 @@ static int conductor_complain_missing(struct conductor *conductor, enum talk_kin
     uint32_t rank = 0;
     while (*conductor_socket_of(conductor, kind, rank) >= 0)
         rank++;
-    usage_error("%u of %u processes did not come within %d s, process %u among them: start all, and give all "
-                "the same "
-                "directory",
-                missing, conductor->count, MEET_PATIENCE, rank);
+    error_report("%u of %u processes did not come within %d s, process %u among them: start all, and give all "
+                 "the same "
+                 "directory",
+                 missing, conductor->count, MEET_PATIENCE, rank);
     return conductor_fail(conductor);
 }
 
@@ -115,7 +115,7 @@ static int conductor_gather_shown(struct conductor *conductor, enum talk_kind ki
         int socket = listener.revents ? rendezvous_accept(&conductor->meet, &hello) : -EAGAIN;
         if (socket < 0 && socket != -EAGAIN) {
             progress_finish(progress);
-            usage_error("too many files are open for %u processes: raise the limit with `ulimit -n`", conductor->count);
+            error_report("too many files are open for %u processes: raise the limit with `ulimit -n`", conductor->count);
             return conductor_fail(conductor);
         }
         missing -= socket >= 0 ? (uint32_t)conductor_take_hello(conductor, &hello, socket) : 0;
@@ -165,7 +165,7 @@ static int conductor_find_background_load(struct conductor *conductor)
     free(node);
     if (error == 0)
         return 0;
-    usage_error("no memory for %u processes: use fewer", conductor->count);
+    error_report("no memory for %u processes: use fewer", conductor->count);
     return conductor_fail(conductor);
 }
 
@@ -178,7 +178,7 @@ static int conductor_make_peers(struct conductor *conductor)
             *conductor_socket_of(conductor, (enum talk_kind)kind, i) = -1;
     if (conductor->peers && conductor->polls)
         return 0;
-    usage_error("no memory for %u processes: use fewer", conductor->count);
+    error_report("no memory for %u processes: use fewer", conductor->count);
     return conductor_fail(conductor);
 }
 
@@ -215,15 +215,15 @@ static bool conductor_is_asked(const struct conductor *conductor, enum conductor
 
 static int conductor_complain_lost(struct conductor *conductor, uint32_t rank)
 {
-    usage_error("process %u on %s has ended before its time", rank, conductor->peers[rank].name);
+    error_report("process %u on %s has ended before its time", rank, conductor->peers[rank].name);
     return conductor_fail(conductor);
 }
 
 static int conductor_complain_answer(struct conductor *conductor, uint32_t rank, const struct talk_answer *answer)
 {
     if (answer->words[0])
-        usage_error("process %u on %s: %.*s: %s", rank, conductor->peers[rank].name, TALK_WORDS_MAX, answer->words,
-                    strerror(-answer->error));
+        error_report("process %u on %s: %.*s: %s", rank, conductor->peers[rank].name, TALK_WORDS_MAX, answer->words,
+                     strerror(-answer->error));
     return conductor_fail(conductor);
 }
 

@@ -167,9 +167,9 @@ static int plan_complain_value(const struct command *command, int option)
     while (choice->letter != option)
         choice++;
     if (choice->argument)
-        usage_error_usage(command, "'%s' does not do for --%s %s", optarg, choice->name, choice->argument);
+        error_usage(command, "'%s' does not do for --%s %s", optarg, choice->name, choice->argument);
     else
-        usage_error_usage(command, "give --json or --csv, not both");
+        error_usage(command, "give --json or --csv, not both");
     return COMMAND_WRONG;
 }
 
@@ -179,7 +179,7 @@ static int plan_settle_processes(struct plan *plan, const struct command *comman
     if (plan->rank.count == 0)
         rank_find(environ, PLAN_PROCESSES_MAX, &plan->rank);
     if (plan->rank.count > 1 && plan->processes > 0 && plan->processes != plan->rank.count) {
-        usage_error_usage(command, "this is one of %u processes: leave -n out", plan->rank.count);
+        error_usage(command, "this is one of %u processes: leave -n out", plan->rank.count);
         return COMMAND_WRONG;
     }
     if (plan->rank.count > 1)
@@ -187,7 +187,7 @@ static int plan_settle_processes(struct plan *plan, const struct command *comman
     if (plan->processes == 0)
         plan->processes = plan->fakes > 2 ? plan->fakes : 2;
     if (plan->fakes > plan->processes) {
-        usage_error_usage(command, "%lu processes do not fill %lu nodes", plan->processes, plan->fakes);
+        error_usage(command, "%lu processes do not fill %lu nodes", plan->processes, plan->fakes);
         return COMMAND_WRONG;
     }
     return COMMAND_END;

@@ -22,12 +22,12 @@ static int plot_check_place(const char *path)
     const char *slash = strrchr(path, '/');
     const size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
     if (length >= sizeof directory)
-        return usage_error("%s: the path is too long", path), -1;
+        return error_report("%s: the path is too long", path), -1;
     memcpy(directory, slash != NULL ? path : ".", slash != NULL ? length : 1);
     directory[slash != NULL ? length : 1] = '\0';
     if (access(directory, W_OK | X_OK) == 0)
         return 0;
-    usage_error("%s cannot be drawn there: %s: %s", path, directory, strerror(errno));
+    error_report("%s cannot be drawn there: %s: %s", path, directory, strerror(errno));
     return -1;
 }
 
@@ -40,8 +40,8 @@ int plot_check(const struct plan *plan)
             return -1;
     if (plan->plot_count == 0 || capture(words, version, sizeof version) == 0)
         return 0;
-    usage_error("there is no gnuplot, which draws what --plot asks for: install it (gnuplot-nox does), or leave "
-                "--plot out");
+    error_report("there is no gnuplot, which draws what --plot asks for: install it (gnuplot-nox does), or leave "
+                 "--plot out");
     return -1;
 }
 
@@ -117,7 +117,7 @@ static int plot_draw(struct results *results, const char *path)
         plot_write(results, path, gnuplot);
     if (gnuplot && pclose(gnuplot) == 0)
         return 0;
-    usage_error("%s could not be drawn: see what gnuplot says", path);
+    error_report("%s could not be drawn: see what gnuplot says", path);
     return -1;
 }
 

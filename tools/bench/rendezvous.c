@@ -61,7 +61,7 @@ static int rendezvous_begin_to_listen(struct rendezvous *meet, bool wide)
     meet->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (meet->listener < 0 || bind(meet->listener, (struct sockaddr *)&at, size) < 0 || listen(meet->listener, 4096) < 0 ||
         getsockname(meet->listener, (struct sockaddr *)&at, &size) < 0) {
-        usage_error("the processes of this benchmark cannot talk to each other over TCP: %s", strerror(errno));
+        error_report("the processes of this benchmark cannot talk to each other over TCP: %s", strerror(errno));
         return -1;
     }
     meet->port = ntohs(at.sin_port);
@@ -91,18 +91,18 @@ static int rendezvous_write_file(struct rendezvous *meet, const char *directory)
     int fd = open(meet->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         if (errno == EEXIST)
-            usage_error("%s is there: another `shunt bench` begins in this directory, or was killed; if none "
-                        "does, remove it",
-                        meet->file);
+            error_report("%s is there: another `shunt bench` begins in this directory, or was killed; if none "
+                         "does, remove it",
+                         meet->file);
         else
-            usage_error_of(directory, -errno);
+            error_report_path(directory, -errno);
         meet->file[0] = '\0';
         return -1;
     }
     int error = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -errno;
     close(fd);
     if (error < 0)
-        usage_error_of(meet->file, error);
+        error_report_path(meet->file, error);
     return error < 0 ? -1 : 0;
 }
 

@@ -42,10 +42,10 @@ static int site_refuse_root(const char *path)
     struct union_root root;
     int error = union_root_init(&root, path, LISTING_FIND_ROOT);
     if (error == 0) {
-        usage_error("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it", path);
+        error_report("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it", path);
         union_root_finish(&root);
     } else if (error != -ENOTUNIQ) {
-        usage_error_of(path, error);
+        error_report_path(path, error);
     }
     return error == -ENOTUNIQ ? 0 : -1;
 }
@@ -54,15 +54,15 @@ int site_check(const char *directory, char to[PATH_MAX])
 {
     struct stat stat_of;
     if (!realpath(directory, to) || stat(to, &stat_of) < 0) {
-        usage_error("%s cannot be measured (%s): give a directory of the file system in question", directory, strerror(errno));
+        error_report("%s cannot be measured (%s): give a directory of the file system in question", directory, strerror(errno));
         return -1;
     }
     if (!S_ISDIR(stat_of.st_mode)) {
-        usage_error("%s is no directory: give one of the file system in question", directory);
+        error_report("%s is no directory: give one of the file system in question", directory);
         return -1;
     }
     if (strchr(to, ':') || strlen(to) + sizeof SITE_NAME > SITE_TOP_MAX) {
-        usage_error("%s cannot hold a root, since its path is too long or has a colon: give another directory", to);
+        error_report("%s cannot hold a root, since its path is too long or has a colon: give another directory", to);
         return -1;
     }
     return site_refuse_root(to);
@@ -73,7 +73,7 @@ int site_make(struct site *site, const char *directory)
     char path[PATH_MAX + sizeof SITE_ROOT];
     snprintf(path, sizeof path, "%s/" SITE_NAME, strcmp(directory, "/") ? directory : "");
     if (!mkdtemp(path)) {
-        usage_error_of(directory, -errno);
+        error_report_path(directory, -errno);
         return -1;
     }
     strcpy(site->top, path);
@@ -84,7 +84,7 @@ int site_make(struct site *site, const char *directory)
         snprintf(path, sizeof path, "%s/%s", site->top, parts[i]);
         if (mkdir(path, 0755) == 0)
             continue;
-        usage_error_of(path, -errno);
+        error_report_path(path, -errno);
         return -1;
     }
     return 0;
@@ -101,7 +101,7 @@ int site_remove(struct site *site)
         return 0;
     int error = nftw(site->top, site_remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
     if (error < 0)
-        usage_error("%s could not be removed (%s): remove it", site->top, strerror(-error));
+        error_report("%s could not be removed (%s): remove it", site->top, strerror(-error));
     site->top[0] = '\0';
     return error < 0 ? -1 : 0;
 }

@@ -84,13 +84,13 @@ static int command_find_below(const struct wanted *wanted, const struct place *p
     char shown[2 * PATH_MAX];
     int status = STATUS_OK, more = walk_init(&walk, &place->root, place->folder.path, 0);
     if (more < 0)
-        usage_error_of(spelling, more);
+        error_report_path(spelling, more);
     for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0) {
         int error = visible_path_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
         if (error == 0 && command_find_matches(wanted, walk.root, command_find_last_of(shown), DT_DIR, NULL))
             command_find_print(wanted, shown);
         if (more < 0 || error < 0) {
-            usage_error_of(shown, more < 0 ? more : error);
+            error_report_path(shown, more < 0 ? more : error);
             status = STATUS_FAILED;
         } else {
             command_find_print_folder(wanted, &walk, shown);
@@ -104,7 +104,7 @@ static int command_find_one(const struct wanted *wanted, struct place *place, co
 {
     int error = place_find(place, path, PLACE_ENTER);
     if (error < 0) {
-        usage_error_of(path, error);
+        error_report_path(path, error);
         return STATUS_FAILED;
     }
     if (!place->found)
@@ -125,7 +125,7 @@ static int command_find_take_type(const struct command *command, struct wanted *
             wanted->type = types[i].type;
             return 0;
         }
-    usage_error_usage(command, "-type takes one of f, d, l, p and s, not '%s'", optarg);
+    error_usage(command, "-type takes one of f, d, l, p and s, not '%s'", optarg);
     return COMMAND_WRONG;
 }
 
@@ -159,7 +159,7 @@ int command_find_files(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (wanted.branch && wanted.trunk)
-        return usage_error_usage(command, "-branch and -trunk exclude each other");
+        return error_usage(command, "-branch and -trunk exclude each other");
     static char *here[] = {".", NULL};
     struct place place;
     int status = STATUS_OK;

@@ -87,14 +87,14 @@ static int command_fsck_check_root(struct fsck *fsck, const char *path)
 {
     int error = union_root_init(&fsck->root, path, 0);
     if (error < 0) {
-        usage_error_of(path, error);
+        error_report_path(path, error);
         return FSCK_BAD;
     }
     int status = FSCK_BAD;
     if (command_fsck_is_root(&fsck->root))
         status = command_fsck_check_held(fsck);
     else
-        usage_error("%s is no root: there is no .shunt in it, so there is nothing to check", fsck->root.path);
+        error_report("%s is no root: there is no .shunt in it, so there is nothing to check", fsck->root.path);
     union_root_finish(&fsck->root);
     return status;
 }
@@ -126,7 +126,7 @@ int command_fsck(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (fsck.restore && fsck.discard)
-        return usage_error_usage(command, "--restore and --delete exclude each other");
+        return error_usage(command, "--restore and --delete exclude each other");
     if (!command_one_word(command, argc, "root"))
         return STATUS_USAGE;
     return command_fsck_check_root(&fsck, argv[optind]);

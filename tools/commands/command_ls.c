@@ -48,7 +48,7 @@ struct widths {
 
 static void command_ls_fail(struct ls *ls, const char *path, int error)
 {
-    usage_error_of(path, error);
+    error_report_path(path, error);
     ls->status = STATUS_FAILED;
 }
 

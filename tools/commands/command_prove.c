@@ -12,12 +12,12 @@ int command_prove(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
-        return usage_error_usage(command, "give a command");
+        return error_usage(command, "give a command");
     if (!launch_shim_is_loaded()) {
-        usage_error("the dynamic loader did not load %s, so nothing would go through shunt: check that this "
-                    "machine can load "
-                    "it (`ldd` it) and that nothing forbids LD_PRELOAD",
-                    LAUNCH_PRELOAD_NAME);
+        error_report("the dynamic loader did not load %s, so nothing would go through shunt: check that this "
+                     "machine can load "
+                     "it (`ldd` it) and that nothing forbids LD_PRELOAD",
+                     LAUNCH_PRELOAD_NAME);
         return LAUNCH_NO_SHIM;
     }
     return launch_command(argv + optind);

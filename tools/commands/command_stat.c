@@ -75,7 +75,7 @@ static int command_stat_all(struct json *json, char **paths)
                          : command_stat_print_one(&place, *paths);
         if (error == 0)
             continue;
-        usage_error_of(*paths, error);
+        error_report_path(*paths, error);
         status = STATUS_FAILED;
     }
     place_finish(&place);
@@ -91,7 +91,7 @@ int command_stat(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
-        return usage_error_usage(command, "give at least one path");
+        return error_usage(command, "give at least one path");
     struct json json = {0};
     if (!as_json)
         return command_stat_all(NULL, argv + optind);

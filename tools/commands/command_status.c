@@ -61,7 +61,7 @@ static void command_status_ask_all(struct standing *standing)
     if (standing->counted)
         standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
     if (standing->all_error != 0)
-        usage_error("%s: %s: what all have counted cannot be told", standing->root, command_status_reason(standing));
+        error_report("%s: %s: what all have counted cannot be told", standing->root, command_status_reason(standing));
 }
 
 /* It is told of the node that was asked for; else of one that lives and answers, of one that lives, or of the first. */
@@ -72,7 +72,7 @@ static void command_status_look_at_session(struct standing *standing)
     const struct session_member *named = node ? session_find_node(session, node) : NULL;
     standing->nobody = node && !named;
     if (standing->nobody)
-        usage_error("%s: no daemon of its session goes by the name '%s'", standing->root, node);
+        error_report("%s: no daemon of its session goes by the name '%s'", standing->root, node);
     standing->member = named ? named : session_living(session);
     if (!standing->member)
         standing->member = session->members;
@@ -242,7 +242,7 @@ int command_status_of(const struct command *command, int argc, char **argv)
             asking.json = true;
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind < argc)
-        status = usage_error_usage(command, "'%s' is too much: roots are given with --root", argv[optind]);
+        status = error_usage(command, "unexpected argument '%s' (roots are given with --root)", argv[optind]);
     else if (!wrong && end == COMMAND_END)
         status = roots_default(&roots) < 0 ? STATUS_USAGE : command_status_print_all(&roots, &asking);
     roots_finish(&roots);

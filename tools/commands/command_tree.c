@@ -104,7 +104,7 @@ static void command_tree_print_below(struct tree *tree, const struct folder *abo
     if (error == 0) {
         command_tree_print_folder(tree, &below->folder, depth);
     } else {
-        usage_error_of(name, error);
+        error_report_path(name, error);
         tree->status = STATUS_FAILED;
     }
     if (below)
@@ -176,7 +176,7 @@ static int command_tree_of(struct tree *tree, const char *path)
         command_tree_print_all(tree, &place.folder, path);
         sys_close(tree->root_fd);
     } else {
-        usage_error_of(path, error);
+        error_report_path(path, error);
     }
     place_finish(&place);
     return error < 0 ? STATUS_FAILED : tree->status;
@@ -194,6 +194,6 @@ int command_tree(const struct command *command, int argc, char **argv)
     if (option != COMMAND_END)
         return command_status(option);
     if (argc - optind > 1)
-        return usage_error_usage(command, "give at most one path");
+        return error_usage(command, "give at most one path");
     return command_tree_of(&tree, optind < argc ? argv[optind] : ".");
 }

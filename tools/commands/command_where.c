@@ -14,7 +14,7 @@ static int command_where_print_one(struct place *place, const char *path)
     if (error == 0)
         error = folder_where(&place->folder, &place->root, place->found, where, sizeof where);
     if (error < 0)
-        usage_error_of(path, error);
+        error_report_path(path, error);
     else
         puts(where);
     return error < 0 ? STATUS_FAILED : STATUS_OK;
@@ -26,7 +26,7 @@ int command_where(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
-        return usage_error_usage(command, "give at least one path");
+        return error_usage(command, "give at least one path");
     struct place place;
     int status = STATUS_OK;
     place_init(&place);

@@ -37,7 +37,7 @@ static const struct command commands[] = {
      command_fsck_choices, 0, command_fsck},
     {"bench", "[OPTION]... DIR", "Measure what a shared directory costs there, and whether shunt would help.", plan_choices, 0,
      command_bench},
-    {"help", "[VERB]", "Explain a verb.", NULL, 0, main_command_of_help},
+    {"help", "[SUBCOMMAND]", "Explain a subcommand.", NULL, 0, main_command_of_help},
     {LAUNCH_PROVE, "COMMAND...", "Prove that the shim is loaded, then run a command.", NULL, COMMAND_COMMAND | COMMAND_HIDDEN,
      command_prove},
     {WORKER, "TOP", "Make the calls that a benchmark measures.", NULL, COMMAND_HIDDEN, worker},
@@ -46,18 +46,18 @@ static const struct command commands[] = {
 
 static void main_print_overview(void)
 {
-    printf("usage: shunt VERB [OPTION]... [WORD]...\n"
+    printf("usage: shunt SUBCOMMAND [OPTION]... [WORD]...\n"
            "Many nodes create files in one shared directory, each in directories of its own.\n\n");
     for (const struct command *command = commands; command->name; command++)
         if (!(command->flags & COMMAND_HIDDEN))
             printf("  %-8s %s\n", command->name, command->help);
-    printf("\n`shunt VERB --help` explains a verb; `man shunt` explains all. SHUNT_ROOT names roots, "
+    printf("\n`shunt SUBCOMMAND --help` explains a subcommand; `man shunt` explains all. SHUNT_ROOT names roots, "
            "separated by `:`.\n");
 }
 
 static int main_complain_command(const char *name)
 {
-    usage_error("there is no verb '%s': see `shunt --help`", name);
+    error_report("unknown subcommand '%s' (see `shunt --help`)", name);
     return STATUS_USAGE;
 }
 
@@ -77,7 +77,7 @@ static int main_command_of_help(const struct command *command, int argc, char **
 static int main_dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        usage_error("no verb is given: see `shunt --help`");
+        error_report("no subcommand is given (see `shunt --help`)");
         return STATUS_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
@@ -89,7 +89,7 @@ static int main_dispatch(int argc, char **argv)
         return STATUS_OK;
     }
     if (argv[1][0] == '-') {
-        usage_error("unknown option '%s': see `shunt --help`", argv[1]);
+        error_report("unknown option '%s': see `shunt --help`", argv[1]);
         return STATUS_USAGE;
     }
     const struct command *command = command_find(commands, argv[1]);
@@ -103,6 +103,6 @@ int main(int argc, char **argv)
     int status = main_dispatch(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    usage_error("standard output cannot be written: %s", strerror(errno));
+    error_report("standard output cannot be written: %s", strerror(errno));
     return status ? status : STATUS_FAILED;
 }

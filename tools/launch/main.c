@@ -48,7 +48,7 @@ static int main_take_number(const struct command *command, struct launch *launch
 {
     if (config_number_parse(text, NODES_MAX, &launch->fakes) == 0)
         return 0;
-    usage_error_usage(command, "'%s' is no number of nodes from 1 to %d", text, NODES_MAX);
+    error_usage(command, "'%s' is no number of nodes from 1 to %d", text, NODES_MAX);
     return -1;
 }
 
@@ -95,8 +95,8 @@ static int main_leave(const struct launch *launch)
 static void main_complain_kept(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->roots.count; i++)
-        usage_error("%s is left as it is: go on there with another session, or run `shunt export %s`", launch->roots.paths[i],
-                    launch->roots.paths[i]);
+        error_report("%s is left as it is: go on there with another session, or run `shunt export %s`", launch->roots.paths[i],
+                     launch->roots.paths[i]);
 }
 
 static int main_end_session(struct launch *launch, const struct job_end *end, struct signal_wait *watch)
@@ -160,9 +160,9 @@ static int main_launch(const struct command *command, int argc, char **argv)
         wrong = main_take_option(command, &launch, option);
     int status = wrong == COMMAND_HELPED ? STATUS_OK : wrong ? STATUS_USAGE : command_status(option);
     if (wrong == 0 && option == COMMAND_END && optind == argc)
-        status = usage_error_usage(command, "give a command");
+        status = error_usage(command, "give a command");
     else if (wrong == 0 && option == COMMAND_END && launch.hosts != NULL && launch.fakes > 0)
-        status = usage_error_usage(command, "--hosts and --fake-nodes exclude each other");
+        status = error_usage(command, "--hosts and --fake-nodes exclude each other");
     else if (wrong == 0 && option == COMMAND_END)
         status = main_launch_all(&launch, argv + optind);
     plan_finish(&launch);
@@ -171,13 +171,13 @@ static int main_launch(const struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    complain_as = "shunt-launch";
+    error_program = "shunt-launch";
     const struct command *hidden = argc > 1 ? command_find(commands, argv[1]) : NULL;
     if (hidden && hidden->flags & COMMAND_HIDDEN) /* a agent's last words may have no reader any more */
         return hidden->run(hidden, argc - 1, argv + 1);
     int status = main_launch(&commands[0], argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    usage_error("standard output cannot be written: %s", strerror(errno));
+    error_report("standard output cannot be written: %s", strerror(errno));
     return status ? status : STATUS_FAILED;
 }

@@ -7,31 +7,31 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *complain_as = "shunt";
+const char *error_program = "shunt";
 
-static void usage_error_say(const char *format, va_list arguments, const char *end)
+static void error_say(const char *format, va_list arguments, const char *end)
 {
     fflush(stdout);
     flockfile(stderr);
-    fprintf(stderr, "%s: ", complain_as);
+    fprintf(stderr, "%s: ", error_program);
     vfprintf(stderr, format, arguments);
     fputs(end, stderr);
     funlockfile(stderr);
 }
 
-void usage_error(const char *format, ...)
+void error_report(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    usage_error_say(format, arguments, "\n");
+    error_say(format, arguments, "\n");
     va_end(arguments);
 }
 
-int usage_error_usage(const struct command *command, const char *format, ...)
+int error_usage(const struct command *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    usage_error_say(format, arguments, "");
+    error_say(format, arguments, "");
     va_end(arguments);
     fprintf(stderr, ": see `%s%s --help`\n", command->flags & COMMAND_ALONE ? "" : "shunt ", command->name);
     return STATUS_USAGE;
@@ -55,12 +55,12 @@ static const struct {
     {EXDEV, "lies on another file system than the branch: move it by hand"},
 };
 
-void usage_error_of(const char *path, int error)
+void error_report_path(const char *path, int error)
 {
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (sentences[i].error == -error) {
-            usage_error("%s: %s", path, sentences[i].sentence);
+            error_report("%s: %s", path, sentences[i].sentence);
             return;
         }
-    usage_error("%s: %s", path, strerror(-error));
+    error_report("%s: %s", path, strerror(-error));
 }
