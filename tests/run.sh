@@ -30,7 +30,11 @@ single() {
 build() {
     local directory=$1
     shift
-    [ -f "$directory/build.ninja" ] || meson setup "$directory" "$@" || return
+    if [ -f "$directory/build.ninja" ]; then
+        meson configure "$directory" -Dtests=enabled || return
+    else
+        meson setup "$directory" "$@" || return
+    fi
     ninja -C "$directory"
 }
 
@@ -76,11 +80,13 @@ python=/usr/bin/python3
 at_once=()
 "$python" -c 'import xdist' 2>/dev/null && at_once=(-n $((2 * $(nproc))) --dist loadgroup)
 
-if ! stage build build build; then
+if ! stage build build build -Dtests=enabled; then
     summary
     exit 1
 fi
-stage build-asan build build-asan --native-file dev.ini
+single lint bash tests/structure/lint.sh
+single release bash tests/structure/release.sh
+stage build-asan build build-asan --native-file dev.ini -Dtests=enabled
 stage build-hooks build_hooks
 stage unit meson_tests build unit
 stage unit-asan meson_tests build-asan unit-asan

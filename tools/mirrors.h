@@ -45,4 +45,4 @@ bool mirrors_is_unfinished(const char *leaf);
 /* Calls `each` with every name in every leaf of a mirror, until it answers other than 0; its answer, 0 or
  * -errno. */
 typedef int mirrors_each(int leaf, const char *name, void *argument);
-int mirrors_files(int mirror, mirrors_each *, void *argument);
+int mirrors_files(int mirror, mirrors_each *each, void *argument);

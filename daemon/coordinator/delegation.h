@@ -8,7 +8,7 @@
  *
  * A directory is given once. Each gift has a number, the directory's version (rule.h). There is none once a member has left
  * the session, be it one that crashed: whose processes are at work where, a coordinator that came later would not know.
- * RELAY.md says how it goes. */
+ * RPC.md says how it goes. */
 
 #include "home/home.h"
 #include "coordinator/coordinator.h"

@@ -76,7 +76,7 @@
 
 /* Questions (enum name_op): HOLD_ANYHOW is HOLD with NAME_ANYHOW. */
 mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, MARK, PEEK };
-/* Items between daemons (RELAY.md). HELD is a NAME of RELAY_MOVE: a daemon whose process is at work on a name tells so to
+/* Items between daemons (RPC.md). HELD is a NAME of RELAY_MOVE: a daemon whose process is at work on a name tells so to
  * the next home of it (move.c: tell_held, take_held). */
 mtype = { ASK, END, HELD, REPLY };
 

@@ -8,7 +8,7 @@
  * cores, each is woken for each answer, if all are woken at once; what they ask then keeps the daemon so busy that whoever
  * looks for his answer looks in vain, and sleeps, too. So as many are woken at a time as there are cores, in the order in
  * which they were answered: he who runs is answered without a wake for as long as the scheduler lets him, as he would be if
- * he were alone. The next ones are woken as soon as nobody asks, or after WAKEUPS_PAUSE. tests/bench/CREATE.md has the
+ * he were alone. The next ones are woken as soon as nobody asks, or after WAKEUPS_PAUSE. docs/performance.md has the
  * figures.
  *
  * The pause: while all other cores are taken, the kernel puts who is woken on the daemon's own. There he asks once and sleeps

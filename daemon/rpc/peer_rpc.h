@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The channel between daemons, at both of its ends: what they ask each other, and who is there. RELAY.md lists the
+/* The channel between daemons, at both of its ends: what they ask each other, and who is there. RPC.md lists the
  * items. */
 
 #include "peer/peers.h"

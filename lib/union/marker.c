@@ -94,7 +94,7 @@ void marker_name(struct marker *marker)
         last = "root";
     struct text t;
     text_init(&t, marker->mirror, sizeof marker->mirror);
-    for (size_t i = 0; last[i] && i < MARKER_LABEL_MAX; i++)
+    for (size_t i = 0; i < MARKER_LABEL_MAX && last[i]; i++)
         text_bytes(&t, marker_label_may_hold(last[i]) ? last + i : "_", 1);
     text_add(&t, "-");
     for (int shift = 4 * (MARKER_ID_DIGITS - 1); shift >= 0; shift -= 4)

@@ -5,7 +5,7 @@
 
 Its unit costs are what scaling_measure.py found with 1 to 4 daemons. With these it first tells what 1 to 64 daemons that
 share the cores of one machine do, and compares that with what was measured; if any figure is more than a fifth off, the
-status is 1. Then it gives each daemon a node of its own and puts a file system beneath. SCALING.md says what is assumed."""
+status is 1. Then it gives each daemon a node of its own and puts a file system beneath. docs/scaling.md says what is assumed."""
 
 import argparse
 import collections
@@ -493,7 +493,7 @@ class Service:
         yield env.timeout(self.latency)
 
 
-# SCALING.md says where the figures are from.
+# docs/scaling.md says where the figures are from.
 SYSTEMS = (FileSystem("Lustre", 56_000 * 2.2, 2.2, 1000.0),
            FileSystem("GPFS", math.sqrt(2_000 * 53_000) * 9.0, 9.0, 1000.0))
 HOW = ("shared", "private", "shunt")

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""What README.md says is so: verbs, variables, files, and the calls that are not wrapped."""
+"""What the documents say is so: README.md, docs/ and the manual pages."""
 
 import re
+import subprocess
 
+import pytest
 from conftest import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
+ARCHITECTURE = (REPOSITORY / "docs" / "architecture.md").read_text()
+CONCEPTS = (REPOSITORY / "docs" / "shunt.7").read_text()
+DOCUMENTS = sorted(REPOSITORY.glob("*.md")) + sorted((REPOSITORY / "docs").glob("*.md"))
+PAGES = [page for room in ("docs", "tools", "daemon", "lib") for page in sorted((REPOSITORY / room).rglob("*.[1378]"))]
 
 
-def test_every_verb_exists(shunt):
-    verbs = set(re.findall(r"shunt ([a-z]+)[ `\n]", "\n".join(re.findall(r"(?:`|    )(shunt [^`\n]*[`\n])", README))))
-    assert {"run", "start", "exec", "stop", "ls", "export", "fsck"} <= verbs
-    for verb in verbs - {"help"}:
-        shunt("help", verb.lower()).check()
+def test_the_readme_can_be_read_in_one_go():
+    assert len(README.splitlines()) <= 160
+
+
+def test_every_subcommand_exists(shunt):
+    lines = re.findall(r"(?:`|^    )(shunt [^`\n]*)", README, re.M)
+    subcommands = {name for line in lines for name in re.findall(r"\bshunt ([a-z]+)\b", line)}
+    assert {"run", "start", "exec", "stop", "ls", "export", "fsck"} <= subcommands
+    for subcommand in subcommands - {"help"}:
+        shunt("help", subcommand).check()
 
 
 def test_the_variables_are_those_that_are_read():
@@ -22,17 +33,31 @@ def test_the_variables_are_those_that_are_read():
     assert named == read
 
 
-def test_every_path_exists():
-    for path in re.findall(r"`((?:lib|daemon|tools|tests|examples|include)/[^`* ]+)`", README):
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_exists(document):
+    text = document.read_text()
+    paths = re.findall(r"`((?:lib|daemon|tools|tests|examples|include|docs)/[^`* ]+)`", text)
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    for path in paths:
         assert (REPOSITORY / path).exists(), path
-    for room in (REPOSITORY / "lib").iterdir():
-        assert not room.is_dir() or f"      {room.name}/" in README, f"lib/{room.name} is not on the tour"
-    for room in (REPOSITORY / "daemon").iterdir():
-        assert not room.is_dir() or f"      {room.name}/" in README, f"daemon/{room.name} is not on the tour"
+    for link in links:
+        assert (document.parent / link).exists(), link
+
+
+def test_every_room_is_in_the_architecture():
+    for part in ("lib", "daemon", "tools"):
+        for room in (REPOSITORY / part).iterdir():
+            assert not room.is_dir() or f"      {room.name}/" in ARCHITECTURE, f"{part}/{room.name}"
 
 
 def test_what_is_said_not_to_be_wrapped_is_not():
     table = set(re.findall(r"^SYMBOL\(\w+, (\w+)", (REPOSITORY / "lib" / "shim" / "table.h").read_text(), re.M))
-    section = README[README.index("*Calls not wrapped.*"):README.index("*Calls that differ.*")]
-    missing = set(re.findall(r"`([a-z_]+)`", section))
-    assert {"sendto", "sendmsg", "tmpnam", "tmpnam_r"} <= missing and not missing & table
+    section = CONCEPTS[CONCEPTS.index(".SS Calls that are not wrapped"):CONCEPTS.index(".SS Calls that differ")]
+    missing = set(re.findall(r"([a-z_]+) \([23]\)", section))
+    assert {"sendto", "sendmsg", "tmpnam", "tmpnam_r", "wordexp"} <= missing and not missing & table
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_manual_pages_have_no_faults(page):
+    result = subprocess.run(["groff", "-man", "-ww", "-z", page], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")

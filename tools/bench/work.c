@@ -44,7 +44,7 @@ static void work_name_directories(struct work *work, const char *top)
 /* f7-0000012 is the twelfth of rank 7, and r7-0000012 after its renaming. */
 static char *work_name_files(const struct work *work, char letter, char to[PATH_MAX])
 {
-    int length = snprintf(to, PATH_MAX, "%s/%c%u-%0*u", work->own, letter, work->order->owner, DIGITS, 0);
+    int length = snprintf(to, PATH_MAX, "%s/%c%u-%0*u", work->own, letter, work->order->owner, DIGITS, 0u);
     return to + length - DIGITS;
 }
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DIGITS_MAX 9
@@ -57,13 +59,9 @@ static int hostlist_emit(struct builder *builder)
 
 static int hostlist_append_number(struct builder *builder, uint32_t number, size_t width)
 {
-    char digits[DIGITS_MAX + 1];
-    size_t at = sizeof digits;
-    for (; number > 0 || at == sizeof digits; number /= 10)
-        digits[--at] = (char)('0' + number % 10);
-    while (sizeof digits - at < width)
-        digits[--at] = '0';
-    return hostlist_append(builder, digits + at, sizeof digits - at);
+    char digits[DIGITS_MAX + sizeof "4294967295"];
+    int length = snprintf(digits, sizeof digits, "%0*" PRIu32, (int)width, number);
+    return length < (int)sizeof digits ? hostlist_append(builder, digits, (size_t)length) : -EBADMSG;
 }
 
 static int hostlist_read_number(const char *from, const char *end, uint32_t *number)
