@@ -131,7 +131,7 @@ static int main_serve_batch(struct shuntd *shuntd)
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
         code = steps[i](shuntd);
-    if (code == 0 && index_is_damaged(shuntd->index)) /* whoever met it */
+    if (code == 0 && index_is_damaged(shuntd->index)) /* whichever room met it */
         code = -EBADMSG;
     if (code != 0)
         return code;
@@ -152,8 +152,8 @@ static uint64_t main_sleep_end(struct shuntd *shuntd)
     return times < end ? times : end;
 }
 
-/* Who is blocked waits for a notice, and so may a removal, and who ends. Who waits at another daemon has this one told
- * (NOTIFY_AWAITED); else what a notice says travels in the frame of the next question. */
+/* A blocked request waits for a notice, and so may a removal and a client's end. A request that waits at another daemon has
+ * this one told (NOTIFY_AWAITED); else what a notice says travels in the frame of the next question. */
 static bool main_is_awaited(struct shuntd *shuntd)
 {
     return home_has_waiting(shuntd->home) || !list_empty(&shuntd->coordinator_calls) || shuntd->stop != 0;
@@ -197,7 +197,7 @@ static bool main_serve_frames(struct shuntd *shuntd)
     return served;
 }
 
-/* Main's, which has the turn before and behind it. */
+/* Main's, which has the turn before and after it. */
 static void main_sleep_on(struct shuntd *shuntd, uint32_t rings)
 {
     const uint64_t until = main_sleep_end(shuntd), now = clock_monotonic();

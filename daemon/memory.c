@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* What shuntd calls instead of malloc and its kin (the linker's --wrap). When there is no memory
- * under a limit of the process, a small piece is taken from what was put by for that, so that whoever is at work need
- * not stop half way. Large pieces, as for the listing of a directory, are asked for by those who can do without. */
+ * under a limit of the process, a small piece is taken from a reserve, so that what is under way need
+ * not stop half way. Large pieces, as for the listing of a directory, are asked for by code that can do without. */
 
 #include <stdlib.h>
 

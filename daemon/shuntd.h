@@ -44,7 +44,7 @@ struct shuntd_options {
     const char *run_base;
     enum config_placement placement;
     uint32_t leaf_full;
-    bool takeover; /* of a session of other hosts that do not beat */
+    bool takeover; /* of a session of other hosts that do not heartbeat */
     uint64_t stale;
     uint64_t deadline; /* ns; for which a silent member is waited for */
     const char *fabric;
@@ -54,11 +54,12 @@ struct shuntd_options {
 /* Which member of the session is home of which shard (membership/route.h, membership/homes.h). */
 struct route {
     uint16_t home[RECORD_SHARDS];
-    uint16_t from[RECORD_SHARDS];    /* of those that are here: from whom their content is still to come; 0: it is here */
-    uint16_t to[RECORD_SHARDS];      /* of those that were here: to whom it is still to go; 0: nothing is */
-    uint32_t own, missing;           /* how many are here; and are awaited, or members untold */
-    uint32_t epoch;                  /* of the session's, in which homes changed last */
-    uint32_t recovery_epoch;         /* ... and in which all began again */
+    uint16_t
+        from[RECORD_SHARDS];    /* of those that are here: the member that their content is still to come from; 0: it is here */
+    uint16_t to[RECORD_SHARDS]; /* of those that were here: the member that it is still to go to; 0: none */
+    uint32_t own, missing;      /* how many are here; and are awaited, or members untold */
+    uint32_t epoch;             /* of the session's, in which homes changed last */
+    uint32_t recovery_epoch;    /* ... and in which all began again */
     bool unreported[UINT16_MAX + 1]; /* members that have not said yet what their processes hold since then */
     uint32_t unreported_count;
     bool hands_over; /* something is still to go */
@@ -72,7 +73,7 @@ struct shuntd_counts {
     uint64_t malformed;  /* messages dropped */
     uint64_t creates;    /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
-    uint64_t prefetched; /* creates and removals whose names were asked for ahead of a process (prefetch/prefetch.h) */
+    uint64_t prefetched; /* creates and unlinks whose names were asked for ahead of a process (prefetch/prefetch.h) */
     uint64_t unlinks, renames, loads, blocked, client_exits;
     uint64_t remote_requests; /* questions about names that other nodes asked this home */
     uint64_t max_hops;        /* messages on the longest way of a collective that was begun here */
@@ -105,7 +106,7 @@ struct shuntd {
     struct home *home;
     struct dir_times_job *flushing, *to_flush; /* directories whose times the file system is to write down */
     struct answer_queue *answers;              /* answers that go out together */
-    struct prefetch *prefetch;                 /* who makes names that can be predicted (prefetch/prefetch.h) */
+    struct prefetch *prefetch;                 /* streams of names that can be predicted (prefetch/prefetch.h) */
     struct grants *grants;                     /* what they were granted of them (prefetch/grant.h) */
     struct peers *peers;
     pthread_t fabric_thread; /* the fabric, where `opens` */
@@ -123,13 +124,13 @@ struct shuntd {
     struct link rename_fences;                  /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
     uint64_t last_collective, last_coordinator_call;
     struct shuntd_counts counts;
-    struct disk *heartbeat_disk; /* for beats, and looks at those of others: nothing else delays them */
+    struct disk *heartbeat_disk; /* for heartbeats, and looks at those of others: nothing else delays them */
     bool heartbeat_under_way;    /* one is under way (membership/heartbeat.h) */
     uint64_t next_heartbeat;     /* monotonic */
     int heartbeat_failed;        /* how the last one did, 0: it did not */
-    uint64_t joined;             /* clock_boot, before the beat that came with it; 0: it had a lease without an end since */
-    bool cut_off;                /* the session has gone on without this daemon: it may decide nothing any more */
-    struct failure_detector *failure_detector; /* of others' beats (membership/failure_detector.h) */
+    uint64_t joined; /* clock_boot, before the heartbeat that came with it; 0: it had a lease without an end since */
+    bool cut_off;    /* the session has gone on without this daemon: it may decide nothing any more */
+    struct failure_detector *failure_detector; /* of others' heartbeats (membership/failure_detector.h) */
     volatile int stop;                         /* how often a signal asked for the end */
 };
 

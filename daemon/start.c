@@ -44,7 +44,7 @@
 #define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
 #define INDEX_LEAST (16ull << 20)
 #define DISK_THREADS 4
-#define PULSE_THREADS 2 /* one beats, one looks at others, which may take long where one of them hangs */
+#define PULSE_THREADS 2 /* one heartbeats, one looks at others, which may take long where one of them hangs */
 #define HOME_OPENS (10 * CLOCK_SECOND)
 #define HOME_ANSWERS (10 * CLOCK_SECOND)
 
@@ -341,8 +341,8 @@ static int start_take_over(struct shuntd *shuntd, struct session *session)
     return 0;
 }
 
-/* One who beat between the last look at him and the moment when he was superseded has a lease from then on, at most. What
- * his processes still want to make in his branch is not to be, then. */
+/* A member that sent a heartbeat between the last look and the moment when it was superseded has a lease from then on, at most.
+ * What its processes still want to make in its branch is not to be, then. */
 static int start_outlast_taken(struct shuntd *shuntd)
 {
     const struct timespec pause = clock_split(CLOCK_SECOND / 10);
@@ -410,8 +410,8 @@ static int start_try_to_join(struct shuntd *shuntd)
     return session_join(shuntd->root.path, &shuntd->me, &shuntd->session);
 }
 
-/* If this node was taken for lost, whoever fences its old branch drops its old member; that takes no longer than a lease,
- * unless he is lost himself. */
+/* If this node was taken for lost, the daemon that fences its old branch drops its old member; that takes no longer than a
+ * lease, unless that one is lost itself. */
 static int start_join_when_dropped(struct shuntd *shuntd)
 {
     const struct timespec pause = clock_split(SESSION_BEAT / 20);
@@ -598,7 +598,8 @@ static int start_await_former(struct shuntd *shuntd)
     return start_await(shuntd, predecessor_holder, shuntd->run_dir);
 }
 
-/* Who founds a session again, since nobody lives of the one before, waits for the processes of its other nodes, too. */
+/* A daemon that founds a session again, since no member of the one before lives, waits for the processes of its other nodes,
+ * too. */
 static int start_await_others(struct shuntd *shuntd)
 {
     char beginning[SESSION_RUN_MAX];

@@ -14,7 +14,7 @@ int start_options(struct shuntd_options *, int argc, char *argv[]);
 /* Forks. The parent waits until the child says that it serves and exits 0, or passes on the sentence that the
  * child printed and exits 1: it does not return. The child gets the descriptor for start_ready, or -1. */
 int start_background(void);
-/* Tells whoever waits (supervise.h), and gives standard error to the log. */
+/* Tells the process that waits (supervise.h), and gives standard error to the log. */
 void start_ready(int ready, bool serves);
 /* From here on standard error is the log in the run directory, and the terminal is left alone. */
 void start_detach(const char *run_dir);

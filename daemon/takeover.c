@@ -69,7 +69,7 @@ int takeover_watch(const char *root, const struct session *session, uint64_t pat
                    const struct session_member **who)
 {
     struct failure_detector watch = {.root = root, .session = session, .patience = patience};
-    /* Alone in its session, it has no reason to beat. */
+    /* Alone in its session, it has no reason to heartbeat. */
     *who = session->members;
     if (session->count == 1)
         return session_lives(session->members) == -EREMOTE ? TAKEOVER_ALONE : TAKEOVER_HERE;

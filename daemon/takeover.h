@@ -3,7 +3,7 @@
 #pragma once
 
 /* May a session whose members are on other hosts be taken over? Only if all of them were beating once and are
- * silent now: a member that is alone in its session does not beat, so nobody can tell from here whether it
+ * silent now: a member that is alone in its session does not heartbeat, so nobody can tell from here whether it
  * lives. */
 
 #include "shuntd.h"
@@ -11,8 +11,8 @@
 enum takeover {
     TAKEOVER_FREE = 0, /* all were silent for `patience`, or the session has ended meanwhile */
     TAKEOVER_HERE,     /* *who lives on this host */
-    TAKEOVER_ALONE,    /* *who does not beat, since it is or was alone */
-    TAKEOVER_BEATS,    /* *who beats */
+    TAKEOVER_ALONE,    /* *who sends no heartbeat, since it is or was alone */
+    TAKEOVER_BEATS,    /* *who sends heartbeats */
     TAKEOVER_CHANGED,  /* somebody published another epoch meanwhile */
 };
 

@@ -45,7 +45,7 @@ static int copy_open_original(struct copy *copy)
     return copy->before.stx_nlink > 1 ? COPY_LINKED : 0;
 }
 
-/* One that is there already was left behind by an export that was killed: who holds the root is alone. */
+/* One that is there already was left by an export that was killed: the holder of the root is alone. */
 static int copy_open_copy(struct copy *copy)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -111,7 +111,7 @@ static int copy_extent(const struct copy *copy, off_t at, off_t end)
     return 0;
 }
 
-/* Where data begins at or behind `at`; `end` if there is none. A file system without holes is all data. */
+/* Where data begins at or after `at`; `end` if there is none. A file system without holes is all data. */
 static off_t copy_next_data(int fd, off_t at, off_t end)
 {
     off_t data = sys_lseek(fd, at, SEEK_DATA);
@@ -136,7 +136,7 @@ static int copy_data(struct copy *copy)
     return error;
 }
 
-/* The owner first: to change him takes away set-user-ID bits and capabilities. The times last. */
+/* The owner first: changing it takes away set-user-ID bits and capabilities. The times last. */
 static int copy_attributes(struct copy *copy)
 {
     const struct statx *before = &copy->before;
@@ -292,7 +292,7 @@ const char *copy_words(enum copy_refusal refusal)
     static const char *const words[] = {
         [COPY_LINKED] = "has other names (hard links), which a copy would part from it: copy it by hand",
         [COPY_UNLIKE] = "has an owner, a mode, an ACL or attributes that a copy cannot be given: copy it by hand",
-        [COPY_CHANGED] = "was changed while it was copied: stop who writes there and run this again",
+        [COPY_CHANGED] = "was changed while it was copied (stop the program that writes there and run this again)",
         [COPY_DIFFERS] = "was copied, and what was read back is something else: look after that file system",
     };
     return words[refusal];

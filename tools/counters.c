@@ -58,7 +58,7 @@ static bool counters_is_silent(const struct line *line)
     return strcmp(line->key, "silent") == 0;
 }
 
-/* The path behind the reason; the reason is cut off there. */
+/* The path after the reason; the reason is cut off there. */
 static const char *counters_path_of(struct line *line)
 {
     char *space = strchr(line->rest, ' ');

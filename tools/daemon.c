@@ -207,7 +207,7 @@ static int daemon_stop_process(const struct stopping *stopping)
     return answer;
 }
 
-/* Those of this host, one after the other: who lives is ended; what the dead left is taken away, as the next start
+/* Those of this host, one after the other: live ones are ended; what dead ones left is taken away, as the next start
  * would. How many were found here, or -1. */
 static int daemon_stop_members(const char *root, const char *node, const struct session *session)
 {

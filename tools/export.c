@@ -55,8 +55,8 @@ static void export_fail(struct export *export, const char *path, int error)
     export->failed = true;
 }
 
-/* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to him
- * for the time of the export. Who is not its owner gets the kernel's refusal later. */
+/* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to it
+ * for the time of the export. A user who is not its owner gets the kernel's refusal later. */
 static bool export_loosen(int fd, const struct statx *before)
 {
     char proc[DISK_PROC_SIZE];
@@ -119,7 +119,9 @@ static void export_show_progress(struct export *export)
 static void export_complain_appeared(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    error_report("%s: a file of that name appeared in the trunk meanwhile: stop who writes there and run this again", where);
+    error_report(
+        "%s: a file of that name appeared in the trunk meanwhile (stop the program that writes there and run this again)",
+        where);
     export->failed = true;
 }
 

@@ -45,7 +45,7 @@ static void fsck_mirrors_look_at_known(struct fsck *fsck, const struct mirror_fo
                   "nothing is in it now");
 }
 
-/* Who cannot read every marker, or has a bad one, cannot know whose files he would delete. */
+/* Without reading every marker, or with a bad one, it is unknown whose files would be deleted. */
 static bool fsck_mirrors_may_delete(const struct fsck *fsck)
 {
     return fsck->discard && !fsck->blind && fsck->markers_bad == 0;

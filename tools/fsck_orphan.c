@@ -74,7 +74,7 @@ static int fsck_orphan_open_directory(int at, const char *name, mode_t mode)
     return sys_openat(at, name, DISK_DIRECTORY, 0);
 }
 
-/* With the mode of the mirror: who could not read the files before cannot now. */
+/* With the mode of the mirror: users that could not read the files before cannot now. */
 static int fsck_orphan_open_restored(const struct union_root *root, const struct mirror_found *mirror, int fd)
 {
     struct statx stat;

@@ -26,7 +26,7 @@ static bool launch_is_shim(const char *entry, size_t length)
            (length == name || entry[length - name - 1] == '/');
 }
 
-/* The list `old` with `last` behind the others and without any other shim; its entries are separated by
+/* The list `old` with `last` after the others and without any other shim; its entries are separated by
  * colons or spaces. A sanitizer insists on being first, and a profiler is to see the paths that the program
  * uses. */
 static char *launch_preload_with(const char *old, const char *last)

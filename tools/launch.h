@@ -18,7 +18,7 @@ enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127
 /* Replaces this process. Returns only on failure: LAUNCH_NO_SHIM, after a complaint. */
 int launch_exec(const struct roots *, const char *node, char **command);
 
-/* What LD_PRELOAD must be: the list `others` (NULL: none) and the shim behind it. To be freed; NULL after a
+/* What LD_PRELOAD must be: the list `others` (NULL: none) and the shim after it. To be freed; NULL after a
  * complaint. */
 char *launch_preload(const char *others);
 

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Where the other parts of shunt are: beside this executable, in the build directory or as installed. */
+/* Where the other parts of shunt are: next to this executable, in the build directory or as installed. */
 
 #include <limits.h>
 

@@ -23,7 +23,7 @@ void stopping_catch(void)
     came = 0;
     for (size_t i = 0; i < SIGNALS; i++) {
         sigaction(signals[i], &action, &before[i]);
-        /* nohup: who ignores a signal goes on doing so. */
+        /* nohup: a signal that was ignored stays ignored. */
         if (before[i].sa_handler == SIG_IGN)
             sigaction(signals[i], &before[i], NULL);
     }

@@ -20,7 +20,7 @@
 #include "rpc/peer_rpc.h"
 #include "rpc/receive.h"
 
-/* A coordinator that took over goes on behind the one before it, even where it begins again. */
+/* A coordinator that took over goes on after the one before it, even where it begins again. */
 static uint64_t coordinator_next_number(const struct shuntd *shuntd, uint64_t last)
 {
     uint64_t first = (uint64_t)shuntd->route.epoch << RULE_EPOCH_BITS;
@@ -66,7 +66,7 @@ void coordinator_adopt_answer(struct home_dir *dir, const struct message *answer
     dir->mirrored |= (answer->flags & RECORD_MARKED) != 0 && answer->child.birth >> 1 == dir->version;
 }
 
-/* Who asks. */
+/* The daemon that asks. */
 
 static int coordinator_send(struct shuntd *shuntd, struct coordinator_call *coordinator_call)
 {
@@ -141,7 +141,7 @@ int coordinator_drop(struct shuntd *shuntd, struct dirid dir)
     return coordinator_submit(shuntd, &drop, NULL, NULL);
 }
 
-/* Where this daemon alone is home of all it is known from now on; else whoever uses it first asks its coordinator. */
+/* Where this daemon alone is home of all it is known from now on; else the first daemon that uses it asks its coordinator. */
 int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *path)
 {
     struct message born = coordinator_about(MESSAGE_DIR_CREATED, id);
@@ -247,7 +247,7 @@ int coordinator_resubmit(struct shuntd *shuntd)
     return code;
 }
 
-/* Who is silent. */
+/* Silent members. */
 
 static bool coordinator_is_silent(const struct shuntd *shuntd, uint16_t member)
 {
@@ -284,7 +284,7 @@ struct giving_up {
     int code;
 };
 
-/* Who asked this coordinator to load a directory. */
+/* The requests to load a directory that wait at this coordinator. */
 static void coordinator_give_up_questions(struct home_dir *dir, void *context)
 {
     struct giving_up *giving_up = context;
@@ -318,7 +318,7 @@ int coordinator_give_up(struct shuntd *shuntd)
     return giving_up.code;
 }
 
-/* Who rules. */
+/* The coordinator. */
 
 int coordinator_add_node(struct home_coordinator *coordinator, uint16_t member)
 {
@@ -484,7 +484,7 @@ int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *questio
     return shuntd->coordinator_handlers->operation[message->type](shuntd, dir, question);
 }
 
-/* Another daemon is its home now: who waits for an answer asks there, what wants none is handed on. */
+/* Another daemon is its home now: a request that wants an answer is repeated there, one that wants none is passed on. */
 int coordinator_pass_on(struct shuntd *shuntd, struct coordinator_request *question)
 {
     if (question->id != 0)

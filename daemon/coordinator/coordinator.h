@@ -7,13 +7,13 @@
  * dir[0] says which directory.
  *
  * LOAD     text: its place; SPREAD in flags: not as a whole. Answer: its record, in tag how many nodes use it, in dir[1]
- *          whether it is wholly at home with who asked (whole.h)
+ *          whether it is delegated to the daemon that asked (delegation.h)
  * MARK     tag: the leaf that is wanted. Answer: its record, with a marker. Its own node's leaf it makes, too
- * SEAL     for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED
+ * FREEZE     for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED
  * THAW   it was not removed
  * DROP     it was removed
- * GIVEN    it is not wholly at home with who says so any more
- * FOLLOW, SYNC, SETTLE, WATCH   as WIRE.md says */
+ * RETURN    the sender has it delegated no more
+ * ATTRIBUTES, SYNC, SETTLE, WATCH   as WIRE.md says */
 
 #include "home/home.h"
 #include "listen/listen.h"
@@ -22,17 +22,17 @@
 #include "shuntd.h"
 
 struct coordinator_call;
-/* What follows the coordinator's answer; the coordinator request is freed behind it. 0 or a fatal -errno. */
+/* What follows the coordinator's answer; the coordinator request is freed after it. 0 or a fatal -errno. */
 typedef int coordinator_done(struct shuntd *, const struct coordinator_call *, const struct message *answer);
 
-/* A question to a coordinator that was not answered yet, and for whom. */
+/* A request to a coordinator that is not answered yet, and what goes on with the answer. */
 struct coordinator_call {
     struct link link;
     uint64_t id;
     coordinator_done *done;
     uint16_t member; /* that was asked, */
     uint32_t epoch;  /* in this one of the route's */
-    uint64_t client; /* who is to be answered, */
+    uint64_t client; /* that is to be answered, */
     uint32_t qp, tag;
     uint64_t operation; /* or which operation goes on, */
     void *job;          /* or which job */
@@ -55,8 +55,8 @@ int coordinator_resubmit(struct shuntd *);
 /* What waits at this coordinator is looked at again. 0 or a fatal -errno. */
 int coordinator_resume_all(struct shuntd *);
 
-/* While a member is silent for longer than the deadline, who waits for a directory to be loaded is told so
- * (-ETIMEDOUT) and may ask again; what is under way goes on. 0 or a fatal -errno. */
+/* While a member is silent for longer than the deadline, requests that wait for a directory to be loaded are told so
+ * (-ETIMEDOUT) and may be repeated; what is under way goes on. 0 or a fatal -errno. */
 int coordinator_give_up(struct shuntd *);
 
 /* At both ends of the channel to another daemon. */
@@ -70,11 +70,11 @@ struct coordinator_request {
     struct link link;
     uint16_t member;
     uint64_t id;
-    uint64_t began;         /* SEAL: monotonic, when it was tried first; 0: not yet */
+    uint64_t began;         /* FREEZE: monotonic, when it was tried first; 0: not yet */
     struct message message; /* points into bytes */
     uint8_t bytes[];
 };
-/* Answers it and frees it; who waited for the coordinator is served again. 0 or a fatal -errno. */
+/* Answers it and frees it; requests that waited for the coordinator are served again. 0 or a fatal -errno. */
 int coordinator_answer(struct shuntd *, struct coordinator_request *, struct message *answer);
 int coordinator_result(struct shuntd *, struct coordinator_request *, int result);
 /* Another daemon is home of its directory now. */
@@ -86,8 +86,8 @@ void coordinator_forget(struct home_coordinator *);
 void coordinator_free(struct shuntd *);
 /* Serves it again from the start. */
 int coordinator_serve(struct shuntd *, struct coordinator_request *);
-/* The coordinator is not busy any more (its operation has said so before it answered, since who is answered may ask
- * again at once): who waited is served. It may be gone. */
+/* The coordinator is not busy any more (its operation has said so before it answered, since a client that is answered may ask
+ * again at once): waiting requests are served. It may be gone. */
 int coordinator_resume(struct shuntd *, struct dirid);
 /* The operations: with a directory that is loaded (but LOAD) and whose coordinator is neither busy nor closed. */
 typedef int coordinator_operation(struct shuntd *, struct home_dir *, struct coordinator_request *);

@@ -143,7 +143,8 @@ int delegation_accept(struct shuntd *shuntd, struct home_dir *dir, const struct 
     return code == 0 ? -EAGAIN : code;
 }
 
-/* Who waited for a name meanwhile may hold it by now. A listing that began when all names were here is told before they go. */
+/* An operation that waited for a name may hold it by now. A listing that began when all names were here is told before they go.
+ */
 int delegation_continue(struct shuntd *shuntd, struct dirid id)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, id);
@@ -155,7 +156,7 @@ int delegation_continue(struct shuntd *shuntd, struct dirid id)
     if (code == 0)
         code = delegation_forget_names(shuntd, dir);
     home_list_end(dir);
-    if (route_of_dir(shuntd, id) != shuntd->me.number) /* who lists them now */
+    if (route_of_dir(shuntd, id) != shuntd->me.number) /* another daemon lists them now */
         home_leaves_retire(&dir->leaves);
     dir->delegation = 0;
     dir->recalled = false;
@@ -176,7 +177,7 @@ static int delegation_want(struct shuntd *shuntd, struct home_dir *dir)
     return code == 0 ? delegation_continue(shuntd, dir->id) : code;
 }
 
-/* The answer that gave it may have come for nobody; or it is still to come, and will be refused. Who ruled before has
+/* The answer that delegated it may have come too late, or is still to come and will be refused. The former coordinator has
  * told the next one. */
 int delegation_recalled(struct shuntd *shuntd, uint16_t member, struct dirid id, uint64_t number)
 {

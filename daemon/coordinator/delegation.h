@@ -3,8 +3,8 @@
 #pragma once
 
 /* A directory that one node alone uses is wholly at home with its daemon, whatever the shards of its names: nothing in it
- * takes a message to another node. Its coordinator gives it to whoever loads it first, and has it back before anybody else may
- * use it; then its names are read from the file system, and go to the homes that their shards say.
+ * takes a message to another node. Its coordinator delegates it to the first daemon that loads it, and recalls it before
+ * another one may use it; then its names are read from the file system, and go to the homes that their shards say.
  *
  * A directory is given once. Each gift has a number, the directory's version (rule.h). There is none once a member has left
  * the session, be it one that crashed: whose processes are at work where, a coordinator that came later would not know.
@@ -15,11 +15,11 @@
 
 /* What its coordinator does. */
 
-/* May it be wholly at home with who asks? `names`: how many there are. */
+/* May it be delegated to the daemon that asks? `names`: how many there are. */
 bool delegation_may_be(const struct shuntd *, const struct home_dir *, const struct coordinator_request *, size_t names);
-/* Somebody else wants to use it: his question waits until it is given back. 0 or a fatal -errno. */
+/* Another daemon wants to use it: its request waits until the delegation is returned. 0 or a fatal -errno. */
 int delegation_recall(struct shuntd *, struct home_dir *, struct coordinator_request *);
-/* GIVEN: it is. */
+/* RETURN: it is. */
 int delegation_returned(struct shuntd *, struct coordinator_request *);
 /* A member is gone, and what it had. */
 int delegation_member_gone(struct shuntd *, uint16_t member);

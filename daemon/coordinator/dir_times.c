@@ -67,7 +67,7 @@ static int dir_times_announce(struct shuntd *shuntd, struct home_dir *dir)
     return coordinator == shuntd->me.number ? dir_times_tell_users(shuntd, dir) : dir_times_tell(shuntd, dir, coordinator);
 }
 
-/* What comes from another than the coordinator is to go to the coordinator, or from there to all who use it. */
+/* What another daemon than the coordinator says goes to the coordinator, and from there to all that use the directory. */
 int dir_times_take(struct shuntd *shuntd, uint16_t member, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);

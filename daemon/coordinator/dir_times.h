@@ -4,10 +4,10 @@
 
 /* The times of a directory that has names in mirrors. A daemon whose node changes it tells the directory's
  * coordinator, now and then, which tells the daemons whose processes use it, now and then: they see a change within
- * two pauses, without a message on the way of a create or of a stat. When it goes quiet, who changed it gives
+ * two pauses, without a message on the way of a create or of a stat. When it goes quiet, the daemon that changed it gives
  * the trunk the time of the last change, and tells that, too.
  *
- * Each word says all that is known (home_times): whoever hears of it keeps the later, so it matters neither
+ * Each word says all that is known (home_times): a receiver keeps the later, so it matters neither
  * in which order word arrives nor on which channel. Once somebody sets times (SETTLE), the coordinator begins a new
  * round on all daemons: word of an older one is passed over. */
 

@@ -3,7 +3,7 @@
 
 /* LOAD: the first operation in a directory. Its coordinator has trunk and mirrors listed by a job, hands each name to
  * its home, and tells all homes that these are all: from then on they may answer "absent". Until then nobody can
- * change a name in it, since whoever wants to asks for the directory first.
+ * change a name in it, since a process asks for the directory first.
  *
  * The coordinator lists all mirrors itself, rather than have each daemon list some: of the CPU time that loading 200,000 names
  * of four mirrors took four daemons (1.2 s), listing was 0.08 s. The rest is handing out, and writing down, which all
@@ -38,7 +38,7 @@ struct load_job {
     uint16_t branch;
     uint32_t began; /* in which epoch of the route, */
     uint32_t epoch; /* and in which names were handed out */
-    uint16_t whole; /* to whom all of them were, 0: each to its home */
+    uint16_t whole; /* the member that all of them were sent to, 0: each to its home */
     struct listing listing;
     int result;
     char path[PATH_MAX];
@@ -93,7 +93,7 @@ static void load_note_found(struct shuntd *shuntd, struct home_dir *dir, const s
     coordinator_number_decision(shuntd, dir);
 }
 
-/* Who waits for the directory, if he still does. */
+/* The request that waits for the directory, if one still does. */
 static struct coordinator_request *load_take_question(struct home_dir *dir)
 {
     struct coordinator_request *question = dir->coordinator->load_request;
@@ -151,7 +151,7 @@ static int load_tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t
     return code;
 }
 
-/* `names`: how many were handed to who asks, if it is wholly at home there since now. */
+/* `names`: how many were sent to the daemon that asks, if the directory is delegated to it now. */
 static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question, uint64_t names)
 {
     struct message answer = {.dir[1] = {.ino = dir->coordinator->delegation, .birth = names}};
@@ -167,7 +167,7 @@ static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct 
     return coordinator_answer(shuntd, question, &answer);
 }
 
-/* The names are on their way to who asked, before this answer. */
+/* The names are on their way to the daemon that asked, before this answer. */
 static int load_give(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, uint32_t names)
 {
     struct coordinator_request *question = load_take_question(dir);
@@ -222,7 +222,8 @@ static int load_make_room(struct shuntd *shuntd, const struct listing *listing)
     return index_make_room_for(shuntd->index, listing->count, bytes);
 }
 
-/* All began again while it was listed: who did something then has not told it yet, and what was found may be older. */
+/* All began again while it was listed: a daemon that changed something then has not told it yet, and what was found may be
+ * older. */
 static int load_again(struct shuntd *shuntd, struct load_job *load)
 {
     struct dirid id = load->id;
@@ -325,7 +326,7 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
     return home_dir_store(shuntd, dir);
 }
 
-/* What the node of who asks does. */
+/* On the node that asks. */
 
 static int load_loaded(struct shuntd *shuntd, const struct coordinator_call *coordinator_call, const struct message *answer)
 {

@@ -206,7 +206,7 @@ static int placement_not_made(struct shuntd *shuntd, struct home_dir *dir, int r
         return placement_pin(shuntd, dir, (enum record_why)result);
     }
     log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
-    if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: who waits is to tell its new place */
+    if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: a waiting client is to tell its new place */
         return reply_forget_dir(shuntd, dir);
     return home_pin_to_trunk(&dir->blocked);
 }
@@ -248,7 +248,7 @@ static int placement_make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint
     return 0;
 }
 
-/* The coordinator's answer to MARK. Who waits finds out by himself what it means to him, but for an error. */
+/* The coordinator's answer to MARK. A waiting request finds out by itself what it means, except for an error. */
 static int placement_marked(struct shuntd *shuntd, const struct coordinator_call *coordinator_call,
                             const struct message *answer)
 {

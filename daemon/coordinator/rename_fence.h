@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Directories on their way to another name. Processes remember which directory words lead to (lib/shim/parent_cache.h): before
- * one is renamed all daemons of the session raise their channels' `places`, so that nobody goes by that, and behind it
+/* Directories on their way to another name. Processes remember which directory path leads to (lib/shim/parent_cache.h): before
+ * one is renamed all daemons of the session raise their channels' `places`, so that nobody goes by that, and after it
  * again. A daemon that is gone renames nothing any more. */
 
 #include "rpc/collective.h"

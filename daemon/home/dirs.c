@@ -183,7 +183,7 @@ struct move {
     const char *from, *to;
 };
 
-/* A path that does not fit any more keeps its old text: whoever uses it compares identities and asks for a
+/* A path that does not fit any more keeps its old text: its users compare identities and asks for a
  * new one. */
 static void dirs_move_one(struct home_dir *dir, void *context)
 {

@@ -6,9 +6,9 @@
  *
  * In the index are facts that others read; here is what is going on. As the daemon of its node it has
  * **operations**, what its clients are at work on, or will be, one for a name at a time; the leaves of the node's mirrors; and
- * who waits for what. As a home it decides about names (names.c), for its own node as for others: an entry in
- * the index, and who **holds** it. A request that meets a operation, or a directory with a job under way, is blocked
- * there and served again when that ends; a question that meets a name that is held likewise. */
+ * which requests wait for what. As a home it decides about names (names.c), for its own node as for others: an entry in
+ * the index, and the operation that has **claimed** it. A request that meets an operation, or a directory with a job under way,
+ * is blocked there and served again when that ends; a question that meets a name that is held likewise. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,18 +49,19 @@ struct home_leaves {
 
 /* What the home of a directory's own entry knows of it. */
 struct home_coordinator {
-    bool loaded;                              /* its homes have all its names */
-    bool created_empty;                       /* it is empty: this session made it, and nobody has used it yet */
-    bool in_request;                          /* a question about the directory as a whole is being worked on */
-    bool closing;                             /* it is about to be removed */
-    bool retries_removal;                     /* a name that was held is free now: the removal is tried again */
-    bool recalling;                           /* ... that is: it is to be given back (coordinator/delegation.h) */
-    bool sharded;                             /* its names were handed to their homes: not only nodes[0] may have some */
-    uint64_t delegation;                      /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
-    struct link queued;                       /* questions (coordinator/coordinator.h) that wait for the end of that */
-    struct link awaiting_idle;                /* ... that wait until no name is held */
-    struct coordinator_request *load_request; /* who is answered when it is loaded; NULL: nobody waits for that any more */
-    uint16_t *nodes;                          /* the members whose processes use it */
+    bool loaded;               /* its homes have all its names */
+    bool created_empty;        /* it is empty: this session made it, and nobody has used it yet */
+    bool in_request;           /* a question about the directory as a whole is being worked on */
+    bool closing;              /* it is about to be removed */
+    bool retries_removal;      /* a name that was held is free now: the removal is tried again */
+    bool recalling;            /* ... that is: it is to be given back (coordinator/delegation.h) */
+    bool sharded;              /* its names were handed to their homes: not only nodes[0] may have some */
+    uint64_t delegation;       /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
+    struct link queued;        /* questions (coordinator/coordinator.h) that wait for the end of that */
+    struct link awaiting_idle; /* ... that wait until no name is held */
+    struct coordinator_request
+        *load_request; /* the request that is answered when it is loaded; NULL: none waits for that any more */
+    uint16_t *nodes;   /* the members whose processes use it */
     uint32_t node_count;
 };
 
@@ -72,7 +73,7 @@ struct home_times {
     uint64_t settled, stood; /* as in the index */
 };
 
-#define HOME_TIMES_PATIENCE CLOCK_SECOND /* with whoever is to write the time of a change */
+#define HOME_TIMES_PATIENCE CLOCK_SECOND /* with the daemon that is to write the time of a change */
 
 struct home_dir {
     struct home_dir *next; /* in its bucket */
@@ -112,7 +113,7 @@ struct home_dir {
     uint64_t existing_claimed_at; /* monotonic, when one that is there was given to somebody last; 0: never */
     unsigned prefetched_claims;   /* ... for which no process has asked yet, as far as is known here */
     bool draining;                /* a listing waits until there are none: no more are given */
-    uint64_t listed, expected;    /* names that were handed over by who loads it; of so many */
+    uint64_t listed, expected;    /* names that the coordinator has sent so far; of so many */
     uint64_t load_number;         /* ... the number of that load: the directory's version then */
     struct link ended_claims;     /* names that were held while it was not complete, and are not any more (home_list_name) */
     struct link frozen_questions; /* questions that wait for the seal */
@@ -135,29 +136,29 @@ enum operation_kind {
 };
 
 /* Questions about a name, to its home. Before each: the directory must be complete there, else
- * MESSAGE_NOT_LOADED; and the name free, or held by who asks, else the question waits. */
+ * MESSAGE_NOT_LOADED; and the name free, or claimed by the operation that asks, else the request waits. */
 enum name_op {
     NAME_LOOKUP = 1, /* MESSAGE_EXISTS, MESSAGE_ABSENT */
     NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS; -ENOSPC: the index has no room */
     NAME_CLAIM,      /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
                       * held all the same with NAME_EVEN_ABSENT, else -ENOSPC */
-    NAME_MARK,       /* by who holds it: what readers are to meet meanwhile. 0 */
-    NAME_RELEASE,    /* by who holds it, no answer: what it is from now on; entry.state 0: nothing */
-    NAME_REQUESTED,  /* by who holds it with NAME_PREFETCH, no answer: a process has asked for it by now */
+    NAME_MARK,       /* by its claimant: what readers are to meet meanwhile. 0 */
+    NAME_RELEASE,    /* by its claimant, no answer: what it is from now on; entry.state 0: nothing */
+    NAME_REQUESTED,  /* by its claimant by NAME_PREFETCH, no answer: a process has asked for it by now */
     NAME_OPS
 };
 enum name_flag {
     NAME_EVEN_ABSENT = 1,
-    NAME_NONBLOCK = 2, /* does not wait for who holds it: MESSAGE_BUSY */
+    NAME_NONBLOCK = 2, /* does not wait for the claimant: MESSAGE_BUSY */
     NAME_PREFETCH =
         4,        /* no process has asked for it yet (prefetch/prefetch.h): MESSAGE_BUSY whatever it would have to wait for */
-    NAME_PEEK = 8 /* LOOKUP does not wait for who makes a new name: it is there, and PENDING */
+    NAME_PEEK = 8 /* LOOKUP does not wait for the creator of a new name: it is there, and PENDING */
 };
 
 struct name_question {
     uint16_t op, flags;
-    uint16_t member; /* who asks */
-    uint64_t id;     /* by which operation of his */
+    uint16_t member; /* that asks */
+    uint64_t id;     /* ... for this operation of its own */
     struct dirid dir;
     struct record_entry entry;
     const char *name;
@@ -208,7 +209,7 @@ struct operation {
     bool claimed;   /* its home gave it the name */
     struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
     bool awaited;              /* somebody, here or elsewhere, waits for its end */
-    bool given_up;             /* its answer came too late for who had asked */
+    bool given_up;             /* its answer came too late for the client */
     bool abandoned;            /* nobody waits for it any more, and nothing was begun */
     bool marked;               /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO: readers know */
     bool fenced;               /* OPERATION_RENAME_FROM: all daemons were told that a directory moves */
@@ -233,12 +234,12 @@ void home_destroy(struct home *);
 /* Directories. home_dir_add finds or makes; NULL: out of memory. */
 struct home_dir *home_dir_find(struct home *, struct dirid);
 struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
-/* It is no more: nothing of it is known, who waits on it is served again. Its memory goes with its last
+/* It is no more: nothing of it is known, requests that wait on it are served again. Its memory goes with its last
  * operation. The index is the caller's. */
 void home_dir_drop(struct home *, struct home_dir *);
 /* Is something under way for this node's processes? */
 bool home_dir_is_busy(const struct home_dir *);
-/* Some of that has ended: who waits looks whether it can go on. 0 or -ENOMEM. */
+/* Some of that has ended: waiting requests look whether they can go on. 0 or -ENOMEM. */
 int home_dir_wake(struct home *, struct home_dir *);
 /* The next of the collectives that waited for that: its link, or NULL. */
 struct link *home_next_collective(struct home *);
@@ -289,7 +290,7 @@ uint64_t home_times_due(const struct home *, uint64_t pause, uint64_t quiet);
 int home_leaf_add(struct home_leaves *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
 int home_leaf_pick(struct home_leaves *, uint64_t hash, uint64_t stream, uint32_t full, uint32_t *leaf, uint32_t *fresh);
-/* A leaf was made: it is open now, instead of one that is full, or beside the others. */
+/* A leaf was made: it is open now, instead of one that is full, or next to the others. */
 int home_leaf_open(struct home_leaves *, uint32_t leaf, uint32_t full);
 /* Another node looks at a file in that leaf: from then on the file system must ask it about the leaf, so its
  * owner goes on in a fresh one, once this one holds a number of names that grows with the number of leaves.
@@ -321,7 +322,7 @@ int operation_count_in_leaf(struct operation *);
 /* Somebody waits for the end of the operation of that number, if there is one still: what its process says of that is to be
  * heard at once, and not with the next request. */
 void operation_await(struct home *, uint64_t id);
-/* Ends it; who waited is served again, and so is who waited for the directory's last operation. */
+/* Ends it; requests that waited for it, or for the directory's last operation, are served again. */
 void operation_end(struct shuntd *, struct operation *);
 /* The first operation whose client is gone (client == that) or has given up waiting for its answer (client ==
  * 0), and that was not abandoned. */
@@ -340,7 +341,7 @@ void home_restore_request(const struct blocked_request *, struct listen_request 
 /* Those of them that would make a file in a branch are to do so in the trunk. 0 */
 int home_pin_to_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
-/* Does any request, or any question of another daemon's, wait, or is a operation waited for elsewhere? */
+/* Does any request, or any question of another daemon's, wait, or is an operation waited for elsewhere? */
 bool home_has_waiting(const struct home *);
 /* Is there anything to go on with: a request, a question, news, a part of a collective? */
 bool home_has_ready(const struct home *);
@@ -363,16 +364,17 @@ int home_next_question(struct shuntd *, struct name_question *, struct name_answ
  * held and one was there since then; MESSAGE_BUSY: a name is held, and the coordinator is told once none is; or a fatal -errno.
  */
 int home_freeze(struct shuntd *, struct home_dir *, uint64_t tried);
-/* That name is looked at, and not there: if nobody has asked yet who would make it, it is to be given back. 0 or -ENOMEM. */
+/* That name is looked at, and not there: if it is prefetched and no process has asked for it, it is given back. 0 or -ENOMEM.
+ */
 int home_recall_prefetched(struct home *, struct dirid, const char *name, size_t length);
 /* Before its names are told: 1, if it is to be awaited what has become of those that were given ahead (home_dir.casts), 0 or
  * -ENOMEM. */
 int home_drain_prefetched(struct home *, struct home_dir *);
-/* Who holds names in it hears that their ends are waited for. 0 or -ENOMEM. */
+/* The claimants of names in it hear that their ends are waited for. 0 or -ENOMEM. */
 int home_await_all(struct home *, const struct home_dir *);
 /* The coordinator is to be told once no name is held there. 0 or -ENOMEM. */
 int home_report_idle(struct home *, struct home_dir *);
-/* It was not removed, or it was: who asked meanwhile asks again. */
+/* It was not removed, or it was: requests that came meanwhile are repeated. */
 int home_thaw(struct shuntd *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
 int home_claim_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member, uint64_t id);
@@ -390,13 +392,13 @@ int home_list_name(struct shuntd *, struct home_dir *, const char *name, size_t 
 void home_list_end(struct home_dir *);
 /* Any name that this member holds: the end of that, but for what the name is then. Its text is good until it ends. */
 bool home_claim_of_member(struct home *, uint16_t member, struct name_question *end);
-/* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are held no more; who
- * waited for them is sent away, and so is by home_redirect_waiters who waits for a seal. */
+/* Names that are held and go to another home: `to` says to which, by shard, 0: it stays. They are claimed no more; requests
+ * that waited for them are redirected, and by home_redirect_waiters those that wait for a freeze. */
 typedef int home_each_claim(void *context, uint16_t to, struct dirid, const char *name, size_t length, uint16_t member,
                             uint64_t id);
 int home_hand_over(struct shuntd *, const uint16_t *to, home_each_claim *, void *context);
 void home_redirect_waiters(struct home *, struct home_dir *);
-/* Nobody holds anything here any more; who waited for that is sent away. */
+/* All claims are dropped; requests that waited for them are redirected. */
 void home_drop_claims(struct home *);
 unsigned home_claim_count(struct home *);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* The home of names: an entry in the index and who holds it, nothing else. Whoever asks, this daemon itself or
+/* The home of names: an entry in the index and its claim, nothing else. Whichever daemon asks, this one or
  * another, is told here. */
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct claim {
     struct claim *next; /* in its bucket */
     struct home_dir *dir;
     uint16_t member;
-    bool awaited;    /* who holds it knows that somebody waits for its end */
+    bool awaited;    /* the claimant knows that its end is waited for */
     bool early;      /* it was held before its directory was complete */
     bool prefetched; /* no process has asked for it yet, as far as is known here */
     uint64_t id;
@@ -89,7 +89,7 @@ static int names_say(struct home *home, const struct home_notification *what)
     return 0;
 }
 
-/* Its end is waited for: its holder, who has time for that else, hears of it once. */
+/* Its end is waited for: its claimant, which would else report it later, hears of it once. */
 static int names_await(struct home *home, struct claim *held)
 {
     const struct home_notification notifications = {
@@ -148,7 +148,7 @@ static void names_is_known(struct home *home, struct claim *held)
     home_collectives_ready(home, &dir->blocked_collectives);
 }
 
-/* It is not held any more, and out of its bucket. Who waits for it is the caller's. */
+/* It is claimed no more, and out of its bucket. The requests that wait for it are the caller's. */
 static void names_let_go(struct home *home, struct claim *held)
 {
     names_is_known(home, held);
@@ -190,7 +190,7 @@ static int names_exists(struct shuntd *shuntd, struct home_dir *dir, const struc
     return names_looked_into(shuntd, dir, entry, q);
 }
 
-/* For a new name: who asks is told if not, as by a file system that is full. What is on its way to its end (entry.state)
+/* For a new name: if not, the client is told as by a file system that is full. What is on its way to its end (entry.state)
  * adds none. */
 static bool names_has_room(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
 {
@@ -356,7 +356,7 @@ static int names_end(struct shuntd *shuntd, struct claim **at, const struct name
     return code;
 }
 
-/* Nobody holds it here, since the daemon that was its home has died: what was made is on disk, though whoever reads
+/* It is not claimed here, since the daemon that was its home has died: what was made is on disk, though the daemon that reads
  * that again may have done so before. */
 static int names_end_of_nothing(struct shuntd *shuntd, const struct name_question *q)
 {
@@ -373,7 +373,7 @@ static bool names_is_owner(const struct claim *held, const struct name_question 
 }
 
 /* A new name that is held, and which may have a file by now: 1. What else is held has to be waited for: 0. Its holder hears
- * that somebody looks, as from who reads the index. */
+ * that somebody looks, as from a process that reads the index. */
 static int names_peek(struct shuntd *shuntd, struct claim *held, const struct name_question *q, struct name_answer *answer)
 {
     struct record_entry entry;
@@ -423,7 +423,7 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
     return code == 0 ? names_wait(shuntd->home, *at != NULL ? &(*at)->waiting : &dir->frozen_questions, q) : code;
 }
 
-/* Who asked while it was frozen begins again: what he chose, a leaf for one, may be no more. */
+/* A request that came while it was frozen starts again: what it chose, a leaf for instance, may be gone. */
 static void names_send_away(struct home *home, struct link *asking)
 {
     for (struct link *link = asking->next; link != asking; link = link->next)
@@ -484,8 +484,8 @@ int home_report_idle(struct home *home, struct home_dir *dir)
     return home_await_all(home, dir);
 }
 
-/* Who was sent back by a seal ends and begins again at once. Were the coordinator told in between, he would seal again, and
- * send him back again, for ever. */
+/* A request that was sent back by a freeze ends and starts again at once. If the coordinator were told in between, it would
+ * freeze again and send it back again, for ever. */
 static bool names_is_over(struct home *home, const struct home_notification *notifications)
 {
     struct home_dir *dir = notifications->kind == NOTIFY_IDLE ? home_dir_find(home, notifications->dir) : NULL;

@@ -3,12 +3,12 @@
 #pragma once
 
 /* Memory that is kept for when there is no more: what was begun is ended with it, and nothing new is begun before it
- * could be put by again. One for the process, since whoever runs out of memory (memory.c) knows nothing of shuntd. From
+ * could be put by again. One for the process, since the allocation that fails (memory.c) knows nothing of shuntd. From
  * any thread. */
 
 #include <stdbool.h>
 
 /* Is it there? Puts it by, if that is possible. */
 bool oom_reserve_is_there(void);
-/* Gives it to whoever allocates next. False: that is done already. */
+/* Gives it to the next allocation. False: that is done already. */
 bool oom_reserve_release(void);

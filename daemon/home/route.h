@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Who is home of what: a name, or a directory's own entry, falls into a shard, and each shard has one home, by
+/* Which member is the home of what: a name, or a directory's own entry, falls into a shard, and each shard has one home, by
  * rendezvous hashing over the members of the session that are homes. */
 
 #include <stdbool.h>

@@ -58,7 +58,7 @@ static void times_wait_to_be_written(struct home *home, struct home_dir *dir)
     list_append(&home->unwritten, &dir->unwritten);
 }
 
-/* The first change that is not told counts, or one who changes all the time would never tell. */
+/* The first change that is not told counts, or a daemon that changes it all the time would never tell. */
 void home_dir_announce(struct home *home, struct home_dir *dir)
 {
     if (!list_empty(&dir->unannounced))
@@ -90,7 +90,7 @@ int home_dir_undo_change(struct shuntd *shuntd, struct home_dir *dir, uint64_t c
     return home_dir_publish_times(shuntd, dir);
 }
 
-/* Who has changed it, too, waits longer than whoever was last, and then writes that one's time, should he be
+/* A daemon that has changed it earlier waits longer than the last one, and then writes that one's time, should it be
  * gone. */
 int home_dir_merge_times(struct shuntd *shuntd, struct home_dir *dir, const struct home_times *word, uint16_t teller)
 {

@@ -19,7 +19,7 @@
 #include "base/faults.h"
 
 #define BUCKETS 1024
-#define SPARE 64 /* descriptors that are left to all others who need one, or half of a few */
+#define SPARE 64 /* descriptors that are left to all other users, or half of a few */
 
 struct client {
     struct client *next;      /* in its bucket */

@@ -36,8 +36,8 @@ struct listen {
     pid_t dying;               /* ended, its last messages are being taken */
     enum channel_sleep sleep;  /* for what it is left */
     struct adaptive_spin spin; /* before it begins */
-    bool answered;             /* somebody, since it looked last, who may soon ask again */
-    bool looked_for;           /* ... who looked for the answer, and so may ask at once */
+    bool answered;             /* a client since it looked last, which may soon ask again */
+    bool looked_for;           /* ... that was spinning for the answer, and so may ask at once */
     struct wakeups wakeups;
 };
 
@@ -217,7 +217,7 @@ static bool listen_is_called(const struct listen *listen, uint32_t rings)
            listen_is_any_set(channel->asked) || (listen->sleep == CHANNEL_FOR_ALL && listen_is_any_set(channel->told));
 }
 
-/* Who had his answer without a wake may ask again at once. */
+/* A client that took its answer without a wakeup may ask again at once. */
 static bool listen_last_lookup(struct listen *listen, uint32_t rings)
 {
     bool called = listen_is_called(listen, rings);
@@ -239,7 +239,7 @@ static bool listen_look_and_wake(struct listen *listen, uint32_t rings)
     return called;
 }
 
-/* Somebody has come meanwhile, or did so in a moment. Who takes what he was granted is not waited for: he does not come
+/* A request has come meanwhile, or comes soon. A client that uses its grants is not waited for: it does not come
  * soon. */
 static bool listen_has_work(struct listen *listen, uint32_t rings)
 {
@@ -657,6 +657,6 @@ void listen_set_homes(struct listen *listen, const uint64_t homes[RECORD_SHARDS 
     __atomic_store_n(&listen->channel->sole, all == UINT64_MAX, __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < RECORD_SHARDS / 64; i++)
         __atomic_store_n(&listen->channel->homes[i], homes[i], __ATOMIC_SEQ_CST);
-    if (lost != 0) /* who counted before that may still have gone by the bits of before */
+    if (lost != 0) /* a client that counted before that may have used the old bits */
         listen_count_loss(listen);
 }

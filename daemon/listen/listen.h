@@ -15,7 +15,7 @@
 struct shuntd;
 struct listen;
 
-/* A message, who sent it, and where the answer goes. */
+/* A message, its sender, and where the answer goes. */
 struct listen_request {
     struct message message; /* its names and text point into bytes */
     uint32_t qp;
@@ -37,12 +37,12 @@ uint32_t listen_rings(struct listen *);
 void listen_heed(struct listen *, bool notices);
 /* Sleeps until there is something to do, or for `limit` ns (0: for as long as it takes). */
 void listen_wait(struct listen *, uint32_t rings, uint64_t limit);
-/* The same in three steps, of which the second touches nothing but the doorbell: true: nothing came in a moment, and whoever
- * comes from now on rings. */
+/* The same in three steps, of which the second touches nothing but the doorbell: true: nothing came for a while, and any client
+ * that comes from now on rings. */
 bool listen_rest(struct listen *, uint32_t rings);
 void listen_sleep(struct listen *, uint32_t rings, uint64_t limit);
 void listen_rise(struct listen *);
-/* Has anybody come who was not looked at yet? */
+/* Is there a request that was not looked at yet? */
 bool listen_has_more(struct listen *);
 
 /* Takes the next message: 1, or 0 if there is none. Malformed ones are counted in *malformed and dropped (a
@@ -92,7 +92,7 @@ void listen_end_grant(struct listen *, uint32_t qp, unsigned slot);
 /* A queue pair whose process has come by since that was asked last, while it has grants; -1: there is no more. */
 int listen_next_visited(struct listen *);
 
-/* Wakes those who sleep and were answered: so many at a time as there are cores (listen/wakeups.h), the others with
+/* Wakes clients that sleep and were answered: so many at a time as there are cores (listen/wakeups.h), the others with
  * listen_rest, or now. */
 void listen_wake(struct listen *);
 void listen_wake_all(struct listen *);

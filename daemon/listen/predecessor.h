@@ -11,5 +11,5 @@
 pid_t predecessor_holder(const char *run_dir);
 /* The same of all run directories that begin with that text: those of the root's other nodes on this host, too. */
 pid_t predecessor_holder_of_any(const char *beginning);
-/* No daemon will follow it: who waits for one is told so. */
+/* No daemon will follow it: processes that wait for one are told so. */
 void predecessor_abandon(const char *run_dir);

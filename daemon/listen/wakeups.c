@@ -20,7 +20,7 @@ static uint64_t wakeups_bit_of(uint32_t qp)
     return 1ull << qp % 64;
 }
 
-/* Who is there already woke up by himself since, and sleeps again. */
+/* A client that is there already woke up by itself since, and sleeps again. */
 void wakeups_add(struct wakeups *wakeups, uint32_t qp)
 {
     uint64_t *word = &wakeups->is_there[qp / 64];

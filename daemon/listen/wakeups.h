@@ -2,16 +2,15 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The clients that were answered while they slept: who is woken, and when.
+/* The clients that were answered while they slept: which of them are woken, and when.
  *
- * To wake one takes the daemon longer than to answer him, and he often comes back to sleep: where more ask than there are
- * cores, each is woken for each answer, if all are woken at once; what they ask then keeps the daemon so busy that whoever
- * looks for his answer looks in vain, and sleeps, too. So as many are woken at a time as there are cores, in the order in
- * which they were answered: he who runs is answered without a wake for as long as the scheduler lets him, as he would be if
- * he were alone. The next ones are woken as soon as nobody asks, or after WAKEUPS_PAUSE. docs/performance.md has the
- * figures.
+ * Waking one takes the daemon longer than answering it, and it often goes back to sleep: where more ask than there are
+ * cores, each is woken for each answer, if all are woken at once; what they ask then keeps the daemon so busy that a client
+ * that spins for its answer does not see it, and sleeps, too. So as many are woken at a time as there are cores, in the order
+ * in which they were answered: a client that runs is answered without a wakeup for as long as the scheduler lets it, as if it
+ * were alone. The next ones are woken as soon as nobody asks, or after WAKEUPS_PAUSE. docs/performance.md has the figures.
  *
- * The pause: while all other cores are taken, the kernel puts who is woken on the daemon's own. There he asks once and sleeps
+ * The pause: while all other cores are taken, the kernel puts a woken client on the daemon's own. There it asks once and sleeps
  * again; two such wakes with their switches take the daemon 8 us, and are to be a small part of its time.
  *
  * Of the thread whose turn it is to serve. */
@@ -44,5 +43,5 @@ void wakeups_wake_next(struct wakeups *);
 /* Likewise, but not so soon after the last ones. */
 void wakeups_wake_due(struct wakeups *);
 void wakeups_wake_all(struct wakeups *);
-/* Whoever sleeps, answered or not. */
+/* All that sleep, answered or not. */
 void wakeups_wake_everybody(struct wakeups *);

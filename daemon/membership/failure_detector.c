@@ -19,8 +19,8 @@
 #include "rpc/peer_rpc.h"
 
 #define AT_ONCE 64                       /* members that are looked at together */
-#define UNHEARD (5 * CLOCK_SECOND)       /* who acknowledges nothing for so long is not reached */
-#define SUSPECT_AFTER (2 * SESSION_BEAT) /* beyond a beat's interval */
+#define UNHEARD (5 * CLOCK_SECOND)       /* a member that acknowledges nothing for so long is not reached */
+#define SUSPECT_AFTER (2 * SESSION_BEAT) /* beyond a heartbeat's interval */
 
 struct failure_detector {
     bool looks;                                  /* a look is under way */
@@ -70,7 +70,7 @@ static bool failure_detector_is_suspect(const struct shuntd *shuntd, const struc
            failure_detector_stands_still(shuntd, member->number, heartbeat_interval(shuntd) + SUSPECT_AFTER);
 }
 
-/* Whom this daemon watches: the next one and, if that is silent, the one behind it, and so on. */
+/* The members that this daemon watches: the next one and, if that is silent, the one after it, and so on. */
 static size_t failure_detector_list_charges(const struct shuntd *shuntd, const struct session_member *charges[AT_ONCE])
 {
     const struct session *session = &shuntd->session;
@@ -87,13 +87,13 @@ static size_t failure_detector_list_charges(const struct shuntd *shuntd, const s
 
 /* On the fabric. */
 
-/* Not who merely owes no acknowledgement: there may have been nothing to acknowledge since he vanished. */
+/* Not a member that merely owes no acknowledgement: there may have been nothing to acknowledge since it vanished. */
 static bool failure_detector_is_reached(const struct shuntd *shuntd, const struct session_member *member)
 {
     return !roles_is_lost(member->home) && peers_has_heard(shuntd->peers, member->number, UNHEARD);
 }
 
-/* Something for everybody to acknowledge, so that it shows who hears. */
+/* Something for every member to acknowledge, so that it shows which of them are reached. */
 static int failure_detector_greet_all(struct shuntd *shuntd)
 {
     int code = 0;
@@ -162,8 +162,8 @@ static int failure_detector_decide(struct shuntd *shuntd)
     return code == 0 && suspects ? failure_detector_lose(shuntd, charges, count) : code;
 }
 
-/* A look that came behind the epoch in which a member is lost, and finds that its beat has stood still for a
- * lease, says that it has none any more: it cannot get another one, whether it beats or not. */
+/* A look that came after the epoch in which a member is lost, and finds that its heartbeat has stood still for a
+ * lease, says that it has none any more: it cannot get another one, whether it heartbeats or not. */
 static void failure_detector_carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct failure_detector_job *job = (struct failure_detector_job *)base;
@@ -219,7 +219,7 @@ static int failure_detector_look(struct shuntd *shuntd, uint64_t now)
         strcpy(job->charges[i].branch, charges[i]->branch);
     }
     shuntd->failure_detector->looks = true;
-    /* Suspects are looked at more often, since no more than a beat's time counts between two looks. */
+    /* Suspects are looked at more often, since no more than a heartbeat's time counts between two looks. */
     bool suspects = job->count > 0 && failure_detector_is_suspect(shuntd, charges[0]);
     shuntd->failure_detector->next = now + (suspects ? SESSION_BEAT : heartbeat_interval(shuntd));
     disk_submit(shuntd->heartbeat_disk, &job->job);

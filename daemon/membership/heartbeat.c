@@ -19,7 +19,7 @@ struct heartbeat_job {
     struct session session; /* which it is, no members */
     uint16_t number;
     uint64_t began; /* clock_boot */
-    uint64_t epoch; /* that was in force behind it */
+    uint64_t epoch; /* that was in force after it */
     int result;
 };
 
@@ -35,8 +35,8 @@ uint64_t heartbeat_interval(const struct shuntd *shuntd)
     return shuntd->session.count > 1 ? session_beat_interval(shuntd->session.count) : 0;
 }
 
-/* Nobody takes a member for lost who has not seen it beat: one that was alone has a lease without an end until now, and beats
- * before it answers anybody. Who joined has beaten, and has a lease from before that. */
+/* No member takes another for lost whose heartbeat it has not seen: one that was alone has a lease without an end until now,
+ * and heartbeats before it answers anybody. A member that joined has sent a heartbeat, and has a lease from before that. */
 void heartbeat_adopt(struct shuntd *shuntd)
 {
     if (shuntd->session.count < 2 || listen_lease(shuntd->listen) != CHANNEL_FOR_EVER)
@@ -48,8 +48,8 @@ void heartbeat_adopt(struct shuntd *shuntd)
     listen_set_lease(shuntd->listen, began + shuntd->session.lease);
 }
 
-/* The look comes behind the beat: who publishes that this daemon is lost, does so behind the look, and then
- * sees the beat, or comes before it, and is seen. */
+/* The session is read after the heartbeat: a member that publishes that this daemon is lost does so after that, and then
+ * sees the heartbeat, or comes before it, and is seen. */
 static void heartbeat_carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct heartbeat_job *job = (struct heartbeat_job *)base;
@@ -82,7 +82,7 @@ bool heartbeat_is_to_end(const struct shuntd *shuntd)
     return heartbeat_interval(shuntd) == 0 && listen_lease(shuntd->listen) != CHANNEL_FOR_EVER;
 }
 
-/* First nobody sees a beat any more, then there is no end to the lease. */
+/* First nobody sees a heartbeat any more, then there is no end to the lease. */
 static void heartbeat_rest(struct shuntd *shuntd)
 {
     if (shuntd->heartbeat_under_way || session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)

@@ -5,10 +5,10 @@
 /* Shards change their homes: daemons that joined become homes, homes that end, or have died, are homes no
  * more.
  *
- * The first of the homes publishes an epoch that says who comes and who goes (parts.h). Every daemon that
- * reads it knows the old homes and the new ones; what old homes have goes to the new ones (move.h), or all
- * begins again (again.h). When every daemon has done its part and nothing is on its way to those that go, the
- * first publishes that it is done, and only then do they end. */
+ * The first of the homes publishes an epoch that says which members become homes and which cease to be (roles.h). Every daemon
+ * that reads it knows the old homes and the new ones; what old homes have goes to the new ones (move.h), or all begins again
+ * (again.h). When every daemon has done its part and nothing is on its way to those that go, the first publishes that it is
+ * done, and only then do they end. */
 
 #include "rpc/collective.h"
 #include "shuntd.h"
@@ -26,7 +26,7 @@ bool homes_are_due(const struct shuntd *);
 int homes_lose(struct shuntd *);
 /* At once: processes of this node may not rely on the index any more. */
 void homes_publish_losses(struct shuntd *);
-/* Behind all else of a batch: they may rely on what has arrived. */
+/* After all else of a batch: they may rely on what has arrived. */
 void homes_publish(struct shuntd *);
 /* This daemon wants to end: true once it may. Asked again with every batch. */
 bool homes_may_leave(struct shuntd *);

@@ -57,7 +57,7 @@ struct handing {
     struct dirid dir;
     uint16_t to[RECORD_SHARDS]; /* the receivers */
     size_t count;
-    struct text *gone; /* names that went, each with a zero behind it */
+    struct text *gone; /* names that went, each with a zero after it */
     int code;
 };
 
@@ -162,7 +162,7 @@ static void migration_note_busy(struct home_dir *dir, void *context)
         handing->code = 1;
 }
 
-/* Directories go before who holds names in them. */
+/* Directories go before the claims of names in them. */
 int migration_hand_over(struct shuntd *shuntd)
 {
     struct handing handing = {.shuntd = shuntd};
@@ -271,7 +271,7 @@ static void migration_wake_dir(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
     if (dir->disk_jobs == 0)
-        home_dir_wake(shuntd->home, dir); /* collectives, and removals, that found names on their way */
+        home_dir_wake(shuntd->home, dir); /* collectives, and unlinks, that found names on their way */
 }
 
 int migration_arrived(struct shuntd *shuntd, uint16_t from)

@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What a shard holds goes from its old home to the new one (homes.h). The old one sends directories, names, who holds
+/* What a shard holds goes from its old home to the new one (homes.h). The old one sends directories, names, who has claimed
  * them; forgets it; and says that this was all. Until then the new one answers nobody about that shard. Questions that
- * come to an old home are sent to the new one, by whoever asks or, where no answer is wanted, by the old home itself. */
+ * come to an old home are sent to the new one, by the daemon that asks or, where no answer is wanted, by the old home itself.
+ */
 
 #include "home/home.h"
 #include "peer/peers.h"

@@ -36,8 +36,8 @@ static void recovery_forget_dir(struct home_dir *dir, void *context)
         dir->record = record;
 }
 
-/* Who joined later than the home died holds nothing, and says so, too; but nobody else tells him. Who is lost
- * says nothing: until he is dropped, his processes may be at work. */
+/* A member that joined after the home died holds nothing, and says so, too; but no other tells it. A lost member
+ * says nothing: until it is dropped, its processes may be at work. */
 static void recovery_await_all(struct shuntd *shuntd)
 {
     const struct session_member *me = session_find(&shuntd->session, shuntd->me.number);

@@ -5,7 +5,7 @@
 /* A home that has died, or is lost, hands nothing over: all begins again. What homes knew is forgotten, since
  * it is on disk, and read again directory by directory as it is used. But for one thing, what processes hold
  * at this moment: each daemon tells it of its own processes to the homes of these names. Until all have, and
- * who is lost is dropped, no home answers, or takes a directory for known. What somebody said before, of a
+ * lost members are dropped, no home answers, or takes a directory for known. What somebody said before, of a
  * name that ended or of an answer, says nothing any more; it can be told by its epoch. */
 
 #include "shuntd.h"

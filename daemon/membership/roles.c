@@ -60,7 +60,7 @@ bool roles_have_lost(const struct session *session)
     return roles_anybody(session, roles_is_lost);
 }
 
-/* The first of those who were homes sees a move through; where none is left, of those who are to be. */
+/* The first of the members that were homes sees a migration through; where none is left, of those that are to be. */
 uint16_t roles_first(const struct session *session)
 {
     uint16_t homes[SESSION_MEMBERS_MAX];
@@ -82,7 +82,7 @@ void roles_finish(struct session *session)
     }
 }
 
-/* Who comes, who goes. False: nothing changes. */
+/* Which members become homes, which cease to be. False: nothing changes. */
 bool roles_change(struct session *session)
 {
     bool stays = false, comes = false, goes = false;
@@ -102,7 +102,7 @@ bool roles_change(struct session *session)
     return comes || goes;
 }
 
-/* A home has died. Nobody hands anything over: all who are homes from now on were none before. */
+/* A home has died. Nothing is handed over: all that are homes from now on were none before. */
 void roles_set_recovery(struct session *session)
 {
     roles_change(session);

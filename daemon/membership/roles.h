@@ -15,17 +15,17 @@ size_t roles_now(const struct session *, uint16_t *to);
 size_t roles_before(const struct session *, uint16_t *to);
 /* Are they not the same? */
 bool roles_are_moving(const struct session *);
-/* Does anybody want to end, or hand over what he has, or has he? */
+/* Does a member want to end, or hand over what it has, or has it? */
 bool roles_are_leaving(const struct session *);
-/* Is anybody lost who was not dropped yet? */
+/* Is a member lost that was not dropped yet? */
 bool roles_have_lost(const struct session *);
-/* Who sees a change through, the first of those who were homes; where none is left, of those who are to be;
+/* The member that sees a change through, the first of those that were homes; where none is left, of those that are to be;
  * 0: nobody. */
 uint16_t roles_first(const struct session *);
 /* Has a home died? Then none of those that are to be homes was one before. */
 bool roles_begin_recovery(const struct session *);
 
-/* Who can be reached comes, who wants to end goes. False: nothing changes. */
+/* Members that can be reached become homes, those that want to end cease to be. False: nothing changes. */
 bool roles_change(struct session *);
 /* A home has died: nobody hands anything over. */
 void roles_set_recovery(struct session *);

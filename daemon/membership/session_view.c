@@ -27,7 +27,7 @@ bool session_view_waits(const struct shuntd *shuntd)
            homes_are_moving(shuntd);
 }
 
-/* Who joined, and is no member any more perhaps, may have left files in a branch that this daemon has not heard of. */
+/* A daemon that joined, and may be no member any more, may have left files in a branch that this daemon has not heard of. */
 static int session_view_look_for_branches(struct shuntd *shuntd)
 {
     size_t known = shuntd->root.branch_count;
@@ -102,7 +102,7 @@ static int session_view_remove_members(struct shuntd *shuntd)
     return code;
 }
 
-/* Read once for a session: what becomes of the file later changes nothing for who has the key. */
+/* Read once for a session: what becomes of the file later changes nothing for a daemon that has the key. */
 static int session_view_own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
 {
     int code = 0;
@@ -123,7 +123,7 @@ int session_view_adopt(struct shuntd *shuntd)
     if (code != 0)
         return code;
     peers_set_self(shuntd->peers, &self);
-    /* Who hands over what he has, and ends, waits until all that he said and was told is acknowledged. */
+    /* A daemon that hands over what it has, and ends, waits until all that it said and was told is acknowledged. */
     peers_hasten(shuntd->peers, roles_are_leaving(session));
     code = session_view_look_for_branches(shuntd);
     for (size_t i = 0; i < session->count && code == 0; i++)

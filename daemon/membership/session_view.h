@@ -20,7 +20,7 @@ bool session_view_waits(const struct shuntd *);
  * another -errno. */
 int session_view_join(struct shuntd *, uint64_t deadline);
 
-/* shuntd->session is in force: who is a member now, who is home of what. The fabric is open. 0 or -errno. */
+/* shuntd->session is in force: members and homes are those that it says. The fabric is open. 0 or -errno. */
 int session_view_adopt(struct shuntd *);
 /* Looks whether a newer epoch is in force. 0 or a fatal -errno. */
 int session_view_refresh(struct shuntd *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* CONFIRM, WITHDRAW, GONE, and what a client that died has left: how a operation ended. */
+/* COMMIT, ABORT, UNLINKED, and what a client that died has left: how an operation ended. */
 
 #include "ops/completion.h"
 
@@ -192,7 +192,7 @@ int completion_settle_member(struct shuntd *shuntd, uint16_t member)
     return code;
 }
 
-/* What a notice is about: a operation of its sender's, which was told that it may begin. */
+/* What a notice is about: an operation of its sender's, which was told that it may begin. */
 static struct operation *completion_mine(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message *m = &request->message;

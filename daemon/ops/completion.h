@@ -12,7 +12,7 @@
 int create_begins(struct shuntd *, struct operation *);
 int unlink_begins(struct shuntd *, struct operation *);
 
-/* How a operation ended: the index is told, waiters are woken. completion_settle_by_disk asks the file system. */
+/* How an operation ended: the index is told, waiters are woken. completion_settle_by_disk asks the file system. */
 int completion_succeeded(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
 int completion_failed(struct shuntd *, struct operation *);
 int completion_settle_by_disk(struct shuntd *, struct operation *);

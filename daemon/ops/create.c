@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* RESERVE, ADOPT, LOOKUP, VANISHED: what is there, and what may come. */
+/* CREATE, ADOPT, LOOKUP, VANISHED: what is there, and what may come. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static struct operation *create_busy(struct shuntd *shuntd, const struct message
     return operation_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
 }
 
-/* Begins a operation on it, once nobody else of this node has one. NULL: *how is what to return. */
+/* Begins an operation on it, once nobody else of this node has one. NULL: *how is what to return. */
 static struct operation *create_begin(struct shuntd *shuntd, const struct listen_request *request, enum operation_kind kind,
                                       struct message *answer, int *how)
 {
@@ -179,8 +179,8 @@ static uint16_t create_peeks(const struct message *lookup)
     return lookup->flags & MESSAGE_PEEK ? NAME_PEEK : 0;
 }
 
-/* What nobody holds, and this daemon decides about, is told without a operation. REPLY_SILENT: it was; REPLY_BLOCKED: it takes
- * a operation; or a fatal -errno. */
+/* What nobody holds, and this daemon decides about, is told without an operation. REPLY_SILENT: it was; REPLY_BLOCKED: it takes
+ * an operation; or a fatal -errno. */
 static int create_look_up_here(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request)
 {
     const struct message *message = &request->message;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* FOLLOW, SYNC, WATCH, PLACE: what concerns a directory and its mirrors as a whole. Each daemon does it for
+/* ATTRIBUTES, SYNC, WATCH, PLACE: what concerns a directory and its mirrors as a whole. Each daemon does it for
  * what its own node has. */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 struct directory_job {
     struct disk_job job;
-    struct collective *collective; /* FOLLOW and SYNC: goes on at the end */
+    struct collective *collective; /* ATTRIBUTES and SYNC: goes on at the end */
     uint16_t type;
     bool all; /* of branches that are no member's, too */
     struct dirid id;
@@ -120,7 +120,7 @@ int directory_part_moved(struct shuntd *shuntd, struct collective *collective, c
     return 0;
 }
 
-/* Two places that are too long for one message are found out by whoever uses the directory next: another one is
+/* Two places that are too long for one message are found out by the next user of the directory: another one is
  * where it was. */
 int directory_tell_moved(struct shuntd *shuntd, const char *from, const char *to)
 {

@@ -3,7 +3,7 @@
 
 /* LIST: the names of a directory that are not in this index, a page at a time, gathered from their homes. In the order
  * of their hashes, so that a name that is there throughout is told exactly once, whatever comes and goes meanwhile.
- * Those that are in this index whoever asks puts between them himself (names/names.c). */
+ * The process merges those that are in this index itself (names/names.c). */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static uint32_t list_word_of(struct filling *filling, uint16_t branch)
     return branch != 0 ? filling->word : 0;
 }
 
-/* 1: it is behind the limit, or does not fit any more. */
+/* 1: it is after the limit, or does not fit any more. */
 static int list_put(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct filling *filling = context;
@@ -51,8 +51,8 @@ static int list_put(void *context, uint64_t hash, const char *name, size_t lengt
     return 1;
 }
 
-/* What each home does. While names are on their way to it, it has to wait for them: also that of who asks, which adds
- * none. */
+/* What each home does. While names are on their way to it, it has to wait for them: also the home on the node that asks, which
+ * adds none. */
 int list_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
@@ -65,8 +65,8 @@ int list_part(struct shuntd *shuntd, struct collective *collective, const struct
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
     }
-    /* What may be made by now, or not: who holds such names says so of all at once, so that nobody has to look for each. Those
-     * that come meanwhile are looked for, or listings would wait for ever where many are at work. */
+    /* What may be made by now, or not: the claimants of such names say so of all at once, so that no one has to look for each.
+     * Those that come meanwhile are looked for, or listings would wait for ever where many are at work. */
     int code = collective_has_waited(collective) ? 0 : home_drain_prefetched(shuntd->home, dir);
     if (code == 1)
         collective_wait(collective, dir);
@@ -81,7 +81,7 @@ int list_part(struct shuntd *shuntd, struct collective *collective, const struct
     return code < 0 ? code : collective_page(shuntd, collective, filling.page, filling.used, filling.limit);
 }
 
-/* What the node of who asks does. */
+/* On the node that asks. */
 
 struct asked {
     struct link link;    /* on shuntd->lists while a home is gone */
@@ -118,8 +118,8 @@ static int list_gathered(struct shuntd *shuntd, void *context, const struct coll
         list_append(&shuntd->blocked_lists, &asked->link);
         return 0;
     }
-    /* Who is lost may be one of those below, and this daemon have begun again before it heard of that. Or names may have
-     * been nowhere while all were asked. */
+    /* The lost member may be below in the tree, and this daemon may have begun recovery before it heard of that. Or names may
+     * have been nowhere while all were asked. */
     if (end->lost || asked->epoch != shuntd->route.epoch)
         return list_gather(shuntd, asked);
     int code = list_answer_with_page(shuntd, asked, end);
@@ -185,7 +185,7 @@ void list_free(struct shuntd *shuntd)
         free(LINK_OF(link, struct asked, link));
 }
 
-/* What the others' share is of what who asks has room for. */
+/* The others' share of the room that the client has. */
 static uint64_t list_room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
 {
     uint64_t room = request->message.child.birth < ROOM_MAX ? request->message.child.birth : ROOM_MAX;

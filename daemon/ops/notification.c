@@ -17,8 +17,8 @@
 #include "rpc/peer_rpc.h"
 #include "rpc/receive.h"
 
-/* Its process is at work on it; or has not asked for it yet: then who waits goes first. Or it has ended, and word of that
- * has not left yet. */
+/* Its process is at work on it; or has not asked for it yet: then the waiting request goes first. Or it has ended, and word of
+ * that has not left yet. */
 static int notification_heed_awaited(struct shuntd *shuntd, uint16_t member, uint64_t id)
 {
     struct operation *operation = operation_by_id(shuntd->home, id);

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* One file for each operation: what it means, who may answer. WIRE.md lists the messages.
+/* One file for each operation of a client: what it means, and how it goes. WIRE.md lists the messages.
  *
  * Everything here is called by main's thread within a batch, at the end of which the answers reach the clients. */
 

@@ -3,7 +3,7 @@
 
 /* RENAME and RENAMED: two names, held at once.
  *
- * The file goes to the place of what it replaces, whoever's branch that is: one rename of the file system,
+ * The file goes to the place of what it replaces, whichever branch that is in: one rename of the file system,
  * and no moment with two copies. Onto no name it stays in its leaf if the directory stays the same and nobody
  * waits for its events, else it goes where creates of the other directory go; a file of the trunk stays in the
  * trunk. */

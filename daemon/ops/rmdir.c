@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* CLOSE: a directory is about to be removed. Its coordinator has all its homes frozen; if no name is left there its
- * mirrors and its marker go; then the name of the directory is held, and the client may rmdir it. GONE or WITHDRAW
+/* RMDIR: a directory is about to be removed. Its coordinator has all its homes frozen; if no name is left there its
+ * mirrors and its marker go; then the name of the directory is held, and the client may rmdir it. UNLINKED or ABORT
  * says how that went.
  *
- * Nobody waits for anything while a directory is frozen, or two who remove and rename crosswise would wait for each
- * other: where a name is held, the freezes are taken off again, and it is tried once more when the name is free. Whoever makes
- * and removes files there without a pause has one held each time: where one of them was there since the first try, the
+ * Nobody waits for anything while a directory is frozen, or two processes that remove and rename crosswise would wait for each
+ * other: where a name is held, the freezes are taken off again, and it is tried once more when the name is free. A process that
+ * makes and removes files there without a pause has one held each time: where one of them was there since the first try, the
  * directory was not empty. */
 
 #include <dirent.h>
@@ -45,7 +45,7 @@ static int rmdir_not_frozen(struct shuntd *shuntd, struct operation *operation, 
     return code == 0 ? rmdir_release(shuntd, operation, result) : code;
 }
 
-/* Who had the name has it no more: once more. */
+/* The claim is released: once more. */
 static int rmdir_is_free(struct shuntd *shuntd, struct operation *operation, const struct name_answer *unused)
 {
     return rmdir_ask_to_freeze(shuntd, operation);
@@ -100,7 +100,7 @@ int ops_rmdir(struct shuntd *shuntd, const struct listen_request *request, struc
     if (operation == NULL)
         return -ENOMEM;
     operation->child = message->child;
-    operation_await(shuntd->home, operation->id); /* whoever asks for the directory waits, wherever that is */
+    operation_await(shuntd->home, operation->id); /* whatever asks for the directory waits, on any node */
     int code = rmdir_ask_to_freeze(shuntd, operation);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -205,7 +205,7 @@ int status_part_stop(struct shuntd *shuntd, struct collective *collective, const
 {
     if (shuntd->stop == 0)
         shuntd->stop = 1;
-    /* Else, should this daemon crash now, another one would serve. Who is not its parent any more is another process. */
+    /* Else, should this daemon crash now, another one would serve. A process that is not its parent any more is another one. */
     if (shuntd->supervisor != 0 && getppid() == shuntd->supervisor)
         kill(shuntd->supervisor, SHUNTD_NO_MORE);
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* REMOVE, PROMOTE: a name is held while its owner takes the file away or to another place. */
+/* UNLINK, PROMOTE: a name is held while its owner takes the file away or to another place. */
 
 #include <errno.h>
 

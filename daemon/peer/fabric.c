@@ -266,7 +266,7 @@ static void fabric_take_completions(struct fabric *fabric, struct fid_cq *queue,
         fabric->broken = (int)provider_code(count);
 }
 
-/* Most sends are over when they are begun, as far as libfabric is concerned: whoever sends looks himself. For the thread
+/* Most sends are over when they are begun, as far as libfabric is concerned: the sender looks itself. For the thread
  * to be woken by each would cost more than the send. */
 static void fabric_take_sent(struct fabric *fabric)
 {

@@ -3,12 +3,12 @@
 #pragma once
 
 /* Carries frames between daemons: libfabric's reliable datagrams, connections made on demand. What a frame
- * says, and who may have sent it, is frame.h's matter: anybody who reaches the address may make bytes appear
+ * says, and its sender, is frame.h's matter: anybody that reaches the address may make bytes appear
  * here.
  *
  * Frames to one peer arrive whole, once and in order as long as the connection lasts (over providers other
  * than `tcp` a short frame may overtake long ones). When it breaks, those under way are lost without a word
- * to either side, later ones travel on a new connection: who needs an answer asks again. A network that
+ * to either side, later ones travel on a new connection: a sender that needs an answer asks again. A network that
  * swallows packets for a time breaks nothing: what was sent meanwhile arrives late, over TCP as much as that
  * time again after it is back (it tries ever less often, at last every two minutes).
  *

@@ -27,7 +27,7 @@ struct header {
 };
 
 _Static_assert(sizeof(struct header) == FRAME_HEADER, "no padding travels");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian, and so is who shares one");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian, and so are both hosts");
 
 int frame_start(void)
 {

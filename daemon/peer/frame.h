@@ -20,7 +20,7 @@
 /* An answer of frame_open besides 0 and -errno: all is well, but its epoch is newer than ours. */
 #define FRAME_NEWER 1
 
-/* Who we are. An instance is a random number, not 0, that a daemon draws when it starts, and that the others
+/* This daemon. An instance is a random number, not 0, that a daemon draws when it starts, and that the others
  * learn from the session as they learn its address: frames of, and to, the daemon that had this member's
  * number before are not ours. */
 struct frame_self {
@@ -55,7 +55,7 @@ int frame_seal(uint8_t *to, size_t room, const struct frame *, const struct fram
 /* Reads one; the payload points into `bytes`. In this order:
  *   -EBADMSG       shorter than a header, longer than FRAME_MAX, no frame at all
  *   -EPROTO        another version
- *   -EBADMSG       not as long as it says
+ *   -EBADMSG       not as long
  *   -ESTALE        another session
  *   -EHOSTUNREACH  for another member, or for another instance of this one
  *   -EACCES        not authentic

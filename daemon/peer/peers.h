@@ -7,7 +7,7 @@
  * long: the fabric may lose a frame with a connection, and a notice that is lost would leave a name held for
  * ever.
  *
- * Main's thread only, or who serves in its turn (main.c). */
+ * Main's thread only, or the thread that serves in its turn (main.c). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ bool peers_is_open(const struct peers *);
 /* Where others reach this daemon, once it is open: as fabric_address. */
 int peers_address(const struct peers *, uint8_t *to, size_t *size);
 
-/* Who we are, in which epoch. */
+/* This daemon, in which epoch. */
 void peers_set_self(struct peers *, const struct frame_self *);
 uint64_t peers_epoch(const struct peers *);
 /* A member, as the session tells it; known ones are left as they are. 0 or -errno. */
@@ -44,7 +44,7 @@ bool peers_knows(const struct peers *, uint16_t member);
 
 /* Has it not acknowledged something that was sent to it so long (ns) ago? */
 bool peers_is_silent(const struct peers *, uint16_t member, uint64_t since);
-/* Has it acknowledged something within so long (ns)? Who is sent nothing is not silent, and has not heard. */
+/* Has it acknowledged something within so long (ns)? A member that is sent nothing is not silent, and has not acknowledged. */
 bool peers_has_heard(const struct peers *, uint16_t member, uint64_t within);
 
 /* An item for a member, copied; it travels with the next flush. 0, -EHOSTUNREACH: no such member, -ENOMEM. */

@@ -31,7 +31,7 @@ struct library {
 };
 
 /* libinfinipath would catch SIGTERM and others for its backtraces. With ofi_rxm a connection outlives the
- * removal of its peer unless it is told. Who set these knows better. */
+ * removal of its peer unless it is told. A user who set these knows better. */
 static void provider_set_environment(void)
 {
     setenv("IPATH_NO_BACKTRACE", "1", 0);

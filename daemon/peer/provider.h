@@ -25,7 +25,7 @@ struct provider {
 int provider_open(struct provider *, const char *setting, size_t completions);
 void provider_close(struct provider *);
 
-/* What libfabric answered as 0, a positive answer, or -errno: its own codes lie behind errno's. */
+/* What libfabric answered as 0, a positive answer, or -errno: its own codes lie after errno's. */
 static inline long provider_code(long answer)
 {
     return answer <= -FI_ERRNO_OFFSET ? -FI_EIO : answer;

@@ -123,7 +123,7 @@ bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
     if (operation->grant == 0)
         return true;
     if (BROKEN("offer-kept"))
-        listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whoever has taken it */
+        listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whichever side has taken it */
     else if (!listen_take_back_grant(shuntd->listen, operation->qp, grant_slot_of(operation)))
         return false;
     grant_leave(shuntd, operation);

@@ -6,13 +6,14 @@
  * (request/channel.h): it takes an grant, makes or removes the file and says so there, without a question and without waking
  * anybody.
  *
- * To this daemon an grant that was taken is a RESERVE or REMOVE that was answered at that very moment, and one that is done a
- * CONFIRM or GONE that lies in the ring: it is seen when the queue pair is looked at, and before anybody decides about that
- * name. What is only granted is taken back before anything happens with its operation; then it is a operation like others that
+ * To this daemon an grant that was taken is a CREATE or UNLINK that was answered at that very moment, and one that is done a
+ * COMMIT or UNLINKED that lies in the ring: it is seen when the queue pair is looked at, and before anybody decides about that
+ * name. What is only granted is taken back before anything happens with its operation; then it is an operation like others that
  * are `ahead`. So each rule about operations holds, if nothing is done with one that is granted before it was settled here:
  *
  * - serve() settles the names of each request;
- * - who is told that an end is awaited (NOTIFY_AWAITED) settles that operation, and so does who begins to give back (ahead.c);
+ * - a daemon that is told that an end is awaited (NOTIFY_AWAITED) settles that operation, and so does one that begins to give
+ * back;
  * - a process that ends has its grants settled before what it left is (completion_settle_client);
  * - before the times of a directory are set or asked for, all grants are seen: what was taken changed them when it was taken;
  *   and so before a status is told, a PING is answered, and this daemon ends;

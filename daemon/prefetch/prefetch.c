@@ -25,17 +25,18 @@
 #define WINDOW_MIN 4 /* names that are looked ahead at first; twice as many each time, as long as that goes well */
 #define WINDOW_MAX 128
 #define IDLE                                                                                                                   \
-    CLOCK_MILLISECOND /* who has named nothing for so long while another on his queue pair does has gone over to that */
+    CLOCK_MILLISECOND /* a stream that has named nothing for so long, while another of its queue pair does, has become that    \
+                         one */
 #define ALL_MAX 8192  /* names that are asked for ahead, of all: 6 MB here, and 3 MB at their homes */
 
-/* Who makes or removes names one after the other: a thread, by its queue pair on the channel. */
+/* A stream of names that are made or removed one after the other: a thread's, known by its queue pair. */
 struct stream {
     uint64_t client;
     struct dirid dir;
     struct sequence sequence;
     unsigned run; /* how long it must be */
     unsigned window;
-    unsigned prefetch; /* so far behind the last name all have been asked for whose homes are elsewhere */
+    unsigned prefetch; /* so far after the last name all have been asked for whose homes are elsewhere */
     unsigned granted;  /* ... and so far all have been granted */
     uint64_t used;     /* monotonic, when it named the last one */
     uint64_t behind;   /* the youngest operation of all when another sequence began: older ones are of no use any more */
@@ -211,7 +212,7 @@ int prefetch_tick(struct shuntd *shuntd)
 
 /* Claiming. */
 
-/* Its home's answer is there already, or on its way, and then goes to who asks. */
+/* Its home's answer is there already, or on its way, and then goes to the request. */
 int prefetch_attach_request(struct shuntd *shuntd, const struct listen_request *request, enum operation_kind kind, bool fits,
                             bool *claimed)
 {
@@ -256,7 +257,7 @@ static int prefetch_choose(struct shuntd *shuntd, const struct operation *made, 
     return code == -EAGAIN || (code == 0 && entry->branch == 0) ? 1 : code;
 }
 
-/* What its home was asked of the last name it is asked of the next, too. 1: not of that one, nor of those behind it. */
+/* What its home was asked of the last name it is asked of the next, too. 1: not of that one, nor of those after it. */
 static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, const char *name, size_t length)
 {
     const bool makes = last->kind == OPERATION_CREATE;
@@ -330,7 +331,7 @@ static unsigned prefetch_to_be_granted(const struct stream *stream)
     return run < CHANNEL_GRANTS ? run : CHANNEL_GRANTS;
 }
 
-/* Who goes over from making to removing, or back, has no use for what he was granted before. */
+/* A thread that goes over from making to removing, or back, has no use for what it was granted before. */
 static bool prefetch_has_room(struct shuntd *shuntd, const struct stream *stream, uint32_t qp)
 {
     struct operation *there = grant_in_the_way(shuntd, qp);

@@ -10,11 +10,11 @@
  * read ahead. And some of the next names, those with a home here, too, are granted to the process (grant.h), which then
  * need not even ask.
  *
- * To its home this is a birth or a removal whose process takes its time (here a operation that is `ahead`), and each rule about
- * those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; who asks
- * for it waits for its end, and the home tells so (NOTIFY_AWAITED), on which it is given back, unless its process has asked by
- * then. It is also given back where another request of this node is about that name; where its file would go elsewhere by
- * now; when its process has named nothing from one tick to the next, or goes on with other names; and when this daemon ends.
+ * To its home this is a birth or a removal whose process takes its time (here an operation that is `ahead`), and each rule
+ * about those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; a
+ * request for it waits for its end, and the home tells so (NOTIFY_AWAITED), on which it is given back, unless its process has
+ * asked by then. It is also given back where another request of this node is about that name; where its file would go elsewhere
+ * by now; when its process has named nothing from one tick to the next, or goes on with other names; and when this daemon ends.
  * In what is given back nothing was begun: nothing is to be looked for on disk. And whose names were predicted wrongly has to
  * name more of them in a row the next time. */
 
@@ -31,11 +31,11 @@ int prefetch_follow(struct shuntd *, const struct operation *last);
 /* What was asked for ahead of a request is the request's from now on, if it is that and `fits`, and goes on or will. Else it is
  * given back. 0 or a fatal -errno. */
 int prefetch_attach_request(struct shuntd *, const struct listen_request *, enum operation_kind, bool fits, bool *claimed);
-/* Its home has given it, and no process has asked for it: then nobody else changes it, and what it was is what it is. So who
- * looks at a name before he makes or removes it asks nobody, either. */
+/* Its home has given it, and no process has asked for it: then nothing else changes it, and what it was is what it is. So a
+ * process that looks at a name before it makes or removes it needs no other daemon, either. */
 bool prefetch_knows(const struct operation *);
 struct name_answer prefetch_answer(const struct operation *); /* MESSAGE_EXISTS, MESSAGE_ABSENT */
-/* Nothing that is only asked for ahead stands in the way of a request, but for RESERVE and REMOVE, which claim, and LOOKUP,
+/* Nothing that is only asked for ahead stands in the way of a request, but for CREATE and UNLINK, which claim, and LOOKUP,
  * which is answered; and what was granted of its names is settled. 0 or a fatal -errno. */
 int prefetch_make_way(struct shuntd *, const struct message *);
 /* It is given back, and granted to nobody. 0 or a fatal -errno. */

@@ -20,7 +20,7 @@ static inline int reply_silently(int code)
 /* Queues an answer until the end of the batch; jobs use it too. */
 int reply_answer(struct shuntd *, const struct listen_request *, struct message *answer);
 int reply_send(struct shuntd *, uint64_t client, uint32_t qp, uint32_t tag, struct message *answer);
-/* The same with an entry and its place, to who began the operation. */
+/* The same with an entry and its place, to the client that began the operation. */
 int reply_place(struct shuntd *, const struct operation *, const struct record_entry *, int result);
 int reply_result(struct shuntd *, const struct operation *, int result);
 /* Sends what was queued. */

@@ -19,7 +19,7 @@ enum collective_flag { COLLECTIVE_LOST = 2 };
 #define ANSWER_MAX (MESSAGE_FIXED + PAGE_MAX)
 _Static_assert(ANSWER_MAX <= FRAME_ITEM_MAX, "an answer fits a frame");
 
-/* Whom it is to reach, on the way: its number, and what it is to expect. */
+/* A member that it is to reach: its number, and how many names it is to expect. */
 struct stop {
     uint16_t member;
     uint32_t expected;
@@ -29,10 +29,10 @@ struct collective {
     struct link all;
     struct link link; /* on a directory's casts */
     uint64_t id;      /* here */
-    uint16_t parent;  /* who handed it over; this daemon itself: nobody did */
+    uint16_t parent;  /* the member that handed it over; this daemon itself: none did */
     uint64_t parent_id;
     uint32_t expected;
-    uint16_t below[2]; /* who has not answered yet; 0: nobody */
+    uint16_t below[2]; /* that have not answered yet; 0: none */
     bool working;      /* this daemon's own part is not done */
     bool waited;       /* ... and had to wait */
     int result;
@@ -324,7 +324,7 @@ static struct collective *collective_start(struct shuntd *shuntd, const struct m
     return collective;
 }
 
-/* Not to those who cannot be reached yet: they know nothing. */
+/* Not to members that cannot be reached yet: they know nothing. */
 static size_t collective_list_members(const struct shuntd *shuntd, const uint32_t *expected, struct stop *stops)
 {
     size_t count = 0;

@@ -5,7 +5,7 @@
 /* Collectives: what concerns a directory as a whole is told to, or asked of, every daemon of the session along a
  * binary tree, and the answers are combined on the way back, so that the longest path grows with the logarithm of
  * their number (Carns et al., Using Server-to-Server Communication in Parallel File Systems to Simplify
- * Consistency and Improve Performance, 2008). Whoever begins one hands half of the others to each of two, who do
+ * Consistency and Improve Performance, 2008). The daemon that begins one hands half of the others to each of two, which do
  * the same with theirs.
  *
  * The operations are messages: dir[0] says which directory. */

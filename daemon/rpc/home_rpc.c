@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What a operation asks of the home of its name, here or elsewhere, and what an answer means to any operation. */
+/* What an operation asks of the home of its name, here or elsewhere, and what an answer means to any operation. */
 
 #include "rpc/home_rpc.h"
 
@@ -40,7 +40,7 @@ static bool home_rpc_is_awaited(const struct shuntd *shuntd, const struct operat
     return operation->dir->delegation == 0 && route_is_awaited(shuntd, operation->shard);
 }
 
-/* Who is cut off from the home of a name waits for it: nobody else knows who has the name by now. */
+/* A daemon that is cut off from the home of a name waits for it: no other knows what has become of the name by now. */
 static bool home_rpc_decides_alone(const struct shuntd *shuntd, const struct operation *operation)
 {
     return BROKEN("silent-home") && (operation->pending_op == NAME_LOOKUP || operation->pending_op == NAME_RESERVE) &&
@@ -72,7 +72,7 @@ int home_rpc_request(struct shuntd *shuntd, struct operation *operation, enum na
     return home_rpc_ask(shuntd, operation);
 }
 
-/* The first operation behind that number that asks a daemon which is gone. */
+/* The first operation after that number that asks a daemon which is gone. */
 static struct operation *home_rpc_asks_nobody(struct shuntd *shuntd, uint64_t behind)
 {
     struct link *operations = &shuntd->home->operations;
@@ -199,7 +199,7 @@ int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const 
         operation->had_before && operation->before.branch == 0; /* perhaps no file: what is said of it may differ */
     if (operation->abandoned || (operation->prefetched && (!operation->claimed || in_trunk)))
         return home_rpc_abort(shuntd, operation);
-    if (operation->prefetched) { /* prefetch_attach_request goes on with it; who looks for the name has waited for that */
+    if (operation->prefetched) { /* prefetch_attach_request goes on with it; lookups of the name have waited for that */
         home_wake(shuntd->home, &operation->blocked);
         return shuntd->home_rpc_handlers->granted(shuntd, operation);
     }
@@ -235,7 +235,7 @@ static bool home_rpc_wants_answer(const struct name_question *question)
     return question->op != NAME_RELEASE && question->op != NAME_REQUESTED;
 }
 
-/* The end of a name that another daemon is home of by now finds its way; who wants an answer asks again. */
+/* The end of a name that another daemon is home of by now is passed on; a request that wants an answer is repeated. */
 static int home_rpc_pass_on(struct shuntd *shuntd, const struct name_question *question, const struct frame_item *item)
 {
     static const struct name_answer remote = {.result = MESSAGE_REMOTE};

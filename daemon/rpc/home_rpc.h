@@ -16,7 +16,7 @@ struct home_rpc_handlers {
     void (*ends)(struct shuntd *, struct operation *);
 };
 
-/* Asks the home of a operation's name; `then` goes on with the answer, at once or later. 0 or a fatal -errno. Where
+/* Asks the home of an operation's name; `then` goes on with the answer, at once or later. 0 or a fatal -errno. Where
  * the directory is not known there any more, or the name has another home now, the request is told so, or begun
  * again, and `then` is not called. */
 int home_rpc_request(struct shuntd *, struct operation *, enum name_op, unsigned flags, const struct record_entry *,
@@ -27,7 +27,7 @@ int home_rpc_requested(struct shuntd *, const struct operation *);
 int home_rpc_answered(struct shuntd *, struct operation *, const struct name_answer *);
 /* What was asked of daemons that are no members any more is asked again. 0 or a fatal -errno. */
 int home_rpc_repeat(struct shuntd *);
-/* Ends a operation whose name is from now on that (NULL: nothing), if it holds it. */
+/* Ends an operation whose name is from now on that (NULL: nothing), if it holds it. */
 int home_rpc_end(struct shuntd *, struct operation *, const struct record_entry *);
 /* Ends it, and its partner: all is as before. */
 int home_rpc_abort(struct shuntd *, struct operation *);

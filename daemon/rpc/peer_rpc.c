@@ -20,7 +20,7 @@ int rpc_put(struct shuntd *shuntd, uint16_t member, const struct frame_item *ite
     if (member == shuntd->me.number)
         return rpc_defer(shuntd, member, item);
     int code = late ? peers_put_late(shuntd->peers, member, item) : peers_put(shuntd->peers, member, item);
-    return code == -EHOSTUNREACH ? 0 : code; /* who waits for an answer does so until his deadline */
+    return code == -EHOSTUNREACH ? 0 : code; /* a request that wants an answer waits until its deadline */
 }
 
 static int peer_rpc_put_message(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind, uint64_t id,
@@ -49,7 +49,7 @@ struct message rpc_name_message(const struct shuntd *shuntd, struct dirid dir, c
     return message;
 }
 
-/* Who speaks of a branch may not know yet that it was fenced. */
+/* A daemon that names a branch may not know yet that it was fenced. */
 int rpc_branch_number(struct shuntd *shuntd, const char *branch)
 {
     char fenced[LAYOUT_BRANCH_MAX];

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The channel between daemons, at both of its ends: what they ask each other, and who is there. RPC.md lists the
+/* The channel between daemons, at both of its ends: what they ask each other. RPC.md lists the
  * items. */
 
 #include "peer/peers.h"
@@ -13,12 +13,12 @@ enum rpc_kind {
     RPC_HOME_REPLY,         /* ... its answer */
     RPC_COORDINATOR,        /* to the home of a directory (rule.h); an id of 0 wants no answer */
     RPC_COORDINATOR_ANSWER, /* ... its answer */
-    RPC_COLLECTIVE,         /* a collective (cast.h): to so many, the first of whom is meant */
+    RPC_COLLECTIVE,         /* a collective (collective.h): to so many members, of which the receiver is the first */
     RPC_COLLECTIVE_ANSWER,  /* ... what they say together */
     RPC_LISTED,             /* to a home: a name of a directory that is being loaded */
-    RPC_NOTIFY,             /* what wants no answer: NODES, LOOKED, IDLE, TIMES, AWAITED, WANTED */
+    RPC_NOTIFY,             /* what wants no answer: NODES, VISITED, IDLE, TIMES, AWAITED, RECALL */
     RPC_MIGRATE,            /* to the next home: a part of what a shard holds (move.h) */
-    RPC_HELLO,              /* to a home: who sends this has joined */
+    RPC_HELLO,              /* to a home: the sender has joined */
     RPC_WELCOME,            /* ... it knows */
     RPC_KINDS
 };

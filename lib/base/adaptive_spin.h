@@ -3,9 +3,9 @@
 #pragma once
 
 /* To sleep until another process has done its part, and to be woken, costs both of them more than the part where that
- * takes some microseconds: 20 to 50 us on an idle core. So who waits looks for a moment first, and sleeps then. Whether
- * that pays is learnt: each moment in vain doubles how many waits go without one, and one that pays takes an eighth off, so
- * that there is one for each wait where nine of ten pay.
+ * takes some microseconds: 20 to 50 us on an idle core. So a waiting side spins first, and sleeps then. Whether
+ * that pays is learnt: each spin without success doubles how many waits go without one, and one that pays takes an eighth off,
+ * so that there is one for each wait where nine of ten pay.
  *
  * What threads write there at the same time is a guess more or less. Async-signal-safe. */
 
@@ -14,12 +14,13 @@
 
 #include "base/clock.h"
 
-/* ns: as long as it takes to be woken, so that who looks in vain pays twice at most (Karlin et al., SOSP 1991) */
+/* ns: as long as it takes to be woken, so that spinning without success costs twice as much at most (Karlin et al., SOSP 1991)
+ */
 #define SPIN 50000
 #define SPIN_REST 256 /* waits at most between two tries */
 
 struct adaptive_spin {
-    uint32_t rest, next; /* so many waits go without, and so many behind the next try that is in vain */
+    uint32_t rest, next; /* so many waits go without, and so many after the next spin without success */
 };
 
 static inline bool adaptive_spin_pays(struct adaptive_spin *spin)
@@ -49,7 +50,7 @@ static inline void adaptive_spin_pause(void)
 
 #define SPIN_LOOKS 16 /* between two looks at the clock, which takes as long as one of them */
 
-/* Looks for a moment until DONE: whether it is. Who is answered at once asks for no time. */
+/* Spins until DONE: whether it is. If it is done at once no clock is read. */
 #define SPIN_LOOK(DONE)                                                                                                        \
     ({                                                                                                                         \
         bool done_ = (DONE);                                                                                                   \

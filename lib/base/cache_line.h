@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* A cache line that another core had last takes a twentieth to a quarter of a microsecond to come. Who knows early what he
- * will read or write calls for it, so that one line does not wait for the other. A hint: it changes nothing, and any
- * address may be given. A line that somebody else keeps looking at is not to be called for to be written: he takes it back. */
+/* A cache line that another core had last takes a twentieth to a quarter of a microsecond to come. Code that knows early what
+ * it will read or write calls for it, so that one line does not wait for the other. A hint: it changes nothing, and any address
+ * may be given. A line that another core keeps reading is not to be prefetched for writing: that core takes it back. */
 
 #include <stddef.h>
 

@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 #define SETTING_MAX 1024
-#define MEET_WITHIN (60 * CLOCK_SECOND) /* who waits longer is waited for by nobody */
+#define MEET_WITHIN (60 * CLOCK_SECOND) /* a process that waits longer is forgotten by its test */
 
 static struct {
     char hooks[SETTING_MAX], breaks[SETTING_MAX];
@@ -47,7 +47,7 @@ static bool hook_next_variable(struct reader *r, char *to, size_t size)
     return c == 0;
 }
 
-/* Not from libc's environment: the shim's is the application's, who may have changed it. */
+/* Not from libc's environment: the shim's is the application's, which may have changed it. */
 static void hook_read_settings(void)
 {
     static const char hooks[] = "SHUNT_HOOKS=", breaks[] = "SHUNT_BREAK=";

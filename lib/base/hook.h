@@ -13,9 +13,9 @@
  *     meet=PATH    the first one to come makes PATH.reached, and goes on when there is PATH.go
  *     tell=PATH    makes PATH.reached
  *     kill[=N[PATH]]   the process ends as by SIGKILL, when somebody comes there for the N-th time; but if there
- *                  is PATH.reached, which it makes: so dies one of those who follow each other
+ *                  is PATH.reached, which it makes: so one of several processes that follow each other dies
  *
- * SHUNT_BREAK names the guards that are taken away, separated by commas: who checks the tests, breaks what
+ * SHUNT_BREAK names the guards that are taken away, separated by commas: a check of the tests breaks what
  * they test.
  *
  * Async-signal-safe; from any thread; a child of fork has what its parent had. */

@@ -23,8 +23,8 @@ static inline bool list_empty(const struct link *list)
     return list->next == list;
 }
 
-/* The same without the lock that others append under: whoever was told of it since (by a futex, a doorbell) sees what they
- * appended before. */
+/* The same without the lock that others append under: a thread that was told of it since (by a futex, a doorbell) sees what
+ * they appended before. */
 static inline bool list_seems_empty(const struct link *list)
 {
     return __atomic_load_n(&list->next, __ATOMIC_ACQUIRE) == list;

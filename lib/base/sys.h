@@ -5,7 +5,7 @@
 /* System calls without libc.
  *
  * The shim exports libc's names, so code that runs inside an application must not call them: it would come
- * back through its own door, or through another interposer's. Every function here returns what the kernel
+ * back through its own wrapper, or through another interposer's. Every function here returns what the kernel
  * returned: zero or a positive value, or -errno. errno is not touched. All are async-signal-safe and callable
  * from any thread, in a vfork child, and before constructors have run. */
 
@@ -189,7 +189,7 @@ static inline int sys_futex_wake(const uint32_t *word, int how_many)
     return (int)SYS3(SYS_futex, word, FUTEX_WAKE, how_many);
 }
 
-/* The same with a set of bits: who waits is woken where the two have one in common. `until` is a time (CLOCK_MONOTONIC). */
+/* The same with a set of bits: waiters are woken where the two have one in common. `until` is a time (CLOCK_MONOTONIC). */
 static inline int sys_futex_wait_bits(const uint32_t *word, uint32_t seen, const struct timespec *until, uint32_t bits)
 {
     return (int)SYS6(SYS_futex, word, FUTEX_WAIT_BITSET, seen, until, NULL, bits);

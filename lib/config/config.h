@@ -11,7 +11,7 @@
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
  *     SHUNT_DEADLINE   seconds that a request may take (default 30: longer than a node that vanished is waited for)
  *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)
- *     SHUNT_STALE      seconds without a beat after which a node counts as gone (default 15); a lease
+ *     SHUNT_STALE      seconds without a heartbeat after which a node counts as gone (default 15); a lease
  *
  * The texts point into the environment block as it was handed in; a bad value is the default and named in
  * `bad`. Allocates nothing; async-signal-safe. */

@@ -163,7 +163,7 @@ static uint32_t blocks_take_part(struct blocks *blocks, unsigned class, unsigned
     return reference;
 }
 
-/* Behind all that was used; what lies between is given back. */
+/* After all that was used; what lies between is given back. */
 static int blocks_take_new(struct blocks *blocks, unsigned class, uint32_t *reference)
 {
     const uint64_t size = table_class_size(class), at = blocks_round_up(blocks->end, size);

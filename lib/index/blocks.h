@@ -29,5 +29,5 @@ unsigned blocks_class(uint64_t size);
 /* A block of that class, whose bytes are whatever they are. 0, -ENOSPC, -EBADMSG. */
 int blocks_take(struct blocks *, unsigned class, uint32_t *reference, void *block);
 void blocks_give(struct blocks *, uint32_t reference, unsigned class);
-/* Is there a block of that class, and so many bytes beside? Makes the file larger if they are not there. */
+/* Is there a block of that class, and so many bytes next to? Makes the file larger if they are not there. */
 bool blocks_have(struct blocks *, unsigned class, uint64_t bytes);

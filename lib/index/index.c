@@ -14,7 +14,7 @@
 #define BUCKET_LEAST 256u
 #define ARRAY_SHARE 8                 /* records for each reference of an array, at least */
 #define ROOM_RESERVE (1ull << 20)     /* bytes that are kept for what must be noted although there is no room for more */
-#define ROOM_CHANGE (4 * BUCKET_FULL) /* that one change may take, beside a larger block */
+#define ROOM_CHANGE (4 * BUCKET_FULL) /* that one change may take, next to a larger block */
 #define RECORD_SIZE(LENGTH) ((uint32_t)sizeof(struct table_slot) + TABLE_VALUE + (uint32_t)(LENGTH))
 
 struct index {
@@ -83,7 +83,7 @@ static uint32_t index_slots_end(const struct table_bucket *bucket)
     return (uint32_t)sizeof *bucket + bucket->count * (uint32_t)sizeof *bucket->slots;
 }
 
-/* Behind all others. There is room. */
+/* After all others. There is room. */
 static void index_append(struct table_bucket *bucket, uint64_t hash, const void *value, const void *key, uint32_t length)
 {
     bucket->low -= TABLE_VALUE + length;
@@ -204,7 +204,7 @@ static int index_widen(struct index *index, struct table_map *map)
     return 0;
 }
 
-/* The first slot whose hash has the bit behind the bucket's own. */
+/* The first slot whose hash has the bit after the bucket's own. */
 static uint32_t index_middle(const struct table_bucket *bucket)
 {
     uint32_t slot = 0;

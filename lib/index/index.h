@@ -51,7 +51,7 @@ int index_put_dir(struct index *, struct dirid, const struct record_dir *);
 int index_del_dir(struct index *, struct dirid);
 /* Forgets the directory's own record alone. */
 int index_forget_dir(struct index *, struct dirid);
-/* ... those of its names whose hashes are meant (NULL: all). Who lists it meanwhile is told. */
+/* ... those of its names whose hashes are meant (NULL: all). A reader that lists it meanwhile is told. */
 typedef bool index_is_meant(void *context, uint64_t hash);
 int index_del_names(struct index *, struct dirid, index_is_meant *, void *context);
 /* Has it any name? 1, 0 or -errno. */

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What the index holds: identities, keys and values. FORMAT.md beside this file is the document.
+/* What the index holds: identities, keys and values. FORMAT.md next to this file is the document.
  *
  * Pure: no I/O, no allocation, callable anywhere, async-signal-safe. */
 
@@ -53,7 +53,7 @@ int record_order(struct dirid, const char *name, size_t length, struct dirid oth
 
 enum record_state {
     RECORD_LIVE = 1,    /* it is there */
-    RECORD_PENDING = 2, /* somebody was told that he may make it, and has not said yet how it went */
+    RECORD_PENDING = 2, /* a process was told that it may make it, and has not said yet how it went */
     RECORD_DYING = 3,   /* likewise for its end */
 };
 

@@ -96,7 +96,7 @@ int table_seek(const struct table *table, const struct table_map *map, const str
     const uint32_t count = LOAD(spot->bucket->count);
     if (!table_holds(spot, count))
         return -EBADMSG;
-    for (uint32_t rest = count; rest > 0;) { /* those before `slot` are before the key; those `rest` behind it nobody knows */
+    for (uint32_t rest = count; rest > 0;) { /* those before `slot` are before the key; those `rest` after it nobody knows */
         const uint32_t half = rest / 2;
         const bool before = LOAD(spot->bucket->slots[spot->slot + half].hash) < key->hash;
         spot->slot += before ? half + 1 : 0;
@@ -119,7 +119,7 @@ int table_get(const struct table *table, const struct table_map *map, const stru
     return 0;
 }
 
-/* It must be behind the one that is there: whoever lists comes to an end, whatever the file says. */
+/* It must come after the one that is there: a listing comes to an end, whatever the file says. */
 static int table_copy(const struct table_spot *spot, uint32_t slot, struct table_record *to)
 {
     const struct table_key before = {.hash = to->hash, .bytes = to->key, .length = to->length};

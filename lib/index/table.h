@@ -8,12 +8,12 @@
  * which **bucket** it belongs to (extendible hashing: Fagin, Nievergelt, Pippenger and Strong, ACM TODS 1979; by the first
  * bits instead of the last, so that the buckets stand in the order of a listing), and in a bucket the records are sorted.
  *
- * There is one writer. Readers take no lock: a map has a number of changes, odd while it is being changed; who reads the
- * same even number before and after has read what was there at one moment, who does not begins again. So whatever is read
- * may be nonsense until that is known, and is checked to lie within the file before it is followed.
+ * There is one writer. Readers take no lock: a map has a number of changes, odd while it is being changed; a reader that sees
+ * the same even number before and after has read what was there at one moment; else it reads again. So whatever is read may be
+ * nonsense until that is known, and is checked to lie within the file before it is followed.
  *
  * Pure but for the memory: no calls, no allocation, async-signal-safe, any thread. Errors: -EBADMSG, what is there is no
- * index (or was changed meanwhile); -EOVERFLOW, it lies behind what is mapped. */
+ * index (or was changed meanwhile); -EOVERFLOW, it lies after what is mapped. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,12 +127,12 @@ struct table_record {
     char key[RECORD_NAME_MAX];
 };
 
-/* The first record behind the one that is there (of which hash, length and key are looked at). 1; 0: none; TABLE_ON: none in
+/* The first record after the one that is there (of which hash, length and key are looked at). 1; 0: none; TABLE_ON: none in
  * the bucket that was looked into, and what is there says where the next one begins. */
 #define TABLE_ON 2
 int table_next(const struct table *, const struct table_map *, struct table_record *);
 
-/* To the least hash that belongs to the bucket behind this one; false: it is the last. */
+/* To the least hash that belongs to the bucket after this one; false: it is the last. */
 bool table_go_on(const struct table_bucket *, uint64_t *hash);
 
 struct table_key table_key_name(const char *name, size_t length);

@@ -29,7 +29,7 @@ struct view {
     uint64_t last_dir, last_branch;
 };
 
-/* Reading beside the writer: what was read between the two is of one moment if settled_still says so. */
+/* Reading next to the writer: what was read between the two is of one moment if settled_still says so. */
 
 static bool view_settled_still(const struct table_map *map, uint64_t changes)
 {
@@ -190,7 +190,7 @@ static bool view_is_whole(const struct table_dir *dir, const struct view_place *
            (place->stamp == 0 || place->stamp == dir->stamp);
 }
 
-/* As table_next, behind the place. */
+/* As table_next, after the place. */
 static int view_read_next(struct view *view, uint64_t changes, const struct table_dir *dir, void *what)
 {
     struct listing *listing = what;

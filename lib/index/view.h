@@ -43,7 +43,7 @@ int view_find(struct view *, struct dirid, const char *name, size_t length, stru
 /* The name of the branch of that word, among those that this index knows. 0, -ENOENT, or as view_find. */
 int view_find_branch(struct view *, uint32_t word, char branch[LAYOUT_BRANCH_MAX]);
 
-/* How far a directory has been listed: behind the name of that hash. To begin with: zeros but for the hash. */
+/* How far a directory has been listed: after the name of that hash. To begin with: zeros but for the hash. */
 struct view_place {
     uint64_t hash;
     uint64_t stamp; /* of the directory; 0: not begun */

@@ -52,7 +52,7 @@ static char mounts_unescaped(struct reader *r, char c)
     return (char)value;
 }
 
-/* A word, up to the space behind it. What does not fit is cut: no path is that long. */
+/* A word, up to the space after it. What does not fit is cut: no path is that long. */
 static bool mounts_take_word(struct reader *r, char *to, size_t size)
 {
     size_t length = 0;

@@ -261,7 +261,7 @@ static bool names_root_is_attached(const struct names_root *root)
     return channel != NULL && request_is_alive(channel);
 }
 
-/* One thread at a time maps, no handler comes in between, and errno is as it was behind it. */
+/* One thread at a time maps, no handler comes in between, and errno is as it was after it. */
 struct mapping {
     uint64_t signals;
     int saved;
@@ -330,7 +330,7 @@ static int names_check_lease(const struct names_root *root, const struct request
     return request_is_alive(channel) ? -ENOLINK : -EHOSTDOWN;
 }
 
-/* The index has outgrown what this process maps of it. Who comes second finds it done. */
+/* The index has outgrown what this process maps of it. The second thread finds it done. */
 static int names_grow(struct names_root *root, const struct view *small)
 {
     struct view *larger;
@@ -544,7 +544,7 @@ static int names_list_dir(struct names_root *root, struct dirid dir, uint64_t *f
     if (code >= 0 && (root->channel != channel || request_losses(channel) != losses || names_check_lease(root, channel) != 0) &&
         !BROKEN("list-torn"))
         return -ESTALE;
-    *from = merging->far.limit + 1; /* 0 behind PAGE_ALL */
+    *from = merging->far.limit + 1; /* 0 after PAGE_ALL */
     return code;
 }
 
@@ -559,7 +559,7 @@ int names_list(struct names_root *root, struct dirid dir, uint64_t *from, size_t
 }
 
 /* Nobody may go by an answer without a lease. If it comes back, nobody went on without this node, and the answer is as
- * good as it was; who was given leave to change something has no other choice than to wait for that. */
+ * good as it was; a call that was allowed to change something has no other choice than to wait for that. */
 static int names_ask_once(struct names_root *root, const struct message *message, struct request_answer *answer,
                           struct request_hold *hold)
 {

@@ -32,7 +32,7 @@ struct names_root {
     struct view *view;  /* in a fork child its parent's, as long as it serves */
     struct request_channel *channel;
     struct request_channel *inherited_channel; /* in a fork child, of its parent, until it attaches */
-    char texts[3 * PATH_MAX];                  /* the paths, one behind the other: each page more costs every process's start */
+    char texts[3 * PATH_MAX];                  /* the paths, one after the other: each page more costs every process's start */
 };
 
 uint64_t names_device(const struct statx *);
@@ -63,7 +63,7 @@ int names_attach(struct names_root *);
 bool names_is_attached(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
 /* The next names of a directory from the hash *from on, as index_list: what `each` said, or 0, and *from is where to
- * go on, 0 behind the last name. `room`: about how many bytes of names, 20 bytes more for each, are of use; where other
+ * go on, 0 after the last name. `room`: about how many bytes of names, 20 bytes more for each, are of use; where other
  * nodes' daemons are home of some, a call is one round through them. -ESTALE: the directory is not loaded (any more),
  * or its names went to other homes meanwhile; what was told then may lack some. */
 int names_list(struct names_root *, struct dirid, uint64_t *from, size_t room, index_each *, void *context);
@@ -78,8 +78,8 @@ bool names_recall(const struct names_root *, struct dirid, const char *name, siz
                   bool *prefetched);
 void names_remember(const struct names_root *, struct dirid, const char *name, size_t length, const struct record_entry *,
                     const char *branch, const char *mirror);
-/* The same of the names of a directory from a hash on, some hundreds, with one question to all daemons: for who looks at
- * one after the other. Up to which hash that was. */
+/* The same of the names of a directory from a hash on, some hundreds, with one request to all daemons: for a process that looks
+ * at one after the other. Up to which hash that was. */
 uint64_t names_bulk_lookup(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
 /* Has the daemon granted this process to make it? Then nobody has made it. */
 bool names_is_granted(const struct names_root *, struct dirid, const char *name, size_t length);
@@ -108,8 +108,8 @@ bool names_has_redirected(const struct names_root *);
 int names_see_grants(struct names_root *);
 /* Does its file system ask a server for each part of a path? False if not attached. */
 bool names_is_slow_lookup(const struct names_root *);
-/* A word for where directories are and whom they let through, as far as the session changes that (request_places); 0:
- * not attached. */
+/* A word for where directories are and which processes they let through, as far as the session changes that (request_places);
+ * 0: not attached. */
 uint64_t names_places(const struct names_root *);
 /* One lets others through than before. */
 void names_raise_places(struct names_root *);

@@ -6,20 +6,21 @@
  * directory.
  *
  * It is cut into queue pairs. A queue pair belongs to one process at a time; a thread takes one of its process's queue pairs
- * for a request and gives it back with the answer, so that no lock is shared and nobody queues behind another
+ * for a request and gives it back with the answer, so that no lock is shared and nobody queues after another
  * thread (the plan of blk-mq: many queues). On a queue pair there is a ring of messages on the way to the daemon
  * and room for one answer. Some messages want no answer: they lie in the ring until the daemon next looks,
  * unless somebody waits for what they say.
  *
- * Beside the queue pairs lie a few bulk buffers, for answers that are too long for a queue pair: a page of names is worth more
- * the longer it is, since each costs a round through all daemons. The daemon takes a bulk buffer for an answer, and who was
- * answered gives it back as soon as the answer was read, so that few do for all; where there is none, the page is a short one.
+ * Next to the queue pairs lie a few bulk buffers, for answers that are too long for a queue pair: a page of names is worth more
+ * the longer it is, since each costs a round through all daemons. The daemon takes a bulk buffer for an answer, and the client
+ * that was answered gives it back as soon as the answer was read, so that few do for all; where there is none, the page is a
+ * short one.
  *
- * Who waits looks for a moment before he sleeps, if that has paid lately (base/adaptive_spin.h): with one process and a daemon
- * on a core each nobody sleeps or is woken. Who sleeps is woken, who does not is not: the daemon sleeps on `doorbell` after it
+ * A waiting side spins before it sleeps, if that has paid lately (base/adaptive_spin.h): with one process and a daemon
+ * on a core each nobody sleeps or is woken. Only sleepers are woken: the daemon sleeps on `doorbell` after it
  * has raised `asleep`; a client says in its queue pair's `reply` that it sleeps, and sleeps on the word of its row of queue
- * pairs, so that one call wakes several in a row (daemon/listen/wakeups.h). Who is on the daemon's own processor does not look:
- * the daemon cannot answer meanwhile.
+ * pairs, so that one call wakes several in a row (daemon/listen/wakeups.h). A client on the daemon's own processor does not
+ * spin: the daemon cannot answer meanwhile.
  *
  * A question and its answer take as long as the few cache lines that go from one core to another, each up to a quarter of a
  * microsecond. So a side writes to the other's lines only where that is the message: the bit of its queue pair and what lies in
@@ -35,10 +36,10 @@
  * Nor may a process go by what it was told for longer than the daemon's lease: then other nodes may have gone on without
  * this one. It looks at the clock after it has read what it goes by, and before it changes anything.
  *
- * Who makes or removes names one after the other is granted the next ones before he asks (daemon/prefetch/grant.h): a few
- * grants lie in his queue pair, each the answer that he would get. He takes one by compare-and-swap, goes on as if he had
+ * A thread that makes or removes names one after the other is granted the next ones before it asks (daemon/prefetch/grant.h): a
+ * few grants lie in its queue pair, each the answer that it would get. It takes one by compare-and-swap, goes on as if it had
  * asked, and says there, too, how it went, so that for such a name there is no message at all. The daemon takes it back
- * likewise, if somebody else is to have the name: whoever swaps first has decided. What has become of grants the daemon sees
+ * likewise, if somebody else is to have the name: the first swap decides. What has become of grants the daemon sees
  * when it next looks at the queue pair, or when it is asked about that name.
  *
  * Everything a side reads from the other's memory is copied before it is checked; but for a bulk buffer's text, of which each
@@ -84,7 +85,7 @@ struct channel_slot {
 };
 
 /* What an grant is: the low bits of its word. Above them stands a number that each grant in a slot has another of, so that
- * nobody takes one that he has not read. */
+ * no process takes one that it has not read. */
 enum channel_granted {
     CHANNEL_NOTHING = 0, /* the daemon's to fill */
     CHANNEL_GRANTED,     /* anybody's: its process takes it (CHANNEL_TAKEN), or the daemon does (CHANNEL_NOTHING) */
@@ -113,14 +114,14 @@ struct channel_qp {
     uint32_t written; /* messages put in so far; the client's */
     uint32_t emptied; /* messages taken out when the client last looked */
     uint32_t holding; /* how many of its owner's threads may change the file system on the strength of an answer, or wait
-                       * for one that lets them: raised before the question, lowered behind the notice of how it went */
+                       * for one that lets them: raised before the question, lowered after the notice of how it went */
     uint8_t apart_1[112];
     uint32_t taken;  /* messages taken out so far; the daemon's */
     uint32_t grants; /* how many slots for grants are in use: none need be looked at if there is none */
     uint8_t apart_2[120];
     struct channel_grant grant[CHANNEL_GRANTS];
     uint16_t place_length;
-    char place[CHANNEL_GRANT_PLACE]; /* of all grants: BRANCH/MIRROR/, behind which comes the entry's leaf */
+    char place[CHANNEL_GRANT_PLACE]; /* of all grants: BRANCH/MIRROR/, after which comes the entry's leaf */
     struct channel_slot slots[CHANNEL_SLOTS];
     uint16_t text_length;
     char text[MESSAGE_TEXT_MAX + 1];              /* of the one request on its way that has a text */
@@ -144,7 +145,7 @@ struct channel_bulk {
 struct channel {
     uint64_t magic;
     uint32_t version;
-    uint32_t qps; /* CHANNEL_QPS of whoever made it */
+    uint32_t qps; /* CHANNEL_QPS of the version that made it */
     uint64_t session;
     struct dirid root;
     int32_t supervisor;                 /* the process that starts another one when it crashes; 0: nobody does */

@@ -16,7 +16,7 @@ static bool grant_may_be_granted(const struct message *message)
            (message->type == MESSAGE_UNLINK || (message->type == MESSAGE_CREATE && message->entry[0].type == DT_REG));
 }
 
-/* May be torn: who takes it compares the word again. */
+/* May be torn: taking it compares the word again. */
 static bool grant_is_about(const struct channel_grant *grant, const struct message *message)
 {
     const size_t length = message->name_length[0];

@@ -24,7 +24,7 @@
 #include "request/channel.h"
 
 #define QPS_HELD 256 /* as many threads of one process can be under way at once */
-#define QPS_KEPT 8   /* of them for those who end what others may be waiting for */
+#define QPS_KEPT 8   /* of them for requests that end what others may be waiting for */
 #define PULSE                                                                                                                  \
     (50 * CLOCK_MILLISECOND) /* a waiting client looks this often whether the daemon still lives                               \
                               */
@@ -36,7 +36,7 @@ struct held_qp {
     uint32_t busy;   /* one of the above */
     uint32_t number; /* 1 + the queue pair's, 0: not taken yet */
     uint32_t tag;    /* of its last request */
-    uint32_t grant;  /* the slot behind the grant that was taken last: the next one is likely to be there */
+    uint32_t grant;  /* the slot after the grant that was taken last: the next one is likely to be there */
 };
 
 struct request_channel {
@@ -316,7 +316,7 @@ static void request_qp_give(struct request_channel *mine, struct held_qp *held, 
         sys_futex_wake(&mine->given, 1);
 }
 
-/* Who holds a name and is about to give it back must find a queue pair even if all that may wait do wait, and for
+/* A thread that holds a name and is about to give it back must find a queue pair even if all that may wait do wait, and for
  * that very name. */
 static unsigned request_qps_open_to(const struct message *message)
 {
@@ -350,7 +350,7 @@ static struct held_qp *request_qp_try_all(struct request_channel *mine, unsigned
     return NULL;
 }
 
-/* The first queue pair is the last to be missed: who is about to claim it (busy, without a number yet) is not one without. */
+/* The first queue pair is the last to be missed: a thread that is about to claim it (busy, without a number yet) has one. */
 static bool request_has_no_qp(const struct request_channel *mine)
 {
     const struct held_qp *first = &mine->held[0];
@@ -586,7 +586,7 @@ static int request_take_from(struct request_channel *mine, struct held_qp *held,
     return code;
 }
 
-/* Queue pairs of this process, the first ones: those behind them were never taken. */
+/* Queue pairs of this process, the first ones: those after them were never taken. */
 static const struct held_qp *request_qp_with(const struct request_channel *mine, unsigned i)
 {
     const struct held_qp *held = i < QPS_HELD ? &mine->held[i] : NULL;

@@ -42,7 +42,7 @@ bool request_has_lease(const struct request_channel *);
 bool request_has_grants(const struct request_channel *);
 /* May a directory have times that its trunk does not show? */
 bool request_has_redirected(const struct request_channel *);
-/* Are all names that fall into this shard in the index of this node? Ask behind a lookup that found none. */
+/* Are all names that fall into this shard in the index of this node? Ask after a lookup that found none. */
 bool request_is_home(const struct request_channel *, uint32_t shard);
 /* ... of all shards? */
 bool request_is_sole_home(const struct request_channel *);
@@ -98,7 +98,7 @@ struct request_hold {
     void *context;
 };
 /* Asks for leave to change the file system. On 0 the channel knows that a change may be under way, until request_let_go:
- * call that when the answer gives no leave, and else behind the notice of how the change went. */
+ * call that when the answer gives no leave, and else after the notice of how the change went. */
 int request_hold(struct request_channel *, const struct message *, struct request_answer *, uint64_t deadline,
                  struct request_hold *);
 void request_let_go(struct request_hold *);

@@ -35,7 +35,7 @@ static int branch_last_incarnation(int branches, const char *node, uint32_t *las
     return more;
 }
 
-/* The branch of a member may be gone, since it was empty; it is his still, until it is fenced. */
+/* The branch of a member may be gone, since it was empty; it is the member's still, until it is fenced. */
 static void branch_last_member(const char *root, const char *node, uint32_t *last)
 {
     struct session session;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Beats: a member sets the time of its file, others look whether it changes. The times of different hosts are
+/* Heartbeats: a member sets the time of its file, others look whether it changes. The times of different hosts are
  * never compared with each other. */
 #include <errno.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ int store_beat(int directory, const struct session *session, uint16_t number)
     int error = sys_utimensat(directory, name, NULL, AT_SYMLINK_NOFOLLOW);
     if (error == -ENOENT)
         error = disk_write_new(directory, name, "", 0, 0644);
-    return error == -EEXIST ? 0 : error; /* of somebody who wants to join under the same number */
+    return error == -EEXIST ? 0 : error; /* of a daemon that wants to join under the same number */
 }
 
 int session_beat(const char *root, const struct session *session, uint16_t number)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What a founder leaves for those who join: the key, and the probe that shows them whether they see the same
+/* What a founder leaves for daemons that join: the key, and the probe that shows them whether they see the same
  * file system. Each is whole before the epoch that names its session is published. */
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Processes: who this one is, and whether a member's lives. */
+/* Processes: the identity of this one, and whether a member's lives. */
 #include <errno.h>
 #include <sys/utsname.h>
 

@@ -70,7 +70,7 @@ static int prepare_ensure_directory(int dir, const char *name, mode_t mode, bool
     error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_MODE, &stat);
     if (error == 0 && (stat.stx_mode & 07777) != mode)
         error = sys_fchmod(fd, mode);
-    /* Somebody else's: what he lets us do will do, or will fail by itself. */
+    /* Another user's: what is permitted will do, or will fail by itself. */
     if (error < 0 && (*made || error != -EPERM)) {
         sys_close(fd);
         return error;

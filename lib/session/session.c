@@ -64,7 +64,7 @@ struct session_member *session_find_node(const struct session *session, const ch
     return NULL;
 }
 
-/* A change: who makes it, and what it needs to know. */
+/* A change: the member that makes it, and what it needs to know. */
 struct change {
     /* Looks at what is in force: 0, it is as it should be; 1, *session is the next epoch now; -EAGAIN, it is
      * in force no more; or -errno. */
@@ -79,7 +79,7 @@ struct change {
     struct session attempt; /* a founder's: which files are its own; without members */
 };
 
-/* Whoever loses looks again. Whoever wins, too: it is done when what is in force says so, since a number can
+/* The loser looks again. The winner, too: it is done when what is in force says so, since a number can
  * be won that has been in force, was followed and removed meanwhile. */
 static int session_carry_out(int directory, struct change *change, struct session *session)
 {
@@ -116,7 +116,8 @@ static void session_abandon(struct change *change, int directory)
     change->attempt.id = 0;
 }
 
-/* Beats are rarer where many beat. Who has looked at an older epoch may go by its lease still: it never shrinks. */
+/* Heartbeats are rarer where there are many. A member that has read an older epoch may go by its lease still: it never shrinks.
+ */
 static uint64_t session_longest_lease(uint64_t lease, size_t members)
 {
     uint64_t least = SESSION_LEASE_BEATS * session_beat_interval(members);
@@ -149,7 +150,7 @@ static int session_next_founded(struct change *change, int directory, struct ses
     return error < 0 ? error : probe_make(directory, session);
 }
 
-/* Whoever ends or supersedes a session sweeps its files: one that is missing says nothing then. */
+/* The daemon that ends or supersedes a session sweeps its files: one that is missing says nothing then. */
 static int session_unless_followed(int directory, uint64_t epoch, int error)
 {
     uint64_t now;
@@ -206,7 +207,7 @@ static int session_found_epoch(int directory, struct change *change, struct sess
     return error;
 }
 
-/* Of a session that was not reached, only those who are in the way are of interest. */
+/* Of a session that was not reached, only the members that are in the way are of interest. */
 static int session_answer(int error, struct session *session)
 {
     if (error < 0 && error != -EBUSY && error != -EACCES && error != -EXDEV)
@@ -245,7 +246,7 @@ static struct session_member *session_find_branch(const struct session *session,
     return NULL;
 }
 
-/* A branch is made by exclusive mkdir: who goes by mine is me. */
+/* A branch is made by exclusive mkdir: a member with the same branch is this daemon. */
 static int session_step_join(struct change *change, int directory, struct session *session)
 {
     if (session->count == 0 || session->id != change->attempt.id)
@@ -272,7 +273,7 @@ static int session_step_join(struct change *change, int directory, struct sessio
         return -EUSERS;
     if (session->next > UINT16_MAX)
         return -EOVERFLOW;
-    /* Before anybody knows of it: who has never beaten is taken for lost by nobody. */
+    /* Before any member knows of it: one that has never sent a heartbeat is not taken for lost. */
     change->attempt = *session;
     int error = store_beat(directory, session, (uint16_t)session->next);
     if (error < 0)

@@ -3,10 +3,10 @@
 #pragma once
 
 /* Who serves a root: the stamp and the session under ROOT/.shunt, written by shuntd, read by all. SESSION.md
- * beside this file says what is on disk.
+ * next to this file says what is on disk.
  *
  * A session has members, one for each daemon. Its state is an epoch: written whole to a temporary name,
- * fsynced and published with link(2) to its number, so that one wins. Every change is the next epoch; who
+ * fsynced and published with link(2) to its number, so that one wins. Every change is the next epoch; a member that
  * loses looks at what the winner published and tries again.
  *
  * Blocking; thread-safe; not for signal handlers. Memory is mapped, never allocated. */
@@ -28,7 +28,7 @@
 #define SESSION_ADDRESS_MAX 128 /* bytes */
 #define SESSION_MEMBERS_MAX 4096
 #define SESSION_KEY_SIZE 32
-#define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member beats at most, if there is another one */
+#define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member heartbeats at most, if there is another one */
 #define SESSION_STALE (15 * CLOCK_SECOND) /* ... and how long it is silent until it counts as gone */
 #define SESSION_LEASE_BEATS 3             /* a lease is not shorter than so many of them */
 
@@ -48,7 +48,7 @@ struct session_member {
 };
 
 /* Does a member decide about names? A change of homes is published as COMING and GOING, and once every daemon has
- * done its part (daemon/membership/migration.h) as HOME and GONE. */
+ * done its part (daemon/membership/migration.h) as HOME and UNLINKED. */
 enum session_part {
     SESSION_GUEST = 0, /* no */
     SESSION_HOME,      /* yes */
@@ -73,7 +73,7 @@ struct session {
     uint64_t moved;                 /* the epoch in which homes began to change last */
     uint64_t system;                /* statfs.f_type there */
     uint64_t since;                 /* ns since 1970 */
-    uint64_t lease;                 /* ns for which a member may go on behind a beat; never less than it was */
+    uint64_t lease;                 /* ns for which a member may go on after a heartbeat; never less than it was */
     uint32_t next;                  /* the number of the next member */
     size_t count;                   /* 0: it has ended */
     size_t room;                    /* for how many there is memory */
@@ -122,7 +122,7 @@ uint64_t session_process_started(pid_t pid);
 
 /* Founds a session of one member, its home, with that lease at least: 0, and mine->number is set. A session that nobody lives
  * of is superseded, one with members on other hosts only if it is in the epoch `silent` (0: no), whose members on
- * other hosts were seen not to beat for SESSION_STALE. -EBUSY: somebody of it lives, and *session says who.
+ * other hosts were seen not to heartbeat for SESSION_STALE. -EBUSY: somebody of it lives, and *session says who.
  * -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no node, no
  * run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has
  * changed. */
@@ -136,7 +136,7 @@ int session_found(const char *root, const char *user, struct session_member *min
  * -EOVERFLOW: no more numbers; -EINVAL as above. *session says what is in force if it was read. */
 int session_join(const char *root, struct session_member *mine, struct session *);
 /* Takes a member out of that session, if it is in it and not lost. The last one ends the session and takes its key,
- * probe and beats away. 0 or -errno. */
+ * probe and heartbeats away. 0 or -errno. */
 int session_leave(const char *root, uint64_t id, uint16_t number);
 /* The same with one that is lost, once its branch is fenced. */
 int session_drop(const char *root, uint64_t id, uint16_t number);
@@ -149,8 +149,8 @@ int session_revise(const char *root, struct session *);
  * alone; -EBADMSG; -ESTALE: it is another session's. */
 int session_key(const char *root, const struct session *, uint8_t key[SESSION_KEY_SIZE]);
 
-/* ns between two beats of a member: each is a request to the file system's metadata server, so all of them together beat
- * no more than fifty times a second. Pure. */
+/* ns between two heartbeats of a member: each is a request to the file system's metadata server, so all of them together
+ * heartbeat no more than fifty times a second. Pure. */
 uint64_t session_beat_interval(size_t members);
 /* Says that the member lives: to be called at this interval while the session has more than one member, and
  * not else, so that a daemon that is alone may sleep. */
@@ -158,14 +158,14 @@ int session_beat(const char *root, const struct session *, uint16_t number);
 /* No more: it is alone now. 0 or -errno: others may see it still. */
 int session_beat_end(const char *root, const struct session *, uint16_t number);
 
-/* What an observer knows of one member's beats. Zero at first. */
+/* What an observer knows of one member's heartbeats. Zero at first. */
 struct session_pulse {
     uint64_t beat;  /* the last that was seen, 0: it has never beaten */
     uint64_t still; /* ns for which this observer saw that one, over reads that worked */
     uint64_t read;  /* when the last read that worked returned, 0: none, or one failed since */
 };
 
-/* Reads a beat: 0 or -errno. Only time between two reads that worked counts for pulse->still, and no more
+/* Reads a heartbeat: 0 or -errno. Only time between two reads that worked counts for pulse->still, and no more
  * than SESSION_BEAT of it: a file system that stalls, or an observer that was stopped, takes nobody for gone.
  */
 int session_observe(const char *root, const struct session *, uint16_t number, struct session_pulse *);

@@ -60,7 +60,7 @@ static bool store_is_any(const char *name, const void *what)
     return true;
 }
 
-/* The words go before the new stamp is written: who is interrupted finds a copy again. */
+/* The text goes before the new stamp is written: after an interruption a copy is found again. */
 static int store_part_from_original(int directory, int own)
 {
     struct statx stat;
@@ -188,7 +188,7 @@ static int store_read_epoch(int directory, uint64_t epoch, struct session *sessi
     return error;
 }
 
-/* A listing need not be of one moment, and what was highest may be removed once it is two behind. So it is
+/* A listing need not be of one moment, and what was highest may be removed once it is two after. So it is
  * believed when a second one, after the file was read, says the same. */
 int store_read(int directory, struct session *session)
 {
@@ -271,7 +271,7 @@ int store_publish(int directory, const struct session *session)
     return error;
 }
 
-/* What is beside the epochs carries its session in its name: nobody who comes late, founder or last member,
+/* What is next to the epochs carries its session in its name: no daemon that comes late, founder or last member,
  * can hit the files of another session. */
 
 void store_name(char to[STORE_NAME_MAX], const char *what, const struct session *session, uint16_t number)

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The directory ROOT/.shunt/session: epochs, and the files of a session beside them (WHAT.FOUNDED-ID), for
+/* The directory ROOT/.shunt/session: epochs, and the files of a session next to them (WHAT.FOUNDED-ID), for
  * the other files of this room. `directory` is a descriptor of it. */
 
 #include "session/session.h"
@@ -24,7 +24,7 @@ int store_room(struct session *, size_t room);
 int store_read(int directory, struct session *);
 /* The number of the last epoch, 0 if there never was one. 0 or -errno. */
 int store_highest(int directory, uint64_t *epoch);
-/* 0; -EAGAIN: the epoch is taken, see what is in force. Who was told 0 must read again, too: a number may
+/* 0; -EAGAIN: the epoch is taken, see what is in force. A caller that was told 0 must read again, too: a number may
  * have been given, followed and removed before this one was linked to it. */
 int store_publish(int directory, const struct session *);
 

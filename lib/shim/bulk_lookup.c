@@ -3,12 +3,13 @@
 
 #include "shim/bulk_lookup.h"
 
-/* Whoever looks at names of a directory that nobody of this node has seen, one after the other, is told of many at once: in
- * the order of a listing (ls -l, find, tar, rsync) of those that come next, after so many in that order, which by chance
- * one in 40,000 would be. In any other order (each rank reads what its neighbour has written) of some, after so many that
- * he had to ask for, then of those behind them, so that of a directory of some thousand names he soon knows all. Where that
+/* A process that looks at names of a directory that no process of this node has seen, one after the other, is told of many at
+ * once: in the order of a listing (ls -l, find, tar, rsync) of those that come next, after so many in that order, which by
+ * chance one in 40,000 would be. In any other order (each rank reads what its neighbour has written) of some, after so many
+ * that it had to ask for, then of those after them, so that of a directory of some thousand names it soon knows all. Where that
  * is a small part of them, and where all were told before, it is after twice as many each time, so that it is few questions
- * where it is in vain. All these are one program's affair, and threads that are in each other's way there ask for each name. */
+ * where it does not help. All these are one program's affair, and threads that are in each other's way there ask for each name.
+ */
 #define IN_ORDER 8
 #define ENOUGH_MAX (1u << 20)
 #define SMALL_PART (UINT64_MAX / 16)

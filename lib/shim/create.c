@@ -9,7 +9,7 @@
 
 #include "base/sys.h"
 
-/* The loader goes from a program to the shared objects it needs without passing any door, so they cannot be
+/* The loader goes from a program to the shared objects it needs without passing any wrapper, so they cannot be
  * moved to the trunk when it comes. */
 bool create_is_for_loader(const char *name, size_t length)
 {

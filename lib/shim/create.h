@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The birth of a name at its home: reserved, then confirmed or withdrawn (target_withdraw). */
+/* The create of a name at its home: reserved, then confirmed or withdrawn (target_withdraw). */
 
 #include "shim/target.h"
 

@@ -3,14 +3,14 @@
 #pragma once
 
 /* Programs that work in one directory look at file after file by relative paths, and to ask the kernel each time where
- * that directory is costs as much as half of what they asked for. So that it is beside all roots, so that only a path
+ * that directory is costs as much as half of what they asked for. So that it is next to all roots, so that only a path
  * with `..` leads from it to one, is remembered, or that it is a root or in one, so that only a path with `..` leads out of
  * that: by each thread for itself, since threads may have working directories of their own, until anybody here changes
- * his, and for a moment only. What is not seen here, a system call that a program makes by itself or somebody's rename of
+ * its own, and for a moment only. What is not seen here, a system call that a program makes by itself or somebody's rename of
  * a directory into a root, is noticed a moment later.
  *
  * A vfork child shares this memory, but not its parent's working directory. It believes what its parent has seen, which
- * is right until it changes its own, and leaves nothing behind that its parent would believe.
+ * is right until it changes its own, and leaves nothing after that its parent would believe.
  *
  * Async-signal-safe, thread-safe. */
 
@@ -23,17 +23,17 @@
 
 /* How often it was changed, in the upper half, and how many changes are under way. */
 extern uint64_t cwd_changes;
-/* The words of the moments in which this thread's was seen to be beside all roots, or in one. */
+/* The words of the moments in which this thread's was seen to be next to all roots, or in one. */
 extern __thread uint64_t cwd_seen_apart, cwd_seen_within;
 
-/* A word for now, as far as the working directory is concerned; 0 while somebody changes his. */
+/* A word for now, as far as the working directory is concerned; 0 while a thread changes it. */
 static inline uint64_t cwd_now(void)
 {
     uint64_t changes = __atomic_load_n(&cwd_changes, __ATOMIC_ACQUIRE);
     return (uint32_t)changes != 0 ? 0 : changes | (uint32_t)(clock_of(CLOCK_MONOTONIC_COARSE) >> CWD_SPIN_BITS);
 }
 
-/* Is it known to be beside all roots? False says nothing. */
+/* Is it known to be next to all roots? False says nothing. */
 static inline bool cwd_is_apart(void)
 {
     uint64_t seen = cwd_seen_apart;
@@ -47,7 +47,7 @@ static inline bool cwd_is_within(void)
     return seen != 0 && seen == cwd_now();
 }
 
-/* Of one that is beside all, and of this thread's: another word than that of any other. */
+/* Of one that is next to all, and of this thread's: another word than that of any other. */
 static inline uint64_t cwd_word(void)
 {
     return cwd_seen_apart ^ (uintptr_t)&cwd_seen_apart;
@@ -61,6 +61,6 @@ void cwd_set_within(uint64_t now);
 void cwd_change(void);
 void cwd_changed(void);
 
-/* In a child of fork: libc may change the directory behind the back of every door (daemon), and whoever was just about to
+/* In a child of fork: libc may change the directory unseen by every wrapper (daemon), and a thread that was just about to
  * change it is not here. */
 void cwd_forget(void);

@@ -26,7 +26,7 @@ struct listing_at {
     struct dirid id;
     int fd;
     uint64_t position;
-    uint64_t end; /* the position, if there was nothing behind it when it was last filled; else 0 */
+    uint64_t end; /* the position, if there was nothing after it when it was last filled; else 0 */
 };
 
 /* Fills `to` with as many struct dirent64 as fit; the bytes, 0 at the end, or -errno (-EINVAL: not even one

@@ -13,7 +13,7 @@
 #include "shim/process.h"
 #include "union/layout.h"
 
-#define SHELF 32 /* of a root and a kind; who works in more at once has the longer way to some */
+#define SHELF 32 /* of a root and a kind; a process that works in more at once has the longer way to some */
 #define OFTEN 16 /* so much more is a leaf opened than a look by its path costs */
 #define LOOKS 64
 #define UNTRIED 0
@@ -26,7 +26,7 @@ struct kept {
     uint64_t ino;
 };
 
-/* Its descriptor stays what it is while somebody uses it. Who finds it unused may have it say CHANGES, and
+/* Its descriptor stays what it is while a thread uses it. A thread that finds it unused may have it say CHANGES, and
  * puts another one there. After a fork in the middle of that, or of a use, it stays so in the child: one
  * fewer. */
 struct shelved {
@@ -100,7 +100,7 @@ static bool fdcache_open_branches(const struct names_root *root, struct kept *to
     return fdcache_keep(fd, to);
 }
 
-/* Of two threads that try, the second has opened it in vain. */
+/* Of two threads that try, the second has opened it for nothing. */
 static void fdcache_try(const struct names_root *root, struct kept *branches)
 {
     struct kept opened = {0};

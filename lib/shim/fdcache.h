@@ -5,9 +5,10 @@
 /* Places in branches, named from nearby where each part of a path is a message to a server (a file system in user space,
  * which the kernel asks for every part of every path): there a process keeps some directories open, that of all branches,
  * the leaves that it used last, and the directories of the trunk whose names it uses often. On other file systems a path
- * costs the kernel as much as the question itself, so leaves are kept there by who looks at many files of them (ls -l).
+ * costs the kernel as much as the question itself, so leaves are kept there by a process that looks at many files of them (ls
+ * -l).
  *
- * Whoever reaches a file from the directory of branches names its branch, which is what fences a branch: of a node that
+ * A path from the directory of branches names the branch, which is what fences a branch: of a node that
  * was lost it has another name. From a leaf what is there is looked at, opened and given other attributes, and files are
  * made, removed, and renamed to names that are not there; if the leaf may be another branch's by then, what was made is taken
  * back, what was renamed is named as before, and of what was removed its home is told to look (operate_open.c,
@@ -16,7 +17,7 @@
  * Of a directory of the trunk the descriptor says where it is, for which the kernel asks nobody (parent_cache.h).
  *
  * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
- * that closes them, or has other files there, has the long way again. For who does nothing but look at a file that is done
+ * that closes them, or has other files there, has the long way again. For a process that only looks at files that is done
  * once in a tick of the kernel's coarse clock (1 to 10 ms), and when the program has closed or replaced a descriptor of such
  * a number since (fdcache_changed): only one that does so without libc, or while another of its threads looks at files, may for
  * that long be told of a file of that name elsewhere.

@@ -9,8 +9,8 @@
 #include "shim/parent_cache.h"
 #include "shim/process.h"
 
-/* A handler may interrupt whoever reads or writes here: what was read counts if the word is the same behind it, and who is
- * interrupted while he writes is left alone. */
+/* A signal handler may interrupt a read or write here: what was read counts if the word is the same after it, and a write that
+ * is interrupted is left alone. */
 static __thread struct last {
     uint64_t word; /* of the path; 0: none */
     uint64_t spin;

@@ -2,10 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The file that this thread looked at last. Who asks one thing after another of each file (ls -l, and what copies all that a
- * file has: its extended attributes behind its status) has its name looked up once.
+/* The file that this thread looked at last. A program that asks one thing after another of each file (ls -l, and what copies
+ * all that a file has: its extended attributes after its status) has its name looked up once.
  *
- * It is remembered where its leaf is kept open (fdcache.h) and where its words lead was remembered (parent_cache.h), and goes
+ * It is remembered where its leaf is kept open (fdcache.h) and where its path leads was remembered (parent_cache.h), and goes
  * by what those go by: until the clock's next tick, and until anybody here does what may lead the words elsewhere. Whether the
  * file is still under that name its leaf says: there is nothing in it but files under their names, each in one place.
  *
@@ -24,7 +24,7 @@ struct last_lookup {
 
 /* True: `path` is that file's, which is `name` seen from `at` until last_lookup_holds. */
 bool last_lookup_at(struct last_lookup *, const char *path);
-/* Behind a call that does nothing but look. False: it is not there any more, and is to be looked for. */
+/* After a call that does nothing but look. False: it is not there any more, and is to be looked for. */
 bool last_lookup_holds(const struct last_lookup *, long result);
 /* A call has just gone well that came to the target from its leaf, which is in use. (If it removed the file, that is not there
  * any more, as if somebody else had.) */

@@ -121,7 +121,7 @@ int directory_follow(int at, const char *path, int flags)
     return code;
 }
 
-/* Names are compared, since what the words lead to is elsewhere by now. */
+/* Names are compared, since what the path leads to is elsewhere by now. */
 static bool operate_directory_may_be_above(const struct names_root *root, const char *path)
 {
     struct path_parts parts;
@@ -186,7 +186,7 @@ static void operate_directory_promote_in(int at, const char *path, const struct 
 }
 
 /* The files of a directory that are in a branch go to the trunk, where the kernel reports of them. One that
- * cannot go (whoever may watch a directory may perhaps not change it) stays. */
+ * cannot go (a process that may watch a directory may perhaps not change it) stays. */
 static void operate_directory_promote_all(struct names_root *root, struct dirid id, int at, const char *path)
 {
     struct scratch *scratch = scratch_take();

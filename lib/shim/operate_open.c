@@ -14,7 +14,7 @@
 #include "shim/hold.h"
 #include "shim/operations.h"
 
-/* The words without a slash behind them, which would lead through a link. */
+/* The words without a slash after them, which would lead through a link. */
 static const char *operate_open_without_slash(struct target *t)
 {
     size_t length = t->parent_length + t->length;
@@ -138,7 +138,7 @@ static int operate_open_once(struct target *t, int flags, mode_t mode)
 }
 
 /* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
- * the call to another name. Or its words lead to another directory. BIRTH_AGAIN, or what the native call answers where
+ * the call to another name. Or its path leads to another directory. BIRTH_AGAIN, or what the native call answers where
  * that is not ours. */
 static int operate_open_follow(struct target *t, int flags, mode_t mode)
 {

@@ -117,7 +117,7 @@ int hold_name(struct target *t, uint16_t type)
     return code;
 }
 
-/* Sends CLOSE for the directory that the target names; loads it if need be. */
+/* Sends RMDIR for the directory that the target names; loads it if need be. */
 int hold_directory(struct target *t, const struct statx *stat)
 {
     struct message close = {.type = MESSAGE_RMDIR, .child = dirid_of(stat)};

@@ -232,7 +232,7 @@ static int operate_rename_once(struct target *from, struct target *to, unsigned 
     return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(from, to, flags, code, gone) : code;
 }
 
-/* What lies outside under that name, itself: a slash behind it, which the kernel does not follow here, is not
+/* What lies outside under that name, itself: a slash after it, which the kernel does not follow here, is not
  * given on. */
 static int operate_rename_stat_outside(const struct side *side, char *text, bool *slash, struct statx *stat)
 {
@@ -247,7 +247,7 @@ static int operate_rename_stat_outside(const struct side *side, char *text, bool
     return sys_statx(side->at, text, AT_SYMLINK_NOFOLLOW, KIND, stat);
 }
 
-/* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors behind: EXDEV,
+/* Out of the root: the name goes, wherever the file lands. A directory would leave its mirrors after: EXDEV,
  * as between two mounts, and mv copies. */
 static int operate_rename_out(struct target *from, const struct side *to, unsigned flags)
 {
@@ -470,7 +470,7 @@ static int operate_rename_link_once(struct side *from, struct side *to_side, int
         operate_rename_confirm_there(to);
     else
         target_withdraw(to);
-    /* Asked about only now: who is at work on the old name may wait for the new one, or it is the same. */
+    /* Asked about only now: an operation on the old name may wait for the new one, or it is the same. */
     long result = code;
     return from->hot && target_again(&from->target, &result) ? BIRTH_AGAIN : (int)result;
 }

@@ -18,11 +18,11 @@
 #define OFTEN 8
 #define FAR_SPIN (CLOCK_SECOND / 4)
 
-/* A handler may interrupt whoever reads or writes here: what was read counts if the words are the same behind it, and who
- * is interrupted while he writes is left alone. */
+/* A signal handler may interrupt a read or write here: what was read counts if the words are the same after it, and a write
+ * that is interrupted is left alone. */
 static __thread struct remembered {
     uint64_t word;
-    uint64_t until;  /* by the coarse clock; 0: where the words lead was not looked at closely */
+    uint64_t until;  /* by the coarse clock; 0: where the path leads was not looked at closely */
     uint64_t places; /* the channel's, before it was */
     struct parent parent;
     uint64_t since; /* they were used so often since then */
@@ -30,7 +30,7 @@ static __thread struct remembered {
 } remembered[REMEMBERED];
 static __thread bool writing;
 static __thread unsigned next; /* to be replaced */
-static uint64_t people;        /* whom this process has been */
+static uint64_t people;        /* a number for each identity that this process has had */
 
 void parent_cache_forget(void)
 {
@@ -92,7 +92,7 @@ bool parent_cache_is_now(const struct names_root *root, const char *path, uint64
     return from != 0 && parent_cache_spin_word(from, clock_of(CLOCK_MONOTONIC_COARSE), names_places(root)) == spin;
 }
 
-/* Begins with `path`, then ends or goes on behind a slash: what is behind, else NULL. */
+/* Begins with `path`, then ends or goes on after a slash: what is after, else NULL. */
 static const char *parent_cache_behind(const char *text, const char *path)
 {
     const size_t length = strlen(path);
@@ -110,7 +110,7 @@ static bool parent_cache_are_its_place(const struct parent_cache_path *words, co
     return strlen(place) == length && memcmp(place, words->path, length) == 0;
 }
 
-/* Seen from where: another mount or directory there, and the same words lead elsewhere. 0: that cannot be told. */
+/* Seen from where: another mount or directory there, and the same path leads elsewhere. 0: that cannot be told. */
 static uint64_t parent_cache_place_word(const char *place)
 {
     struct statx top;

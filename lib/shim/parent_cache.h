@@ -9,13 +9,13 @@
  * to be made is asked for where memory has the directory, and made when the kernel has said the same, while its home was at
  * work (TARGET_LATER). Where each part of a path is a message to a server, the directory is kept open (fdcache.h) instead, and
  * the kernel says where that is now: nobody has moved or removed it by this mount of the file system then, nor has this process
- * gone behind a chroot, and names in it may be made, removed and renamed.
+ * gone after a chroot, and names in it may be made, removed and renamed.
  *
- * What else may change is where a directory is, and whom those on the way to it let through:
- *  - One is renamed: every daemon of the session raises its channel's `places` before that and behind it
- *    (daemon/coordinator/rename_fence.h), and nobody goes by what he remembers in between.
+ * What else may change is where a directory is, and which processes the directories on the way to it let through:
+ *  - One is renamed: every daemon of the session raises its channel's `places` before that and after it
+ *    (daemon/coordinator/rename_fence.h), and no process goes by what it remembers in between.
  *  - One is given another mode, owner or ACL: the channel of this node says so; other nodes see it a moment later.
- *  - This process becomes somebody else, changes its groups or capabilities, or goes behind a chroot: parent_cache_forget.
+ *  - This process becomes somebody else, changes its groups or capabilities, or goes after a chroot: parent_cache_forget.
  *  - What a program without the shim does, or somebody mounts, is seen a moment later.
  *  - What happens above the root the file's own path meets, be it in the trunk or in a branch; but for a file that is looked
  *    at from its leaf's descriptor (fdcache.h) it is as with directories in the root: renames, too, on this node at once.
@@ -26,7 +26,7 @@
  * each time (FUSE), which remember as long themselves elsewhere.
  *
  * Async-signal-safe, thread-safe. A vfork child goes by what its parent knows, as with working directories (cwd.h), and
- * leaves nothing behind. */
+ * leaves nothing after. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ struct scratch;
 /* The words of one call, and when they were looked at; word 0: nothing is remembered of them. */
 struct parent_cache_path {
     uint64_t word;
-    uint64_t from; /* who looks from where, as a word */
+    uint64_t from; /* identity and working directory, as a word */
     uint64_t now;  /* by the coarse clock */
     const char *path;
     size_t length; /* of the parent's text, its slash included */

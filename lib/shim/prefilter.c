@@ -30,7 +30,7 @@ static bool prefilter_is_plainly_beneath(const char *path)
     return false;
 }
 
-/* Beside all roots: from there a relative path comes to one by `..` alone. */
+/* Next to all roots: from there a relative path comes to one by `..` alone. */
 static bool prefilter_is_apart(const char *base)
 {
     for (unsigned i = 0; i < process.head_count; i++)

@@ -24,5 +24,5 @@ static inline bool prefilter_is_plainly_foreign(const char *path)
 
 /* *scratch: NULL, or one; taken here if it is needed. */
 enum path_verdict prefilter(struct scratch **scratch, int at, const char *path);
-/* Which working directory a path is seen from that stays beside all roots, as a word; 0: none of which that is known. */
+/* Which working directory a path is seen from that stays next to all roots, as a word; 0: none of which that is known. */
 uint64_t prefilter_seen_from(int at, const char *path);

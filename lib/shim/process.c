@@ -29,7 +29,7 @@ static const char *process_node_name(struct utsname *host)
     return layout_node_is_valid(host->nodename, strlen(host->nodename)) ? host->nodename : "node";
 }
 
-/* A child of fork is told who it is at once: a shell's first call may be one of a vfork child of its own. */
+/* A child of fork learns its process id at once: a shell's first call may be one of a vfork child of its own. */
 static void process_in_child(void)
 {
     cwd_forget();

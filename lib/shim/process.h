@@ -40,7 +40,7 @@ struct process {
 
 extern struct process process;
 
-/* Resolves the real functions and reads the environment, once. Every door calls process_ready first: an
+/* Resolves the real functions and reads the environment, once. Every wrapper calls process_ready first: an
  * allocator or an audit library can come before our constructor. */
 void process_start(char *const environment[]);
 

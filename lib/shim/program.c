@@ -19,7 +19,7 @@
 #include "shim/process.h"
 #include "shim/scratch.h"
 
-#define TOLD 256 /* programs that were warned about; beyond, in vain */
+#define TOLD 256 /* programs that were warned about; beyond that no warning is remembered */
 #define LOADER "ld-linux"
 #define CAPABILITIES "security.capability"
 

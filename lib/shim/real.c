@@ -4,7 +4,7 @@
 /* To ask dlsym for all of them would cost every process 25 us at its start, and it could not be asked later:
  * it takes locks and memory. So each is looked for when it is first wanted, in the hash tables of the
  * libraries that the program started with: these are never unloaded, so nothing that is read here changes.
- * What is found is what dlsym(RTLD_NEXT) finds, the default version in the first of the libraries behind this
+ * What is found is what dlsym(RTLD_NEXT) finds, the default version in the first of the libraries after this
  * one.
  *
  * If one of them has no such table, or is a filter, which changes the order of search, or if they are too
@@ -51,7 +51,7 @@ struct library {
 };
 
 struct real real;
-/* Those behind this one, in the order of search. */
+/* Those after this one, in the order of search. */
 static struct library libraries[LIBRARIES];
 static unsigned library_count;
 static bool started;

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The functions behind the door: what the application would have called without shunt (the next library's,
+/* The functions after the wrapper: what the application would have called without shunt (the next library's,
  * RTLD_NEXT, so that other interposers have their turn). Those that were called already. */
 
 #include <dirent.h>

@@ -10,7 +10,7 @@
 #include "base/sys.h"
 #include "shim/bulk_lookup.h"
 
-/* The file under the name, and nobody else's: a name has one place, so whoever is there under that name is it. */
+/* The file of that name, and no other: a name has one place, so the file that is there under that name is it. */
 static bool remote_is_there(struct target *t)
 {
     struct statx stat;
@@ -64,7 +64,7 @@ static void remote_set_asked(const struct target *t)
         remote_set_told(remote_told_of(t));
 }
 
-/* It was found in the index, so nobody has told the owner of its leaf, who has to know once; and each time of a file that may
+/* It was found in the index, so the owner of its leaf was not told, and has to know once; and each time of a file that may
  * be made there just now. */
 void remote_tell_look(const struct target *t)
 {
@@ -111,7 +111,7 @@ void remote_made(struct target *t, const struct statx *stat)
 
 /* Another node's daemon is home of the name: it is asked, and answers when nobody is at work on it (TARGET_PEEKS: or somebody
  * makes it). -ESTALE: another directory
- * is where the words lead by now. */
+ * is where the path leads by now. */
 static int remote_ask_home(struct target *t, unsigned want)
 {
     struct message lookup = {.type = MESSAGE_LOOKUP, .flags = want & TARGET_PEEKS ? MESSAGE_PEEK : 0};
@@ -130,7 +130,7 @@ bool remote_is(const struct target *t)
            !names_has_all(t->root, t->dir, t->name, t->length, &t->found);
 }
 
-/* What the index cannot say of the name. Who looks again does so because of what was found before, and is told by the home
+/* What the index cannot say of the name. A second lookup is made because of what was found before, and is answered by the home
  * itself. */
 int remote_look(struct target *t, unsigned want, bool again)
 {

@@ -14,7 +14,7 @@ bool remote_recall(struct target *, unsigned want);
 /* What the index cannot say of the name. `again`: its home is asked, whatever is remembered. 0 or -errno, -ESTALE as
  * target_ask_here. */
 int remote_look(struct target *, unsigned want, bool again);
-/* It was found in the index: the owner of its leaf is told, if he has to know. */
+/* It was found in the index: the owner of its leaf is told, if it has to know. */
 void remote_tell_look(const struct target *);
 /* A file was made where the answer in scratch says: this node remembers where, if another one's daemon is home of it. */
 void remote_made(struct target *, const struct statx *);

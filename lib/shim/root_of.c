@@ -30,7 +30,7 @@ static bool root_of_tells_creates(uint64_t device)
     return false;
 }
 
-/* Who somebody is never changes, and the kernel knows it from having found him. To have it ask the file system again
+/* The identity of an inode never changes, and the kernel knows it from having found it. To have it ask the file system again
  * would be one more message for each call on those that keep attributes elsewhere (FUSE, NFS). But a time of birth it
  * may not have been told yet. */
 int root_of_identify(int at, const char *path, int flags, struct statx *stat)

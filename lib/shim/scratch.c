@@ -11,7 +11,7 @@
 
 #define PIECES 4096
 
-/* Common memory lies behind all other: what is written at a process's start is then on fewer pages. */
+/* Common memory lies after all other: what is written at a process's start is then on fewer pages. */
 __attribute__((common)) struct scratch *scratch_pieces[PIECES];
 
 static struct scratch *scratch_map_piece(void)

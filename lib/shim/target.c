@@ -70,7 +70,7 @@ static int target_missing_parent(int at, char *text)
             continue;
         int how = code == 0 ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_COLD;
         if (how == -ENOTDIR || how == -ELOOP)
-            return how; /* it is a link, whose words lead through such a file */
+            return how; /* it is a link, whose path leads through such a file */
         if (how != TARGET_HOT)
             return TARGET_COLD;
         code = (int)TARGET_CALL(&first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
@@ -156,7 +156,7 @@ static int target_find_in_remembered(struct target *t, const struct parent_cache
     return (makes ? target_find_new(t) : target_find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
 }
 
-/* No parent, says the kernel. Who makes a name in a root does not ask it once more: by then somebody may have made one. */
+/* No parent, says the kernel. A call that makes a name in a root does not ask it once more: by then there may be one. */
 static int target_missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
 {
     int code = target_missing_parent(t->at, text);
@@ -213,7 +213,7 @@ static int target_read_link(int at, const char *path, size_t parent_length, bool
     char *end = to;
     size_t room = PATH_MAX;
     ssize_t length;
-    /* A link's text takes the place of its name: kept behind the parent's text unless it is absolute. */
+    /* A link's text takes the place of its name: kept after the parent's text unless it is absolute. */
     if (parent_length > PATH_MAX - 2)
         return -ENAMETOOLONG;
     memmove(to, path, parent_length);
@@ -249,7 +249,7 @@ static bool target_is_in_proc(const struct target *t)
  * the file system. */
 static bool target_ends_in_link(const struct target *t, int how, unsigned want)
 {
-    /* A slash behind a link makes the kernel follow it, but not where the name itself is made, removed or
+    /* A slash after a link makes the kernel follow it, but not where the name itself is made, removed or
      * moved. */
     if (t->slash ? (want & TARGET_MAKES) != 0 : !(want & TARGET_FOLLOW))
         return false;
@@ -276,7 +276,7 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
         if (target_read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
         how = target_find_parent(t, NULL, t->at, link, want & TARGET_MAKES, parent);
-        t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's words */
+        t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's path */
     }
     return how;
 }

@@ -30,15 +30,15 @@ enum target_want {
     TARGET_MAKES = 2,  /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
     TARGET_ALIAS = 4,  /* the native call said ENOENT: look for aliases */
     TARGET_ASKS = 8,   /* the operation asks the home of the name anyway: one elsewhere is not asked before */
-    TARGET_LATER = 16, /* beside TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
+    TARGET_LATER = 16, /* next to TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
                         * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
-                        * the kernel say where the words lead, or where the directory is (parent_cache.h) */
+                        * the kernel say where the path leads, or where the directory is (parent_cache.h) */
     TARGET_LOOKS = 32, /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
                         * where it was when this node last asked: that is not looked at before */
-    TARGET_PEEKS = 64, /* who makes it is not waited for: it is pending (target_peek) */
+    TARGET_PEEKS = 64, /* its creator is not waited for: it is pending (target_peek) */
 };
 
-/* What is known of the parent that the caller's words name. */
+/* What is known of the parent that the caller's path name. */
 enum target_parent { TARGET_PARENT_UNSEEN = 0, TARGET_PARENT_FOREIGN, TARGET_PARENT_OURS };
 
 struct target {
@@ -48,7 +48,7 @@ struct target {
     uint64_t spin;         /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
     const char *real_path; /* where it really is, set by target_place */
     int real_at;           /* ... */
-    int at;                /* the caller's words: where the name is in the trunk */
+    int at;                /* the caller's path: where the name is in the trunk */
     const char *path;
     const char *name;
     uint32_t length, parent_length; /* below PATH_MAX */
@@ -57,7 +57,7 @@ struct target {
     bool unasked : 1;               /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
     bool unseen : 1;                /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
     bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
-    bool foreign : 1;               /* ... was not so, and by now its words lead to nothing of ours */
+    bool foreign : 1;               /* ... was not so, and by now its path leads to nothing of ours */
     bool by_leaf : 1;               /* it is reached from its leaf's descriptor */
     int8_t leaf;                    /* which is in use (fdcache.h), -1: none */
     uint8_t want;                   /* enum target_want */
@@ -80,7 +80,7 @@ int target_find_alias(struct target *, int at, const char *path, unsigned want);
 int target_find_again(struct target *, unsigned want);
 void target_done(struct target *);
 
-/* Sets real_at and real_path from what was found: the caller's own words in the trunk, or a full path in a
+/* Sets real_at and real_path from what was found: the caller's own path in the trunk, or a full path in a
  * branch. 0 or -ENAMETOOLONG. */
 int target_place(struct target *);
 /* The same for a place as the daemon answers it (BRANCH/MIRROR/LEAF, or empty for the trunk). */
@@ -93,7 +93,7 @@ bool target_place_by_root(struct target *);
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
 /* The same, or, where that is quicker, too, from its leaf, for calls on a file that is there, and such that make or remove one
- * and ask target_leaf_holds behind that: target_goes_on is to follow. */
+ * and ask target_leaf_holds after that: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
 /* The same for a call that takes both: the other comes there, too, if it is in that leaf, else near. target_goes_on is to be
  * asked of the first; where it says so, the other comes near. */
@@ -105,11 +105,11 @@ void target_come_to_look(struct target *);
 bool target_leaf_holds(const struct target *);
 /* Behind such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);
-/* Where somebody is at work on the name: waits until he is done, and looks it up again. 0 or -errno. */
+/* Where an operation is under way on the name: waits until it has ended, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */
 int target_look(struct target *);
-/* The same, but a new name that somebody is about to make is pending, whoever its home is, and not waited for. */
+/* The same, but a new name that is about to be made is pending, whichever its home is, and not waited for. */
 int target_peek(struct target *);
 /* The same for what its home has just said of it: MESSAGE_EXISTS (and where, in scratch->answer) or MESSAGE_ABSENT. */
 int target_learn(struct target *, int result);
@@ -133,7 +133,7 @@ bool target_has_moved(struct target *, long *result);
  * there just before, the home knows it by now: it is to forget it. */
 void target_forget(struct target *);
 
-/* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. Behind it (T) is what the words have led to
+/* Runs CALL, which uses (T)->real_at and (T)->real_path, until its answer holds. After it (T) is what the words have led to
  * in the end: in another root perhaps, or foreign. */
 #define TARGET_CALL(T, CALL)                                                                                                   \
     ({                                                                                                                         \
@@ -162,11 +162,11 @@ void target_forget(struct target *);
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */
 int target_ask(struct target *, struct message *);
-/* The same, or -ESTALE: another directory is where the words lead by now. In between there was nothing, which is what
+/* The same, or -ESTALE: another directory is where the path leads by now. In between there was nothing, which is what
  * target_ask says (-ENOENT). */
 int target_ask_here(struct target *, struct message *);
 /* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
- * target_withdraw is to follow. TARGET_ASTRAY: the words lead elsewhere than memory had it, find it again. */
+ * target_withdraw is to follow. TARGET_ASTRAY: the path leads elsewhere than memory had it, find it again. */
 #define TARGET_ASTRAY 1000
 int target_hold(struct target *, struct message *);
 /* ... of a message that is about another target, too. It is the first that holds. */
@@ -180,9 +180,10 @@ void target_withdraw(struct target *);
 bool target_parent_is_writable(struct target *);
 /* Does it lie on a file system or a mount that is read-only? The kernel says so first. */
 bool target_parent_is_read_only(struct target *);
-/* Do its words lead to another directory by now, or to none? */
+/* Do its path leads to another directory by now, or to none? */
 bool target_leads_remote(struct target *);
-/* They do, and leave was asked for: who makes a file follows them again (TARGET_ASTRAY), for others nothing is there: -ENOENT.
+/* They do, and leave was asked for: a call that makes a file follows them again (TARGET_ASTRAY), for others nothing is there:
+ * -ENOENT.
  */
 int target_replaced(struct target *);
 /* Has the parent loaded: 0 or -errno. */

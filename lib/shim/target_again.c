@@ -13,7 +13,7 @@
 #include "base/sys.h"
 
 #define SEEN_MAX 3
-#define FOLLOWED_MAX 30 /* so often words lead elsewhere by chance, while somebody exchanges directories all the time */
+#define FOLLOWED_MAX 30 /* so often path leads elsewhere by chance, while somebody exchanges directories all the time */
 
 /* A program without the shim made it: from now on the index knows it. */
 static void target_again_adopt(struct target *t)
@@ -75,7 +75,7 @@ static bool target_again_can_look(struct target *t, long *result)
     return code == 0;
 }
 
-/* Of a call that does nothing but look: do its words lead elsewhere by now, to another directory or behind a link? */
+/* Of a call that does nothing but look: do its path leads elsewhere by now, to another directory or after a link? */
 static bool target_again_is_to_follow(struct target *t)
 {
     return (t->want & TARGET_LOOKS) && t->again < FOLLOWED_MAX &&

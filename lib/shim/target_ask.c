@@ -44,7 +44,7 @@ int target_learn(struct target *t, int result)
                : 0;
 }
 
-/* Another directory may be where the words lead by now (-ESTALE). In between there was nothing, and so nothing is there. */
+/* Another directory may be where the path leads by now (-ESTALE). In between there was nothing, and so nothing is there. */
 static int target_ask_gone(int code)
 {
     return code == -ESTALE ? -ENOENT : code;
@@ -106,7 +106,7 @@ static bool target_ask_gives_leave(const struct message *message, int result)
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
-/* Do its words lead to another directory by now, or to none? */
+/* Do its path leads to another directory by now, or to none? */
 bool target_leads_remote(struct target *t)
 {
     struct statx stat;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Where a target really is: in the trunk by the caller's own words, in a branch by a path, or from nearby. */
+/* Where a target really is: in the trunk by the caller's own path, in a branch by a path, or from nearby. */
 
 #include "shim/target.h"
 
@@ -20,7 +20,7 @@
 bool target_was_away(const struct target *t)
 {
     const char *real = t->scratch->real;
-    return t->real_path >= real && t->real_path < real + sizeof t->scratch->real; /* from nearby it begins behind that */
+    return t->real_path >= real && t->real_path < real + sizeof t->scratch->real; /* from nearby it begins after that */
 }
 
 static bool target_place_has_empty_part(const char *place, size_t length)
@@ -51,7 +51,7 @@ int target_place_at(struct target *t, const char *place, size_t length)
     return text_ok(&text) ? 0 : -ENAMETOOLONG;
 }
 
-/* The rest of a place in a branch, behind the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
+/* The rest of a place in a branch, after the directory of branches: BRANCH/MIRROR/LEAF/NAME; NULL: it is in no branch. */
 static const char *target_place_behind_branches(const struct target *t)
 {
     const size_t root = strlen(t->root->path), branches = sizeof "/" LAYOUT_BRANCHES "/" - 1;
@@ -117,7 +117,7 @@ void target_come_to_look(struct target *t)
     target_place_come_to_leaf(t, true);
 }
 
-/* Who had a lease behind that was not lost before; whoever goes by the path needs none. */
+/* A process that has a lease after that had not lost it before; a call by the path needs none. */
 bool target_leaf_holds(const struct target *t)
 {
     return !t->by_leaf || BROKEN("leaf-without-a-look") ||

@@ -3,7 +3,7 @@
 #pragma once
 
 /* Walks down a tree, for processes that have roots: libc's own read directories by themselves and cannot be
- * told to do otherwise. These go through the doors of this library, so they walk outside of all roots, too,
+ * told to do otherwise. These go through the wrappers of this library, so they walk outside of all roots, too,
  * and see the union wherever they come to one. They behave as glibc's do, down to errno and to where they
  * leave the working directory. Not for signal handlers. */
 
@@ -12,7 +12,7 @@
 
 #include "shim/real.h"
 
-/* Who is shown what: one of the two. */
+/* The visitor: one of the two. */
 struct walk_visitor {
     __nftw_func_t nftw;
     __ftw_func_t ftw; /* knows FTW_F, FTW_D, FTW_DNR and FTW_NS only */

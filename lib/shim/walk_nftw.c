@@ -188,7 +188,7 @@ static int walk_nftw_walk_entry(struct walk *w, struct level *in, const char *na
     size_t length = strlen(name);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return 0;
-    if (walk_nftw_make_room(w, (size_t)w->at.base + length + 2) != 0) /* 2: with a slash behind it */
+    if (walk_nftw_make_room(w, (size_t)w->at.base + length + 2) != 0) /* 2: with a slash after it */
         return -1;
     memcpy(w->path + w->at.base, name, length + 1);
     int kind = walk_nftw_look(w, in, &st);
@@ -284,7 +284,7 @@ static int walk_nftw_change_to_parent(struct walk *w)
     return result;
 }
 
-/* FTW_CHDIR begins beside the start and ends where it was called: through a descriptor, or, where that
+/* FTW_CHDIR begins next to the start and ends where it was called: through a descriptor, or, where that
  * directory can be searched but not read, through its path. */
 static int walk_nftw_walk_with_changes(struct walk *w)
 {

@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* How a door is built. A door is an exported function with libc's name. It finds the target; what is not ours
+/* How a wrapper is built. A wrapper is an exported function with libc's name. It finds the target; what is not ours
  * goes to the real function with the arguments as they came; what is ours goes to an operation, whose -errno
- * becomes errno. errno is set in doors only. */
+ * becomes errno. errno is set in wrappers only. */
 
 #include <errno.h>
 #include <fcntl.h>

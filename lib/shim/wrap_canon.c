@@ -14,7 +14,7 @@
 #include "shim/wrap.h"
 #include "shim/visible_path.h"
 
-/* The parent's canonical text with the name behind it. 0 or -errno. */
+/* The parent's canonical text with the name after it. 0 or -errno. */
 static int wrap_canon_canonical(struct target *t, char *to)
 {
     struct text text;

@@ -5,7 +5,7 @@
  * since it may not open it afterwards. Its children inherit it; a program that one of them executes does not,
  * and is refused as any other user's.
  *
- * And whoever one was before, of whatever groups, with whatever capabilities, he was let through other directories. */
+ * And the identity before, with other groups and capabilities, was let through other directories. */
 
 #include <grp.h>
 #include <sys/fsuid.h>

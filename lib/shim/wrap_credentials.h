@@ -2,5 +2,5 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Before a system call that changes who this process is; async-signal-safe. */
+/* Before a system call that changes the identity of this process; async-signal-safe. */
 void credentials_prepare(void);

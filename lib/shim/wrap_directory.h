@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* getdents64 for other doors: bytes, or -errno. */
+/* getdents64 for other wrappers: bytes, or -errno. */
 
 #include <stddef.h>
 

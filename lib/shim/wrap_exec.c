@@ -46,7 +46,7 @@ void exec_promote(int at, const char *path, int directory)
 }
 
 /* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
- * the shim's library goes behind it (a sanitizer's must come first). */
+ * the shim's library goes after it (a sanitizer's must come first). */
 #define LIBRARY "libshunt_preload.so"
 static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
 
@@ -162,8 +162,8 @@ static const char *wrap_exec_own_library(size_t *length)
     return start;
 }
 
-/* Must this child be given something? Whoever took everything out of the environment did not mean the shim,
- * which he does not know. */
+/* Must this child be given something? A program that emptied the environment did not mean the shim,
+ * which it does not know. */
 static bool wrap_exec_lacks(char *const environment[], unsigned which)
 {
     size_t at = wrap_exec_find(environment, carried[which]), length;

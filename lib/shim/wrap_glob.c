@@ -3,7 +3,7 @@
 
 /* glob does the matching in libc, and reads directories through functions that its caller may give
  * (GLOB_ALTDIRFUNC): where there are roots, those are this library's own. What the caller has in these fields
- * is put back, so nothing shows. Who gives functions of his own has libc's glob with them, as ever.
+ * is put back, so nothing shows. A caller that gives functions of its own has libc's glob with them.
  *
  * libc has two versions of glob; the real one is the newer (2.27). A program that was linked before that has
  * it, too: a dangling link then matches a pattern without magic. */

@@ -27,7 +27,7 @@ static long wrap_meta_followed(long code, int at, const char *path, int flags)
     return code;
 }
 
-/* Behind a call on the target `t`, whose result was DONE: gives it back. It may be a directory unless it is
+/* After a call on the target `t`, whose result was DONE: gives it back. It may be a directory unless it is
  * in a branch. */
 #define CHANGED_SO(FLAGS, DONE)                                                                                                \
     ({                                                                                                                         \

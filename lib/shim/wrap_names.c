@@ -91,7 +91,7 @@ DOOR int remove(const char *path)
     return rmdir(path);
 }
 
-/* Finds one side, the second beside the first; -errno, or enum target_how. */
+/* Finds one side, the second next to the first; -errno, or enum target_how. */
 static int wrap_names_find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want)
 {
     *side = (struct side){.at = at, .path = path};

@@ -3,7 +3,7 @@
 
 /* What is the kernel's own under shunt, too, so that its own answer is right: an open directory and the
  * working directory are directories of the trunk, and of the few descriptors in the application that are shunt's (fdcache.h)
- * none is to be stepped around. These doors are there to be complete: whoever looks at the calls of a program here sees all
+ * none is to be stepped around. These wrappers are there to be complete: a reader of the calls of a program here sees all
  * that change descriptors and the working directory.
  *
  * They hand on and look at nothing else, but count what may have closed such a descriptor: close and dup2 are called before

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* openat for other doors: wrap_openat answers with errno. */
+/* openat for other wrappers: wrap_openat answers with errno. */
 
 #include <sys/types.h>
 

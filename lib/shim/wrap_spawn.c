@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* posix_spawn. The child goes through its file actions inside libc, where no door is: so before it starts,
+/* posix_spawn. The child goes through its file actions inside libc, where no wrapper is: so before it starts,
  * the actions are gone through here, and libc is given a copy whose paths lead to where the files really are.
  * A program, and a path that is relative, mean what they mean from the directory that the child is in by
  * then.

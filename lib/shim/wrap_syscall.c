@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* syscall(2) as a function: what names a path goes through the door of the call it is. */
+/* syscall(2) as a function: what names a path goes through the wrapper of the call it is. */
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -262,7 +262,7 @@ static long wrap_syscall_other_call(long number, const long a[6], bool *known)
         return inotify_add_watch(I(0), P(1), (uint32_t)a[2]);
     case SYS_fanotify_mark:
         return fanotify_mark(I(0), (unsigned)a[1], (uint64_t)a[2], I(3), P(4));
-    case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a door: who asks is told that
+    case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a wrapper: the caller is told that
                                */
     case CALL_SETXATTRAT:     /* there is none, as an older kernel says, and does it by the calls that have one */
     case SYS_GETXATTRAT:

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* What only the trunk can hold: a working directory, a socket. The original call finds it there by the
- * caller's own words, which getcwd and getsockname then give back. A file in a branch is in its way as it is
+ * caller's own path, which getcwd and getsockname then give back. A file in a branch is in its way as it is
  * natively. */
 
 #include <stddef.h>
@@ -50,7 +50,7 @@ DOOR int fchdir(int fd)
     return result;
 }
 
-/* The same words lead elsewhere. */
+/* The same path leads elsewhere. */
 DOOR int chroot(const char *path)
 {
     int result = REAL(chroot)(path);
@@ -92,7 +92,7 @@ DOOR int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
     return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(&t, fd, at, length));
 }
 
-/* Who may not write to it is told that, before that it is no socket. A kernel without faccessat2 has no
+/* A caller that may not write to it is told that first, and then that it is no socket. A kernel without faccessat2 has no
  * better answer for a program whose real and effective users differ. */
 static long wrap_trunk_refusal(const struct target *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Extended attributes that are looked at (those that are changed: wrap_meta.c). Programs ask for them behind a file's
+/* Extended attributes that are looked at (those that are changed: wrap_meta.c). Programs ask for them after a file's
  * status, ls -l for two of each file: so first the file that was looked at last is tried (last_lookup.h). */
 
 #include <fcntl.h>

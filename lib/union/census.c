@@ -35,8 +35,8 @@ struct walk {
     uint64_t began, took; /* ns */
 };
 
-/* A walk belongs to whom took it out of here; who finds none makes one, who puts a second one back frees the
- * first. */
+/* A walk belongs to the thread that took it out of here; a thread that finds none makes one; one that puts a second one back
+ * frees the first. */
 struct census {
     struct walk *walk;
     pthread_mutex_t claims;
@@ -205,7 +205,7 @@ static bool census_came_along(const struct union_root *root, const struct marker
     return marker->root.ino != 0 && !dirid_equal(marker->root, root->id);
 }
 
-/* What a directory has to do with the mirrors of an id; who is more goes before who is less. */
+/* What a directory has to do with the mirrors of an id; a higher value goes before a lower one. */
 enum standing {
     NOTHING,  /* no marker of that id */
     COPY,     /* a marker that was written for another directory, */
@@ -231,7 +231,7 @@ static enum standing census_standing_of(const struct union_root *root, int root_
     return standing;
 }
 
-/* Who asks: he is no owner, and has a marker of this id. */
+/* The directory that asks: it is no owner, and has a marker of this id. */
 struct question {
     const struct union_root *root;
     int root_fd;
@@ -240,7 +240,7 @@ struct question {
     enum standing standing;
 };
 
-/* Of copies, none of which has the mirrors yet, all must think the same of who gets them. */
+/* Of copies, none of which has the mirrors yet, all must come to the same decision. */
 static bool census_goes_before(const struct question *question, const char *path)
 {
     int order = strcmp(path, question->path);

@@ -67,7 +67,7 @@ static void conflict_claim_look(const struct conflict_scene *scene, struct claim
     claim->changed = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + stat.stx_ctime.tv_nsec;
 }
 
-/* What a move left behind when it was cut short: it must not bring the name back after its end. */
+/* What a move left after when it was cut short: it must not bring the name back after its end. */
 static void conflict_drop(const struct conflict_scene *scene, struct claim *claim)
 {
     struct spot spot;

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* One name in several places: who keeps it. The rules stand at listing_init. */
+/* One name in several places: which file keeps it. The rules stand at listing_init. */
 
 #include "union/listing.h"
 

@@ -32,7 +32,7 @@ int disk_write_new(int dir, const char *name, const char *from, size_t length, m
 int disk_make_private(int dir, const char *name);
 /* A rename that replaces nothing (-EEXIST), also where the file system knows no RENAME_NOREPLACE. */
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to);
-/* The same for one of many files of a file system. Where that has no such rename, the file has both names behind it (*linked),
+/* The same for one of many files of a file system. Where that has no such rename, the file has both names after it (*linked),
  * and the first is the caller's to remove; the next one is asked for with `unknown`. A server that writes a journal takes the
  * next file's link meanwhile; the removal of a name of a file that it has just linked has to wait for that to be written. */
 int disk_rename_next(int from_dir, const char *from, int to_dir, const char *to, bool unknown, bool *linked);

@@ -74,7 +74,7 @@ static inline void layout_copy(struct text *t, uint64_t ino)
 }
 
 /* A redirected file's place as the kernel tells it, ROOT/.shunt/b/BRANCH/MIRROR/LEAF/NAME, taken apart. The
- * words stand in the text; behind the name may follow what the kernel adds to one that was removed. */
+ * words stand in the text; after the name may follow what the kernel adds to one that was removed. */
 struct layout_place {
     const char *mirror;
     size_t mirror_length;

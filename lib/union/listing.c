@@ -298,7 +298,7 @@ static int listing_make(struct reader *reader)
     const struct conflict_scene scene = {
         .listing = listing, .root = reader->root, .directory = reader->directory, .flags = reader->flags};
     error = conflict_settle(&scene);
-    /* Behind the conflicts, which it may decide. It would keep the directory from being removed. */
+    /* After the conflicts, which it may decide. It would keep the directory from being removed. */
     if (error == 0 && listing->unfinished && reader->flags & LISTING_SETTLE)
         listing_sweep(reader->directory);
     return error;

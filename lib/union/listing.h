@@ -72,14 +72,14 @@ struct listing {
  * relative to the root ("." is the root itself), for messages and to tell a copied marker from a moved one.
  *
  * Conflicts (one name in two places): same inode is none, the trunk is told; nor is a copy in the trunk that
- * stands beside its original, since an export was cut short between the two: the original goes; else a
- * non-empty file beats an empty one, else the newer change time wins; anything that is no regular file in the
- * trunk beats a file in a branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the
+ * stands next to its original, since an export was cut short between the two: the original goes; else a
+ * non-empty file heartbeats an empty one, else the newer change time wins; anything that is no regular file in the
+ * trunk heartbeats a file in a branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the
  * trunk; a number follows where that is taken) and with LISTING_SETTLE also renamed to that on disk. With
  * LISTING_SETTLE a marker that was copied natively along with its directory, while the original still stands,
  * is removed, one whose directory is a restored copy is claimed (rewritten for this directory), and what was never
- * written to its end is swept, so nobody else may be at work there: the directory's coordinator, or who holds the root, is the
- * only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
+ * written to its end is swept, so nothing else may be at work there: the directory's coordinator, or the holder of the root, is
+ * the only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
  * -errno. */
 enum { LISTING_SETTLE = 1 };
 int listing_init(struct listing *, const struct union_root *, int directory, const char *path, uint16_t own_branch,

@@ -28,7 +28,7 @@
 struct marker {
     uint64_t id;                    /* 48 bits, never 0 */
     char mirror[RECORD_MIRROR_MAX]; /* LABEL-ID */
-    struct dirid directory;         /* whom it was written for */
+    struct dirid directory;         /* that it was written for */
     char path[PATH_MAX];            /* where that was, relative to the root; "." is the root */
     struct dirid root;              /* ... the root's own; zero: it does not say */
 };

@@ -20,10 +20,10 @@
  * read back and compared, and only then renamed to its number. The mirror directory itself is made equal in
  * the same way.
  *
- * One bit may differ: the owner may always read and search a mirror and its leaves (mode | 0500), or his own
- * daemon could not list them again. Whoever comes through the trunk is stopped there as its mode says.
+ * One bit may differ: the owner may always read and search a mirror and its leaves (mode | 0500), or its own
+ * daemon could not list them again. A process that comes through the trunk is stopped there as its mode says.
  *
- * 0; a positive enum record_why if a leaf cannot be made equal (nothing is left behind); -EEXIST if that leaf
+ * 0; a positive enum record_why if a leaf cannot be made equal (nothing is left after); -EEXIST if that leaf
  * is there already; another -errno. */
 int mirror_make(int trunk, const char *branch_path, const char *mirror, uint32_t leaf);
 

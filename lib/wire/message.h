@@ -26,8 +26,8 @@ enum message_type {
     MESSAGE_UNLINKED,   /* dir[0], name[0]: it was removed. No answer */
     MESSAGE_RENAME,     /* dir[0], name[0] to dir[1], name[1]; MESSAGE_EXCHANGE, MESSAGE_NOREPLACE */
     MESSAGE_RENAMED,    /* likewise, result: how it went. No answer */
-    MESSAGE_RMDIR,      /* dir[0], name[0], child: before its rmdir; answered by GONE or WITHDRAW */
-    MESSAGE_PROMOTE,    /* dir[0], name[0]: to be moved to the trunk; then CONFIRM or WITHDRAW */
+    MESSAGE_RMDIR,      /* dir[0], name[0], child: before its rmdir; answered by UNLINKED or ABORT */
+    MESSAGE_PROMOTE,    /* dir[0], name[0]: to be moved to the trunk; then COMMIT or ABORT */
     MESSAGE_ATTRIBUTES, /* dir[0]: its attributes changed, give them to its mirrors */
     MESSAGE_SETTLE,     /* dir[0]: its times are about to be set */
     MESSAGE_SYNC,       /* dir[0]: fsync its mirrors */
@@ -37,7 +37,7 @@ enum message_type {
     MESSAGE_PLACE,      /* name[0], a mirror's: where is its directory? */
     MESSAGE_LIST,       /* dir[0], child.ino: its next names, from that hash on, that others are home of */
     MESSAGE_ANSWER,     /* result, and what it says */
-    /* Between daemons (daemon/rpc/RPC.md); from a process they are malformed, but for LOOKED. */
+    /* Between daemons (daemon/rpc/RPC.md); from a process they are malformed, but for VISITED. */
     MESSAGE_NAME,        /* a question about dir[0], name[0] to its home */
     MESSAGE_MARK,        /* dir[0] needs a marker */
     MESSAGE_FREEZE,      /* ... is about to be removed, if it is empty */
@@ -54,30 +54,30 @@ enum message_type {
     MESSAGE_STOP, /* all daemons of the session are to end */
     /* Between daemons again. */
     MESSAGE_TIMES,   /* when dir[0] changed last */
-    MESSAGE_FENCE,   /* a directory is about to be renamed, or was: child says by whom */
-    MESSAGE_AWAITED, /* somebody waits for the end of a operation */
+    MESSAGE_FENCE,   /* a directory is about to be renamed, or was: child says by which operation */
+    MESSAGE_AWAITED, /* somebody waits for the end of an operation */
     MESSAGE_RECALL,  /* dir[0] is to be given back to its coordinator */
     MESSAGE_RETURN,  /* ... is */
     MESSAGE_TYPES
 };
 
 enum message_flag {
-    MESSAGE_TRUNK = 1,     /* RESERVE: whatever the placement says, in the trunk */
+    MESSAGE_TRUNK = 1,     /* CREATE: whatever the placement says, in the trunk */
     MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
     MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
     MESSAGE_BULK = 16,     /* in an answer: the text lies in the bulk buffer child.birth of the channel */
-    MESSAGE_SPREAD = 32,   /* between daemons, LOAD: who asks does not take it as a whole */
+    MESSAGE_SPREAD = 32,   /* between daemons, LOAD: the sender does not take a delegation */
     MESSAGE_PEEK = 64,     /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
 };
 
 /* Answers besides 0 and -errno, in `result`. */
 enum message_result {
-    MESSAGE_EXISTS = 1, /* RESERVE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
-    MESSAGE_ABSENT,     /* LOOKUP, REMOVE, RENAME (the old name), VANISHED: there is none */
+    MESSAGE_EXISTS = 1, /* CREATE, ADOPT: there is one: entry[0], and name[0] its place; RENAME: the new name */
+    MESSAGE_ABSENT,     /* LOOKUP, UNLINK, RENAME (the old name), VANISHED: there is none */
     MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
     MESSAGE_CHANGED,    /* VANISHED: look again */
-    MESSAGE_NOT_EMPTY,  /* CLOSE */
+    MESSAGE_NOT_EMPTY,  /* RMDIR */
     MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
     MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
     MESSAGE_REMOTE,     /* between daemons: another one is its home now; or begin again */

@@ -30,7 +30,7 @@ struct page_name {
 
 /* Adds a name at *used of `size` bytes; false: it does not fit any more. */
 bool page_add(char *page, size_t size, size_t *used, const struct page_name *);
-/* Reads the name at *at: 1, 0: there is none behind the last, -EBADMSG: this is no page. */
+/* Reads the name at *at: 1, 0: there is none after the last, -EBADMSG: this is no page. */
 int page_next(const char *page, size_t size, size_t *at, struct page_name *);
 
 /* The order of a listing: by hash, then by name; below, at or above 0, as memcmp. */

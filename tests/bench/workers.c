@@ -89,7 +89,7 @@ static void carry_out(struct agents *agents, const char *directory, unsigned pro
                                                   .switches = after.switches - before.switches};
 }
 
-/* A process that fails takes the agents with it, for nobody would wait for it in vain. */
+/* A process that fails takes the agents with it, for nobody would wait for it without success. */
 static void end_agents(void)
 {
     kill(getppid(), SIGTERM);

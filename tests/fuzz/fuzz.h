@@ -20,7 +20,7 @@ static inline void fuzz_must(bool held)
 }
 
 /* The input from `at` to the next newline as a text of exactly its size, for the caller to free; moves `at`
- * behind it. */
+ * after it. */
 static inline char *fuzz_line(const uint8_t **at, const uint8_t *end)
 {
     const uint8_t *stop = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;

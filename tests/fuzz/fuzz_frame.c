@@ -46,7 +46,7 @@ static void open_frame(const uint8_t *data, size_t size)
     free(bytes);
 }
 
-/* As it is, and with the hash that a member of the session would have given it: nothing behind the hash would
+/* As it is, and with the hash that a member of the session would have given it: nothing after the hash would
  * be reached otherwise. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

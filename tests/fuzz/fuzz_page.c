@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Input: two pages of names, one behind the other, as two homes may answer. A byte says which of them have a limit, two
+/* Input: two pages of names, one after the other, as two homes may answer. A byte says which of them have a limit, two
  * more how long the first is. What they become is a page again, in order, and holds nothing that was in neither. */
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Stands in for a few functions of libc, behind the shim's: what the real ones do too seldom to be waited
+/* Stands in for a few functions of libc, after the shim's: what the real ones do too seldom to be waited
  * for, or do not do yet. */
 #include <spawn.h>
 #include <stdio.h>

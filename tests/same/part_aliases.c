@@ -113,7 +113,7 @@ static long aliases_spelled(void)
     return close(fd);
 }
 
-/* What does not fit is cut: whatever the size, the beginning of the same text, and nothing behind it. */
+/* What does not fit is cut: whatever the size, the beginning of the same text, and nothing after it. */
 static long aliases_cut(void)
 {
     char whole[PATH_MAX], text[PATH_MAX];

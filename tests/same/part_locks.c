@@ -362,7 +362,7 @@ static long whole_records(const char *path, long *in_order)
     return whole;
 }
 
-/* All of them make the file, which is made once, and every record lands whole behind the others. */
+/* All of them make the file, which is made once, and every record lands whole after the others. */
 static long appended_by_many(void)
 {
     long in_order = 0, failed = 0;

@@ -75,7 +75,7 @@ static long by_creat64(const struct place *place, long unused)
     return open_opened(creat64(place->path, 0640));
 }
 
-/* The spellings that headers do not declare, or only behind macros. */
+/* The spellings that headers do not declare, or only after macros. */
 static long by_open_2(const struct place *place, long flags)
 {
     int (*call)(const char *, int) = dlsym(RTLD_DEFAULT, "__open_2");

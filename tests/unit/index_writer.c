@@ -12,7 +12,7 @@
  *     many INO BIRTH COUNT ROUND   n0 to nCOUNT-1, all with the inode number ROUND
  *     fewer INO BIRTH FROM COUNT   nFROM to nCOUNT-1 go
  *     keep INO BIRTH COUNT CHILD BRANCH   the same, in a branch
- *     stir INO BIRTH ROUNDS        everything changes beside them, ROUNDS * 20000 times
+ *     stir INO BIRTH ROUNDS        everything changes next to them, ROUNDS * 20000 times
  *     flip INO BIRTH TIMES         one name comes and goes
  *     deldir INO BIRTH             delnames INO BIRTH */
 

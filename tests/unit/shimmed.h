@@ -3,7 +3,7 @@
 #pragma once
 
 /* The shim's insides in this process, with a daemon of its own. The process is not under the shim: its own
- * calls are native, its doors are not there. */
+ * calls are native, its wrappers are not there. */
 
 #include "base/sys.h"
 #include "served.h"
@@ -25,7 +25,7 @@ static inline void shimmed_enter(const char *path)
     cr_assert_eq(process.count, 1);
 }
 
-/* Beside the root `r`, with `r/out` and `r/in`, there is `beside`. Every regular file goes to a branch. */
+/* Next to the root `r`, with `r/out` and `r/in`, there is `next to`. Every regular file goes to a branch. */
 static inline void shimmed_init(void)
 {
     place_init();

@@ -37,7 +37,7 @@ static void api_mark(const char *directory, const char *said)
     close(fd);
 }
 
-/* A root `r`: in `out` the trunk holds t and the directory sub, branch n1.1 x, branch n2.1 y. Beside it,
+/* A root `r`: in `out` the trunk holds t and the directory sub, branch n1.1 x, branch n2.1 y. Next to it,
  * plain. */
 static void union_init(void)
 {

@@ -23,8 +23,8 @@
 static const struct dirid dir = {4, 5};
 
 /* The serving child. LOOKUP is answered with its own name, but for "slow", which is answered when "release"
- * is looked up; LIST is answered with a page of as many letters as it says, and before that, if it says so, somebody
- * who is not there; CONFIRM is counted; STATUS says what was counted; SETTLE ends it. */
+ * is looked up; LIST is answered with a page of as many letters , and before that, if it says so, somebody
+ * who is not there; COMMIT is counted; STATUS says what was counted; SETTLE ends it. */
 struct server {
     struct listen *listen;
     uint64_t malformed, told, deaths, told_at_death;

@@ -464,7 +464,7 @@ Test(index, measure)
     index_destroy(index);
 }
 
-/* A plain table beside it says what must be there. */
+/* A plain table next to it says what must be there. */
 
 #define MODEL_NAMES 3000
 
@@ -559,7 +559,7 @@ Test(index, whatever_is_done_to_it)
     unsigned seed = 3;
     model.index = index_made();
     for (unsigned round = 0; round < 300; round++) {
-        unsigned share = place_next(&seed) % 5; /* of removals: it grows, and it shrinks */
+        unsigned share = place_next(&seed) % 5; /* of unlinks: it grows, and it shrinks */
         for (unsigned i = 0; i < 1000; i++)
             model_change(&model, place_next(&seed) % 2, place_next(&seed) % MODEL_NAMES,
                          place_next(&seed) % 4 < share ? 0 : 1 + place_next(&seed));

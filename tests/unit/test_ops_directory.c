@@ -21,7 +21,7 @@ static void directory_init(void)
 TestSuite(ops_rmdir, .init = directory_init, .fini = serving_finish, .timeout = 60);
 TestSuite(serve_directory, .init = directory_init, .fini = serving_finish, .timeout = 60);
 
-/* CLOSE for r/NAME. */
+/* RMDIR for r/NAME. */
 static struct message close_message(const char *name)
 {
     struct message message = named(MESSAGE_RMDIR, ".", name);

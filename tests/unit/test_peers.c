@@ -276,7 +276,7 @@ Test(peers, the_session_is_looked_at_when_somebody_is_prefetch)
     cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);
 }
 
-/* What was refused because its sender was behind goes out again once that knows the epoch. */
+/* What was refused because its sender was after goes out again once that knows the epoch. */
 Test(peers, an_older_epoch_is_refused_and_nothing_is_lost)
 {
     struct frame_item item;

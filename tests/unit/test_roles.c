@@ -84,7 +84,7 @@ Test(parts, without_a_home_nobody_was_one)
     cr_assert_str_eq(roles_words(), "lost yes gone gone yes yes no", "the lost one is dropped by who fences it");
 }
 
-/* Of which parts is the question true, if one member has it beside a guest and a home? */
+/* Of which parts is the question true, if one member has it next to a guest and a home? */
 static const char *parts_of(bool (*question)(const struct session *))
 {
     static char text[128];

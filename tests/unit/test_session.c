@@ -1264,7 +1264,7 @@ Test(key, is_whole_and_of_this_session)
     session_finish(&session);
 }
 
-/* Beats. */
+/* Heartbeats. */
 
 Test(beat, only_time_between_reads_counts)
 {

@@ -144,7 +144,7 @@ Test(scratch, threads_take_different_pieces)
     cr_assert_eq(scratch_take(), ninth, "no more were made than were used at once");
 }
 
-/* The functions behind the doors. */
+/* The functions after the wrappers. */
 
 TestSuite(real, .timeout = 60);
 

@@ -59,7 +59,7 @@ Test(target, spellings_of_a_name)
     cr_assert_eq(symlink("../r", place_path("beside/back")), 0);
     static const struct {
         const char *words;
-        size_t behind; /* what stands behind the parent */
+        size_t behind; /* what stands after the parent */
         const char *directory;
         bool slash;
     } absolute[] = {
@@ -317,7 +317,7 @@ Test(target, a_foreign_directory_that_came_under_the_root)
     cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
 }
 
-/* Is it remembered where these words lead? Within a tick of the clock, which may just have come to its end. */
+/* Is it remembered where these path leads? Within a tick of the clock, which may just have come to its end. */
 static bool is_remembered(const char *path)
 {
     struct target t;

@@ -371,7 +371,7 @@ Test(view, a_listing_of_what_was_read_again_meanwhile_says_so)
     view_abandon(view);
 }
 
-/* Beside a writer that does not stop. */
+/* Next to a writer that does not stop. */
 
 #define KEPT 200
 
@@ -729,7 +729,7 @@ Test(view, an_index_of_any_bytes)
         }
         struct table_head *head = (struct table_head *)bad;
         head->things.changes &= ~1ull;
-        head->end = ((struct table_head *)good)->end; /* behind which there is no file */
+        head->end = ((struct table_head *)good)->end; /* after which there is no file */
         cr_assert_eq(pwrite(fd, bad, sizeof bad, 0), (ssize_t)sizeof bad);
         int code = view_find(view, two, "n17", 3, &found);
         wrong += code != 0 || !found.known;

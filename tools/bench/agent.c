@@ -217,7 +217,7 @@ int agent_run(const struct plan *plan, const char *directory, uint32_t rank, con
     return status;
 }
 
-/* Until there is a file whose writer listens: it may be one that was left by somebody who was killed. */
+/* Until there is a file whose writer listens: it may be one that was left by a process that was killed. */
 static int agent_find_first(const char *directory, struct rendezvous *meet, struct signal_wait *watch)
 {
     uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* One for each process of a benchmark: starts what is needed beside the conductor (the daemon of its node, if
+/* One for each process of a benchmark: starts what is needed next to the conductor (the daemon of its node, if
  * it is the first there, and a worker for native runs and one under the shim), and ends it. When the
  * conductor's end of the socket closes, however that comes, it does so by itself. */
 

@@ -204,7 +204,7 @@ struct asked {
     struct conductor *conductor;
     enum talk_kind kind;
     uint32_t missing;
-    uint64_t first, last; /* ns: who began, who ended */
+    uint64_t first, last; /* ns: first begin, last end */
     struct conducted *conducted;
 };
 
@@ -273,7 +273,7 @@ static int conductor_take_answer(struct asked *asked, uint32_t rank, int socket)
     return 0;
 }
 
-/* Whose socket is worth a look: those that owe an answer, and agents, who may have a signal to tell or be
+/* The sockets to poll: those that owe an answer, and agents, which may have a signal to tell or be
  * lost. */
 static void conductor_fill_polls(const struct asked *asked)
 {
@@ -350,7 +350,7 @@ static void conductor_close_workers(struct conductor *conductor)
         }
 }
 
-/* Whoever is lost already has stopped by himself, and whatever else they say comes too late. */
+/* Peers that are lost already have stopped by themselves, and what else they say comes too late. */
 static void conductor_end_agent(struct conductor *conductor, uint32_t rank)
 {
     static struct talk_answer answer;

@@ -50,8 +50,8 @@ int conductor_init(struct conductor *, const struct plan *, const char *director
 int conductor_prepare(struct conductor *, const struct site *);
 /* One order, with the owner of the files filled in, and all answers to it; `conducted` may be NULL.
  *
- * The seconds are those between the first who began and the last who ended. Clocks of different hosts are not
- * compared for that: who ended when is told by when his answer came, and from that he has counted back. */
+ * The seconds are those between the first begin and the last end. Clocks of different hosts are not
+ * compared for that: the end of each is told by when its answer came, counted back from there. */
 int conductor_ask(struct conductor *, enum talk_kind, enum conductor_who, const struct talk_order *, struct conducted *);
 /* Ends workers and daemons. */
 int conductor_end(struct conductor *);

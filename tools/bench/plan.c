@@ -173,7 +173,7 @@ static int plan_complain_value(const struct command *command, int option)
     return COMMAND_WRONG;
 }
 
-/* A launcher, or whoever says --rank, has decided how many there are. */
+/* A launcher, or --rank, has decided how many there are. */
 static int plan_settle_processes(struct plan *plan, const struct command *command)
 {
     if (plan->rank.count == 0)

@@ -68,7 +68,7 @@ static int rendezvous_begin_to_listen(struct rendezvous *meet, bool wide)
     return 0;
 }
 
-/* The last line tells a reader that he has seen all. */
+/* The last line tells a reader that it has seen all. */
 static size_t rendezvous_format(const struct rendezvous *meet, char text[TEXT_MAX])
 {
     int at = snprintf(text, TEXT_MAX, "%s\n%s %016" PRIx64 " %u\n", TALK_MAGIC, meet->token, meet->host, meet->port);

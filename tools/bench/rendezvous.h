@@ -6,7 +6,7 @@
  *
  * Those that a launcher has started have one thing in common for sure: the directory that they are to
  * measure. So the first writes into a file there where it listens (TCP) and a random token, and takes the
- * file away when all have come. Nothing else is written there for talking: what waits for whom goes over the
+ * file away when all have come. Nothing else is written there for talking: all waiting goes over the
  * sockets, since a barrier of files would be work for the very file system that is measured. Linking MPI
  * instead would bind shunt to one of its libraries, and would start it in processes that should be like any
  * program. */

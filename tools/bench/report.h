@@ -9,7 +9,7 @@
 
 struct report {
     struct results *results;
-    const struct conductor *conductor; /* who took part */
+    const struct conductor *conductor; /* the ranks that took part */
     const struct site *site;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /* What the conductor and the processes of a benchmark say to each other: orders and answers of fixed sizes
- * over stream sockets. All are of one build and one kind of machine: the greeting sees to it. */
+ * over stream sockets. All are of one build and one kind of machine: the greeting ensures it. */
 
 #include <stddef.h>
 #include <stdint.h>

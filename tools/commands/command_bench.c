@@ -101,7 +101,7 @@ static void command_bench_run_apart(const struct plan *plan, const char *directo
     _exit(status);
 }
 
-/* A file system that hangs holds up the cleaning, too: who asks a second time need not wait for that. */
+/* A file system that hangs holds up the cleaning, too: a second signal need not wait for that. */
 static int command_bench_wait_for(pid_t child, struct signal_wait *watch)
 {
     int status = 0, before = 0;

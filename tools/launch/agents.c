@@ -15,7 +15,7 @@
 #include "command.h"
 
 #define START_PATIENCE 120 /* seconds */
-#define STOP_PATIENCE 90   /* more than a agent's own */
+#define STOP_PATIENCE 90   /* more than an agent's own */
 
 static void agents_become(const struct agents_member *member, const struct signal_wait *watch, int in, int out)
 {
@@ -65,7 +65,7 @@ static void agents_dismiss(struct agents *agents)
         agents_close_pipe(&agents->members[i].to);
 }
 
-/* A agent calls its host as that does itself, which may be another name than the allocation's. */
+/* An agent calls its host as that does itself, which may be another name than the allocation's. */
 static void agents_mark_served(struct agents *agents, struct agents_member *member, const char *name)
 {
     size_t at = member->first, end = member->first + member->count;

@@ -28,7 +28,7 @@ static void agents_plan_add_words(struct arguments *to, const char *const *from)
         arguments_add(to, *from);
 }
 
-/* A step beside the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). */
+/* A step next to the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). */
 static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t count, struct arguments *to)
 {
     static const char *const options[] = {
@@ -40,7 +40,7 @@ static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t
     agents_plan_join(nodes, first, count, to, "--nodelist=");
 }
 
-/* Never with a agent on this host: mpirun 4.1 does not end if --stdin all meets a process of its own. */
+/* Never with an agent on this host: mpirun 4.1 does not end if --stdin all meets a process of its own. */
 static void agents_plan_add_openmpi(const struct agents_plan *plan, const struct nodes *nodes, size_t first, size_t count,
                                     struct arguments *to)
 {

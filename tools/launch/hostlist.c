@@ -78,7 +78,7 @@ static int hostlist_read_number(const char *from, const char *end, uint32_t *num
 
 static int hostlist_expand_rest(struct builder *, const char *at, const char *end);
 
-/* LOW or LOW-HIGH between `from` and `to`, each with what is behind the bracket. The width of LOW counts. */
+/* LOW or LOW-HIGH between `from` and `to`, each with what is after the bracket. The width of LOW counts. */
 static int hostlist_expand_range(struct builder *builder, const char *from, const char *to, const char *rest, const char *end)
 {
     const char *dash = memchr(from, '-', (size_t)(to - from)), *stop = dash ? dash : to;

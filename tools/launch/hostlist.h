@@ -14,7 +14,7 @@
  */
 typedef int hostlist_each(void *context, const char *name);
 
-/* Names separated by commas or blanks, brackets multiplied out, `:SLOTS` behind a name dropped: a[01-03,7]b
+/* Names separated by commas or blanks, brackets multiplied out, `:SLOTS` after a name dropped: a[01-03,7]b
  * as Slurm and Flux write it, a:2,b as for mpirun. 0; -EBADMSG: it is no such text; -E2BIG: more than
  * HOSTLIST_MAX. */
 int hostlist_expand(const char *text, size_t length, hostlist_each *, void *context);

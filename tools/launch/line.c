@@ -140,7 +140,7 @@ static int line_see(struct line *line, size_t at, const struct option *option)
     return what & LINE_PROGRAMS ? -EOPNOTSUPP : 0;
 }
 
-/* The word behind an unknown option is its own if it is no program, and if there is another for that. */
+/* The word after an unknown option is its own if it is no program, and if there is another for that. */
 static bool line_takes_next(const struct line *line, size_t at, const struct option *option, bool (*is_program)(const char *))
 {
     return !option->kind && !option->value && at + 2 < line->count && line->words[at + 1][0] != '-' &&

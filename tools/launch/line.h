@@ -24,7 +24,7 @@ enum line_kind {
 struct line_part {
     size_t begin;   /* its first option */
     size_t program; /* where the program stands */
-    size_t end;     /* behind its last argument: a `:`, or the end */
+    size_t end;     /* after its last argument: a `:`, or the end */
 };
 
 struct line {
@@ -45,7 +45,7 @@ enum line_kind line_kind_of_version(const char *version);
 
 /* 0; -ENOEXEC: there is no program; -EOPNOTSUPP: the programs are in a file, `line->file` names the option;
  * -E2BIG: more than LINE_PARTS_MAX programs. `is_program` is asked, where an option is unknown, whether the
- * word behind it can be executed: then it is the program, else the option's. */
+ * word after it can be executed: then it is the program, else the option's. */
 int line_parse(struct line *, enum line_kind, char *const words[], bool (*is_program)(const char *));
 
 struct line_variable {

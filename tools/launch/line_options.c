@@ -160,7 +160,7 @@ static const struct line_option hydra_options[] = {
     {0},
 };
 
-/* Of srun and flux a letter may have its word attached; a long name has it behind `=` or as the next word. */
+/* Of srun and flux a letter may have its word attached; a long name has it after `=` or as the next word. */
 static const struct line_option srun_options[] = {
     {"A", 1, 0},
     {"account", 1, 0},

@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 {
     error_program = "shunt-launch";
     const struct command *hidden = argc > 1 ? command_find(commands, argv[1]) : NULL;
-    if (hidden && hidden->flags & COMMAND_HIDDEN) /* a agent's last words may have no reader any more */
+    if (hidden && hidden->flags & COMMAND_HIDDEN) /* an agent's last words may have no reader any more */
         return hidden->run(hidden, argc - 1, argv + 1);
     int status = main_launch(&commands[0], argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))

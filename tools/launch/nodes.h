@@ -14,7 +14,7 @@
 struct nodes {
     size_t count;
     char *names[NODES_MAX]; /* each once, those of this host first */
-    const char *source;     /* who named them, for people */
+    const char *source;     /* what named them, for messages */
 };
 
 void nodes_init(struct nodes *);

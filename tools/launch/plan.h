@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What is to be run, from what was asked for: the nodes, a agent's command for each, the job's own. */
+/* What is to be run, from what was asked for: the nodes, an agent's command for each, the job's own. */
 
 #include <limits.h>
 #include <stdbool.h>

@@ -203,7 +203,7 @@ static void old_names(void)
 }
 #endif
 
-/* The entries' names, in an order of their own, with what is behind their types' last bit. */
+/* The entries' names, in an order of their own, with what is after their types' last bit. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

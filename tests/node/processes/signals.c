@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* signals DIRECTORY first|storm|threads: a handler works on files while the program does. It runs on an
- * alternate stack of 8 KiB, with a guard behind it. Both make, look at and remove names, names of their own
+ * alternate stack of 8 KiB, with a guard after it. Both make, look at and remove names, names of their own
  * and the same ones, in the directory and outside. Prints what each saw that no order of the calls explains.
  *
  * first: the handler is the first of the process to touch the directory. storm: a timer sends the signals.

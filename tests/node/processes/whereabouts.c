@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* whereabouts DIRECTORY: uses relative paths beside the directory and in it by turns, where the working directory changes
+/* whereabouts DIRECTORY: uses relative paths next to the directory and in it by turns, where the working directory changes
  * in each way that there is: by path, by descriptor, by a system call, by a walk of a tree, in children that share the
  * program's memory, in those of fork, in threads that have one of their own, in a signal's handler. Prints what went
  * wrong: where a file is that is in the directory alone, it must be found, and nowhere else. */
@@ -138,7 +138,7 @@ static void in_fork_child(void)
     waitpid(child, NULL, 0);
 }
 
-/* libc changes the directory to / here, behind every door: from there `within` is to be had without its first slash. */
+/* libc changes the directory to / here, after every wrapper: from there `within` is to be had without its first slash. */
 static void as_daemon(void)
 {
     char path[PATH_MAX];
@@ -231,7 +231,7 @@ static void whereabouts_handle(int signal)
     errno = saved;
 }
 
-/* ... or just looks: right behind the system call, often. */
+/* ... or just looks: right after the system call, often. */
 static void whereabouts_look(int signal)
 {
     int saved = errno;
