@@ -190,7 +190,7 @@ static void run_step(struct run *run, int step)
     checkpoint_compute(run->state, run->bytes, step, run->rank);
     sum = checkpoint_checksum(run->state, run->bytes);
     write_state(run, step);
-    /* Who sends its checksum has its file in place; so the manifest never names a file that is not there. */
+    /* A rank that sends its checksum has its file in place; so the manifest never names a file that is not there. */
     MPI_Gather(&sum, 1, MPI_UINT64_T, sums, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (run->rank == 0) {
         write_manifest(run, step);
