@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
@@ -165,10 +166,19 @@ static int start_wait_for_child(int ready, pid_t child)
     return 1;
 }
 
+/* A lock, or a pipe, that a script holds would last as long as the daemon. */
+static void start_close_inherited(void)
+{
+    if (SYS3(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) != -ENOSYS)
+        return;
+    for (long fd = sysconf(_SC_OPEN_MAX); fd > STDERR_FILENO; fd--)
+        close((int)fd);
+}
+
 int start_background(void)
 {
     int ends[2];
-    close_range(STDERR_FILENO + 1, ~0u, 0); /* a lock, or a pipe, that a script holds would last as long as the daemon */
+    start_close_inherited();
     if (pipe2(ends, O_CLOEXEC) != 0)
         return start_fail(-1, "no pipe could be made: %s", strerror(errno));
     pid_t child = fork();

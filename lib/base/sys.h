@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "base/hook.h"
+#include "base/kernel_abi.h"
 
 #if defined(__clang_analyzer__)
 #include <errno.h>

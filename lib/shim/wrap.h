@@ -14,7 +14,11 @@
 #include "shim/process.h"
 #include "shim/real.h"
 
-#define DOOR __attribute__((visibility("default")))
+/* Not in the headers of glibc 2.31. */
+void closefrom(int first);
+int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags);
+
+#define WRAPPER __attribute__((visibility("default")))
 
 static inline long wrap_answer(long result)
 {
@@ -34,7 +38,7 @@ static inline unsigned wrap_follow(int flags)
 /* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it
  * consumes. A native ENOENT may be a path that reaches a root through a symbolic link from outside: then it
  * is ours after all. */
-#define DOOR_PATH(AT, PATH, WANT, REAL, OURS)                                                                                  \
+#define WRAPPER_PATH(AT, PATH, WANT, REAL, OURS)                                                                               \
     ({                                                                                                                         \
         struct target t;                                                                                                       \
         long answer_;                                                                                                          \
@@ -58,10 +62,10 @@ static inline unsigned wrap_follow(int flags)
     })
 
 /* Runs CALL on the target's real place, and gives it back. */
-#define DOOR_THERE(CALL) DOOR_DONE(TARGET_CALL(&t, CALL))
+#define WRAPPER_THERE(CALL) WRAPPER_DONE(TARGET_CALL(&t, CALL))
 /* The same where CALL uses both real_at and real_path, and does nothing but look. */
-#define DOOR_LOOK(CALL) DOOR_DONE(TARGET_LOOK(&t, CALL))
-#define DOOR_DONE(CALLED)                                                                                                      \
+#define WRAPPER_LOOK(CALL) WRAPPER_DONE(TARGET_LOOK(&t, CALL))
+#define WRAPPER_DONE(CALLED)                                                                                                   \
     ({                                                                                                                         \
         long there_ = (CALLED);                                                                                                \
         target_done(&t);                                                                                                       \
@@ -70,4 +74,4 @@ static inline unsigned wrap_follow(int flags)
 
 /* Pointers that glibc's headers declare nonnull may be NULL all the same, and then the kernel says EFAULT:
  * the compiler must not know. */
-#define DOOR_LAUNDER(P) __asm__("" : "+r"(P))
+#define WRAPPER_LAUNDER(P) __asm__("" : "+r"(P))

@@ -101,10 +101,10 @@ static int wrap_canon_resolve_text(const char *path, char *to, char **answer)
     return words[0] == '/' ? wrap_canon_resolve(words, to, answer, TARGET_ALIAS) : 0;
 }
 
-DOOR char *realpath(const char *restrict path, char *restrict to)
+WRAPPER char *realpath(const char *restrict path, char *restrict to)
 {
     char *answer;
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     if (!process_has_roots())
         return REAL(realpath)(path, to);
     if (wrap_canon_resolve(path, to, &answer, 0))
@@ -116,14 +116,14 @@ DOOR char *realpath(const char *restrict path, char *restrict to)
 }
 
 char *__realpath_chk(const char *path, char *to, size_t room);
-DOOR char *__realpath_chk(const char *path, char *to, size_t room)
+WRAPPER char *__realpath_chk(const char *path, char *to, size_t room)
 {
     if (!process_has_roots() || room < PATH_MAX)
         return REAL(__realpath_chk)(path, to, room);
     return realpath(path, to);
 }
 
-DOOR char *canonicalize_file_name(const char *path)
+WRAPPER char *canonicalize_file_name(const char *path)
 {
     return realpath(path, NULL);
 }

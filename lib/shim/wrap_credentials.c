@@ -32,69 +32,69 @@ void credentials_prepare(void)
         result_;                                                                                                               \
     })
 
-DOOR int setuid(uid_t user)
+WRAPPER int setuid(uid_t user)
 {
     return BECOME(REAL(setuid)(user));
 }
 
-DOOR int seteuid(uid_t user)
+WRAPPER int seteuid(uid_t user)
 {
     return BECOME(REAL(seteuid)(user));
 }
 
-DOOR int setreuid(uid_t own, uid_t effective)
+WRAPPER int setreuid(uid_t own, uid_t effective)
 {
     return BECOME(REAL(setreuid)(own, effective));
 }
 
-DOOR int setresuid(uid_t own, uid_t effective, uid_t saved)
+WRAPPER int setresuid(uid_t own, uid_t effective, uid_t saved)
 {
     return BECOME(REAL(setresuid)(own, effective, saved));
 }
 
-DOOR int setfsuid(uid_t user)
+WRAPPER int setfsuid(uid_t user)
 {
     return BECOME(REAL(setfsuid)(user));
 }
 
-DOOR int setgid(gid_t group)
+WRAPPER int setgid(gid_t group)
 {
     return BECOME(REAL(setgid)(group));
 }
 
-DOOR int setegid(gid_t group)
+WRAPPER int setegid(gid_t group)
 {
     return BECOME(REAL(setegid)(group));
 }
 
-DOOR int setregid(gid_t own, gid_t effective)
+WRAPPER int setregid(gid_t own, gid_t effective)
 {
     return BECOME(REAL(setregid)(own, effective));
 }
 
-DOOR int setresgid(gid_t own, gid_t effective, gid_t saved)
+WRAPPER int setresgid(gid_t own, gid_t effective, gid_t saved)
 {
     return BECOME(REAL(setresgid)(own, effective, saved));
 }
 
-DOOR int setfsgid(gid_t group)
+WRAPPER int setfsgid(gid_t group)
 {
     return BECOME(REAL(setfsgid)(group));
 }
 
-DOOR int setgroups(size_t count, const gid_t *list)
+WRAPPER int setgroups(size_t count, const gid_t *list)
 {
     return BECOME(REAL(setgroups)(count, list));
 }
 
-DOOR int initgroups(const char *user, gid_t group)
+WRAPPER int initgroups(const char *user, gid_t group)
 {
     return BECOME(REAL(initgroups)(user, group));
 }
 
 int capset(cap_user_header_t, const cap_user_data_t); /* glibc has it, and no header for it */
 
-DOOR int capset(cap_user_header_t header, const cap_user_data_t data)
+WRAPPER int capset(cap_user_header_t header, const cap_user_data_t data)
 {
     return BECOME(REAL(capset)(header, data));
 }

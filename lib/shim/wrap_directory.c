@@ -37,9 +37,9 @@ static DIR *wrap_directory_not_a_directory(int at, const char *path)
     return NULL;
 }
 
-DOOR DIR *opendir(const char *path)
+WRAPPER DIR *opendir(const char *path)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     if (!process_has_roots())
         return REAL(opendir)(path);
     DIR *stream = REAL(opendir)(path);
@@ -53,7 +53,7 @@ static bool wrap_directory_is_only_a_path(int fd)
 }
 
 /* On failure the descriptor stays the caller's, so what libc's stream would close is a duplicate. */
-DOOR DIR *fdopendir(int fd)
+WRAPPER DIR *fdopendir(int fd)
 {
     struct names_root *root;
     struct view_found found;
@@ -71,14 +71,14 @@ DOOR DIR *fdopendir(int fd)
     return stream;
 }
 
-DOOR struct dirent *readdir(DIR *stream)
+WRAPPER struct dirent *readdir(DIR *stream)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir)(stream);
     return (struct dirent *)dir_stream_next(wrap_directory_ours(stream));
 }
 
-DOOR struct dirent64 *readdir64(DIR *stream)
+WRAPPER struct dirent64 *readdir64(DIR *stream)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir64)(stream);
@@ -98,28 +98,28 @@ static int wrap_directory_next_into(struct dir_stream *stream, struct dirent64 *
     return next != NULL ? 0 : error;
 }
 
-DOOR int readdir_r(DIR *stream, struct dirent *entry, struct dirent **result)
+WRAPPER int readdir_r(DIR *stream, struct dirent *entry, struct dirent **result)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir_r)(stream, entry, result);
     return wrap_directory_next_into(wrap_directory_ours(stream), (struct dirent64 *)entry, (struct dirent64 **)result);
 }
 
-DOOR int readdir64_r(DIR *stream, struct dirent64 *entry, struct dirent64 **result)
+WRAPPER int readdir64_r(DIR *stream, struct dirent64 *entry, struct dirent64 **result)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(readdir64_r)(stream, entry, result);
     return wrap_directory_next_into(wrap_directory_ours(stream), entry, result);
 }
 
-DOOR long telldir(DIR *stream)
+WRAPPER long telldir(DIR *stream)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(telldir)(stream);
     return (long)wrap_directory_ours(stream)->told;
 }
 
-DOOR void seekdir(DIR *stream, long position)
+WRAPPER void seekdir(DIR *stream, long position)
 {
     if (!dir_stream_is_ours(stream)) {
         process_has_roots();
@@ -130,7 +130,7 @@ DOOR void seekdir(DIR *stream, long position)
     wrap_directory_ours(stream)->next = wrap_directory_ours(stream)->filled = 0;
 }
 
-DOOR void rewinddir(DIR *stream)
+WRAPPER void rewinddir(DIR *stream)
 {
     if (!dir_stream_is_ours(stream)) {
         process_has_roots();
@@ -140,7 +140,7 @@ DOOR void rewinddir(DIR *stream)
     seekdir(stream, 0);
 }
 
-DOOR int closedir(DIR *stream)
+WRAPPER int closedir(DIR *stream)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(closedir)(stream);
@@ -149,7 +149,7 @@ DOOR int closedir(DIR *stream)
     return REAL(closedir)(libc);
 }
 
-DOOR int dirfd(DIR *stream)
+WRAPPER int dirfd(DIR *stream)
 {
     if (!dir_stream_is_ours(stream))
         return process_has_roots(), REAL(dirfd)(stream);
@@ -245,28 +245,29 @@ static int wrap_directory_open_ours(int at, const char *path, DIR **stream)
                    : wrap_directory_scan(wrap_directory_ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER), \
                                          (shim_order64 *)(ORDER))
 
-DOOR int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
+WRAPPER int scandir(const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     SCAN(AT_FDCWD, path, names, filter, order, REAL(scandir)(path, names, filter, order));
 }
 
-DOOR int scandir64(const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter, shim_order64 *order)
+WRAPPER int scandir64(const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter, shim_order64 *order)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     SCAN(AT_FDCWD, path, names, filter, order, REAL(scandir64)(path, names, filter, order));
 }
 
-DOOR int scandirat(int at, const char *restrict path, struct dirent ***restrict names, shim_filter *filter, shim_order *order)
+WRAPPER int scandirat(int at, const char *restrict path, struct dirent ***restrict names, shim_filter *filter,
+                      shim_order *order)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     SCAN(at, path, names, filter, order, REAL(scandirat)(at, path, names, filter, order));
 }
 
-DOOR int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter,
-                     shim_order64 *order)
+WRAPPER int scandirat64(int at, const char *restrict path, struct dirent64 ***restrict names, shim_filter64 *filter,
+                        shim_order64 *order)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     SCAN(at, path, names, filter, order, REAL(scandirat64)(at, path, names, filter, order));
 }
 
@@ -292,14 +293,14 @@ long wrap_getdents64(int fd, void *buffer, size_t size)
     return filled;
 }
 
-DOOR ssize_t getdents64(int fd, void *buffer, size_t size)
+WRAPPER ssize_t getdents64(int fd, void *buffer, size_t size)
 {
     if (!process_has_roots())
         return REAL(getdents64)(fd, buffer, size);
     return wrap_answer(wrap_getdents64(fd, buffer, size));
 }
 
-DOOR ssize_t getdirentries(int fd, char *restrict buffer, size_t size, off_t *restrict base)
+WRAPPER ssize_t getdirentries(int fd, char *restrict buffer, size_t size, off_t *restrict base)
 {
     if (!process_has_roots())
         return REAL(getdirentries)(fd, buffer, size, base);
@@ -310,7 +311,7 @@ DOOR ssize_t getdirentries(int fd, char *restrict buffer, size_t size, off_t *re
     return wrap_answer(filled);
 }
 
-DOOR ssize_t getdirentries64(int fd, char *restrict buffer, size_t size, off64_t *restrict base)
+WRAPPER ssize_t getdirentries64(int fd, char *restrict buffer, size_t size, off64_t *restrict base)
 {
     return getdirentries(fd, buffer, size, base);
 }

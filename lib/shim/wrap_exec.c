@@ -234,21 +234,21 @@ int exec_error(int at, const char *path, int error)
     return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
 }
 
-DOOR int execve(const char *path, char *const arguments[], char *const environment[])
+WRAPPER int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
     REAL(execve)(path, arguments, EXEC_CARRY(environment));
     errno = exec_error(AT_FDCWD, path, errno);
     return -1;
 }
 
-DOOR int execv(const char *path, char *const arguments[])
+WRAPPER int execv(const char *path, char *const arguments[])
 {
     return execve(path, arguments, environ);
 }
 
-DOOR int execvpe(const char *file, char *const arguments[], char *const environment[])
+WRAPPER int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     exec_prepare_along_path(file, AT_FDCWD, arguments);
     REAL(execvpe)(file, arguments, EXEC_CARRY(environment));
@@ -256,20 +256,20 @@ DOOR int execvpe(const char *file, char *const arguments[], char *const environm
     return -1;
 }
 
-DOOR int execvp(const char *file, char *const arguments[])
+WRAPPER int execvp(const char *file, char *const arguments[])
 {
     return execvpe(file, arguments, environ);
 }
 
-DOOR int fexecve(int fd, char *const arguments[], char *const environment[])
+WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 {
     program_warn(fd, "", AT_FDCWD, arguments);
     return REAL(fexecve)(fd, arguments, EXEC_CARRY(environment));
 }
 
-DOOR int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     exec_prepare(at, path, AT_FDCWD, arguments);
     REAL(execveat)(at, path, arguments, EXEC_CARRY(environment), flags);
     errno = exec_error(at, path, errno);
@@ -287,7 +287,7 @@ static size_t wrap_exec_count_arguments(va_list from)
 
 #define VECTOR(FIRST)                                                                                                          \
     va_list more;                                                                                                              \
-    DOOR_LAUNDER(FIRST);                                                                                                       \
+    WRAPPER_LAUNDER(FIRST);                                                                                                    \
     va_start(more, FIRST);                                                                                                     \
     size_t count = FIRST != NULL ? wrap_exec_count_arguments(more) : 0;                                                        \
     va_end(more);                                                                                                              \
@@ -297,14 +297,14 @@ static size_t wrap_exec_count_arguments(va_list from)
     for (size_t i = 1; i <= count; i++)                                                                                        \
     vector[i] = va_arg(more, char *)
 
-DOOR int execl(const char *path, const char *first, ...)
+WRAPPER int execl(const char *path, const char *first, ...)
 {
     VECTOR(first);
     va_end(more);
     return execve(path, vector, environ);
 }
 
-DOOR int execle(const char *path, const char *first, ...)
+WRAPPER int execle(const char *path, const char *first, ...)
 {
     VECTOR(first);
     char *const *environment = va_arg(more, char *const *);
@@ -312,7 +312,7 @@ DOOR int execle(const char *path, const char *first, ...)
     return execve(path, vector, environment);
 }
 
-DOOR int execlp(const char *file, const char *first, ...)
+WRAPPER int execlp(const char *file, const char *first, ...)
 {
     VECTOR(first);
     va_end(more);
@@ -327,13 +327,13 @@ static void wrap_exec_before_dlopen(const char *path)
         exec_promote(AT_FDCWD, path, AT_FDCWD);
 }
 
-DOOR void *dlopen(const char *path, int flags)
+WRAPPER void *dlopen(const char *path, int flags)
 {
     wrap_exec_before_dlopen(path);
     return REAL(dlopen)(path, flags);
 }
 
-DOOR void *dlmopen(Lmid_t space, const char *path, int flags)
+WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
 {
     wrap_exec_before_dlopen(path);
     return REAL(dlmopen)(space, path, flags);

@@ -58,7 +58,7 @@ static void wrap_glob_give_back(glob_t *to, const glob_t *before)
 
 static int wrap_glob_union(const char *pattern, int flags, shim_glob_error *error, glob_t *to, glob_function *libc)
 {
-    DOOR_LAUNDER(to);
+    WRAPPER_LAUNDER(to);
     if (!process_has_roots() || to == NULL || (flags & GLOB_ALTDIRFUNC))
         return libc(pattern, flags, error, to);
     glob_t before = *to;
@@ -69,12 +69,12 @@ static int wrap_glob_union(const char *pattern, int flags, shim_glob_error *erro
     return result;
 }
 
-DOOR int glob(const char *restrict pattern, int flags, shim_glob_error *error, glob_t *restrict to)
+WRAPPER int glob(const char *restrict pattern, int flags, shim_glob_error *error, glob_t *restrict to)
 {
     return wrap_glob_union(pattern, flags, error, to, REAL(glob));
 }
 
-DOOR int glob64(const char *restrict pattern, int flags, shim_glob_error *error, glob64_t *restrict to)
+WRAPPER int glob64(const char *restrict pattern, int flags, shim_glob_error *error, glob64_t *restrict to)
 {
     return wrap_glob_union(pattern, flags, error, (glob_t *)to, (glob_function *)REAL(glob64));
 }

@@ -40,55 +40,57 @@ static long wrap_meta_followed(long code, int at, const char *path, int flags)
 #define CHANGED(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL_NEAR(&t, CALL))
 #define CHANGED_BY_PATH(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL(&t, CALL))
 
-DOOR int chmod(const char *path, mode_t mode)
+WRAPPER int chmod(const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
-                          CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
+                             CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
 }
 
 /* glibc makes AT_SYMLINK_NOFOLLOW itself (the system call of that time has no flags): it is given the real
  * place. */
-DOOR int fchmodat(int at, const char *path, mode_t mode, int flags)
+WRAPPER int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     const int nofollow = flags & AT_SYMLINK_NOFOLLOW;
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, wrap_follow(flags),
-                          wrap_meta_followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
-                          CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, wrap_follow(flags),
+                             wrap_meta_followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
+                             CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
 }
 
-DOOR int lchmod(const char *path, mode_t mode)
+WRAPPER int lchmod(const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(
         AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
         wrap_meta_followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
         CHANGED(AT_SYMLINK_NOFOLLOW, REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
 }
 
-DOOR int chown(const char *path, uid_t user, gid_t group)
+WRAPPER int chown(const char *path, uid_t user, gid_t group)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
-                          CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0),
+                             wrap_meta_followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
+                             CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
 }
 
-DOOR int lchown(const char *path, uid_t user, gid_t group)
+WRAPPER int lchown(const char *path, uid_t user, gid_t group)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
-                          wrap_meta_followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-                          CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(
+        AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+        wrap_meta_followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+        CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
 }
 
-DOOR int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
+WRAPPER int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
 {
     const int plain = flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, wrap_follow(flags),
-                          wrap_meta_followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
-                          CHANGED(plain, sys_fchownat(t.real_at, t.real_path, user, group, flags)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, wrap_follow(flags),
+                             wrap_meta_followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
+                             CHANGED(plain, sys_fchownat(t.real_at, t.real_path, user, group, flags)));
 }
 
 static void wrap_meta_settle(int at, const char *path, int flags)
@@ -141,38 +143,38 @@ static long wrap_meta_set_timevals(struct target *to, const struct timeval times
     return wrap_meta_set_times(to, times != NULL ? split : NULL, flags);
 }
 
-DOOR int utime(const char *path, const struct utimbuf *times)
+WRAPPER int utime(const char *path, const struct utimbuf *times)
 {
     struct timespec split[2];
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     if (times != NULL) {
         split[0] = (struct timespec){.tv_sec = times->actime};
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
-                          wrap_meta_set_times(&t, times != NULL ? split : NULL, 0));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
+                             wrap_meta_set_times(&t, times != NULL ? split : NULL, 0));
 }
 
-DOOR int utimes(const char *path, const struct timeval times[2])
+WRAPPER int utimes(const char *path, const struct timeval times[2])
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
-                          wrap_meta_set_timevals(&t, times, 0));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
+                             wrap_meta_set_timevals(&t, times, 0));
 }
 
-DOOR int lutimes(const char *path, const struct timeval times[2])
+WRAPPER int lutimes(const char *path, const struct timeval times[2])
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
-                          (wrap_meta_settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
-                          wrap_meta_set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+                             (wrap_meta_settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
+                             wrap_meta_set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
 }
 
-DOOR int futimesat(int at, const char *path, const struct timeval times[2])
+WRAPPER int futimesat(int at, const char *path, const struct timeval times[2])
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, wrap_follow(0), (wrap_meta_settle(at, path, 0), REAL(futimesat)(at, path, times)),
-                          wrap_meta_set_timevals(&t, times, 0));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, wrap_follow(0), (wrap_meta_settle(at, path, 0), REAL(futimesat)(at, path, times)),
+                             wrap_meta_set_timevals(&t, times, 0));
 }
 
 /* Without a path it is the descriptor itself. */
@@ -183,77 +185,78 @@ static void wrap_meta_settle_words(int at, const char *path, const struct timesp
                          path != NULL ? flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) : AT_EMPTY_PATH);
 }
 
-DOOR int utimensat(int at, const char *path, const struct timespec times[2], int flags)
+WRAPPER int utimensat(int at, const char *path, const struct timespec times[2], int flags)
 {
     const char *where = path;
-    DOOR_LAUNDER(where);
-    return (int)DOOR_PATH(at, where, wrap_follow(flags),
-                          (wrap_meta_settle_words(at, where, times, flags), REAL(utimensat)(at, where, times, flags)),
-                          wrap_meta_set_times(&t, times, flags));
+    WRAPPER_LAUNDER(where);
+    return (int)WRAPPER_PATH(at, where, wrap_follow(flags),
+                             (wrap_meta_settle_words(at, where, times, flags), REAL(utimensat)(at, where, times, flags)),
+                             wrap_meta_set_times(&t, times, flags));
 }
 
-DOOR int truncate(const char *path, off_t length)
+WRAPPER int truncate(const char *path, off_t length)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate)(path, length),
-                          DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate)(path, length),
+                             WRAPPER_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
-DOOR int truncate64(const char *path, off64_t length)
+WRAPPER int truncate64(const char *path, off64_t length)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate64)(path, length),
-                          DOOR_THERE(SYS2(SYS_truncate, t.real_path, length)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate64)(path, length),
+                             WRAPPER_THERE(SYS2(SYS_truncate, t.real_path, length)));
 }
 
 /* These have no *at form, so the trunk's own words must be seen from the working directory, as they are:
  * AT_FDCWD. */
-DOOR int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+WRAPPER int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0),
-                          wrap_meta_followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
-                          CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0),
+                             wrap_meta_followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
+                             CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
 }
 
-DOOR int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+WRAPPER int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(
         AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
         wrap_meta_followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
         CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
 }
 
-DOOR int removexattr(const char *path, const char *name)
+WRAPPER int removexattr(const char *path, const char *name)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
-                          CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0),
+                             wrap_meta_followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
+                             CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
 }
 
-DOOR int lremovexattr(const char *path, const char *name)
+WRAPPER int lremovexattr(const char *path, const char *name)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
-                          wrap_meta_followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-                          CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t.real_path, name)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
+                             wrap_meta_followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
+                             CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t.real_path, name)));
 }
 
 /* Of a descriptor, if it is a directory's. */
-DOOR int fchmod(int fd, mode_t mode)
+WRAPPER int fchmod(int fd, mode_t mode)
 {
     process_has_roots();
     return wrap_meta_followed(REAL(fchmod)(fd, mode), fd, "", AT_EMPTY_PATH);
 }
 
-DOOR int fchown(int fd, uid_t user, gid_t group)
+WRAPPER int fchown(int fd, uid_t user, gid_t group)
 {
     process_has_roots();
     return wrap_meta_followed(REAL(fchown)(fd, user, group), fd, "", AT_EMPTY_PATH);
 }
 
-DOOR int futimens(int fd, const struct timespec times[2])
+WRAPPER int futimens(int fd, const struct timespec times[2])
 {
     process_has_roots();
     if (wrap_meta_sets_mtime(times))
@@ -261,20 +264,20 @@ DOOR int futimens(int fd, const struct timespec times[2])
     return REAL(futimens)(fd, times);
 }
 
-DOOR int futimes(int fd, const struct timeval times[2])
+WRAPPER int futimes(int fd, const struct timeval times[2])
 {
     process_has_roots();
     wrap_meta_settle(fd, "", AT_EMPTY_PATH);
     return REAL(futimes)(fd, times);
 }
 
-DOOR int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
+WRAPPER int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
     process_has_roots();
     return wrap_meta_followed(REAL(fsetxattr)(fd, name, value, size, flags), fd, "", AT_EMPTY_PATH);
 }
 
-DOOR int fremovexattr(int fd, const char *name)
+WRAPPER int fremovexattr(int fd, const char *name)
 {
     process_has_roots();
     return wrap_meta_followed(REAL(fremovexattr)(fd, name), fd, "", AT_EMPTY_PATH);
@@ -291,52 +294,52 @@ static int wrap_meta_synced(int code, int fd)
     return (int)wrap_answer(code);
 }
 
-DOOR int fsync(int fd)
+WRAPPER int fsync(int fd)
 {
     process_has_roots();
     return wrap_meta_synced(REAL(fsync)(fd), fd);
 }
 
-DOOR int fdatasync(int fd)
+WRAPPER int fdatasync(int fd)
 {
     process_has_roots();
     return wrap_meta_synced(REAL(fdatasync)(fd), fd);
 }
 
-DOOR int statfs(const char *path, struct statfs *to)
+WRAPPER int statfs(const char *path, struct statfs *to)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs)(path, to),
-                          DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs)(path, to),
+                             WRAPPER_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
-DOOR int statfs64(const char *path, struct statfs64 *to)
+WRAPPER int statfs64(const char *path, struct statfs64 *to)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs64)(path, to),
-                          DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs64)(path, to),
+                             WRAPPER_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 int __statfs(const char *path, struct statfs *to);
-DOOR int __statfs(const char *path, struct statfs *to)
+WRAPPER int __statfs(const char *path, struct statfs *to)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(__statfs)(path, to),
-                          DOOR_THERE(SYS2(SYS_statfs, t.real_path, to)));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(__statfs)(path, to),
+                             WRAPPER_THERE(SYS2(SYS_statfs, t.real_path, to)));
 }
 
 /* statvfs is arithmetic on statfs, and glibc's: it is given the real place. */
-DOOR int statvfs(const char *path, struct statvfs *to)
+WRAPPER int statvfs(const char *path, struct statvfs *to)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs)(path, to),
-                          DOOR_THERE(REAL(statvfs)(t.real_path, to) == 0 ? 0 : -errno));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs)(path, to),
+                             WRAPPER_THERE(REAL(statvfs)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
-DOOR int statvfs64(const char *path, struct statvfs64 *to)
+WRAPPER int statvfs64(const char *path, struct statvfs64 *to)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs64)(path, to),
-                          DOOR_THERE(REAL(statvfs64)(t.real_path, to) == 0 ? 0 : -errno));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs64)(path, to),
+                             WRAPPER_THERE(REAL(statvfs64)(t.real_path, to) == 0 ? 0 : -errno));
 }
 
 /* Not everything has a limit: then the answer is -1 and no error, for which this stands. */
@@ -349,13 +352,13 @@ static long wrap_meta_limit_of(const char *path, int name)
     return limit != -1 ? limit : errno == 0 ? NO_LIMIT : -errno;
 }
 
-DOOR long pathconf(const char *path, int name)
+WRAPPER long pathconf(const char *path, int name)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     int saved = errno;
     errno = 0;
-    long limit = DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(pathconf)(path, name),
-                           DOOR_THERE(wrap_meta_limit_of(t.real_path, name)));
+    long limit = WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(pathconf)(path, name),
+                              WRAPPER_THERE(wrap_meta_limit_of(t.real_path, name)));
     if (limit != -1 || errno == 0)
         errno = saved;
     return limit == NO_LIMIT ? -1 : limit;
@@ -372,44 +375,44 @@ static long wrap_meta_key_there(struct target *to, int project)
     return (uint32_t)(stat.st_ino & 0xffff) | (uint32_t)(stat.st_dev & 0xff) << 16 | (uint32_t)(project & 0xff) << 24;
 }
 
-DOOR key_t ftok(const char *path, int project)
+WRAPPER key_t ftok(const char *path, int project)
 {
-    DOOR_LAUNDER(path);
-    return (key_t)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(ftok)(path, project), wrap_meta_key_there(&t, project));
+    WRAPPER_LAUNDER(path);
+    return (key_t)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(ftok)(path, project), wrap_meta_key_there(&t, project));
 }
 
 /* It follows a link only if told so. */
-DOOR int name_to_handle_at(int at, const char *path, struct file_handle *handle, int *mount, int flags)
+WRAPPER int name_to_handle_at(int at, const char *path, struct file_handle *handle, int *mount, int flags)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, wrap_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
-                          REAL(name_to_handle_at)(at, path, handle, mount, flags),
-                          DOOR_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, wrap_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
+                             REAL(name_to_handle_at)(at, path, handle, mount, flags),
+                             WRAPPER_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
 }
 
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
-#define ACCESSIBLE(MODE, FLAGS) DOOR_LOOK(REAL(faccessat)(t.real_at, t.real_path, MODE, FLAGS) == 0 ? 0 : -errno)
+#define ACCESSIBLE(MODE, FLAGS) WRAPPER_LOOK(REAL(faccessat)(t.real_at, t.real_path, MODE, FLAGS) == 0 ? 0 : -errno)
 
-DOOR int access(const char *path, int mode)
+WRAPPER int access(const char *path, int mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(access)(path, mode), ACCESSIBLE(mode, 0));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(access)(path, mode), ACCESSIBLE(mode, 0));
 }
 
-DOOR int faccessat(int at, const char *path, int mode, int flags)
+WRAPPER int faccessat(int at, const char *path, int mode, int flags)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, wrap_follow(flags), REAL(faccessat)(at, path, mode, flags), ACCESSIBLE(mode, flags));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, wrap_follow(flags), REAL(faccessat)(at, path, mode, flags), ACCESSIBLE(mode, flags));
 }
 
-DOOR int eaccess(const char *path, int mode)
+WRAPPER int eaccess(const char *path, int mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(eaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(eaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
 }
 
-DOOR int euidaccess(const char *path, int mode)
+WRAPPER int euidaccess(const char *path, int mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_follow(0), REAL(euidaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(euidaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
 }

@@ -17,10 +17,10 @@
 #define MAKES (TARGET_MAKES | TARGET_ASKS) /* or removes, by asking the home of the name */
 
 /* remove is unlink, and rmdir if that said EISDIR; the last two follow no link at the end. */
-DOOR int unlink(const char *path)
+WRAPPER int unlink(const char *path)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(unlink)(path), operate_unlink(&t));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(unlink)(path), operate_unlink(&t));
 }
 
 /* `.` and `..` the kernel refuses to remove before it asks what they are. */
@@ -55,27 +55,27 @@ static int wrap_names_original_unlinkat(int at, const char *path)
     return REAL(unlinkat)(at, path, AT_REMOVEDIR);
 }
 
-DOOR int rmdir(const char *path)
+WRAPPER int rmdir(const char *path)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return wrap_names_remove_directory(AT_FDCWD, path, wrap_names_original_rmdir);
 }
 
-DOOR int unlinkat(int at, const char *path, int flags)
+WRAPPER int unlinkat(int at, const char *path, int flags)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     if (flags == AT_REMOVEDIR)
         return wrap_names_remove_directory(at, path, wrap_names_original_unlinkat);
     if (flags != 0) {
         process_has_roots();
         return REAL(unlinkat)(at, path, flags);
     }
-    return (int)DOOR_PATH(at, path, MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
+    return (int)WRAPPER_PATH(at, path, MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
 }
 
-DOOR int remove(const char *path)
+WRAPPER int remove(const char *path)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     struct target t;
     int saved = errno;
     int how = target_find(&t, AT_FDCWD, path, MAKES);
@@ -165,29 +165,29 @@ static int wrap_names_outside(int code, const char *from, const char *to)
     return code;
 }
 
-DOOR int rename(const char *from, const char *to)
+WRAPPER int rename(const char *from, const char *to)
 {
     int how;
-    DOOR_LAUNDER(from);
-    DOOR_LAUNDER(to);
+    WRAPPER_LAUNDER(from);
+    WRAPPER_LAUNDER(to);
     int code = wrap_names_rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
     return how == TARGET_COLD ? wrap_names_outside(REAL(rename)(from, to), from, to) : code;
 }
 
-DOOR int renameat(int from_at, const char *from, int to_at, const char *to)
+WRAPPER int renameat(int from_at, const char *from, int to_at, const char *to)
 {
     int how;
-    DOOR_LAUNDER(from);
-    DOOR_LAUNDER(to);
+    WRAPPER_LAUNDER(from);
+    WRAPPER_LAUNDER(to);
     int code = wrap_names_rename_words(from_at, from, to_at, to, 0, &how);
     return how == TARGET_COLD ? wrap_names_outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
 }
 
-DOOR int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+WRAPPER int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
 {
     int how;
-    DOOR_LAUNDER(from);
-    DOOR_LAUNDER(to);
+    WRAPPER_LAUNDER(from);
+    WRAPPER_LAUNDER(to);
     int code = wrap_names_rename_words(from_at, from, to_at, to, flags, &how);
     return how == TARGET_COLD ? wrap_names_outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
 }
@@ -211,40 +211,40 @@ static int wrap_names_link_words(int from_at, const char *from, int to_at, const
     return *how < 0 ? (int)wrap_answer(*how) : 0;
 }
 
-DOOR int link(const char *from, const char *to)
+WRAPPER int link(const char *from, const char *to)
 {
     int how;
-    DOOR_LAUNDER(from);
-    DOOR_LAUNDER(to);
+    WRAPPER_LAUNDER(from);
+    WRAPPER_LAUNDER(to);
     int code = wrap_names_link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
     return how == TARGET_COLD ? REAL(link)(from, to) : code;
 }
 
-DOOR int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+WRAPPER int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
 {
     int how;
-    DOOR_LAUNDER(from);
-    DOOR_LAUNDER(to);
+    WRAPPER_LAUNDER(from);
+    WRAPPER_LAUNDER(to);
     int code = wrap_names_link_words(from_at, from, to_at, to, flags, &how);
     return how == TARGET_COLD ? REAL(linkat)(from_at, from, to_at, to, flags) : code;
 }
 
-DOOR int symlink(const char *text, const char *path)
+WRAPPER int symlink(const char *text, const char *path)
 {
-    DOOR_LAUNDER(text);
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(text);
+    WRAPPER_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return REAL(symlink)(text, path); /* the kernel looks at the text first */
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(&t, S_IFLNK, 0, text));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(&t, S_IFLNK, 0, text));
 }
 
-DOOR int symlinkat(const char *text, int at, const char *path)
+WRAPPER int symlinkat(const char *text, int at, const char *path)
 {
-    DOOR_LAUNDER(text);
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(text);
+    WRAPPER_LAUNDER(path);
     if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
         return REAL(symlinkat)(text, at, path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
+    return (int)WRAPPER_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
 }
 
 static long wrap_names_read_there(struct target *to, char *buffer, size_t size)
@@ -254,57 +254,63 @@ static long wrap_names_read_there(struct target *to, char *buffer, size_t size)
     return code;
 }
 
-DOOR ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
+WRAPPER ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size)
 {
-    DOOR_LAUNDER(path);
-    ssize_t length = DOOR_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), wrap_names_read_there(&t, buffer, size));
+    WRAPPER_LAUNDER(path);
+    ssize_t length =
+        WRAPPER_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), wrap_names_read_there(&t, buffer, size));
     return visible_path_link(AT_FDCWD, path, buffer, size, length);
 }
 
-DOOR ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
+WRAPPER ssize_t readlinkat(int at, const char *restrict path, char *restrict buffer, size_t size)
 {
-    DOOR_LAUNDER(path);
-    ssize_t length = DOOR_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), wrap_names_read_there(&t, buffer, size));
+    WRAPPER_LAUNDER(path);
+    ssize_t length =
+        WRAPPER_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), wrap_names_read_there(&t, buffer, size));
     return visible_path_link(at, path, buffer, size, length);
 }
 
 /* The real ones abort if the buffer is smaller than said. */
 ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room);
-DOOR ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
+WRAPPER ssize_t __readlink_chk(const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
     return size > room ? REAL(__readlink_chk)(path, buffer, size, room) : readlink(path, buffer, size);
 }
 
 ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room);
-DOOR ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
+WRAPPER ssize_t __readlinkat_chk(int at, const char *path, char *buffer, size_t size, size_t room)
 {
     process_has_roots();
     return size > room ? REAL(__readlinkat_chk)(at, path, buffer, size, room) : readlinkat(at, path, buffer, size);
 }
 
-DOOR int mkdir(const char *path, mode_t mode)
+WRAPPER int mkdir(const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode), operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode),
+                             operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
-DOOR int mkdirat(int at, const char *path, mode_t mode)
+WRAPPER int mkdirat(int at, const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode), operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode),
+                             operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
-DOOR int mkfifo(const char *path, mode_t mode)
+WRAPPER int mkfifo(const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode), operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode),
+                             operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
-DOOR int mkfifoat(int at, const char *path, mode_t mode)
+WRAPPER int mkfifoat(int at, const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode), operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode),
+                             operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 /* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
@@ -325,28 +331,30 @@ static long wrap_names_make_node(struct target *t, mode_t mode, dev_t device)
     return code;
 }
 
-DOOR int mknod(const char *path, mode_t mode, dev_t device)
+WRAPPER int mknod(const char *path, mode_t mode, dev_t device)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device), wrap_names_make_node(&t, mode, device));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device),
+                             wrap_names_make_node(&t, mode, device));
 }
 
-DOOR int mknodat(int at, const char *path, mode_t mode, dev_t device)
+WRAPPER int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device), wrap_names_make_node(&t, mode, device));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device),
+                             wrap_names_make_node(&t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
-DOOR int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
+WRAPPER int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(AT_FDCWD, path, MKNOD(mode), REAL(__xmknod)(version, path, mode, device),
-                          wrap_names_make_node(&t, mode, *device));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MKNOD(mode), REAL(__xmknod)(version, path, mode, device),
+                             wrap_names_make_node(&t, mode, *device));
 }
 
 int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
-DOOR int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
+WRAPPER int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
 {
-    return (int)DOOR_PATH(at, path, MKNOD(mode), REAL(__xmknodat)(version, at, path, mode, device),
-                          wrap_names_make_node(&t, mode, *device));
+    return (int)WRAPPER_PATH(at, path, MKNOD(mode), REAL(__xmknodat)(version, at, path, mode, device),
+                             wrap_names_make_node(&t, mode, *device));
 }

@@ -16,14 +16,14 @@
 #include "shim/fdcache.h"
 #include "shim/real.h"
 
-#define DOOR_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                                             \
+#define WRAPPER_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                                          \
     RESULT NAME DECLARED;                                                                                                      \
     __attribute__((visibility("default"))) RESULT NAME DECLARED                                                                \
     {                                                                                                                          \
         return REAL(NAME) GIVEN;                                                                                               \
     }
 
-#define DOOR_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                                            \
+#define WRAPPER_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                                         \
     int NAME DECLARED;                                                                                                         \
     __attribute__((visibility("default"))) int NAME DECLARED                                                                   \
     {                                                                                                                          \
@@ -32,12 +32,12 @@
         return answer;                                                                                                         \
     }
 
-DOOR_CLOSES(close, (int fd), (fd), fd)
-DOOR_CLOSES(__close, (int fd), (fd), fd)
-DOOR_CLOSES(dup2, (int fd, int to), (fd, to), to)
-DOOR_CLOSES(__dup2, (int fd, int to), (fd, to), to)
-DOOR_CLOSES(dup3, (int fd, int to, int flags), (fd, to, flags), to)
-DOOR_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags), last)
+WRAPPER_CLOSES(close, (int fd), (fd), fd)
+WRAPPER_CLOSES(__close, (int fd), (fd), fd)
+WRAPPER_CLOSES(dup2, (int fd, int to), (fd, to), to)
+WRAPPER_CLOSES(__dup2, (int fd, int to), (fd, to), to)
+WRAPPER_CLOSES(dup3, (int fd, int to, int flags), (fd, to, flags), to)
+WRAPPER_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags), last)
 
 __attribute__((visibility("default"))) void closefrom(int first)
 {
@@ -45,8 +45,8 @@ __attribute__((visibility("default"))) void closefrom(int first)
     fdcache_changed(UINT_MAX);
 }
 
-DOOR_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))
-DOOR_NATIVE(char *, __getcwd_chk, (char *to, size_t size, size_t room), (to, size, room))
-DOOR_NATIVE(char *, getwd, (char *to), (to))
-DOOR_NATIVE(char *, __getwd_chk, (char *to, size_t room), (to, room))
-DOOR_NATIVE(char *, get_current_dir_name, (void), ())
+WRAPPER_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))
+WRAPPER_NATIVE(char *, __getcwd_chk, (char *to, size_t size, size_t room), (to, size, room))
+WRAPPER_NATIVE(char *, getwd, (char *to), (to))
+WRAPPER_NATIVE(char *, __getwd_chk, (char *to, size_t room), (to, room))
+WRAPPER_NATIVE(char *, get_current_dir_name, (void), ())

@@ -33,49 +33,50 @@ unsigned wrap_open_want(int flags)
 
 #define OPEN(REAL)                                                                                                             \
     mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(path, flags, mode), operate_open(&t, flags, mode))
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(path, flags, mode), operate_open(&t, flags, mode))
 #define OPENAT(REAL)                                                                                                           \
     mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(&t, flags, mode))
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(&t, flags, mode))
 
 int wrap_openat(int at, const char *path, int flags, mode_t mode)
 {
-    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode), operate_open(&t, flags, mode));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode),
+                             operate_open(&t, flags, mode));
 }
 
-DOOR int open(const char *path, int flags, ...)
+WRAPPER int open(const char *path, int flags, ...)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     OPEN(REAL(open));
 }
 
-DOOR int open64(const char *path, int flags, ...)
+WRAPPER int open64(const char *path, int flags, ...)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     OPEN(REAL(open64));
 }
 
 int __open(const char *path, int flags, ...);
-DOOR int __open(const char *path, int flags, ...)
+WRAPPER int __open(const char *path, int flags, ...)
 {
     OPEN(REAL(__open));
 }
 
 int __open64(const char *path, int flags, ...);
-DOOR int __open64(const char *path, int flags, ...)
+WRAPPER int __open64(const char *path, int flags, ...)
 {
     OPEN(REAL(__open64));
 }
 
-DOOR int openat(int at, const char *path, int flags, ...)
+WRAPPER int openat(int at, const char *path, int flags, ...)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     OPENAT(REAL(openat));
 }
 
-DOOR int openat64(int at, const char *path, int flags, ...)
+WRAPPER int openat64(int at, const char *path, int flags, ...)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     OPENAT(REAL(openat64));
 }
 
@@ -86,47 +87,47 @@ static int wrap_open_needs_mode(int flags)
 }
 
 int __open_2(const char *path, int flags);
-DOOR int __open_2(const char *path, int flags)
+WRAPPER int __open_2(const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__open_2)(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open_2)(path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open_2)(path, flags), operate_open(&t, flags, 0));
 }
 
 int __open64_2(const char *path, int flags);
-DOOR int __open64_2(const char *path, int flags)
+WRAPPER int __open64_2(const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__open64_2)(path, flags);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open64_2)(path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open64_2)(path, flags), operate_open(&t, flags, 0));
 }
 
 int __openat_2(int at, const char *path, int flags);
-DOOR int __openat_2(int at, const char *path, int flags)
+WRAPPER int __openat_2(int at, const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__openat_2)(at, path, flags);
-    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(&t, flags, 0));
 }
 
 int __openat64_2(int at, const char *path, int flags);
-DOOR int __openat64_2(int at, const char *path, int flags)
+WRAPPER int __openat64_2(int at, const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__openat64_2)(at, path, flags);
-    return (int)DOOR_PATH(at, path, wrap_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(&t, flags, 0));
 }
 
 #define CREAT (O_CREAT | O_WRONLY | O_TRUNC)
 
-DOOR int creat(const char *path, mode_t mode)
+WRAPPER int creat(const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat)(path, mode), operate_open(&t, CREAT, mode));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat)(path, mode), operate_open(&t, CREAT, mode));
 }
 
-DOOR int creat64(const char *path, mode_t mode)
+WRAPPER int creat64(const char *path, mode_t mode)
 {
-    DOOR_LAUNDER(path);
-    return (int)DOOR_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat64)(path, mode), operate_open(&t, CREAT, mode));
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat64)(path, mode), operate_open(&t, CREAT, mode));
 }

@@ -230,9 +230,9 @@ static void wrap_spawn_plan_finish(struct plan *plan)
     wrap_spawn_drop(plan->directory);
 }
 
-DOOR int posix_spawn(pid_t *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
-                     const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
-                     char *const environment[restrict])
+WRAPPER int posix_spawn(pid_t *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
+                        const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                        char *const environment[restrict])
 {
     struct plan plan;
     int code = wrap_spawn_plan_make(&plan, actions);
@@ -245,9 +245,9 @@ DOOR int posix_spawn(pid_t *restrict child, const char *restrict path, const pos
     return code;
 }
 
-DOOR int posix_spawnp(pid_t *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
-                      const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
-                      char *const environment[restrict])
+WRAPPER int posix_spawnp(pid_t *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
+                         const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                         char *const environment[restrict])
 {
     struct plan plan;
     int code = wrap_spawn_plan_make(&plan, actions);
@@ -273,15 +273,15 @@ static bool wrap_spawn_is_beyond_us(const char *path, unsigned want)
     return how != TARGET_COLD;
 }
 
-DOOR int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path,
-                                          int flags, mode_t mode)
+WRAPPER int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path,
+                                             int flags, mode_t mode)
 {
     if (wrap_spawn_is_beyond_us(path, wrap_open_want(flags)))
         return ENOTSUP;
     return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
 }
 
-DOOR int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions, const char *restrict path)
+WRAPPER int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions, const char *restrict path)
 {
     if (wrap_spawn_is_beyond_us(path, TARGET_FOLLOW))
         return ENOTSUP;

@@ -48,96 +48,96 @@ static int wrap_stat_patch(int code, struct stat *stat, int at, const char *path
 }
 
 #define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                                      \
-    wrap_stat_patch((int)DOOR_PATH(AT, PATH, wrap_follow(FLAGS), REAL, wrap_stat_there(&t, STAT, FLAGS)), (struct stat *)STAT, \
-                    AT, PATH, FLAGS)
+    wrap_stat_patch((int)WRAPPER_PATH(AT, PATH, wrap_follow(FLAGS), REAL, wrap_stat_there(&t, STAT, FLAGS)),                   \
+                    (struct stat *)STAT, AT, PATH, FLAGS)
 
-DOOR int stat(const char *path, struct stat *to)
+WRAPPER int stat(const char *path, struct stat *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, 0, REAL(stat)(path, to));
 }
 
-DOOR int stat64(const char *path, struct stat64 *to)
+WRAPPER int stat64(const char *path, struct stat64 *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, 0, REAL(stat64)(path, to));
 }
 
-DOOR int lstat(const char *path, struct stat *to)
+WRAPPER int lstat(const char *path, struct stat *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(lstat)(path, to));
 }
 
-DOOR int lstat64(const char *path, struct stat64 *to)
+WRAPPER int lstat64(const char *path, struct stat64 *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(lstat64)(path, to));
 }
 
-DOOR int fstatat(int at, const char *path, struct stat *to, int flags)
+WRAPPER int fstatat(int at, const char *path, struct stat *to, int flags)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(at, path, to, flags, REAL(fstatat)(at, path, to, flags));
 }
 
-DOOR int fstatat64(int at, const char *path, struct stat64 *to, int flags)
+WRAPPER int fstatat64(int at, const char *path, struct stat64 *to, int flags)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(at, path, to, flags, REAL(fstatat64)(at, path, to, flags));
 }
 
 /* The versions of programs linked before glibc 2.33. */
 int __xstat(int version, const char *path, struct stat *to);
-DOOR int __xstat(int version, const char *path, struct stat *to)
+WRAPPER int __xstat(int version, const char *path, struct stat *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, 0, REAL(__xstat)(version, path, to));
 }
 
 int __xstat64(int version, const char *path, struct stat64 *to);
-DOOR int __xstat64(int version, const char *path, struct stat64 *to)
+WRAPPER int __xstat64(int version, const char *path, struct stat64 *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, 0, REAL(__xstat64)(version, path, to));
 }
 
 int __lxstat(int version, const char *path, struct stat *to);
-DOOR int __lxstat(int version, const char *path, struct stat *to)
+WRAPPER int __lxstat(int version, const char *path, struct stat *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(__lxstat)(version, path, to));
 }
 
 int __lxstat64(int version, const char *path, struct stat64 *to);
-DOOR int __lxstat64(int version, const char *path, struct stat64 *to)
+WRAPPER int __lxstat64(int version, const char *path, struct stat64 *to)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW, REAL(__lxstat64)(version, path, to));
 }
 
 int __fxstatat(int version, int at, const char *path, struct stat *to, int flags);
-DOOR int __fxstatat(int version, int at, const char *path, struct stat *to, int flags)
+WRAPPER int __fxstatat(int version, int at, const char *path, struct stat *to, int flags)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(at, path, to, flags, REAL(__fxstatat)(version, at, path, to, flags));
 }
 
 int __fxstatat64(int version, int at, const char *path, struct stat64 *to, int flags);
-DOOR int __fxstatat64(int version, int at, const char *path, struct stat64 *to, int flags)
+WRAPPER int __fxstatat64(int version, int at, const char *path, struct stat64 *to, int flags)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     return STAT(at, path, to, flags, REAL(__fxstatat64)(version, at, path, to, flags));
 }
 
 /* Of a descriptor only a directory's times can differ. */
-DOOR int fstat(int fd, struct stat *to)
+WRAPPER int fstat(int fd, struct stat *to)
 {
     int code = process_has_roots() ? (int)wrap_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat)(fd, to);
     return wrap_stat_patch(code, to, fd, "", AT_EMPTY_PATH);
 }
 
-DOOR int fstat64(int fd, struct stat64 *to)
+WRAPPER int fstat64(int fd, struct stat64 *to)
 {
     int code = process_has_roots() ? (int)wrap_answer(SYS2(SYS_fstat, fd, to)) : REAL(fstat64)(fd, to);
     return wrap_stat_patch(code, (struct stat *)to, fd, "", AT_EMPTY_PATH);
@@ -145,7 +145,7 @@ DOOR int fstat64(int fd, struct stat64 *to)
 
 /* glibc's own libraries of before 2.34 ask for it by this name; a libc may do without. */
 int __fstat64(int fd, struct stat64 *to);
-DOOR int __fstat64(int fd, struct stat64 *to)
+WRAPPER int __fstat64(int fd, struct stat64 *to)
 {
     int code =
         process_has_roots() || REAL(__fstat64) == NULL ? (int)wrap_answer(SYS2(SYS_fstat, fd, to)) : REAL(__fstat64)(fd, to);
@@ -153,14 +153,14 @@ DOOR int __fstat64(int fd, struct stat64 *to)
 }
 
 int __fxstat(int version, int fd, struct stat *to);
-DOOR int __fxstat(int version, int fd, struct stat *to)
+WRAPPER int __fxstat(int version, int fd, struct stat *to)
 {
     process_has_roots();
     return wrap_stat_patch(REAL(__fxstat)(version, fd, to), to, fd, "", AT_EMPTY_PATH);
 }
 
 int __fxstat64(int version, int fd, struct stat64 *to);
-DOOR int __fxstat64(int version, int fd, struct stat64 *to)
+WRAPPER int __fxstat64(int version, int fd, struct stat64 *to)
 {
     process_has_roots();
     return wrap_stat_patch(REAL(__fxstat64)(version, fd, to), (struct stat *)to, fd, "", AT_EMPTY_PATH);
@@ -200,10 +200,10 @@ static int wrap_stat_patch_statx(int code, struct statx *stat, int at, const cha
     return code;
 }
 
-DOOR int statx(int at, const char *path, int flags, unsigned mask, struct statx *to)
+WRAPPER int statx(int at, const char *path, int flags, unsigned mask, struct statx *to)
 {
-    DOOR_LAUNDER(path);
-    long code = DOOR_PATH(at, path, wrap_follow(flags), REAL(statx)(at, path, flags, mask, to),
-                          DOOR_LOOK(sys_statx(t.real_at, t.real_path, flags, mask, to)));
+    WRAPPER_LAUNDER(path);
+    long code = WRAPPER_PATH(at, path, wrap_follow(flags), REAL(statx)(at, path, flags, mask, to),
+                             WRAPPER_LOOK(sys_statx(t.real_at, t.real_path, flags, mask, to)));
     return wrap_stat_patch_statx((int)code, to, at, path, flags);
 }

@@ -70,18 +70,18 @@ static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, 
     return stream;
 }
 
-DOOR FILE *fopen(const char *path, const char *mode)
+WRAPPER FILE *fopen(const char *path, const char *mode)
 {
     return wrap_stdio_open_stream(REAL(fopen), path, mode);
 }
 
-DOOR FILE *fopen64(const char *path, const char *mode)
+WRAPPER FILE *fopen64(const char *path, const char *mode)
 {
     return wrap_stdio_open_stream(REAL(fopen64), path, mode);
 }
 
 FILE *_IO_fopen(const char *path, const char *mode);
-DOOR FILE *_IO_fopen(const char *path, const char *mode)
+WRAPPER FILE *_IO_fopen(const char *path, const char *mode)
 {
     return wrap_stdio_open_stream(REAL(_IO_fopen), path, mode);
 }
@@ -134,12 +134,12 @@ static FILE *wrap_stdio_reopen(const char *path, const char *mode, FILE *stream,
     return which == 64 ? REAL(freopen64)(path, mode, stream) : REAL(freopen)(path, mode, stream);
 }
 
-DOOR FILE *freopen(const char *path, const char *mode, FILE *stream)
+WRAPPER FILE *freopen(const char *path, const char *mode, FILE *stream)
 {
     return wrap_stdio_reopen(path, mode, stream, 0);
 }
 
-DOOR FILE *freopen64(const char *path, const char *mode, FILE *stream)
+WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *stream)
 {
     return wrap_stdio_reopen(path, mode, stream, 64);
 }

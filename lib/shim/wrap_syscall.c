@@ -334,7 +334,7 @@ static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
     }
 }
 
-DOOR long syscall(long number, ...)
+WRAPPER long syscall(long number, ...)
 {
     static long (*const calls[])(long, const long[6], bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call,
                                                                  wrap_syscall_other_call, wrap_syscall_xattr_call,

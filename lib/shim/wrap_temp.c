@@ -81,49 +81,49 @@ static int wrap_temp_make(enum kind kind, char *template, int suffix, int flags)
     return (int)wrap_answer(-EEXIST);
 }
 
-DOOR int mkstemp(char *template)
+WRAPPER int mkstemp(char *template)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, 0) : REAL(mkstemp)(template);
 }
 
-DOOR int mkstemp64(char *template)
+WRAPPER int mkstemp64(char *template)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, 0) : REAL(mkstemp64)(template);
 }
 
-DOOR int mkostemp(char *template, int flags)
+WRAPPER int mkostemp(char *template, int flags)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, flags) : REAL(mkostemp)(template, flags);
 }
 
-DOOR int mkostemp64(char *template, int flags)
+WRAPPER int mkostemp64(char *template, int flags)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, 0, flags) : REAL(mkostemp64)(template, flags);
 }
 
-DOOR int mkstemps(char *template, int suffix)
+WRAPPER int mkstemps(char *template, int suffix)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps)(template, suffix);
 }
 
-DOOR int mkstemps64(char *template, int suffix)
+WRAPPER int mkstemps64(char *template, int suffix)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, 0) : REAL(mkstemps64)(template, suffix);
 }
 
-DOOR int mkostemps(char *template, int suffix, int flags)
+WRAPPER int mkostemps(char *template, int suffix, int flags)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, flags)
                                        : REAL(mkostemps)(template, suffix, flags);
 }
 
-DOOR int mkostemps64(char *template, int suffix, int flags)
+WRAPPER int mkostemps64(char *template, int suffix, int flags)
 {
     return wrap_temp_is_ours(template) ? wrap_temp_make(TEMP_FILE, template, suffix, flags)
                                        : REAL(mkostemps64)(template, suffix, flags);
 }
 
-DOOR char *mkdtemp(char *template)
+WRAPPER char *mkdtemp(char *template)
 {
     if (!wrap_temp_is_ours(template))
         return REAL(mkdtemp)(template);
@@ -132,7 +132,7 @@ DOOR char *mkdtemp(char *template)
 
 /* libc finds the directory and makes up a name, which is free in the trunk; here it must be free in the
  * branches, too. */
-DOOR char *tempnam(const char *directory, const char *prefix)
+WRAPPER char *tempnam(const char *directory, const char *prefix)
 {
     struct stat stat;
     int saved = errno;
@@ -155,7 +155,7 @@ DOOR char *tempnam(const char *directory, const char *prefix)
 }
 
 /* On failure the template becomes empty. */
-DOOR char *mktemp(char *template)
+WRAPPER char *mktemp(char *template)
 {
     if (!wrap_temp_is_ours(template))
         return REAL(mktemp)(template);

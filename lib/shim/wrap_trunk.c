@@ -33,16 +33,16 @@
         answer_;                                                                                                               \
     })
 
-DOOR int chdir(const char *path)
+WRAPPER int chdir(const char *path)
 {
-    DOOR_LAUNDER(path);
+    WRAPPER_LAUNDER(path);
     cwd_change();
-    int result = (int)TRUNK(path, REAL(chdir)(path), DOOR_THERE(SYS1(SYS_chdir, t.real_path)));
+    int result = (int)TRUNK(path, REAL(chdir)(path), WRAPPER_THERE(SYS1(SYS_chdir, t.real_path)));
     cwd_changed();
     return result;
 }
 
-DOOR int fchdir(int fd)
+WRAPPER int fchdir(int fd)
 {
     cwd_change();
     int result = REAL(fchdir)(fd);
@@ -51,7 +51,7 @@ DOOR int fchdir(int fd)
 }
 
 /* The same path leads elsewhere. */
-DOOR int chroot(const char *path)
+WRAPPER int chroot(const char *path)
 {
     int result = REAL(chroot)(path);
     parent_cache_forget();
@@ -82,14 +82,14 @@ static bool wrap_trunk_takes_paths(int fd)
     return SYS5(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-DOOR int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
+WRAPPER int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
     char words[WORDS_SIZE];
     const struct sockaddr *at = address.__sockaddr__;
     const char *path = wrap_trunk_words_of(at, length, words);
     if (path == NULL || !wrap_trunk_takes_paths(fd))
         return REAL(bind)(fd, at, length);
-    return (int)DOOR_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(&t, fd, at, length));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(&t, fd, at, length));
 }
 
 /* A caller that may not write to it is told that first, and then that it is no socket. A kernel without faccessat2 has no
@@ -107,17 +107,17 @@ static int wrap_trunk_connect_by(int (*original)(int, const void *, unsigned), i
 {
     char words[WORDS_SIZE];
     const char *path = wrap_trunk_words_of(address, length, words);
-    return (int)TRUNK(path, original(fd, address, length), DOOR_THERE(wrap_trunk_refusal(&t)));
+    return (int)TRUNK(path, original(fd, address, length), WRAPPER_THERE(wrap_trunk_refusal(&t)));
 }
 
-DOOR int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
+WRAPPER int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
     process_has_roots();
     return wrap_trunk_connect_by(REAL(connect), fd, address.__sockaddr__, length);
 }
 
 int __connect(int fd, const struct sockaddr *address, socklen_t length);
-DOOR int __connect(int fd, const struct sockaddr *address, socklen_t length)
+WRAPPER int __connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     process_has_roots();
     return wrap_trunk_connect_by(REAL(__connect), fd, address, length);

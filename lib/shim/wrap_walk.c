@@ -18,21 +18,21 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64) && sizeof(FTS) == si
 
 #define FTW_ALL (FTW_PHYS | FTW_MOUNT | FTW_CHDIR | FTW_DEPTH | FTW_ACTIONRETVAL)
 
-DOOR int ftw(const char *path, __ftw_func_t visit, int descriptors)
+WRAPPER int ftw(const char *path, __ftw_func_t visit, int descriptors)
 {
     if (!process_has_roots())
         return REAL(ftw)(path, visit, descriptors);
     return walk_nftw(path, (struct walk_visitor){.ftw = visit}, descriptors, 0);
 }
 
-DOOR int ftw64(const char *path, __ftw64_func_t visit, int descriptors)
+WRAPPER int ftw64(const char *path, __ftw64_func_t visit, int descriptors)
 {
     if (!process_has_roots())
         return REAL(ftw64)(path, visit, descriptors);
     return walk_nftw(path, (struct walk_visitor){.ftw = (__ftw_func_t)visit}, descriptors, 0);
 }
 
-DOOR int nftw(const char *path, __nftw_func_t visit, int descriptors, int flags)
+WRAPPER int nftw(const char *path, __nftw_func_t visit, int descriptors, int flags)
 {
     if (!process_has_roots())
         return REAL(nftw)(path, visit, descriptors, flags);
@@ -41,60 +41,60 @@ DOOR int nftw(const char *path, __nftw_func_t visit, int descriptors, int flags)
     return walk_nftw(path, (struct walk_visitor){.nftw = visit}, descriptors, flags);
 }
 
-DOOR int nftw64(const char *path, __nftw64_func_t visit, int descriptors, int flags)
+WRAPPER int nftw64(const char *path, __nftw64_func_t visit, int descriptors, int flags)
 {
     if (!process_has_roots())
         return REAL(nftw64)(path, visit, descriptors, flags);
     return nftw(path, (__nftw_func_t)visit, descriptors, flags);
 }
 
-DOOR FTS *fts_open(char *const *paths, int options, shim_fts_order *order)
+WRAPPER FTS *fts_open(char *const *paths, int options, shim_fts_order *order)
 {
     return process_has_roots() ? walk_fts_open(paths, options, order) : REAL(fts_open)(paths, options, order);
 }
 
-DOOR FTSENT *fts_read(FTS *tree)
+WRAPPER FTSENT *fts_read(FTS *tree)
 {
     return process_has_roots() ? walk_fts_read(tree) : REAL(fts_read)(tree);
 }
 
-DOOR FTSENT *fts_children(FTS *tree, int options)
+WRAPPER FTSENT *fts_children(FTS *tree, int options)
 {
     return process_has_roots() ? walk_fts_children(tree, options) : REAL(fts_children)(tree, options);
 }
 
-DOOR int fts_set(FTS *tree, FTSENT *entry, int instruction)
+WRAPPER int fts_set(FTS *tree, FTSENT *entry, int instruction)
 {
     return process_has_roots() ? walk_fts_set(entry, instruction) : REAL(fts_set)(tree, entry, instruction);
 }
 
-DOOR int fts_close(FTS *tree)
+WRAPPER int fts_close(FTS *tree)
 {
     return process_has_roots() ? walk_fts_close(tree) : REAL(fts_close)(tree);
 }
 
-DOOR FTS64 *fts64_open(char *const *paths, int options, shim_fts64_order *order)
+WRAPPER FTS64 *fts64_open(char *const *paths, int options, shim_fts64_order *order)
 {
     return process_has_roots() ? (FTS64 *)walk_fts_open(paths, options, (shim_fts_order *)order)
                                : REAL(fts64_open)(paths, options, order);
 }
 
-DOOR FTSENT64 *fts64_read(FTS64 *tree)
+WRAPPER FTSENT64 *fts64_read(FTS64 *tree)
 {
     return process_has_roots() ? (FTSENT64 *)walk_fts_read((FTS *)tree) : REAL(fts64_read)(tree);
 }
 
-DOOR FTSENT64 *fts64_children(FTS64 *tree, int options)
+WRAPPER FTSENT64 *fts64_children(FTS64 *tree, int options)
 {
     return process_has_roots() ? (FTSENT64 *)walk_fts_children((FTS *)tree, options) : REAL(fts64_children)(tree, options);
 }
 
-DOOR int fts64_set(FTS64 *tree, FTSENT64 *entry, int instruction)
+WRAPPER int fts64_set(FTS64 *tree, FTSENT64 *entry, int instruction)
 {
     return process_has_roots() ? walk_fts_set((FTSENT *)entry, instruction) : REAL(fts64_set)(tree, entry, instruction);
 }
 
-DOOR int fts64_close(FTS64 *tree)
+WRAPPER int fts64_close(FTS64 *tree)
 {
     return process_has_roots() ? walk_fts_close((FTS *)tree) : REAL(fts64_close)(tree);
 }

@@ -70,38 +70,38 @@ static bool wrap_xattr_ask_at_a_last_lookup(const char *path, const struct quest
     return last_lookup_holds(&last_lookup, *answer) && !wrap_xattr_is_refused(*answer);
 }
 
-#define DOOR_ASK(PATH, ASKED, REAL)                                                                                            \
+#define WRAPPER_ASK(PATH, ASKED, REAL)                                                                                         \
     ({                                                                                                                         \
         long asked_;                                                                                                           \
         wrap_xattr_ask_at_a_last_lookup(PATH, ASKED, &asked_)                                                                  \
             ? wrap_answer(asked_)                                                                                              \
-            : DOOR_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(&t, ASKED));                         \
+            : WRAPPER_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(&t, ASKED));                      \
     })
 
-DOOR ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+WRAPPER ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {
     const struct question asked = {0, false, name, value, size};
-    DOOR_LAUNDER(path);
-    return DOOR_ASK(path, &asked, REAL(getxattr)(path, name, value, size));
+    WRAPPER_LAUNDER(path);
+    return WRAPPER_ASK(path, &asked, REAL(getxattr)(path, name, value, size));
 }
 
-DOOR ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+WRAPPER ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
     const struct question asked = {AT_SYMLINK_NOFOLLOW, false, name, value, size};
-    DOOR_LAUNDER(path);
-    return DOOR_ASK(path, &asked, REAL(lgetxattr)(path, name, value, size));
+    WRAPPER_LAUNDER(path);
+    return WRAPPER_ASK(path, &asked, REAL(lgetxattr)(path, name, value, size));
 }
 
-DOOR ssize_t listxattr(const char *path, char *list, size_t size)
+WRAPPER ssize_t listxattr(const char *path, char *list, size_t size)
 {
     const struct question asked = {0, true, NULL, list, size};
-    DOOR_LAUNDER(path);
-    return DOOR_ASK(path, &asked, REAL(listxattr)(path, list, size));
+    WRAPPER_LAUNDER(path);
+    return WRAPPER_ASK(path, &asked, REAL(listxattr)(path, list, size));
 }
 
-DOOR ssize_t llistxattr(const char *path, char *list, size_t size)
+WRAPPER ssize_t llistxattr(const char *path, char *list, size_t size)
 {
     const struct question asked = {AT_SYMLINK_NOFOLLOW, true, NULL, list, size};
-    DOOR_LAUNDER(path);
-    return DOOR_ASK(path, &asked, REAL(llistxattr)(path, list, size));
+    WRAPPER_LAUNDER(path);
+    return WRAPPER_ASK(path, &asked, REAL(llistxattr)(path, list, size));
 }
