@@ -52,7 +52,12 @@ mon data avail crit = 1
 WORK = """
 import os, sys
 what, directory, prefix, first, last = sys.argv[1:]
+turns = os.environ.get("TURNS") is not None
 for i in range(int(first), int(last)):
+    if turns:
+        print(i, flush=True)
+        if not sys.stdin.readline():
+            sys.exit(1)
     path = f"{directory}/{prefix}{i}"
     if what == "unlink":
         os.unlink(path)
@@ -224,10 +229,27 @@ class Nodes:
             self.under_shunt(node, "touch", directory / f"first{node}")
         return directory
 
-    def work(self, node, what, directory, last, first=0, maker=None, under_shunt=False):
-        """Begins to create, open, rename or unlink a node's files by number: those of `maker`, or else its own."""
+    def work(self, node, what, directory, last, first=0, maker=None, under_shunt=False, turns=False):
+        """Begins to create, open, rename or unlink a node's files by number: those of `maker`, or else its own. With `turns` it
+        waits before each for its turn (by_turns)."""
         words = [PYTHON, "-c", WORK, what, directory, f"file{node if maker is None else maker}-", first, last]
-        return self.begin(node, *(self.tool(node, "exec", "--", *words) if under_shunt else words))
+        if turns:
+            words = ["env", "TURNS=1", *words]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE} if turns else {}
+        return self.begin(node, *(self.tool(node, "exec", "--", *words) if under_shunt else words), **pipes)
+
+    def by_turns(self, *workers):
+        """Workers that were begun with `turns` make one call each, in their order, until all have ended. How often one of them
+        makes several before another makes one depends on what else the machine does; here it never happens."""
+        while workers:
+            workers = [worker for worker in workers if worker.stdout.readline() and not self.has_failed(worker)]
+            for worker in workers:
+                worker.stdin.write(b"\n")
+                worker.stdin.flush()
+
+    @staticmethod
+    def has_failed(worker):
+        return worker.poll() not in (None, 0)
 
     def together(self, *workers):
         """Waits for what was begun."""
@@ -241,20 +263,55 @@ class Nodes:
         return counter(self.ceph) - before, time.monotonic() - began
 
     def measure(self, what, directories, count, counter=CephFS.requests, **options):
-        """Requests a file, with a directory for each node, which all work at the same time. The daemons' beats are for the
-        time that passes, more of it on a busy machine: what is counted while nobody works is taken off."""
-        idle, slept = self.counted_while(lambda: time.sleep(IDLE), counter)
-        made, took = self.counted_while(lambda: self.together(
+        """Requests a file, with a directory for each node, which all work at the same time."""
+        made = self.counted_but_idle(lambda: self.together(
             *(self.work(node, what, directory, count, **options) for node, directory in enumerate(directories))), counter)
-        return (made - idle * took / slept) / count / len(directories)
+        return made / count / len(directories)
+
+    def measure_by_turns(self, what, directories, count, **options):
+        """The same, one call of each node after the other, in turn."""
+        def work():
+            workers = [self.work(node, what, directory, count, turns=True, **options)
+                       for node, directory in enumerate(directories)]
+            self.by_turns(*workers)
+            self.together(*workers)
+        return self.counted_but_idle(work) / count / len(directories)
+
+    def counted_but_idle(self, work, counter=CephFS.requests):
+        """What is counted while it works, less what the time that it takes costs without it (heartbeats)."""
+        idle, slept = self.counted_while(lambda: time.sleep(IDLE), counter)
+        made, took = self.counted_while(work, counter)
+        return made - idle * took / slept
+
+    def measure_listed(self, directory, count, every=20):
+        """Requests a file that node 0 makes, while node 1 lists the directory after each `every` of them; those of the listings are
+        not counted."""
+        requests = 0
+        maker = self.work(0, "create", directory, count, under_shunt=True, turns=True)
+        idle, slept = self.counted_while(lambda: time.sleep(IDLE), CephFS.requests)
+        for first in range(0, count, every):
+            made, took = self.counted_while(lambda: self.take_turns(maker, every), CephFS.requests)
+            requests += made - idle * took / slept
+            self.under_shunt(1, "ls", directory)
+        self.together(maker)
+        return requests / count
+
+    @staticmethod
+    def take_turns(worker, count):
+        for _ in range(count):
+            if not worker.stdout.readline():
+                raise Failed("a worker ended before its turn")
+            worker.stdin.write(b"\n")
+            worker.stdin.flush()
 
     def measure_followed(self, directory, count, behind=100, step=50, **options):
         """Requests a file that node 0 makes, each of which node 1 opens once when there are so many more."""
         requests = 0
+        idle, slept = self.counted_while(lambda: time.sleep(IDLE), CephFS.requests)
         for first in range(0, count, step):
-            before = self.ceph.requests()
-            self.together(self.work(0, "create", directory, first + step, first=first, **options))
-            requests += self.ceph.requests() - before
+            made, took = self.counted_while(lambda first=first: self.together(
+                self.work(0, "create", directory, first + step, first=first, **options)), CephFS.requests)
+            requests += made - idle * took / slept
             seen = first + step - behind
             if seen >= step:
                 self.together(self.work(1, "open", directory, seen, first=seen - step, maker=0, **options))
