@@ -53,10 +53,10 @@ git -C "$top" archive HEAD | tar x -C "$root/src"
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"
-chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 bash -euxc '
+chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 bash -euc '
     ldd --version | head -n 1
     cd /src
-    meson setup build -Dwerror=true -Dtests=enabled >/dev/null
+    meson setup build -Dwerror=true -Dtests=enabled >setup.log || { tail -n 5 setup.log; exit 1; }
     ninja -C build >build.log || { tail -n 30 build.log; exit 1; }
     meson test -C build --no-rebuild --suite unit --suite daemon --suite fuzz
     python3 -m pytest -q -p no:cacheprovider tests/same
