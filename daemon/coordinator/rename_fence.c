@@ -95,14 +95,14 @@ int rename_fence_begin(struct shuntd *shuntd, struct operation *from, int (*then
     if (step == NULL)
         return -ENOMEM;
     *step = (struct step){.operation = from->id, .then = then};
-    from->fenced = true;
+    from->rename.fenced = true;
     operation_await(shuntd->home, from->id); /* no process goes by what it remembers till then */
     return rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_BEGINS, rename_fence_all_know, step);
 }
 
 int rename_fence_end(struct shuntd *shuntd, const struct operation *from)
 {
-    return from->fenced ? rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_ENDS, NULL, NULL) : 0;
+    return from->rename.fenced ? rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_ENDS, NULL, NULL) : 0;
 }
 
 void rename_fence_free(struct shuntd *shuntd)

@@ -174,6 +174,23 @@ struct operation;
 /* What follows an answer: 0 or a fatal -errno. */
 typedef int operation_next(struct shuntd *, struct operation *, const struct name_answer *);
 
+/* A request to the home of the operation's name (rpc/home_rpc.h). */
+struct operation_request {
+    uint16_t op;     /* enum name_op that is not answered yet, 0: none */
+    uint16_t member; /* that was asked */
+    uint16_t flags;
+    struct record_entry entry;
+    operation_next *completion;
+};
+
+/* What the operation does to the times of its directory. */
+struct operation_dir_change {
+    uint64_t number;        /* 0, or which of the directory's changes is its own */
+    uint64_t at, at_before; /* the directory's time with and without it */
+    bool written_before;
+};
+
+/* A name that a client of this node has under way. What one kind alone has is in a struct of that kind's name. */
 struct operation {
     struct operation *next;    /* in its bucket; lookups are in none */
     struct operation *next_id; /* in its bucket of numbers */
@@ -181,51 +198,56 @@ struct operation {
     uint64_t id;
     enum operation_kind kind;
     struct home_dir *dir;
-    struct dirid child;        /* OPERATION_RMDIR: the directory that is to go */
-    struct operation *partner; /* OPERATION_RENAME_FROM and OPERATION_RENAME_TO have each other */
-    uint16_t flags;            /* of the request */
+    /* The client, and its request. */
+    uint64_t client;
+    uint32_t qp, tag;
+    uint16_t flags;
+    struct blocked_request *request; /* to begin again; NULL: there is none (yet) */
+    struct link blocked;             /* requests that wait for its end */
+    bool awaited;                    /* somebody, here or elsewhere, waits for its end */
+    bool given_up;                   /* its answer came too late for the client */
+    bool abandoned;                  /* nobody waits for it any more, and nothing was begun */
+    bool prefetched;                 /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
+    bool was_prefetched;             /* ... or had not when its home was asked */
+
+    /* The name at its home. */
+    struct operation_request pending;
+    bool claimed;              /* its home gave it the name */
+    struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
     bool had_before;
     struct record_entry before; /* what the index said, if had_before */
     struct record_entry place;  /* where the file will be if it goes well */
-    uint64_t client;
-    uint32_t qp, tag;                 /* of the request that began it */
-    struct blocked_request *request;  /* the same, to begin again; NULL: there is none (yet) */
-    uint64_t change;                  /* 0, or which of the directory's touches was its own */
-    uint64_t changed, changed_before; /* the directory's, with and without it */
-    bool written_before;
-    struct link blocked;
+    struct operation_dir_change dir_change;
 
-    uint32_t leaves_generation; /* the share's, when a leaf was chosen */
-    uint16_t pending_op;        /* enum name_op that is not answered yet, 0: none */
-    uint16_t pending_member;    /* the member that was asked */
-    uint16_t pending_flags;
-    struct record_entry pending_entry;
-    operation_next *completion;
-    bool prefetched;     /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
-    bool was_prefetched; /* ... or had not when its home was asked */
-    bool counted;        /* among the names of its leaf, though it is not made yet */
-    uint16_t grant; /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not (prefetch/grant.h) */
-    uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
-    bool claimed;   /* its home gave it the name */
-    struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
-    bool awaited;              /* somebody, here or elsewhere, waits for its end */
-    bool given_up;             /* its answer came too late for the client */
-    bool abandoned;            /* nobody waits for it any more, and nothing was begun */
-    bool marked;               /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO: readers know */
-    bool fenced;               /* OPERATION_RENAME_FROM: all daemons were told that a directory moves */
-    bool asks_coordinator;     /* OPERATION_RMDIR: the directory's coordinator has not answered yet */
-    bool frozen;               /* ... and it was frozen */
+    struct {                        /* OPERATION_CREATE, in a branch */
+        uint32_t leaves_generation; /* the directory's, when a leaf was chosen */
+        bool counted;               /* among the names of its leaf, though it is not made yet */
+    } create;
+    struct {            /* OPERATION_CREATE, OPERATION_UNLINK (prefetch/grant.h) */
+        uint16_t slot;  /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not */
+        uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
+    } grant;
+    struct {                       /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO */
+        struct operation *partner; /* each has the other */
+        bool marked;               /* readers know */
+        bool fenced;               /* FROM: all daemons were told that a directory moves */
+    } rename;
+    struct {                   /* OPERATION_RMDIR */
+        struct dirid child;    /* the directory that is to go */
+        bool asks_coordinator; /* the directory's coordinator has not answered yet */
+        bool frozen;           /* ... and it was frozen */
+    } rmdir;
 
     uint64_t hash;  /* of its name */
     uint32_t shard; /* that it falls into */
     uint16_t length;
-    char name[RECORD_NAME_MAX];
+    char name[RECORD_NAME_MAX]; /* the last: operation_begin clears what comes before it */
 };
 
 /* Was its client not told yet that it may begin? */
 static inline bool operation_is_asking(const struct operation *operation)
 {
-    return operation->pending_op != 0 || operation->asks_coordinator;
+    return operation->pending.op != 0 || operation->rmdir.asks_coordinator;
 }
 
 int home_create(struct home **);

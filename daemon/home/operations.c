@@ -107,11 +107,12 @@ int operation_attach_request(struct home *home, struct operation *operation, con
 int operation_note_change(struct shuntd *shuntd, struct operation *operation)
 {
     const struct home_times before = operation->dir->times;
-    int code = home_dir_note_change(shuntd, operation->dir, operation->began != 0 ? operation->began : clock_files());
-    operation->changed_before = before.changed;
-    operation->written_before = before.written;
-    operation->changed = operation->dir->times.changed;
-    operation->change = operation->dir->change_count;
+    int code =
+        home_dir_note_change(shuntd, operation->dir, operation->grant.began != 0 ? operation->grant.began : clock_files());
+    operation->dir_change.at_before = before.changed;
+    operation->dir_change.written_before = before.written;
+    operation->dir_change.at = operation->dir->times.changed;
+    operation->dir_change.number = operation->dir->change_count;
     return code;
 }
 
@@ -119,10 +120,11 @@ int operation_note_change(struct shuntd *shuntd, struct operation *operation)
 int operation_undo_change(struct shuntd *shuntd, struct operation *operation)
 {
     struct home_dir *dir = operation->dir;
-    if (operation->change == 0 || operation->change != dir->change_count || operation->changed != dir->times.changed ||
-        operation->changed == operation->changed_before || operation->changed <= dir->announced)
+    if (operation->dir_change.number == 0 || operation->dir_change.number != dir->change_count ||
+        operation->dir_change.at != dir->times.changed || operation->dir_change.at == operation->dir_change.at_before ||
+        operation->dir_change.at <= dir->announced)
         return 0;
-    return home_dir_undo_change(shuntd, dir, operation->changed_before, operation->written_before);
+    return home_dir_undo_change(shuntd, dir, operation->dir_change.at_before, operation->dir_change.written_before);
 }
 
 static void operations_leave(struct home *home, struct operation *operation)
@@ -150,7 +152,7 @@ void operation_await(struct home *home, uint64_t id)
 
 int operation_count_in_leaf(struct operation *operation)
 {
-    operation->counted = true;
+    operation->create.counted = true;
     return home_leaf_add(&operation->dir->leaves, operation->place.leaf, 1);
 }
 
@@ -159,7 +161,7 @@ void operation_end(struct shuntd *shuntd, struct operation *operation)
     struct home *home = shuntd->home;
     struct home_dir *dir = operation->dir;
     operations_leave(home, operation);
-    if (operation->counted && operation->leaves_generation == dir->leaves.generation)
+    if (operation->create.counted && operation->create.leaves_generation == dir->leaves.generation)
         home_leaf_add(&dir->leaves, operation->place.leaf, -1); /* there is room for it already */
     home->awaited -= operation->awaited;
     home_wake(home, &operation->blocked);

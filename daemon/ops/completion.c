@@ -44,8 +44,9 @@ static int completion_ended_birth(struct shuntd *shuntd, struct operation *opera
     struct record_entry entry = operation->place;
     entry.type = made->type != 0 ? made->type : entry.type;
     entry.ino = made->ino;
-    int code = operation->had_before || operation->counted ? 0 : completion_count_leaf(shuntd, operation->dir, &entry, 1);
-    operation->counted = false;
+    int code =
+        operation->had_before || operation->create.counted ? 0 : completion_count_leaf(shuntd, operation->dir, &entry, 1);
+    operation->create.counted = false;
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
         code = completion_born_directory(shuntd, operation, child);
     return code == 0 ? home_rpc_end(shuntd, operation, &entry) : code;
@@ -59,7 +60,7 @@ static int completion_ended_removal(struct shuntd *shuntd, struct operation *ope
 
 static int completion_ended_close(struct shuntd *shuntd, struct operation *operation)
 {
-    int code = coordinator_drop(shuntd, operation->child);
+    int code = coordinator_drop(shuntd, operation->rmdir.child);
     return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
 }
 
@@ -92,8 +93,8 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
 int completion_failed(struct shuntd *shuntd, struct operation *operation)
 {
     int code = operation_undo_change(shuntd, operation);
-    if (code == 0 && operation->frozen)
-        code = coordinator_thaw(shuntd, operation->child);
+    if (code == 0 && operation->rmdir.frozen)
+        code = coordinator_thaw(shuntd, operation->rmdir.child);
     return code == 0 ? home_rpc_end(shuntd, operation, operation->had_before ? &operation->before : NULL) : code;
 }
 
@@ -108,8 +109,8 @@ static int completion_look(const struct shuntd *shuntd, const struct operation *
 
 static int completion_settle_pair(struct shuntd *shuntd, struct operation *operation)
 {
-    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->partner;
-    struct operation *to = from->partner;
+    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner;
+    struct operation *to = from->rename.partner;
     struct statx stat;
     struct message renamed = {.type = MESSAGE_RENAMED, .result = -ECANCELED};
     if (completion_look(shuntd, to, &to->place, &stat) == 0 && stat.stx_ino == from->before.ino)
@@ -123,7 +124,7 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
 {
     struct record_entry made = {0};
     struct statx stat;
-    if (operation->partner != NULL)
+    if (operation->rename.partner != NULL)
         return completion_settle_pair(shuntd, operation);
     int there = completion_look(shuntd, operation, &operation->place, &stat);
     if (there == 0) {
@@ -144,7 +145,7 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
 /* Its client was not told yet that it may begin: there is nothing to look for. */
 static bool completion_has_not_begun(struct operation *operation)
 {
-    struct operation *partner = operation->partner;
+    struct operation *partner = operation->rename.partner;
     if (!operation_is_asking(operation) && (partner == NULL || !operation_is_asking(partner)))
         return false;
     operation->abandoned = true;
@@ -203,7 +204,7 @@ static struct operation *completion_mine(struct shuntd *shuntd, const struct lis
 int ops_commit(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct operation *operation = completion_mine(shuntd, request);
-    if (operation == NULL || operation->partner != NULL || operation->kind == OPERATION_RMDIR)
+    if (operation == NULL || operation->rename.partner != NULL || operation->kind == OPERATION_RMDIR)
         return REPLY_SILENT;
     if (operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: another birth, at the same place */
@@ -214,11 +215,11 @@ int ops_commit(struct shuntd *shuntd, const struct listen_request *request, stru
 int ops_abort(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct operation *operation = completion_mine(shuntd, request);
-    if (operation == NULL || operation->partner != NULL)
+    if (operation == NULL || operation->rename.partner != NULL)
         return request->message.tag != 0 ? REPLY_ANSWER : REPLY_SILENT;
-    bool frozen = operation->frozen;
-    struct dirid child = operation->child;
-    operation->frozen = false;
+    bool frozen = operation->rmdir.frozen;
+    struct dirid child = operation->rmdir.child;
+    operation->rmdir.frozen = false;
     int code = completion_failed(shuntd, operation);
     if (code == 0 && frozen)
         return coordinator_thaw_for(shuntd, child, request);

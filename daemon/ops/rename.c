@@ -103,7 +103,7 @@ static int rename_tell(struct shuntd *shuntd, const struct operation *from, cons
 
 static int rename_give_leave(struct shuntd *shuntd, struct operation *from)
 {
-    return rename_tell(shuntd, from, from->partner);
+    return rename_tell(shuntd, from, from->rename.partner);
 }
 
 static bool rename_moves_directory(const struct operation *from, const struct operation *to)
@@ -113,10 +113,11 @@ static bool rename_moves_directory(const struct operation *from, const struct op
 
 static int rename_marked(struct shuntd *shuntd, struct operation *operation, const struct name_answer *unused)
 {
-    operation->marked = true;
-    if (!operation->partner->marked)
+    operation->rename.marked = true;
+    if (!operation->rename.partner->rename.marked)
         return 0;
-    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->partner, *to = from->partner;
+    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner,
+                     *to = from->rename.partner;
     int code = from->before.branch != 0 ? operation_note_change(shuntd, from) : 0;
     if (code == 0 && to->place.branch != 0)
         code = operation_note_change(shuntd, to);
@@ -148,7 +149,7 @@ static int rename_both_held(struct shuntd *shuntd, struct operation *from, struc
     int why_not = rename_reason(from, to, from->flags);
     if (why_not != 0)
         return rename_refuse(shuntd, from, why_not);
-    if (to->place.branch != 0 && to->leaves_generation != to->dir->leaves.generation)
+    if (to->place.branch != 0 && to->create.leaves_generation != to->dir->leaves.generation)
         return home_rpc_restart(shuntd, from); /* the leaf went meanwhile */
     from->place = from->before;
     rename_choose(from, to, from->flags);
@@ -157,7 +158,7 @@ static int rename_both_held(struct shuntd *shuntd, struct operation *from, struc
 
 static int rename_held(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
-    struct operation *partner = operation->partner;
+    struct operation *partner = operation->rename.partner;
     if (answer->result < 0)
         return rename_refuse(shuntd, operation->kind == OPERATION_RENAME_FROM ? operation : partner, answer->result);
     if (!partner->claimed)
@@ -180,10 +181,10 @@ static int rename_hold(struct shuntd *shuntd, const struct listen_request *reque
     struct operation *to = from != NULL ? rename_begin(shuntd, OPERATION_RENAME_TO, request, dirs[1], 1) : NULL;
     if (to == NULL)
         return -ENOMEM;
-    from->partner = to;
-    to->partner = from;
+    from->rename.partner = to;
+    to->rename.partner = from;
     to->place = *creates;
-    to->leaves_generation = dirs[1]->leaves.generation;
+    to->create.leaves_generation = dirs[1]->leaves.generation;
     return home_rpc_request(shuntd, rename_is_before(from, to) ? from : to, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
 }
 
@@ -285,7 +286,7 @@ static int rename_exchanged(struct shuntd *shuntd, struct operation *from, struc
     int code = first.type == DT_DIR || second.type == DT_DIR ? rename_exchanged_directories(shuntd, from, to) : 0;
     from->before = first;
     to->before = second;
-    from->change = to->change = 0; /* both have changed */
+    from->dir_change.number = to->dir_change.number = 0; /* both have changed */
     if (code == 0)
         code = completion_failed(shuntd, from);
     return code == 0 ? completion_failed(shuntd, to) : code;
@@ -295,7 +296,7 @@ int completion_pair(struct shuntd *shuntd, struct operation *from, struct operat
 {
     struct record_entry moved = from->before;
     int code = rename_fence_end(shuntd, from);
-    from->partner = to->partner = NULL;
+    from->rename.partner = to->rename.partner = NULL;
     if (code != 0)
         return code;
     if (renamed->result == 0 && rename_is_exchange(from))
@@ -319,9 +320,9 @@ int ops_renamed(struct shuntd *shuntd, const struct listen_request *request, str
 {
     const struct message *m = &request->message;
     struct operation *from = operation_find_own(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
-    if (from == NULL || from->kind != OPERATION_RENAME_FROM || from->partner == NULL || operation_is_asking(from) ||
-        operation_is_asking(from->partner))
+    if (from == NULL || from->kind != OPERATION_RENAME_FROM || from->rename.partner == NULL || operation_is_asking(from) ||
+        operation_is_asking(from->rename.partner))
         return REPLY_SILENT;
-    int code = completion_pair(shuntd, from, from->partner, m);
+    int code = completion_pair(shuntd, from, from->rename.partner, m);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -40,7 +40,7 @@ static int rmdir_release(struct shuntd *shuntd, struct operation *operation, int
 /* What this node's processes know of a directory that is not loaded is out of date. */
 static int rmdir_not_frozen(struct shuntd *shuntd, struct operation *operation, int result)
 {
-    struct home_dir *child = home_dir_find(shuntd->home, operation->child);
+    struct home_dir *child = home_dir_find(shuntd->home, operation->rmdir.child);
     int code = result == MESSAGE_NOT_LOADED && home_dir_is_loaded(child) ? reply_forget_dir(shuntd, child) : 0;
     return code == 0 ? rmdir_release(shuntd, operation, result) : code;
 }
@@ -57,8 +57,8 @@ static int rmdir_held(struct shuntd *shuntd, struct operation *operation, const 
         operation->place = operation->before;
         return reply_result(shuntd, operation, 0);
     }
-    operation->frozen = false;
-    int code = coordinator_thaw(shuntd, operation->child);
+    operation->rmdir.frozen = false;
+    int code = coordinator_thaw(shuntd, operation->rmdir.child);
     return code == 0 ? home_rpc_request(shuntd, operation, NAME_LOOKUP, 0, NULL, rmdir_is_free) : code;
 }
 
@@ -68,20 +68,20 @@ static int rmdir_is_frozen(struct shuntd *shuntd, const struct coordinator_call 
     struct operation *operation = operation_by_id(shuntd->home, coordinator_call->operation);
     if (operation == NULL)
         return answer->result == 0 ? coordinator_thaw(shuntd, answer->dir[0]) : 0;
-    operation->asks_coordinator = false;
-    operation->frozen = answer->result == 0;
+    operation->rmdir.asks_coordinator = false;
+    operation->rmdir.frozen = answer->result == 0;
     if (operation->abandoned)
         return home_rpc_abort(shuntd, operation);
-    if (!operation->frozen)
+    if (!operation->rmdir.frozen)
         return rmdir_not_frozen(shuntd, operation, answer->result);
     return home_rpc_request(shuntd, operation, NAME_CLAIM, NAME_EVEN_ABSENT | NAME_NONBLOCK, &dying, rmdir_held);
 }
 
 static int rmdir_ask_to_freeze(struct shuntd *shuntd, struct operation *operation)
 {
-    const struct message freeze = {.type = MESSAGE_FREEZE, .dir[0] = operation->child};
+    const struct message freeze = {.type = MESSAGE_FREEZE, .dir[0] = operation->rmdir.child};
     const struct coordinator_call coordinator_call = {.operation = operation->id};
-    operation->asks_coordinator = true;
+    operation->rmdir.asks_coordinator = true;
     peers_urge_all(shuntd->peers); /* what was removed there is to be gone for its homes when they are asked */
     return coordinator_submit(shuntd, &freeze, rmdir_is_frozen, &coordinator_call);
 }
@@ -99,7 +99,7 @@ int ops_rmdir(struct shuntd *shuntd, const struct listen_request *request, struc
     operation = operation_begin(shuntd, OPERATION_RMDIR, dir, message->name[0], message->name_length[0], request);
     if (operation == NULL)
         return -ENOMEM;
-    operation->child = message->child;
+    operation->rmdir.child = message->child;
     operation_await(shuntd->home, operation->id); /* whatever asks for the directory waits, on any node */
     int code = rmdir_ask_to_freeze(shuntd, operation);
     return code == 0 ? REPLY_SILENT : code;

@@ -56,7 +56,7 @@ static struct qp *grant_qp_of(const struct shuntd *shuntd, const struct operatio
 
 static unsigned grant_slot_of(const struct operation *operation)
 {
-    return operation->grant - 1u;
+    return operation->grant.slot - 1u;
 }
 
 bool grant_is_any(const struct shuntd *shuntd)
@@ -73,7 +73,7 @@ struct operation *grant_in_the_way(const struct shuntd *shuntd, uint32_t number)
 static void grant_enter(struct shuntd *shuntd, struct operation *operation, uint64_t client)
 {
     struct qp *qp = grant_qp_of(shuntd, operation);
-    operation->grant = (uint16_t)(qp->next + 1);
+    operation->grant.slot = (uint16_t)(qp->next + 1);
     qp->client = client;
     qp->operation[qp->next] = operation->id;
     qp->next = (qp->next + 1) % CHANNEL_GRANTS;
@@ -87,7 +87,7 @@ static void grant_leave(struct shuntd *shuntd, struct operation *operation)
 {
     struct qp *qp = grant_qp_of(shuntd, operation);
     qp->operation[grant_slot_of(operation)] = 0;
-    operation->grant = 0;
+    operation->grant.slot = 0;
     if (--qp->used > 0)
         return;
     list_remove(&qp->link);
@@ -120,7 +120,7 @@ bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t cli
 
 bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->grant == 0)
+    if (operation->grant.slot == 0)
         return true;
     if (BROKEN("offer-kept"))
         listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whichever side has taken it */
@@ -132,7 +132,7 @@ bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
 
 void grant_ends(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->grant == 0)
+    if (operation->grant.slot == 0)
         return;
     listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation));
     grant_leave(shuntd, operation);
@@ -142,7 +142,7 @@ void grant_ends(struct shuntd *shuntd, struct operation *operation)
 static int grant_claim(struct shuntd *shuntd, struct operation *operation, uint64_t taken_at)
 {
     const uint64_t now = clock_files();
-    operation->began = taken_at < now ? taken_at : now;
+    operation->grant.began = taken_at < now ? taken_at : now;
     operation->client = grant_qp_of(shuntd, operation)->client;
     shuntd->counts.prefetched++;
     int code = operation_attach_request(shuntd->home, operation, NULL);
@@ -173,7 +173,7 @@ static int grant_see(struct shuntd *shuntd, struct operation *operation)
 
 int grant_settle(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->grant == 0 || (operation->prefetched && grant_take_back(shuntd, operation)))
+    if (operation->grant.slot == 0 || (operation->prefetched && grant_take_back(shuntd, operation)))
         return 0;
     return grant_see(shuntd, operation);
 }

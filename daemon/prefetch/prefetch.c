@@ -81,7 +81,7 @@ static int prefetch_release(struct shuntd *shuntd, struct operation *operation)
     if (BROKEN("ahead-kept"))
         return 0;
     operation->abandoned = true;
-    return operation->pending_op != 0 ? 0 : home_rpc_abort(shuntd, operation);
+    return operation->pending.op != 0 ? 0 : home_rpc_abort(shuntd, operation);
 }
 
 int prefetch_give_back(struct shuntd *shuntd, struct operation *operation)
@@ -118,7 +118,7 @@ int prefetch_make_way(struct shuntd *shuntd, const struct message *message)
         return 0;
     for (unsigned i = 0; i < 2 && code == 0; i++) {
         struct operation *operation = prefetch_operation_on(shuntd, message, i);
-        if (operation == NULL || (!operation->prefetched && operation->grant == 0))
+        if (operation == NULL || (!operation->prefetched && operation->grant.slot == 0))
             continue;
         code = grant_settle(shuntd, operation);
         if (code == 0 && !is_ours[message->type] && (operation = prefetch_operation_on(shuntd, message, i)) != NULL &&
@@ -156,7 +156,7 @@ int prefetch_forget(struct shuntd *shuntd)
         struct operation *operation = LINK_OF(link, struct operation, all);
         next = link->next;
         operation->abandoned |= operation->prefetched;
-        if (operation->prefetched && operation->pending_op == 0)
+        if (operation->prefetched && operation->pending.op == 0)
             operation_end(shuntd, operation);
     }
     return code;
@@ -220,13 +220,13 @@ int prefetch_attach_request(struct shuntd *shuntd, const struct listen_request *
     if (operation == NULL || !operation->prefetched || operation->abandoned)
         return 0;
     if (operation->kind != kind || !fits ||
-        (kind == OPERATION_CREATE && operation->leaves_generation != operation->dir->leaves.generation))
+        (kind == OPERATION_CREATE && operation->create.leaves_generation != operation->dir->leaves.generation))
         return prefetch_give_back(shuntd, operation);
     const struct name_answer answer = {.result = operation->had_before ? MESSAGE_EXISTS : 0, .entry = operation->before};
     *claimed = true;
     shuntd->counts.prefetched++;
     int code = operation_attach_request(shuntd->home, operation, request);
-    return code == 0 && operation->pending_op == 0 ? operation->completion(shuntd, operation, &answer) : code;
+    return code == 0 && operation->pending.op == 0 ? operation->pending.completion(shuntd, operation, &answer) : code;
 }
 
 /* Reserving. */
@@ -261,7 +261,7 @@ static int prefetch_choose(struct shuntd *shuntd, const struct operation *made, 
 static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, const char *name, size_t length)
 {
     const bool makes = last->kind == OPERATION_CREATE;
-    struct record_entry entry = last->pending_entry;
+    struct record_entry entry = last->pending.entry;
     struct home_dir *dir = last->dir;
     if (shuntd->home->prefetched_count >= ALL_MAX)
         return 1;
@@ -273,11 +273,11 @@ static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, con
         return -ENOMEM;
     operation->qp = last->qp;
     operation->place = entry;
-    operation->leaves_generation = dir->leaves.generation;
+    operation->create.leaves_generation = dir->leaves.generation;
     code = makes ? operation_count_in_leaf(operation) : 0;
-    return code == 0
-               ? home_rpc_request(shuntd, operation, makes ? NAME_RESERVE : NAME_CLAIM, NAME_PREFETCH, &entry, last->completion)
-               : code;
+    return code == 0 ? home_rpc_request(shuntd, operation, makes ? NAME_RESERVE : NAME_CLAIM, NAME_PREFETCH, &entry,
+                                        last->pending.completion)
+                     : code;
 }
 
 /* Once half of what was predicted is made, so that the answers are there before they are needed. */
@@ -320,7 +320,7 @@ static bool prefetch_may_be_granted(const struct shuntd *shuntd, const struct op
                                     const struct operation *like)
 {
     return operation != NULL && prefetch_knows(operation) && !operation->abandoned && operation->kind == like->kind &&
-           operation->qp == like->qp && operation->leaves_generation == operation->dir->leaves.generation &&
+           operation->qp == like->qp && operation->create.leaves_generation == operation->dir->leaves.generation &&
            (operation->kind != OPERATION_CREATE || placement_dir_redirects(shuntd, operation->dir));
 }
 
@@ -350,7 +350,7 @@ static int prefetch_grant_more(struct shuntd *shuntd, struct stream *stream, con
         const size_t length = sequence_predict(&stream->sequence, stream->granted + 1, name);
         if (length == 0 || (code = prefetch_prefetched(shuntd, like, name, length, &operation)) != 0 ||
             !prefetch_may_be_granted(shuntd, operation, like) ||
-            (operation->grant == 0 && !grant_make(shuntd, operation, stream->client)))
+            (operation->grant.slot == 0 && !grant_make(shuntd, operation, stream->client)))
             break;
     }
     return code;
@@ -359,7 +359,7 @@ static int prefetch_grant_more(struct shuntd *shuntd, struct stream *stream, con
 int prefetch_granted(struct shuntd *shuntd, const struct operation *operation)
 {
     struct stream *stream = prefetch_stream_of(shuntd, operation);
-    const bool is_late = operation->pending_member != shuntd->me.number; /* else it is being granted (predicted) */
+    const bool is_late = operation->pending.member != shuntd->me.number; /* else it is being granted (predicted) */
     return is_late && dirid_equal(stream->dir, operation->dir->id) && operation->id > stream->behind
                ? prefetch_grant_more(shuntd, stream, operation)
                : 0;

@@ -20,12 +20,12 @@
 
 static struct name_question home_rpc_question_of(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return (struct name_question){.op = operation->pending_op,
-                                  .flags = operation->pending_flags,
+    return (struct name_question){.op = operation->pending.op,
+                                  .flags = operation->pending.flags,
                                   .member = shuntd->me.number,
                                   .id = operation->id,
                                   .dir = operation->dir->id,
-                                  .entry = operation->pending_entry,
+                                  .entry = operation->pending.entry,
                                   .name = operation->name,
                                   .length = operation->length};
 }
@@ -43,21 +43,21 @@ static bool home_rpc_is_awaited(const struct shuntd *shuntd, const struct operat
 /* A daemon that is cut off from the home of a name waits for it: no other knows what has become of the name by now. */
 static bool home_rpc_decides_alone(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return BROKEN("silent-home") && (operation->pending_op == NAME_LOOKUP || operation->pending_op == NAME_RESERVE) &&
-           peers_is_silent(shuntd->peers, operation->pending_member, shuntd->options.deadline);
+    return BROKEN("silent-home") && (operation->pending.op == NAME_LOOKUP || operation->pending.op == NAME_RESERVE) &&
+           peers_is_silent(shuntd->peers, operation->pending.member, shuntd->options.deadline);
 }
 
 static int home_rpc_ask(struct shuntd *shuntd, struct operation *operation)
 {
     struct name_question question = home_rpc_question_of(shuntd, operation);
     struct name_answer answer;
-    operation->pending_member = home_rpc_home_of(shuntd, operation);
+    operation->pending.member = home_rpc_home_of(shuntd, operation);
     if (home_rpc_decides_alone(shuntd, operation)) {
-        answer = (struct name_answer){.result = operation->pending_op == NAME_LOOKUP ? MESSAGE_ABSENT : 0};
+        answer = (struct name_answer){.result = operation->pending.op == NAME_LOOKUP ? MESSAGE_ABSENT : 0};
         return home_rpc_answered(shuntd, operation, &answer);
     }
-    if (operation->pending_member != shuntd->me.number || home_rpc_is_awaited(shuntd, operation))
-        return rpc_home_request(shuntd, operation->pending_member, &question);
+    if (operation->pending.member != shuntd->me.number || home_rpc_is_awaited(shuntd, operation))
+        return rpc_home_request(shuntd, operation->pending.member, &question);
     int code = home_ask(shuntd, &question, &answer);
     return code == HOME_WAITS ? 0 : code != 0 ? code : home_rpc_answered(shuntd, operation, &answer);
 }
@@ -65,10 +65,10 @@ static int home_rpc_ask(struct shuntd *shuntd, struct operation *operation)
 int home_rpc_request(struct shuntd *shuntd, struct operation *operation, enum name_op op, unsigned flags,
                      const struct record_entry *entry, operation_next *then)
 {
-    operation->pending_op = (uint16_t)op;
-    operation->pending_flags = (uint16_t)flags;
-    operation->pending_entry = entry != NULL ? *entry : (struct record_entry){0};
-    operation->completion = then;
+    operation->pending.op = (uint16_t)op;
+    operation->pending.flags = (uint16_t)flags;
+    operation->pending.entry = entry != NULL ? *entry : (struct record_entry){0};
+    operation->pending.completion = then;
     return home_rpc_ask(shuntd, operation);
 }
 
@@ -78,7 +78,7 @@ static struct operation *home_rpc_asks_nobody(struct shuntd *shuntd, uint64_t be
     struct link *operations = &shuntd->home->operations;
     for (struct link *link = operations->next; link != operations; link = link->next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
-        if (operation->id > behind && operation->pending_op != 0 && !session_has(&shuntd->session, operation->pending_member))
+        if (operation->id > behind && operation->pending.op != 0 && !session_has(&shuntd->session, operation->pending.member))
             return operation;
     }
     return NULL;
@@ -131,24 +131,25 @@ int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struc
 
 int home_rpc_abort(struct shuntd *shuntd, struct operation *operation)
 {
-    struct operation *partner = operation->partner;
+    struct operation *partner = operation->rename.partner;
     int code = 0;
     if (partner != NULL) {
-        partner->partner = NULL;
+        partner->rename.partner = NULL;
         if (operation_is_asking(partner))
             partner->abandoned = true;
         else
             code = home_rpc_abort(shuntd, partner);
     }
-    if (code == 0 && operation->frozen)
-        code = shuntd->home_rpc_handlers->thaw(shuntd, operation->child);
+    if (code == 0 && operation->rmdir.frozen)
+        code = shuntd->home_rpc_handlers->thaw(shuntd, operation->rmdir.child);
     int ended = home_rpc_end(shuntd, operation, operation->had_before ? &operation->before : NULL);
     return code != 0 ? code : ended;
 }
 
 int home_rpc_restart(struct shuntd *shuntd, struct operation *operation)
 {
-    struct operation *first = operation->request != NULL || operation->partner == NULL ? operation : operation->partner;
+    struct operation *first =
+        operation->request != NULL || operation->rename.partner == NULL ? operation : operation->rename.partner;
     struct blocked_request *request = first->request;
     first->request = NULL;
     int code = home_rpc_abort(shuntd, operation);
@@ -159,7 +160,7 @@ int home_rpc_restart(struct shuntd *shuntd, struct operation *operation)
 
 static int home_rpc_not_loaded(struct shuntd *shuntd, struct operation *operation)
 {
-    const struct operation *first = operation->tag != 0 ? operation : operation->partner;
+    const struct operation *first = operation->tag != 0 ? operation : operation->rename.partner;
     int code = reply_forget_dir(shuntd, operation->dir);
     if (code == 0)
         code = reply_result(shuntd, first, MESSAGE_NOT_LOADED);
@@ -171,11 +172,11 @@ static void home_rpc_note_held(struct operation *operation, const struct name_an
 {
     operation->had_before = answer->result == MESSAGE_EXISTS;
     operation->before = operation->shown = answer->entry;
-    operation->claimed = operation->had_before || (operation->pending_flags & NAME_EVEN_ABSENT) != 0;
+    operation->claimed = operation->had_before || (operation->pending.flags & NAME_EVEN_ABSENT) != 0;
     if (!operation->had_before)
         operation->shown = (struct record_entry){0};
-    else if (operation->pending_entry.state != 0)
-        operation->shown.state = operation->pending_entry.state;
+    else if (operation->pending.entry.state != 0)
+        operation->shown.state = operation->pending.entry.state;
 }
 
 static void home_rpc_note(struct operation *operation, uint16_t op, const struct name_answer *answer)
@@ -187,13 +188,13 @@ static void home_rpc_note(struct operation *operation, uint16_t op, const struct
     if (op == NAME_CLAIM && (answer->result == MESSAGE_EXISTS || answer->result == MESSAGE_ABSENT))
         home_rpc_note_held(operation, answer);
     if (op == NAME_MARK && answer->result == 0)
-        operation->shown = operation->pending_entry;
+        operation->shown = operation->pending.entry;
 }
 
 int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
-    uint16_t op = operation->pending_op;
-    operation->pending_op = 0;
+    uint16_t op = operation->pending.op;
+    operation->pending.op = 0;
     home_rpc_note(operation, op, answer);
     const bool in_trunk =
         operation->had_before && operation->before.branch == 0; /* perhaps no file: what is said of it may differ */
@@ -204,24 +205,24 @@ int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const 
         return shuntd->home_rpc_handlers->granted(shuntd, operation);
     }
     if (answer->result == MESSAGE_BUSY &&
-        (operation->pending_flags & NAME_PREFETCH)) /* it was claimed meanwhile, and can wait now */
-        return home_rpc_request(shuntd, operation, op, operation->pending_flags & ~(unsigned)NAME_PREFETCH,
-                                &operation->pending_entry, operation->completion);
+        (operation->pending.flags & NAME_PREFETCH)) /* it was claimed meanwhile, and can wait now */
+        return home_rpc_request(shuntd, operation, op, operation->pending.flags & ~(unsigned)NAME_PREFETCH,
+                                &operation->pending.entry, operation->pending.completion);
     if (answer->result == MESSAGE_REMOTE && (op == NAME_MARK || operation->kind == OPERATION_RMDIR))
-        return home_rpc_request(shuntd, operation, op, operation->pending_flags, &operation->pending_entry,
-                                operation->completion);
+        return home_rpc_request(shuntd, operation, op, operation->pending.flags, &operation->pending.entry,
+                                operation->pending.completion);
     if (answer->result == MESSAGE_REMOTE)
         return home_rpc_restart(shuntd, operation);
     if (answer->result == MESSAGE_NOT_LOADED)
         return home_rpc_not_loaded(shuntd, operation);
-    return operation->completion(shuntd, operation, answer);
+    return operation->pending.completion(shuntd, operation, answer);
 }
 
 static int home_rpc_reply(struct shuntd *shuntd, const struct name_question *question, const struct name_answer *answer)
 {
     if (question->member == shuntd->me.number) {
         struct operation *operation = operation_by_id(shuntd->home, question->id);
-        return operation != NULL && operation->pending_op != 0 ? home_rpc_answered(shuntd, operation, answer) : 0;
+        return operation != NULL && operation->pending.op != 0 ? home_rpc_answered(shuntd, operation, answer) : 0;
     }
     struct message message = rpc_name_message(shuntd, question->dir, NULL, 0, &answer->entry);
     message.type = MESSAGE_ANSWER;
@@ -288,7 +289,7 @@ int home_rpc_take_reply(struct shuntd *shuntd, uint16_t member, const struct fra
     if (code != 0)
         return code == -EBADMSG ? rpc_malformed(shuntd) : code;
     answer.result = route_is_outdated(shuntd, message.tag) ? MESSAGE_REMOTE : message.result;
-    return operation != NULL && operation->pending_op != 0 ? home_rpc_answered(shuntd, operation, &answer) : 0;
+    return operation != NULL && operation->pending.op != 0 ? home_rpc_answered(shuntd, operation, &answer) : 0;
 }
 
 int home_rpc_answer_waiting(struct shuntd *shuntd)

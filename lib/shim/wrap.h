@@ -15,7 +15,6 @@
 #include "shim/real.h"
 
 /* Not in the headers of glibc 2.31. */
-void closefrom(int first);
 int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags);
 
 #define WRAPPER __attribute__((visibility("default")))

@@ -39,6 +39,7 @@ WRAPPER_CLOSES(__dup2, (int fd, int to), (fd, to), to)
 WRAPPER_CLOSES(dup3, (int fd, int to, int flags), (fd, to, flags), to)
 WRAPPER_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags), last)
 
+void closefrom(int first); /* not in the headers of glibc 2.31 */
 __attribute__((visibility("default"))) void closefrom(int first)
 {
     REAL(closefrom)(first);
