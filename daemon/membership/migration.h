@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What a shard holds goes from its old home to the new one (homes.h). The old one sends directories, names, who has claimed
- * them; forgets it; and says that this was all. Until then the new one answers nobody about that shard. Questions that
+/* What a shard holds goes from its old home to the new one (homes.h). The old one sends directories, names and their claims,
+ * forgets them, and says that this was all. Until then the new one answers no request about that shard. Requests that
  * come to an old home are sent to the new one, by the daemon that asks or, where no answer is wanted, by the old home itself.
  */
 

@@ -82,8 +82,6 @@ static int session_view_follow_fences(struct shuntd *shuntd)
     return code;
 }
 
-/* Who is there. */
-
 static int session_view_remove_members(struct shuntd *shuntd)
 {
     int code = 0;

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Taking over. */
-
 int rpc_defer(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct deferred_item *deferred = malloc(sizeof *deferred + item->size);

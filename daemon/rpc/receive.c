@@ -7,8 +7,6 @@
 
 #include "rpc/deferred.h"
 
-/* Coming in. */
-
 int rpc_malformed(struct shuntd *shuntd)
 {
     shuntd->counts.malformed++;
