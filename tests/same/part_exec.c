@@ -17,6 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 34)
+static int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+{
+    return (int)syscall(SYS_execveat, at, path, arguments, environment, flags);
+}
+#endif
+
 #include "fixture.h"
 
 extern char **environ;

@@ -9,6 +9,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+/* Not in the headers of glibc 2.31. */
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
 #include "index/table.h"
 #include "place.h"
 

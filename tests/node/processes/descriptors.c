@@ -4,6 +4,7 @@
 /* descriptors DIRECTORY MODE: a program that closes, overwrites or uses up all descriptors, and goes on.
  * Prints what became of each call. */
 
+#include <sys/syscall.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,18 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if !__GLIBC_PREREQ(2, 34)
+static int close_range(unsigned first, unsigned last, int flags)
+{
+    return (int)syscall(436, first, last, flags);
+}
+
+static void closefrom(int first)
+{
+    close_range((unsigned)first, ~0u, 0);
+}
+#endif
 
 #define LIMIT 1500
 #define FEW 40

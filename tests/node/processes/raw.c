@@ -21,6 +21,11 @@
 #include <unistd.h>
 #include <utime.h>
 
+/* Not in the headers of glibc 2.31. */
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
 #endif

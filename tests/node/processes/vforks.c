@@ -5,6 +5,7 @@
  * descriptors, change both and then execute a program of the directory, as Python's subprocess does. What the
  * parent has must stay as it was. */
 
+#include <sys/syscall.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +15,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if !__GLIBC_PREREQ(2, 34)
+static int close_range(unsigned first, unsigned last, int flags)
+{
+    return (int)syscall(436, first, last, flags);
+}
+#endif
 
 #define CHILDREN 100
 
