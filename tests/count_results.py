@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """count_results.py DIRECTORY: adds up the JUnit files of a test run.
 
-Names what failed, then prints `N passed, N failed` (and `, N skipped` if any) as the last line. NAME.status beside
+Names what failed, then prints `N passed, N failed` (and `, N skipped` if any) as the last line. NAME.status next to
 NAME.xml is the exit status of the command that wrote it: one that failed without a failure in its file, or without a
 file, counts as one failure. The exit status is 0 if something passed and nothing failed."""
 

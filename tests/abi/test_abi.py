@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""What the libraries show to the world, and what `meson install` leaves behind.
+"""What the libraries show to the world, and what `meson install` leaves after.
 
 SHUNT_BUILD names the build directory (default: build/ of this repository)."""
 

@@ -7,7 +7,7 @@ bench_calls runs natively and under shunt (one node, placement branch) by turns,
 of each case the median over the rounds is shown with its spread (the lowest and the highest round). Outside the root
 the native figure is that of libc's own function in the same process. Calls that make, remove or rename names ask the
 kernel once which directory that is, since links lead from elsewhere into a root: what that alone takes, one statx before
-libc's own function, is measured beside it, by turns as well.
+libc's own function, is measured next to it, by turns as well.
 
 As findings there are nanoseconds that shunt adds: what was promised of calls outside the root, and a figure's limits of
 those inside, in microseconds."""

@@ -90,7 +90,7 @@ def crews_of(nodes, configuration, turn):
 
 
 def come_to_rest(nodes):
-    """Who has just served a shared directory goes on with that for a while, and would be slower for the next."""
+    """A server that has just served a shared directory goes on with that for a while, and would be slower for the next."""
     used = lambda: sum(measuring.cpu_of(process.pid) for process in nodes.ceph.processes)  # noqa: E731
     before, until = used(), time.monotonic() + measuring.PATIENCE
     while time.monotonic() < until:

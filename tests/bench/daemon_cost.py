@@ -8,7 +8,7 @@ placement branch), with its confirmation, leaves and mirrors; a lookup is asked 
 such a name in the index by itself. Many clients make batches: what the daemon finds waiting is one transaction. The clients
 here share one core, so that the daemon, on the other, is done with a lookup before the next one is asked, and what it does
 then, which is to look for it, counts, too. So lookups are also measured as they come from a node of many cores, where all ask
-at once: so many lie there when the daemon wakes, one to a lane; its wake counts. What
+at once: so many lie there when the daemon wakes, one to a queue pair; its wake counts. What
 lookups cost the home when another node asks is told, too; there is no limit for that.
 
 That 1,000 clients cost no more than 10 is seen in two sessions by turns: 10 processes ask, and in one of the sessions 990
@@ -116,7 +116,7 @@ def measure_asked(options):
     with measuring.Area(options) as area:
         served = Served(area, options, nodes=("n0", "n1"))
         others = served.worker(options.batch, node="n1")
-        area.under_shunt("ls", area.root / "out")  # or the directory is wholly at home with n1, who then asks nobody
+        area.under_shunt("ls", area.root / "out")  # or the directory is delegated to n1, which then asks no other daemon
         names = options.asked_names // options.batch
 
         def one_round(turn):

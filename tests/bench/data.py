@@ -28,7 +28,7 @@ MOVERS = ("read", "write", "pread", "pwrite", "pread64", "pwrite64", "readv", "w
 
 
 def job(case, directory, options):
-    """One group of processes, behind a wall: what was written is there when it is read."""
+    """One group of processes, after a wall: what was written is there when it is read."""
     layout, block, call = case
     each = options.mib << 20
     where = [f"--directory={directory}", f"--filename_format=b{block}.$jobnum"] if layout == "separate files" else \

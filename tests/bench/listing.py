@@ -7,7 +7,7 @@ shunt.
 On an ext4 of its own in memory, which the superuser can mount; else on --dir, if that is ext4. Names are made natively in
 one directory, and under shunt by a process on each of two nodes at the same time. Listed is by turns, on one node: with
 readdir, and with `ls -l`, which looks at each name. Native names and caches are warm: shunt does not gain by a disk here.
-A session of one node, which is home of all names, is told beside it."""
+A session of one node, which is home of all names, is told next to it."""
 
 import contextlib
 import os

@@ -35,7 +35,7 @@ FAILURES = (Failed, OSError, subprocess.SubprocessError)
 
 
 def say(text):
-    """Progress, for who waits."""
+    """Progress, for the person who waits."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -142,7 +142,7 @@ def add_counts(parser, counts):
 
 
 def settle(options, counts):
-    """Gives what was not said its default. Who is told to end from now on leaves nothing behind."""
+    """Gives what was not said its default. A process that is told to end from now on leaves nothing behind."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     options.build = options.build.resolve()
     if options.rounds is None:
@@ -173,7 +173,7 @@ def main(measure, doc, counts):
 
 def order_of(names, turn):
     """Each is the first as often as the last or between others, so that what comes and goes on the machine, and what the one
-    before left behind, meets all alike: in as many rounds as there are of them, and then backwards. So six rounds treat two and
+    before left after, meets all alike: in as many rounds as there are of them, and then backwards. So six rounds treat two and
     three ways alike."""
     first = turn % len(names)
     order = names[first:] + names[:first]

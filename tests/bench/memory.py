@@ -4,8 +4,8 @@
 """memory.py [options]: what an index of many names takes, what a waiting thread takes, and what the daemon itself takes.
 
 One process makes files with names of 16 bytes in one directory (one node, placement branch). Then: the bytes in use of
-the index, the road's bytes for each lane (a thread that waits has one), and what of the daemon is in memory, without the
-pages of the index. Only pages of the road that were used are in memory, so that is not a lane's part of it."""
+the index, the channel's bytes for each queue pair (a thread that waits has one), and what of the daemon is in memory, without the
+pages of the index. Only pages of the channel that were used are in memory, so that is not a queue pair's part of it."""
 
 import os
 import pathlib
@@ -35,7 +35,7 @@ def resident(pid):
 
 
 def lane_size(road):
-    """KiB; what is in front of the lanes is shared out among them."""
+    """KiB; what is in front of the queue pairs is shared out among them."""
     with open(road, "rb") as file:
         _, _, lanes = struct.unpack("QII", file.read(16))  # lib/request/channel.h
     return os.stat(road).st_size / lanes / 1024

@@ -5,7 +5,7 @@
 
 mdtest (of the ior sources) is in no distribution's packages here. This is `shunt bench`, whose processes do what mdtest's
 do with -F: all make empty files in one directory, then all look at theirs, then all remove them, one phase after the
-other, and a rate is that of all processes together. Native rates of the same run stand beside those under shunt (one
+other, and a rate is that of all processes together. Native rates of the same run stand next to those under shunt (one
 node, placement branch).
 
 What is wanted are ten, twenty-five and five times the rates of mdtest under GekkoFS on a machine of this kind."""

@@ -72,7 +72,7 @@ def start(area, options):
         del area.environment[name]
     await_homes(area)
     area.under_shunt("mkdir", area.root / "out", node=HOME)
-    for node in (HOME, MAKER):  # else it would be wholly at home with who uses it
+    for node in (HOME, MAKER):  # else it would be delegated to its one user
         area.under_shunt("ls", area.root / "out", node=node)
     (area.plain / "out").mkdir()
 

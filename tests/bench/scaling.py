@@ -36,13 +36,13 @@ class Costs:
     """Of CPU time, in microseconds, while nothing else uses the caches."""
 
     client: float = 0.0  # of a create, with its system calls
-    lone_client: float = 0.0  # ... if there is one daemon, who answers sooner than a client is asleep
+    lone_client: float = 0.0  # ... if there is one daemon, which answers sooner than a client is asleep
     batch: float = 0.0  # of a daemon, with what it is to sleep before and to be woken
     request: float = 0.0
     frame: float = 0.0  # sent or received, with the item in it
     cast: float = 0.0  # more for a part of a collective, or what came of one
     kick: float = 0.0  # to wake a thread on a core that does nothing
-    eager: float = 0.0  # no cost: which share of the daemons that are woken come before all who wait for a core
+    eager: float = 0.0  # no cost: which share of the daemons that are woken come before all processes that wait for a core
 
 
 def solve(rows, values):
@@ -92,7 +92,7 @@ class Machine:
         return interpolate(points, math.log(max(processes, 1)))
 
     def calibrate(self):
-        """From sessions of few daemons, to whom the caches are what they are to one of four."""
+        """From sessions of few daemons, which have the caches that one of four has."""
         rows = [row for row in self.rows if row["what"] == "creates" and row["daemons"] <= CALIBRATED]
         lone, several = rows[0], rows[1:]
         costs = Costs(lone_client=lone["client us"], client=sum(row["client us"] for row in several) / len(several))
@@ -104,7 +104,7 @@ class Machine:
 
 
 def used(row, who):
-    """By clients, or by daemons: which of its two threads serves what has come is a matter of who sleeps (daemon/main.c)."""
+    """By clients, or by daemons: which of its two threads serves what has come is a matter of which one sleeps (daemon/main.c)."""
     return row["main us"] + row["fabric us"] if who == "daemon" else row["client us"]
 
 
@@ -126,8 +126,8 @@ def interpolate(points, x):
 
 
 class Cores:
-    """Of one node: whoever is to run waits for one that is free, in his turn, and keeps it until he sleeps. Some of the
-    daemons that are woken come before all who wait: a scheduler is fair to those who sleep often."""
+    """Of one node: a process that is to run waits for one that is free, in its turn, and keeps it until it sleeps. Some of the
+    daemons that are woken come before all that wait: a scheduler is fair to processes that sleep often."""
 
     def __init__(self, env, count, costs):
         self.env, self.costs = env, costs
@@ -185,7 +185,7 @@ class Thread:
 
 
 class Patience:
-    """For whom something waits, and whether it has waited long."""
+    """The members that something waits for, and whether it has waited long."""
 
     def __init__(self, env, limit):
         self.env, self.limit = env, limit
@@ -218,11 +218,11 @@ class Daemon:
         self.thread = Thread(net.env, cores, self.serve)
         self.received = collections.Counter()  # frames that were not acknowledged, by their sender
         self.unheard = Patience(net.env, ACKNOWLEDGE_AFTER)
-        self.due = set()  # who has sent so many
+        self.due = set()  # members that have sent so many
         self.late = collections.defaultdict(list)  # items that nobody waits for
         self.unsaid = Patience(net.env, SAY_AFTER)
         self.flying = collections.Counter()  # frames that others have not acknowledged
-        self.items = collections.defaultdict(list)  # that are to go out, by whom they are for
+        self.items = collections.defaultdict(list)  # that are to go out, by receiver
         self.casts = {}
 
     def serve(self, taken):
@@ -296,7 +296,7 @@ class Daemon:
     def take_end(self, *_):
         pass
 
-    # Of all daemons: half of the others go to each of two, who do the same; answers come back (daemon/rpc/collective.c).
+    # Of all daemons: half of the others go to each of two, which do the same; answers come back (daemon/rpc/collective.c).
 
     def take_collective(self, item, items, deliver):
         others = [number for number in range(len(self.net.daemons)) if number != self.number]
@@ -411,7 +411,7 @@ def shared_net(machine, count, clients, cores):
 
 
 def compare(machine, told, daemons, duration):
-    """Rows: what, daemons, measured, simulated. Whoever wants all of the cores gets a share of them."""
+    """Rows: what, daemons, measured, simulated. A process that wants all of the cores gets a share of them."""
     cores, share = told["cores"], told["share"]
     rows = []
     for count in daemons:

@@ -244,7 +244,7 @@ def medians(rounds):
 
 @contextlib.contextmanager
 def held(path):
-    """Nobody else works who holds the same lock while he does."""
+    """No other process that holds the same lock works meanwhile."""
     with open(path, "a") if path else contextlib.nullcontext() as lock:
         if path:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* A network that takes its time, for daemons of one host: a library that is preloaded into them. What is sent by TCP
- * leaves SLOW_FABRIC microseconds later, in its order, by a thread; who sends does not wait. Other programs that it
+ * leaves SLOW_FABRIC microseconds later, in its order, by a thread; the sender does not wait. Other programs that it
  * is preloaded into (shunt itself) send nothing by TCP.
  *
  * What libfabric calls is replaced: sendmsg and send. Connections are made without delay. When one is closed, what
@@ -68,7 +68,7 @@ static void sleep_until(uint64_t due)
     pthread_mutex_lock(&wire.lock);
 }
 
-/* A socket that takes no more is asked again. That a connection is broken, who reads of it notices. */
+/* A socket that takes no more is asked again. A broken connection is noticed by its reader. */
 static void slow_fabric_arrive(struct flying *one)
 {
     sleep_until(one->due);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Its processes share one mapping and sleep on a semaphore each: whoever is not active is not woken, and
+/* Its processes share one mapping and sleep on a semaphore each: an inactive one is not woken, and
  * costs no descriptor. */
 
 #include "workers.h"
@@ -46,7 +46,7 @@ struct agents {
     struct seat seats[];
 };
 
-/* Whoever is measured waits for what a process does between its calls, which is therefore little. */
+/* The daemon that is measured waits for what a process does between its calls, which is therefore little. */
 static void make_all(const char *directory, unsigned process, const struct order *order)
 {
     char path[PATH_MAX];

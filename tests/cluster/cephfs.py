@@ -18,7 +18,7 @@ import time
 import uuid
 
 PATIENCE = 90
-IDLE = 4  # seconds: two beats of each daemon
+IDLE = 4  # seconds: two heartbeats of each daemon
 CONFIGURATION = """[global]
 fsid = {fsid}
 mon host = [v2:127.0.0.1:{port}/0]
@@ -76,7 +76,7 @@ class Failed(Exception):
 def what_is_missing():
     """Why there can be no CephFS here, or None."""
     if os.geteuid() != 0:
-        return "only the superuser can mount a CephFS of his own"
+        return "only the superuser can mount a CephFS"
     try:
         os.close(os.open("/dev/fuse", os.O_RDWR))
     except OSError as error:

@@ -53,7 +53,7 @@ class Session:
             self.at("start", node, "--placement", placement, **options).check()
 
     def start_at_once(self, *nodes, placement="branch"):
-        """One founds the session, the others join it, whoever comes first."""
+        """One founds the session, the others join it, in any order."""
         started = [self.begin("start", node, "--placement", placement) for node in nodes]
         assert [process.wait(120) for process in started] == [0] * len(nodes)
 
@@ -90,7 +90,7 @@ class Session:
         one_node.kill_daemon(pid)
 
     def vanish(self, node):
-        """Its daemon, whoever would start another one, and what it knew."""
+        """Its daemon, the supervisor that would start another one, and what it knew."""
         gone = self.member(node)
         self.kill(gone["pid"])
         shutil.rmtree(gone["run_dir"])

@@ -198,14 +198,14 @@ class FailingNetwork(Network):
         return self.lossy(is_on=lambda sender, receiver: node in (sender, receiver))
 
     def mute(self, node):
-        """Hears the others, who do not hear it."""
+        """Hears the others, which do not hear it."""
         return self.lossy(is_on=lambda sender, _: node == sender)
 
     def deaf(self, node):
         return self.lossy(is_on=lambda _, receiver: node == receiver)
 
     def parted(self, node):
-        """From one other alone, whom all the rest reach, too."""
+        """From one other alone, which all the rest reach, too."""
         other = next(other for other in self.numbers if other != node)
         return self.lossy(is_on=lambda *way: set(way) == {node, other})
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""network_tap.py DEVICE FILE: writes down all packets of an interface, each behind its length, until its input ends.
+"""network_tap.py DEVICE FILE: writes down all packets of an interface, each after its length, until its input ends.
 
 Says `ready` when it listens. read_streams() takes the file apart: what each client has sent to a port over TCP."""
 

@@ -83,7 +83,7 @@ print(won)
 
 
 def test_who_comes_while_names_are_made_and_renamed_there(three):
-    """Each name is made anew by whoever finds none, and moved by one of them."""
+    """Each name is made again by any process that finds none, and moved by one of them."""
     working = [three.begin("exec", node, "--", sys.executable, "-c", CONTEND, node, stdout=subprocess.PIPE, text=True)
                for node in "abc"]
     told = [process.communicate(timeout=60) for process in working]
@@ -119,7 +119,7 @@ print(made)
 
 @pytest.mark.parametrize("who", ["a", "b"])
 def test_who_leaves_while_somebody_works_there(three, who):
-    """Until he is done, or there is no daemon on his node any more."""
+    """Until it is done, or there is no daemon on its node any more."""
     working = three.begin("exec", "a", "--", sys.executable, "-c", WORK_ON, stdout=subprocess.PIPE, text=True)
     working.stdout.readline()
     three.stop(who)
@@ -163,7 +163,7 @@ def test_who_rules_it_next_knows_it(three):
 
 
 def test_who_joins_asks_for_it_at_once(three):
-    """While others work there, and who rules it changes."""
+    """While others work there, and its coordinator changes."""
     working = three.begin("exec", "a", "--", sys.executable, "-c", f"for i in range({NAMES}): open(f'4/{{i}}', 'x').close()")
     others = [three.begin("exec", node, "--", "sh", "-c", "for i in 1 2 3 4 5; do ls ? >/dev/null || exit 1; done") for node in "bc"]
     three.start("d")

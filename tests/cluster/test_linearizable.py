@@ -50,7 +50,7 @@ def stopped_now_and_then(daemons, seed):
 
 
 def killed_now_and_then(session, seed):
-    """Each of them crashes and is started again by its supervisor, one at a time, some while others still begin anew."""
+    """Each of them crashes and is started again by its supervisor, one at a time, some while others still begin again."""
     chance = random.Random(seed)
 
     def work(done, counted):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Many nodes and one namespace: whoever makes, moves and removes, all see one directory."""
+"""Many nodes and one namespace: whichever node makes, moves and removes, all see one directory."""
 
 import subprocess
 
@@ -90,7 +90,7 @@ def test_nobody_is_sent_to_a_mirror_before_all_daemons_know_it(session, first):
 
 @pytest.mark.parametrize("net", ["host", "network"], indirect=True)
 def test_all_are_counted_and_stopped_from_one_host(session):
-    """Each namespace of the network can be asked by its own road alone; a collective reaches the others."""
+    """Each namespace of the network can be asked by its own channel alone; a collective reaches the others."""
     nodes = ["a", "b", "c", "d", "e"]
     session.start(*nodes)
     session.sh("a", "mkdir out")

@@ -20,7 +20,7 @@ SEED = int(os.environ.get("SHUNT_SEED", "1"))
 
 @pytest.fixture
 def trial(session, build, tmp_path):
-    """with trial(deadline, ways=1) as made: histories are made there, and all is well behind it."""
+    """with trial(deadline, ways=1) as made: histories are made there, and all is well after it."""
 
     @contextlib.contextmanager
     def make(deadline, ways=1):

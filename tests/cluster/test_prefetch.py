@@ -26,7 +26,7 @@ for line in sys.stdin:
     except OSError as error:
         print(errno.errorcode[error.errno], flush=True)
 """
-MADE = 40  # so many that some of them have been foreseen
+MADE = 40  # so many that some of them have been predicted
 
 
 class Worker:
@@ -70,7 +70,7 @@ def flights(session):
                                                             ("%d-of-1000", 900, 0, 100), ("f%d-%s", 0, 350, 1200)])
 def test_names_in_a_row_are_few_frames(pair, pattern, foreseen, least, most):
     """Half of 1,000 names are at home with the other: a frame for each, and two messages, as long as they cannot be
-    foreseen. The others are offered."""
+    predicted. The others are granted."""
     before = counters(pair)
     name = "pattern % (i, hash(str(i)))" if pattern.count("%") == 2 else "pattern % i"
     pair.on("a", sys.executable, "-c",
@@ -135,7 +135,7 @@ def test_what_nobody_has_made_is_nowhere(pair):
 
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_who_asks_first_has_the_name(pair, node):
-    """On whichever node, and whatever he does with it: nobody waits until the maker has changed his mind."""
+    """On any node, and whatever it does with it: no process waits until the maker has changed its mind."""
     maker, names = Worker(pair, "a"), [f"f{i}" for i in range(MADE, MADE + 12)]
     assert counters(pair)["prefetched"] > 0
     how = ["echo new >out/{}", "mkdir out/{}", "ln -s . out/{}", "echo old >out/x; mv out/x out/{}", "mkfifo out/{}",
@@ -150,7 +150,7 @@ def test_who_asks_first_has_the_name(pair, node):
 
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_what_nobody_has_removed_is_there(pair, node):
-    """For whoever asks first, on whichever node, and whatever he does with it."""
+    """For the first process that asks, on any node, and whatever it does with it."""
     pair.sh("b", f"cd out; for i in $(seq 0 {MADE + 39}); do echo $i >f$i; done")
     remover = Worker(pair, "a", "remove")
     assert counters(pair)["prefetched"] > 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Who has no key learns nothing and changes nothing, and that he tried is counted."""
+"""A stranger without the key learns nothing and changes nothing, and its attempts are counted."""
 
 import os
 import pathlib
@@ -70,7 +70,7 @@ def port_of(session, node):
 
 
 def call(session, node, stream):
-    """What a stranger elsewhere in the network gets who says that to a node's daemon."""
+    """What a stranger elsewhere in the network gets that says that to a node's daemon."""
     words = [*session.net.into("stranger"), sys.executable, "-c", CALL, session.net.address(node), str(port_of(session, node))]
     return subprocess.run(words, input=stream, stdout=subprocess.PIPE, timeout=60, check=True).stdout
 
@@ -83,7 +83,7 @@ def counter(session, name):
 def heard(session, tmp_path):
     """Nodes a and b at work, and what b has said to a from its first word on."""
     session.start("a")
-    session.wait_for(lambda: address_of(session, "a"))  # else a may find b in the session first, and be who connects
+    session.wait_for(lambda: address_of(session, "a"))  # else a may find b in the session first, and be the one that connects
     with Tap(session, "a", tmp_path / "packets") as tap:
         session.start("b")
         session.sh("a", "mkdir out; echo theirs >out/kept")

@@ -57,7 +57,7 @@ def has_settled(session, nodes, directory):
 
 @pytest.mark.parametrize("net", ["host", "slow"], indirect=True)
 def test_a_change_is_seen_while_others_follow(session):
-    """Nobody has used the directory on `b` and `c` before; who rules it, changes."""
+    """Nobody has used the directory on `b` and `c` before; its coordinator changes."""
     nodes = ["a", "b", "c"]
     session.start(*nodes)
     session.homes()
@@ -68,7 +68,7 @@ def test_a_change_is_seen_while_others_follow(session):
                 session.on(node, sys.executable, "-c", FOLLOWS, directory, "4", cwd=session.root).check()
     session.wait_for(lambda: has_settled(session, nodes, "one") and has_settled(session, nodes, "two"))
     modified, changed = times(session, "a", "one").split()
-    assert modified == changed, "who made the change does not see when the trunk was told"
+    assert modified == changed, "the node that made the change does not see when the trunk was told"
 
 
 @ON_ONE_HOST

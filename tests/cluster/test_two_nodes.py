@@ -64,7 +64,7 @@ LOOK = "import os\nfor i in range(100): os.stat(f'out/{i}'); open(f'out/{i}').cl
 @pytest.mark.parametrize("where", ["branch", "trunk"])
 def test_who_has_seen_a_name_finds_it_without_asking_again(pair, where):
     """Whichever process of the node has seen it. Half of the names are at home with the other; each process looks at so few
-    that none is foreseen, and says that it looked into the other's branch."""
+    that none is predicted, and says that it looked into the other's branch."""
     make = "for i in $(seq 0 125); do ln -s . $i; done" if where == "trunk" else "touch $(seq 0 125)"
     pair.sh("b", f"cd out; {make}")
     asked = []
@@ -120,7 +120,7 @@ def test_who_goes_to_and_fro_between_leaves_says_so_once_of_each(session):
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_foreseen(session):
-    """Who looks into it has asked for other names only, and none of them is at home with himself."""
+    """The node that looks into it has asked for other names only, and it is home of none of them."""
     start_with_leaves(session, 40)
     session.sh("a", "mkdir out")
 
@@ -276,7 +276,7 @@ def test_what_a_remembered_name_has_become(pair, tmp_path, change):
 
 
 def test_who_makes_or_removes_a_name_asks_its_home_once(pair):
-    """Half of the names are at home with the other, who hears of one when it is asked for, and when it is done. They do not
+    """Half of the names are at home with the other, which hears of one when it is asked for, and when it is done. They do not
     come in a row, or more would be asked for."""
     for call in ("open(f'out/{i * i}', 'x').close()", "os.unlink(f'out/{i * i}')"):
         before = pair.status("--all")["all"]["remote_requests"]
@@ -430,7 +430,7 @@ def test_status_of_a_node(pair):
 
 
 def test_what_died_with_its_process_is_settled(pair):
-    """A birth that was reserved and never made: who asks for the name is answered all the same."""
+    """A create that was reserved and never made: a request for the name is answered all the same."""
     loop = "i=0; while :; do echo x >out/b-$i; mv out/b-$i out/c-$i; rm -f out/c-$((i - 3)); i=$((i + 1)); done"
     for _ in range(15):
         process = pair.begin("exec", "b", "--", "sh", "-c", loop)
@@ -479,7 +479,7 @@ def test_all_is_exported_at_the_end(pair):
 
 
 def test_what_a_daemon_that_died_has_left_is_settled_when_it_is_back(pair):
-    """Its clients' births were reserved at the home, which is told by nobody how they went."""
+    """Its clients' creates were reserved at the home, which is told by nobody how they went."""
     member = pair.members()[1]
     loop = "i=0; while :; do i=$((i + 1)); echo $i >out/b-$i; mv out/b-$i out/c-$i; done 2>/dev/null"
     busy = pair.begin("exec", "b", "--", "sh", "-c", loop)
@@ -524,7 +524,7 @@ def test_a_home_that_ends_hands_over_its_names(pair):
 
 
 def test_all_end_at_once(session):
-    """Nobody waits for somebody who waits for him."""
+    """No process waits for one that waits for it."""
     session.start("a", "b", "c", "d")
     for node in "abcd":
         session.sh(node, f"mkdir -p out; for i in $(seq 30); do echo >out/{node}-$i; done")
@@ -546,14 +546,14 @@ def test_who_is_told_twice_to_end_is_not_waited_for(session):
     session.homes()
     assert len(session.names("b", "out")) == 50
     leaving = session.member("c")["pid"]
-    with session.stopped("a"):  # who sees changes through
+    with session.stopped("a"):  # which sees changes through
         os.kill(leaving, signal.SIGTERM)
         session.wait_for(lambda: part_of(session, "c") == "leaving")
         os.kill(leaving, signal.SIGSTOP)
     session.wait_for(lambda: part_of(session, "c") == "going")
     listing = session.begin("exec", "b", "--", "ls", session.root / "out", stdout=subprocess.PIPE, text=True)
     session.wait_for(lambda: "futex" in pathlib.Path(f"/proc/{listing.pid}/wchan").read_text())
-    with session.stopped("b"):  # it hears that c has gone when all begins anew already
+    with session.stopped("b"):  # it hears that c has gone when all begins again already
         os.kill(leaving, signal.SIGTERM)
         os.kill(leaving, signal.SIGCONT)
         session.wait_for(lambda: part_of(session, "a") == "coming")
@@ -592,7 +592,7 @@ def test_a_silent_home_is_waited_for_and_then_an_error(pair):
 
 
 def test_a_home_that_is_back_in_time_is_not_missed(pair):
-    """Who waits for it when it stops is answered when it goes on."""
+    """A request that waits for it when it stops is answered when it goes on."""
     pair.sh("b", "echo before >out/before")
     with pair.stopped("a"):
         waiting = pair.begin("exec", "b", "--", "sh", "-c", "for i in $(seq 20); do echo >out/$i; done; mv out/before out/after")
@@ -604,7 +604,7 @@ def test_a_home_that_is_back_in_time_is_not_missed(pair):
 
 
 def test_placement_auto_redirects_what_two_nodes_make(session):
-    """Who is alone in a directory stays in the trunk; once another has touched it, both move to their branches."""
+    """A node that is alone in a directory stays in the trunk; once another has touched it, both move to their branches."""
     session.start("a", "b", placement="auto")
     session.sh("a", "mkdir own shared; for i in $(seq 40); do echo >own/$i; echo >shared/a$i; done")
     assert session.branch_of("own/40") is None and session.branch_of("shared/a40") is None
@@ -635,13 +635,13 @@ def test_its_files_are_the_users_alone(pair):
 
 
 def beats(session):
-    """{the file of a member's beats: when the last was}"""
+    """{the file of a member's heartbeats: when the last was}"""
     return {path.name: path.stat().st_mtime_ns for path in session.root.glob(".shunt/session/beat.*")}
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
 def test_members_beat_while_there_are_several(session):
-    """So that who looks from another host sees whether they live."""
+    """So that another host sees whether they live."""
     session.start("a")
     session.sh("a", "echo >alone")
     assert beats(session) == {}
@@ -723,7 +723,7 @@ print(made > 0)
 
 
 def test_a_directory_is_made_anew_all_the_time(pair, tmp_path):
-    """Who makes and removes files in it is told that it is not there, or makes them in the new one; nothing else."""
+    """A process that makes and removes files in it is told that it is not there, or makes them in the new one; nothing else."""
     pair.sh("a", "mkdir out/at; ls out/at")
     pair.sh("b", "ls out/at")
     programs = [(tmp_path / "anew.py", MAKES_ANEW, "a"), (tmp_path / "in.py", MAKES_IN_IT, "b")]

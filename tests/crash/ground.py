@@ -118,7 +118,7 @@ class Ground:
         return process
 
     def end_all(self):
-        """Whoever still works, after a failure."""
+        """The workers that still run, after a failure."""
         end(*(process for process in self.begun if process.poll() is None))
 
     def on(self, node, *words):
@@ -177,7 +177,7 @@ class Served(Ground):
             raise Failed(f"start of {node}")
 
     def start(self, **options):
-        """Whoever comes first founds the session; the others join it."""
+        """The first one founds the session; the others join it."""
         starting = [self.begin_start(node, **options) for node in self.nodes]
         if any([process.wait(PATIENCE) for process in starting]):
             raise Failed("start")

@@ -5,7 +5,7 @@
 A worker's own names are a small tree that is computed operation by operation, with the errors and sizes that POSIX
 demands; at most the last operation is open, and then both outcomes are allowed, and for what it writes each length in
 between. A name that all fight for is a register: its last value is what some operation gave it that no other one,
-begun after that had ended, replaced. A contest has one winner; who lost it has seen him."""
+begun after that had ended, replaced. A contest has one winner; the losers have seen it."""
 
 import errno
 import re

@@ -38,7 +38,7 @@ def wait_until_gone(pids):
 
 
 def with_supervisors(daemons):
-    """First those who would start a daemon again."""
+    """First those that would start a daemon again."""
     daemons = list(daemons)
     return [*itertools.chain.from_iterable(map(supervisor_of, daemons)), *daemons]
 
@@ -61,7 +61,7 @@ class Figures:
 
 
 class Round:
-    """A directory, and those who work in it."""
+    """A directory, and the workers in it."""
 
     def __init__(self, place, figures, seed, number):
         self.place, self.figures, self.seed, self.number = place, figures, seed, number
@@ -100,7 +100,7 @@ class Round:
         self.figures.kills += [process.wait() for process in processes].count(-signal.SIGKILL)
 
     def kill_one(self):
-        """Somebody else takes his place."""
+        """Another worker takes its place."""
         number = self.random.choice(sorted(self.workers))
         node = self.workers[number][0]
         self.kill([number])
@@ -115,7 +115,7 @@ class Round:
                 status = process.wait(ground.PATIENCE)
             except ground.subprocess.TimeoutExpired:
                 raise Failed(f"worker {number} on {node} hangs: {self.logs[number].read_text().splitlines()[-1]}") from None
-            if status not in (0, -signal.SIGTERM):  # who is told before it can listen
+            if status not in (0, -signal.SIGTERM):  # one that is told before it can listen
                 raise Failed(f"worker {number} on {node} ended with status {status}")
         self.workers = {}
 
@@ -239,7 +239,7 @@ class Everything(Mode):
     """Of all processes and all daemons at once, with all indexes deleted."""
 
     rounds_a_batch = 5
-    excused = (errno.EIO,)  # of those who outlive their daemon by a moment
+    excused = (errno.EIO,)  # of those that outlive their daemon briefly
 
     def kill_in(self, round_):
         round_.begin_all()

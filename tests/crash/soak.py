@@ -38,7 +38,7 @@ def arguments():
 
 
 def memory_of(pid):
-    """Its own. Of the road it has more and more in sight, up to all 24 MB of it, as processes take one lane after the
+    """Its own. Of the channel it has more and more in sight, up to all 24 MB of it, as processes take one queue pair after the
     other; the file of the index is looked at by itself."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon:"))

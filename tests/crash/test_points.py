@@ -35,7 +35,7 @@ def points(who):
 
 
 def finish(place, round_):
-    """What was killed is settled: nothing is missed, by who is there, cold, and by a later session."""
+    """What was killed is settled: nothing is missed, by processes that are there, cold, and by a later session."""
     oracle = round_.oracle(getattr(place, "excused", ()))
     round_.check_live(oracle)
     place.stop()

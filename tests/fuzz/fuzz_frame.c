@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "peer/frame.h"
 
-/* Who the frames of the corpus are for. */
+/* The receiver of the frames of the corpus. */
 static struct frame_self fuzz_frame_receiver(void)
 {
     struct frame_self self = {.session = 0x5e551017, .epoch = 7, .instance = 0x2222, .member = 2};

@@ -28,7 +28,7 @@ session = several_nodes.session
 
 @pytest.fixture
 def net():
-    """What is stopped between its steps needs no network beside."""
+    """What is stopped between its steps needs no network next to."""
     return several_nodes.network.OneHost()
 
 
@@ -59,7 +59,7 @@ class Meeting:
         return f"{hook}:tell={self.path}"
 
     def seen_before_at(self, hook):
-        """Nobody stops there before `anew`."""
+        """Nobody stops there before `again`."""
         self.go()
         pathlib.Path(f"{self.path}.reached").touch()
         return self.at(hook)
@@ -130,7 +130,7 @@ except OSError as error:
 class Stage:
     """Nodes, and calls on them that meet the test at hooks.
 
-    In the lines of calls 'm' and 'n' stand for names whose home is the node a, so that a test knows who asks whom."""
+    In the lines of calls 'm' and 'n' stand for names whose home is the node a, so that a test knows which daemon asks which."""
 
     def __init__(self, session, build, area):
         self.session, self.area = session, area
@@ -161,7 +161,7 @@ class Stage:
 
     def begin(self, guard=None, placement="branch", hooks=(), used=True, **settings):
         """Daemons of three nodes and a directory `out`; the guard is taken away everywhere. Two nodes have used it, so that
-        it is wholly at home with none; else the first who does has it."""
+        it is delegated to none; else the first one that does has it."""
         self.broken = {"SHUNT_BREAK": guard} if guard else {}
         hooks = ",".join([self.parked.seen_at("request-parked"), *hooks])
         self.session.start(*NODES, placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)

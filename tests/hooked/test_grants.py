@@ -9,7 +9,7 @@ import conftest
 import pytest
 from test_interleavings import expect, guarded, in_a_row
 
-# The node of who takes it, the home of the name, and another one.
+# The node that takes it, the home of the name, and another one.
 NODES = pytest.mark.parametrize("node", ["c", "a", "b"])
 
 
@@ -19,13 +19,13 @@ def armed(held):
 
 
 def row(number, call="make"):
-    """In the line of a call: the names before 'n', so that it is offered. Its home has time to give it, though not so much
+    """In the line of a call: the names before 'n', so that it is granted. Its home has time to give it, though not so much
     that it is given back."""
     return f"[{call}(f'name-{{i}}') for i in range({number - 7}, {number})], __import__('time').sleep(0.2)"
 
 
 def taker(stage, number, held, *, hook="offer-taken", removes=False):
-    """A process on c has taken what it was offered, and is about to make or remove 'n', or has done so."""
+    """A process on c has taken what it was granted, and is about to make or remove 'n', or has done so."""
     call = "os.unlink" if removes else "make"
     line = f"{row(number, call)}, {armed(held)}, {call}('n')"
     call = stage.call("c", line, held.seen_before_at(hook))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""A daemon that stands still, or dies, in the middle of a change of its index: who reads there waits for it, or for the next."""
+"""A daemon that stands still, or dies, in the middle of a change of its index: readers wait for it, or for the next."""
 
 import os
 import signal

@@ -10,7 +10,7 @@ import subprocess
 import conftest
 import pytest
 
-# Who makes, and who looks: the home of the names and another node; two others.
+# The nodes that make, and that look: the home of the names and another node; two others.
 PAIRS = pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a"), ("b", "c")])
 
 
@@ -133,7 +133,7 @@ def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, b
 
 @guarded("last-answer-unseen")
 def test_what_a_daemon_answers_before_it_ends_is_seen(stage, guard):
-    """Who asks has just looked in vain, and then finds the daemon gone."""
+    """A process has just looked without success, and then finds the daemon gone."""
     stage.begin(guard)
     looked, session, daemons = stage.meeting(), stage.session, stage.daemons().values()
     stops = subprocess.Popen([session.shunt.path, "stop", "--all", "--root", session.root],
@@ -440,7 +440,7 @@ def test_who_waits_is_served_when_the_name_is_free(stage):
 
 
 def makes_too(stage, held, first, guard):
-    """Another node makes the name that is held at its home: the answers to who holds it, and to that one."""
+    """Another node makes the name that is held at its home: the answers to its claimant, and to that one."""
     other = stage.call("c", "make('n', 'other')", SHUNT_DEADLINE="20")
     stage.waits(other)
     if guard:
@@ -493,7 +493,7 @@ def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, gu
 
 @pytest.mark.parametrize("whole", ["os.fsync(os.open('.', os.O_RDONLY))", "os.chmod('.', 0o750)", "os.utime('.', (1, 1))"])
 def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_ruler(stage, whole):
-    """A node asks the ruler for its first leaf while the ruler asks all nodes for something."""
+    """A node asks the coordinator for its first leaf while the coordinator asks all nodes for something."""
     one, other = (node for node in conftest.NODES if node != stage.ruler)
     asking, told = stage.meeting(), stage.meeting()
     stage.begin(hooks=[asking.at("mark-asked"), told.seen_at("all-asked")], SHUNT_DEADLINE="4")
@@ -532,7 +532,7 @@ def requests(stage):
 
 
 def test_more_processes_list_than_there_are_bays(stage):
-    """Long answers that have not been read: who comes later gets short ones."""
+    """Long answers that have not been read: later requests get short ones."""
     stage.begin()
     assert stage.does("b", "[make(f'f{number}') for number in range(900)].count(None)") == "900"
     held, listers = [], []
@@ -551,7 +551,7 @@ def test_more_processes_list_than_there_are_bays(stage):
 
 @pytest.mark.parametrize("line, hook", [("os.unlink('n')", "remove-held"), ("os.rename('m', 'n')", "rename-held")])
 def test_a_listing_fails_if_it_cannot_be_told_what_is_there(stage, line, hook):
-    """Its home waits for who is at work on a name; a listing that waits no longer must not leave it out."""
+    """Its home waits for the operation on a name; a listing that waits no longer must not leave it out."""
     stage.begin()
     assert stage.does("b", "make('m'), make('n')") == "(None, None)"
     held = stage.meeting()

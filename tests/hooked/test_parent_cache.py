@@ -11,7 +11,7 @@ import conftest
 import pytest
 from test_interleavings import expect, guarded
 
-ROUNDS = 3  # what is remembered may be looked at anew just when it does not hold any more
+ROUNDS = 3  # what is remembered may be looked at again just when it does not hold any more
 EXCHANGE = 2
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="chroot and mount are for the superuser, and who becomes him in a "

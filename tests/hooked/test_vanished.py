@@ -24,14 +24,14 @@ def dropped(stage, node):
 
 
 def goes_on(stage, node, daemon):
-    """It finds that it was dropped, and its supervisor starts another one, which is not to be left behind."""
+    """It finds that it was dropped, and its supervisor starts another one, which is not to be left after."""
     os.kill(daemon, signal.SIGCONT)
     conftest.wait_until(lambda: stage.session.member(node) is not None, f"{node} to be back")
 
 
 @guarded("missing-is-gone")
 def test_a_file_of_a_lost_node_is_found_under_its_branchs_new_name(stage, guard):
-    """Who was told where it is, and perhaps holds its name, finds nothing there; it is not gone."""
+    """A process that was told where it is, and perhaps holds its name, finds nothing there; it is not gone."""
     stage.begin(guard)
     stage.does("c", "[make(name, name) for name in ('removed', 'renamed', 'replaced', 'written', 'linked')][0]")
     stage.does("b", "make('other', 'other')")
@@ -230,7 +230,7 @@ def test_a_node_that_stands_still_knows_nothing(stage, build, guard):
 
 @guarded("lease-unawaited")
 def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build, guard):
-    """It beats once more when the others have seen enough, and stands still again: it may go on for a lease."""
+    """It heartbeats once more when the others have seen enough, and stands still again: it may go on for a lease."""
     lost = stage.meeting()
     stage.begin(guard, hooks=[lost.at("member-lost")])
     names, reader = read_on(stage, build, "c")
@@ -241,7 +241,7 @@ def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build,
     before = beat.stat().st_mtime_ns
     os.kill(daemon, signal.SIGCONT)
     conftest.wait_until(lambda: beat.stat().st_mtime_ns != before, "a beat")
-    conftest.time.sleep(0.1)  # it looks behind the beat
+    conftest.time.sleep(0.1)  # it looks after the beat
     os.kill(daemon, signal.SIGSTOP)
     lost.go()
     made = made_elsewhere(stage, names)

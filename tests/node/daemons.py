@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Which processes live, who starts a daemon again, and one that does nothing for a while."""
+"""Which processes live, which one starts a daemon again, and one that does nothing for a while."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ def wait_until(condition, seconds=30):
 
 
 def stat_of(pid):
-    """The fields of its stat behind its name: state, parent ..."""
+    """The fields of its stat after its name: state, parent ..."""
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 

@@ -31,7 +31,7 @@ def italics(text):
 
 
 def fields_of_json(page, verb):
-    """{field} of what a verb prints with --json, as the page tells them."""
+    """{field} of what a subcommand prints with --json, as the page tells them."""
     section = page.read_text().split("\n.SH JSON\n")[1].split("\n.SH ")[0]
     for part in re.split(r"^\.TP\n|^\.PP\n", section, flags=re.M)[1:]:
         verbs, text = part.split("\n", 1)

@@ -22,7 +22,7 @@
 #define CONTESTS 8
 
 struct shared {
-    unsigned ready;           /* who stands at the barrier */
+    unsigned ready;           /* processes at the barrier */
     unsigned wins[CONTESTS];  /* over all names */
     unsigned wrong[CONTESTS]; /* answers that no contest allows */
 };
@@ -94,7 +94,7 @@ static int race_unmade(unsigned i)
     return rmdir(race_name("d", i)) == 0 ? 0 : -errno;
 }
 
-/* Everybody renames a file of his own over one target, and opens it all the time. */
+/* Each process renames a file of its own over one target, and opens it all the time. */
 static int race_replaced(unsigned i)
 {
     char own[64];
@@ -141,7 +141,7 @@ static void contend_all(void)
     _exit(0);
 }
 
-/* What they share goes along as a descriptor, named by RACE_SHARED; RACE_ME is who one is. */
+/* What they share goes along as a descriptor, named by RACE_SHARED; RACE_ME is the process's number. */
 static void race_share(void)
 {
     const char *inherited = getenv("RACE_SHARED");

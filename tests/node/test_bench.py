@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""shunt bench, with few files: what it measures, how it says so, and that it leaves nothing behind. How fast anything
+"""shunt bench, with few files: what it measures, how it says so, and that it leaves nothing after. How fast anything
 is, is not looked at."""
 
 import csv
@@ -56,7 +56,7 @@ class Bench:
         return list(self.run_dir.glob("*/*"))
 
     def wait_for_nothing(self):
-        """Whoever started it is gone; what it had started cleans up by itself."""
+        """Its parent is gone; what it had started cleans up by itself."""
         wait_until(lambda: os.listdir(self.directory) == ["mine"] and not self.daemons(), "an empty place")
 
 

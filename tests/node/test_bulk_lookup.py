@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Names that are foreseen, since a process makes or removes others in a row: nobody can tell them from names that nobody
-thinks of, neither that process, to which they are offered, nor another one, for which they are taken back."""
+"""Names that are predicted, since a process makes or removes others in a row: nobody can tell them from names that nobody
+thinks of, neither that process, to which they are granted, nor another one, for which they are taken back."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""What there is too little of: space, inodes, quota, room for the index, memory, descriptors, places on the road. Each is
+"""What there is too little of: space, inodes, quota, room for the index, memory, descriptors, places on the channel. Each is
 the error that a native program would get, or a clear one; and when the cause is gone, work goes on, and nothing is lost
 or in the wrong place. (File systems that are read-only or full, and starts on them, are in test_failures.py, too.)"""
 
@@ -87,7 +87,7 @@ class Twins:
         return native.out
 
     def outside(self, script):
-        """In both, by nobody whom shunt would know."""
+        """In both, by no process that shunt would know."""
         for path in (self.native, self.root):
             self.mounts("sh", "-c", f"cd {path}; {script}").check()
 
@@ -424,7 +424,7 @@ def test_a_daemon_with_few_descriptors(session):
     assert len(session.names("out")) == 61
 
 
-# The road
+# The channel
 
 CROWD = r"""
 import errno, os, select, sys, time

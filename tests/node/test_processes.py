@@ -56,7 +56,7 @@ def test_a_handler_works_on_files_while_the_program_does(same, mode):
     assert same("signals", mode) == "handled enough: 1\nwrong in handler: 0, in program: 0\n"
 
 
-# What is preloaded beside the shim
+# What is preloaded next to the shim
 
 
 def library(name):
@@ -67,7 +67,7 @@ def library(name):
     return found[1] or found[2]
 
 
-# How a shell under shunt puts another library before the shim, and behind it.
+# How a shell under shunt puts another library before the shim, and after it.
 ORDERS = {"before": 'LD_PRELOAD="{}${{LD_PRELOAD:+:$LD_PRELOAD}}"',
           "behind": 'LD_PRELOAD="${{LD_PRELOAD:+$LD_PRELOAD:}}{}"'}
 
@@ -111,7 +111,7 @@ def test_a_preloaded_library_that_comes_before_main(same, programs, order):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", ["interposer", "interposer_sysv"])
 def test_a_profiler(same, programs, area, order, name):
-    """Before the shim it sees the calls, and the paths that the program used; behind it those that are handed on."""
+    """Before the shim it sees the calls, and the paths that the program used; after it those that are handed on."""
     log = area / "log"
     before = f"export INTERPOSER_LOG={log}; {with_library(order, programs / f'lib{name}.so')}"
     assert same("threads", before=before).count(": 1 won\n") == 5
@@ -182,7 +182,7 @@ print(sorted(os.listdir(".")))
 """
 
 
-@pytest.mark.skipif(not IS_SUPERUSER, reason="only the superuser can make a PID namespace of his own")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="only the superuser can make a PID namespace")
 def test_a_child_in_another_pid_namespace_is_refused(shunt, root):
     """Its number, 1, is another process's to the daemon, which would not see it end."""
     done = shunt.run(root, ["/usr/bin/python3", "-c", CHILD_ELSEWHERE], "branch", cwd=root)
@@ -197,7 +197,7 @@ def test_children_that_share_memory_but_not_descriptors(same):
 
 @unsanitized
 def test_a_working_directory_that_changes(same, area):
-    """Beside the root there is a file of one name that the root has, too, and not of the other."""
+    """Next to the root there is a file of one name that the root has, too, and not of the other."""
     (area / "beside").mkdir()
     before = f"touch here both; cd {area}/beside; touch both"
     assert same("whereabouts", before=before) == "done\n"
@@ -554,7 +554,7 @@ def test_nothing_is_said_of_programs_that_are_seen(shunt, root):
 
 @unsanitized
 def test_a_cold_path_takes_little_stack(shunt, root, programs):
-    """A signal handler's stack may be small: less than 512 bytes are taken beside what the call itself takes."""
+    """A signal handler's stack may be small: less than 512 bytes are taken next to what the call itself takes."""
     program = programs / "rough_stack"
 
     def used(text):

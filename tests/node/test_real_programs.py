@@ -24,7 +24,7 @@ def kernel_source():
 
 @pytest.fixture(scope="module")
 def source(test_directory):
-    """A plain source tree of more than 10,000 files, and `source.tar` of it beside it."""
+    """A plain source tree of more than 10,000 files, and `source.tar` of it next to it."""
     directory = pathlib.Path(tempfile.mkdtemp(dir=test_directory))
     tree = directory / "source"
     tree.mkdir()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
 """What a directory asks of its mirrors, and what tools make of it: syncs, permissions, access control lists, paths that
-the kernel tells, mounts, and who it is that asks."""
+the kernel tells, mounts, and users."""
 
 import json
 import os
@@ -86,7 +86,7 @@ touch others/theirs sticky/theirs group/theirs
 chmod 0666 */theirs
 """
 
-# Of root, of the user, and of a group in which he is not.
+# Of root, of the user, and of a group that the user is not in.
 OWN = f"""
 chown {NOBODY}:{NOBODY} . own read-only read-only/* listed; chmod 02755 own
 chown {NOBODY}:4321 group
@@ -345,7 +345,7 @@ def test_a_directory_that_is_mounted_elsewhere(shunt, run_base, mounts, area):  
     assert outputs[0] == outputs[1]
 
 
-# Who asks
+# Users
 
 @pytest.mark.parametrize("words", [[], ["fork"]])
 def test_a_vfork_child_asks_first(build, started, words):  # noqa: F811

@@ -578,7 +578,7 @@ def give(root, user):
 
 
 def as_user(user, shunt, area, words):
-    """Runs a copy of the tool as a user, where he can reach it."""
+    """Runs a copy of the tool as a user, where that user can reach it."""
     tool = area / "shunt"
     tool.write_bytes(shunt.path.read_bytes())
     tool.chmod(0o755)
@@ -816,7 +816,7 @@ def test_fsck_deletes_nothing_beside_a_marker_that_is_none(shunt, union):
 
 @pytest.fixture
 def installed(shunt, area):
-    """A copy of the tool that is not beside a build: no daemon, no shim."""
+    """A copy of the tool that is not next to a build: no daemon, no shim."""
     (area / "bin").mkdir()
     tool = area / "bin" / "shunt"
     tool.write_bytes(shunt.path.read_bytes())

@@ -8,7 +8,7 @@ import re
 SHOWN = 40
 
 # The edge of a root is like that of a file system for what takes more than one rename: a directory would leave its mirrors
-# behind. mv and all else that knows EXDEV copies instead.
+# after. mv and all else that knows EXDEV copies instead.
 EDGE = re.compile(r"(SYS_)?rename[a-z0-9]*(\([^)]*\))? .*out/")
 
 

@@ -83,7 +83,7 @@ static long locks_lock(int fd, int command, short type, off_t start, off_t lengt
     return fcntl(fd, command, &wanted);
 }
 
-/* Who holds what of the file, seen from another process: the first byte of the range, or 1000 if nobody. */
+/* The holders of parts of the file, seen from another process: the first byte of the range, or 1000 if nobody. */
 static long held_from(void *path)
 {
     struct flock found = locks_range(F_WRLCK, 0, 0);
@@ -210,7 +210,7 @@ static long unlock_when_told(void *ends)
     return pwrite(fd, "before ", 7, 0);
 }
 
-/* Who waits goes on when the one who held it is gone. */
+/* A waiting process goes on when the holder is gone. */
 static long waited_for(void)
 {
     int first[2], second[2], ends[3], status;
@@ -256,7 +256,7 @@ static long open_to_read(void *path)
     return open(path, O_RDONLY | O_NONBLOCK);
 }
 
-/* A lease is given only while nobody else has the file open, and whoever opens it breaks it. */
+/* A lease is given only while nobody else has the file open, and an open breaks it. */
 static long locks_leased(void)
 {
     struct stat st;

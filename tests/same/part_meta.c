@@ -53,7 +53,7 @@ static void detail_times(const struct place *place, int flags)
     if (fstatat(place->at, place->path, &st, flags) < 0)
         return;
     clock_gettime(CLOCK_REALTIME, &now);
-    /* Who has read a directory is not told: shunt lists without reading it. */
+    /* A reader of a directory leaves no trace: shunt lists without reading it. */
     const struct timespec *times[] = {&st.st_atim, &st.st_mtim};
     for (int i = S_ISDIR(st.st_mode) ? 1 : 0; i < 2; i++)
         if (now.tv_sec - times[i]->tv_sec < 1000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Who waits for events is told of them: of what is born in a directory, and of a file that is there. */
+/* A process that waits for events is told of them: of what is born in a directory, and of a file that is there. */
 #include "same.h"
 
 #include <errno.h>

@@ -156,7 +156,7 @@ static long linked_links(void)
     return 0;
 }
 
-/* A file that lost its name is there for those who have it open. */
+/* A file that lost its name is there for processes that have it open. */
 static void use_nameless(int fd)
 {
     char text[32] = "";

@@ -148,8 +148,8 @@ static void users_by(unsigned way)
     munmap(seen, 4096);
 }
 
-/* Who is of another group from one call to the next, or may do less, is let through elsewhere: at once, also where he has
- * just been again and again. His user is not the superuser's for files, so that the group counts. */
+/* A process that is of another group from one call to the next, or may do less, is let through elsewhere: at once, also where
+ * it has just been again and again. Its user is not the superuser's for files, so that the group counts. */
 enum { HERS = 65531, NOT_HERS = 65532, AGAIN = 3000 };
 static const gid_t hers = HERS, not_hers = NOT_HERS;
 

@@ -10,7 +10,7 @@
 
 #define NODES_MAX 16
 
-/* What goes from hand to hand: whoever has it is at work. */
+/* What goes from hand to hand: the process that has it works. */
 struct baton {
     unsigned generation; /* how often the fixture was made or repaired */
     enum spread_after after;

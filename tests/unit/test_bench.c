@@ -128,7 +128,7 @@ Test(plan, every_second_repetition_runs_backwards)
     }
 }
 
-/* Ranks, and who is next to whom. */
+/* Ranks, and which is next to which. */
 
 static struct rank bench_find(char *const environment[])
 {

@@ -24,7 +24,7 @@ static const struct dirid dir = {4, 5};
 
 /* The serving child. LOOKUP is answered with its own name, but for "slow", which is answered when "release"
  * is looked up; LIST is answered with a page of as many letters , and before that, if it says so, somebody
- * who is not there; COMMIT is counted; STATUS says what was counted; SETTLE ends it. */
+ * that is not there; COMMIT is counted; STATUS says what was counted; SETTLE ends it. */
 struct server {
     struct listen *listen;
     uint64_t malformed, told, deaths, told_at_death;
@@ -559,7 +559,7 @@ Test(channel, hostile_slots)
     cr_assert_eq(qp->reply, 0, "there was no tag to answer");
 }
 
-/* As many threads wait as may, for a name that one of them holds, say, who then tells how it went. */
+/* As many threads wait as may, for a name that one of them holds, say, which then tells how it went. */
 
 #define WAITERS 300
 

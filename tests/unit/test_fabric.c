@@ -20,7 +20,7 @@
 #define LOOPBACK "tcp:127.0.0.1"
 #define DEADLINE 60 /* seconds, for what takes milliseconds */
 
-/* One daemon's end, and who it knows. */
+/* One daemon's end, and the members it knows. */
 struct end {
     struct fabric *fabric;
     uint8_t address[FABRIC_ADDRESS_MAX];
@@ -79,7 +79,7 @@ static void close_all(void)
 
 TestSuite(fabric, .init = fabric_begin, .fini = close_all);
 
-/* A frame's bytes say who sent it and as which. */
+/* A frame's bytes say its sender and as which. */
 static size_t fabric_fill(uint8_t *bytes, uint8_t sender, uint32_t number)
 {
     size_t size = long_ones && number % 997 == 0 ? FABRIC_FRAME_MAX : 5 + number * 37u % 2000;

@@ -11,7 +11,7 @@
  * With HISTORY_PATIENT in the environment, nodes may be out of each other's reach for a time: directories are
  * made, and names looked at in the end, again and again until that does not fail with EIO.
  *
- * With HISTORY_ROWS, who makes or removes a name then does the same with those that follow it in its directory.
+ * With HISTORY_ROWS, a process that makes or removes a name then does the same with those that follow it in its directory.
  *
  * A NODE is set as SHUNT_NODE; `-` leaves it as it is. Client N writes OUT.N, a line for each operation:
  *
@@ -339,7 +339,7 @@ static void be_client(void)
     _exit(fclose(run.written) == 0 ? 0 : 1);
 }
 
-/* The barrier goes along as a descriptor, named by HISTORY_SHARED; HISTORY_ME is who one is. */
+/* The barrier goes along as a descriptor, named by HISTORY_SHARED; HISTORY_ME is the process's number. */
 static void history_share(void)
 {
     const char *inherited = getenv("HISTORY_SHARED");

@@ -83,7 +83,7 @@ Test(scratch, no_memory)
     cr_assert_not_null(scratch_take());
 }
 
-/* Takes a piece, writes who has it all over it, and sees whether that lasts. */
+/* Takes a piece, writes its owner all over it, and sees whether that lasts. */
 static bool shim_use(uint64_t who)
 {
     struct scratch *piece = scratch_take();

@@ -641,7 +641,7 @@ Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
     cr_assert(fcntl(leaf, F_GETFD) == 0 && fcntl(branches, F_GETFD) == 0);
 }
 
-/* How it is reached by who does nothing but look at it, and that it is. */
+/* How a process that only looks at it reaches it, and that it does. */
 static enum way way_to_look(const char *path, int *at)
 {
     struct target t = hot(path, TARGET_LOOKS);
