@@ -7,6 +7,10 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #include "same.h"
 
 const struct acl default_acl = {

@@ -13,6 +13,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #include "place.h"
 #include "sight.h"
 

@@ -17,6 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #if !__GLIBC_PREREQ(2, 34)
 static int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {

@@ -14,6 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #include "acl.h"
 #include "fixture.h"
 

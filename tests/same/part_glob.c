@@ -14,6 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #include "fixture.h"
 #include "lines.h"
 

@@ -13,6 +13,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #include "fixture.h"
 
 /* FNV-1a: enough to tell contents apart, and the program stays without libraries. Where a file names the

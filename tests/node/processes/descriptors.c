@@ -16,6 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 #if !__GLIBC_PREREQ(2, 34)
 static int close_range(unsigned first, unsigned last, int flags)
 {

@@ -14,6 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np strerror
+#endif
+
 static char self[4096];
 static char *const looks[] = {"execs", "--look", NULL};
 static char *const nothing[] = {NULL};
