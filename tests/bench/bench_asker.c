@@ -24,9 +24,7 @@
 #include "request/channel.h"
 
 #define DEADLINE (30 * CLOCK_SECOND)
-#define PAUSE                                                                                                                  \
-    (10 * SPIN / 1000) /* us: it does not pay to spin for clients that ask so seldom, and soon the daemon does not             \
-                        */
+#define PAUSE (10 * SPIN / 1000) /* us: too seldom for either side to spin */
 
 static struct request_channel *channel;
 static struct channel *doorbell; /* the same, to ring it oneself */
