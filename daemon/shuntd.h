@@ -2,12 +2,15 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The daemon's state: one struct, passed first. One thread (main's) decides everything and alone touches what
- * is here and the index; the threads of disk/ work on jobs of their own and hand them back; the thread of
- * listen/ that waits for the end of clients hands over process ids.
+/* The daemon's state: one struct, passed first.
  *
- * Functions answer 0, a positive answer that their header names, or -errno, which is fatal and goes up to
- * main. */
+ * Whichever thread holds the turn (main.c: main's thread, or the fabric's while main's sleeps) serves, and it alone touches
+ * what is here and the index; other contracts call it main's thread. The threads of disk/ and of heartbeats work on jobs of
+ * their own and hand them back; the thread of listen/ that waits for the end of clients hands over process ids; the thread that
+ * opens the fabric ends before anything is taken down. A signal handler writes `stop` and rings the channel's doorbell, nothing
+ * else.
+ *
+ * Functions answer 0, a positive answer that their header names, or -errno, which is fatal and goes up to main. */
 
 #include <limits.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 /* The home of a directory's own entry, its coordinator: it knows which nodes use the directory, has it loaded, marks it,
- * closes it before it is removed, and begins what concerns it on all nodes (cast.h). Questions to it are messages;
+ * closes it before it is removed, and begins what concerns it on all nodes (collective.h). Questions to it are messages;
  * dir[0] says which directory.
  *
  * LOAD     text: its place; SPREAD in flags: not as a whole. Answer: its record, in tag how many nodes use it, in dir[1]

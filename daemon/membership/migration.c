@@ -153,7 +153,7 @@ static int migration_hand_held(void *context, uint16_t to, struct dirid dir, con
     return migration_send_part(handing->shuntd, to, &part);
 }
 
-/* What is to be given back (whole.h) is given back to the next coordinator. */
+/* What is to be given back (delegation.h) is given back to the next coordinator. */
 static void migration_note_busy(struct home_dir *dir, void *context)
 {
     struct handing *handing = context;

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Names that were asked for ahead (ahead.h) are granted to the process that is to ask for them, in its queue pair
+/* Names that were asked for ahead (prefetch.h) are granted to the process that is to ask for them, in its queue pair
  * (request/channel.h): it takes an grant, makes or removes the file and says so there, without a question and without waking
  * anybody.
  *

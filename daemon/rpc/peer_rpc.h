@@ -11,13 +11,13 @@
 enum rpc_kind {
     RPC_HOME_REQUEST = 1,   /* to the home of a name: a question, by that operation */
     RPC_HOME_REPLY,         /* ... its answer */
-    RPC_COORDINATOR,        /* to the home of a directory (rule.h); an id of 0 wants no answer */
+    RPC_COORDINATOR,        /* to the home of a directory (coordinator.h); an id of 0 wants no answer */
     RPC_COORDINATOR_ANSWER, /* ... its answer */
     RPC_COLLECTIVE,         /* a collective (collective.h): to so many members, of which the receiver is the first */
     RPC_COLLECTIVE_ANSWER,  /* ... what they say together */
     RPC_LISTED,             /* to a home: a name of a directory that is being loaded */
     RPC_NOTIFY,             /* what wants no answer: NODES, VISITED, IDLE, TIMES, AWAITED, RECALL */
-    RPC_MIGRATE,            /* to the next home: a part of what a shard holds (move.h) */
+    RPC_MIGRATE,            /* to the next home: a part of what a shard holds (migration.h) */
     RPC_HELLO,              /* to a home: the sender has joined */
     RPC_WELCOME,            /* ... it knows */
     RPC_KINDS

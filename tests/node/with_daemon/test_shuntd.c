@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* The daemon as a whole: main's loop between the channel and the index, both real. What the single operations
- * mean is tested with serve/. */
+ * mean is tested with ops/. */
 
 #include <dirent.h>
 
