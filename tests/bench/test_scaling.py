@@ -57,7 +57,7 @@ def test_what_nobody_waits_for_goes_out_after_half_a_second():
     assert 15 / 16 * 3 < found["frames"] <= 15 / 16 * 4
 
 
-def test_who_was_heard_meanwhile_is_waited_for_anew():
+def test_who_was_heard_meanwhile_is_waited_for_again():
     env = scaling.simpy.Environment()
     patience, over = scaling.Patience(env, 10), []
 

@@ -84,7 +84,7 @@ def test_names_in_a_row_are_few_frames(pair, pattern, foreseen, least, most):
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
-def test_who_looks_before_he_makes_or_removes_a_name_asks_nobody_either(pair):
+def test_who_looks_before_it_makes_or_removes_a_name_asks_nobody_either(pair):
     make = "if not os.path.exists(name): open(name, 'x').close()"
     remove = "if os.path.exists(name): os.unlink(name)"
     for work, left in ((make, 1000), (remove, 0)):

@@ -200,7 +200,7 @@ def test_a_run_directory_that_another_may_have_made(session, tmp_path, spoil):
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
-def test_a_road_that_others_may_enter_is_not_used(session, tmp_path):
+def test_a_channel_that_others_may_enter_is_not_used(session, tmp_path):
     session.start("a")
     next((tmp_path / "run").glob("*/*")).chmod(0o755)
     failed = session.on("a", "touch", session.root / "file")

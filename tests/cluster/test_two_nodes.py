@@ -119,7 +119,7 @@ def test_who_goes_to_and_fro_between_leaves_says_so_once_of_each(session):
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
-def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_foreseen(session):
+def test_a_leaf_is_left_also_if_what_is_looked_at_there_was_predicted(session):
     """The node that looks into it has asked for other names only, and it is home of none of them."""
     start_with_leaves(session, 40)
     session.sh("a", "mkdir out")
@@ -168,7 +168,7 @@ for number in range(100):
 
 
 @pytest.mark.parametrize("changer", ["a", "b"])
-def test_what_is_asked_behind_a_look_is_of_what_is_there_by_then(pair, tmp_path, changer):
+def test_what_is_asked_after_a_look_is_of_what_is_there_by_then(pair, tmp_path, changer):
     """The files are the other's, half of the names at home with each; one after the other is removed or replaced."""
     make = """for number in range(100):
     for name, text in ((f"{number}", b"old"), (f"new{number}", b"new")):
@@ -314,7 +314,7 @@ def test_where_a_directory_was_is_believed_by_nobody_when_it_was_renamed(pair, o
 
 
 @BOTH_WAYS
-def test_what_is_opened_to_be_made_is_looked_for_behind_links(pair, one, other):
+def test_what_is_opened_to_be_made_is_looked_for_after_links(pair, one, other):
     """Whatever the home of a link is."""
     numbers = "$(seq 16)"
     pair.sh(one, f"cd out; for i in {numbers}; do ln -s file$i link$i; ln -s ../../beside$i out$i; echo $i >file$i; done")
@@ -722,7 +722,7 @@ print(made > 0)
 """
 
 
-def test_a_directory_is_made_anew_all_the_time(pair, tmp_path):
+def test_a_directory_is_made_again_all_the_time(pair, tmp_path):
     """A process that makes and removes files in it is told that it is not there, or makes them in the new one; nothing else."""
     pair.sh("a", "mkdir out/at; ls out/at")
     pair.sh("b", "ls out/at")

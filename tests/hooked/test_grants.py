@@ -82,7 +82,7 @@ def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, an
 
 @guarded("offer-unseen")
 @NODES
-def test_what_was_made_by_an_offer_is_there(stage, build, guard, node):
+def test_what_was_made_by_a_grant_is_there(stage, build, guard, node):
     """Though its daemon has not heard of it."""
     number = in_a_row(stage, build)
     stage.begin(guard)
@@ -99,7 +99,7 @@ def test_what_was_made_by_an_offer_is_there(stage, build, guard, node):
 
 
 @guarded("times-unseen")
-def test_a_directory_has_changed_when_a_name_was_made_by_an_offer(stage, build, guard):
+def test_a_directory_has_changed_when_a_name_was_made_by_a_grant(stage, build, guard):
     number = in_a_row(stage, build)
     stage.begin(guard)
     # 5 is CLOCK_REALTIME_COARSE, which file systems use.
@@ -111,7 +111,7 @@ def test_a_directory_has_changed_when_a_name_was_made_by_an_offer(stage, build, 
 
 @pytest.mark.parametrize("hook, there", [("offer-taken", False), ("create-made", True)])
 @pytest.mark.parametrize("node", ["c", "b"])
-def test_who_dies_with_what_he_took(stage, build, hook, there, node):
+def test_who_dies_with_what_it_took(stage, build, hook, there, node):
     number = in_a_row(stage, build)
     stage.begin()
     held = stage.meeting()

@@ -24,7 +24,7 @@ def expect(guard, what):
 
 
 @PAIRS
-def test_a_birth_that_is_not_confirmed_is_not_absent(stage, one, other):
+def test_a_create_that_is_not_confirmed_is_not_absent(stage, one, other):
     stage.begin()
     made = stage.meeting()
     maker = stage.call(one, "make('n', 'text')", made.at("create-made"))
@@ -110,7 +110,7 @@ def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, 
 
 @guarded("ahead-unclaimed")
 @pytest.mark.parametrize("hook", ["create-reserved", "create-made"])
-def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_foreseen(stage, build, guard, hook):
+def test_a_listing_does_not_wait_for_who_makes_a_name_that_was_predicted(stage, build, guard, hook):
     """At its home, where any name that is being made is looked for where it will be."""
     number = in_a_row(stage, build)
     stage.begin(guard)
@@ -179,7 +179,7 @@ def test_a_listing_that_finds_no_file_looks_again(stage, guard, other):
 @guarded("ahead-kept")
 @pytest.mark.parametrize("node, asking, answer", [("a", "os.unlink('n')", "None"), ("b", "os.rename('n', 'x')", "None"),
                                                   ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None")])
-def test_who_asks_for_a_name_whose_removal_is_foreseen_finds_it(stage, build, guard, node, asking, answer):
+def test_who_asks_for_a_name_whose_unlink_is_predicted_finds_it(stage, build, guard, node, asking, answer):
     number = in_a_row(stage, build)
     stage.begin(guard)
     stage.does("b", f"make('x'), [make(f'name-{{i}}') for i in ({number}, *range({number} - 6, {number}))]")
@@ -190,7 +190,7 @@ def test_who_asks_for_a_name_whose_removal_is_foreseen_finds_it(stage, build, gu
 
 @guarded("whole-unfinished")
 @pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a"), ("b", "c")])
-def test_who_has_a_directory_for_himself_ends_what_he_began_before_others_come(stage, guard, one, other):
+def test_who_has_a_directory_for_itself_ends_what_it_began_before_others_come(stage, guard, one, other):
     stage.begin(guard, used=False)
     reserved = stage.meeting()
     maker = stage.call(one, "make('n', 'winner')", reserved.at("create-reserved"))
@@ -236,7 +236,7 @@ def test_what_a_client_that_was_killed_has_left_is_settled(stage, guard, node, h
 
 @guarded("no-settle")
 @pytest.mark.parametrize("hook, left", [("remove-held", "['n']"), ("remove-done", "[]")])
-def test_a_removal_whose_client_was_killed_is_settled(stage, guard, hook, left):
+def test_an_unlink_whose_client_was_killed_is_settled(stage, guard, hook, left):
     stage.begin(guard)
     stage.does("b", "make('n')")
     stage.call("b", "os.unlink('n')", f"{hook}:kill").answer()
@@ -345,7 +345,7 @@ def test_links_that_cross_do_not_wait_for_each_other(stage, guard):
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_directory_that_is_being_removed_takes_no_births(stage, known):
+def test_a_directory_that_is_being_removed_takes_no_creates(stage, known):
     stage.begin()
     stage.does("a", "os.mkdir('sub')")
     if known:
@@ -472,7 +472,7 @@ def test_what_is_held_when_a_home_crashes_is_held_at_the_next(stage, guard):
 
 
 @guarded("listed-beats")
-def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, guard):
+def test_what_was_held_while_a_directory_is_listed_again_beats_the_list(stage, guard):
     """A home crashes, and the directory is listed again while a file of it goes."""
     listed, held = stage.meeting(), stage.meeting()
     listed.go()
@@ -492,7 +492,7 @@ def test_what_was_held_while_a_directory_is_listed_anew_beats_the_list(stage, gu
 
 
 @pytest.mark.parametrize("whole", ["os.fsync(os.open('.', os.O_RDONLY))", "os.chmod('.', 0o750)", "os.utime('.', (1, 1))"])
-def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_ruler(stage, whole):
+def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_coordinator(stage, whole):
     """A node asks the coordinator for its first leaf while the coordinator asks all nodes for something."""
     one, other = (node for node in conftest.NODES if node != stage.ruler)
     asking, told = stage.meeting(), stage.meeting()
@@ -531,7 +531,7 @@ def requests(stage):
     return json.loads(stage.session.at("status", "a", "--json").check())[0]["counters"]["requests"]
 
 
-def test_more_processes_list_than_there_are_bays(stage):
+def test_more_processes_list_than_there_are_bulk_buffers(stage):
     """Long answers that have not been read: later requests get short ones."""
     stage.begin()
     assert stage.does("b", "[make(f'f{number}') for number in range(900)].count(None)") == "900"

@@ -141,7 +141,7 @@ def test_a_lost_node_renames_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
         assert stage.does("b", "os.listdir(), read('o')") == "(['o'], 'text')"
 
 
-def test_who_is_back_before_he_is_dropped_waits_for_that(stage):
+def test_who_is_back_before_it_is_dropped_waits_for_that(stage):
     """For longer than a supervisor starts daemons again that live briefly: eight of them, and pauses of 3 s in all. Time is
     what is tested: that one daemon does nothing else for so long."""
     fenced = stage.meeting()

@@ -61,7 +61,7 @@ for call in CALLS:
 
 @pytest.mark.parametrize("other", [False, True])
 @pytest.mark.parametrize("removes", [False, True])
-def test_a_foreseen_name_is_as_any_other(native_and_shunt, area, removes, other):
+def test_a_predicted_name_is_as_any_other(native_and_shunt, area, removes, other):
     program = area / "calls.py"
     program.write_text(f"REMOVES, OTHER = {removes}, {other}\n{CALLS}")
     native, shunt = native_and_shunt(f"/usr/bin/python3 {program} all")
@@ -79,7 +79,7 @@ time.sleep(60)
 """
 
 
-def test_what_was_made_by_offers_has_changed_its_directory_when_the_session_ends(started):  # noqa: F811
+def test_what_was_made_by_grants_has_changed_its_directory_when_the_session_ends(started):  # noqa: F811
     """Though no daemon has heard of it, and the program goes on. It takes the time from the clock of files, which ticks; a file
     system may be more exact."""
     maker = started.popen("/usr/bin/python3", "-c", ROW, cwd=started.root, stdout=subprocess.PIPE)

@@ -266,7 +266,7 @@ def test_the_whole_root_was_moved(cold, area):
         moved.stop()
 
 
-def test_files_were_made_beside(cold):
+def test_files_were_made_next_to(cold):
     """Of a name that is redirected, too. Files that hold something win, then the newer one; the other one has a name of its
     own, and is told."""
     natively(cold, "echo native >out/a; : >out/b; echo beside >out/new; echo native >other/x")

@@ -79,7 +79,7 @@ def watch(started, directory, *command, status=0):  # noqa: F811
     return started.exec(PYTHON, "-c", WATCH, started.root / directory, *command).check(status)
 
 
-def test_births_of_another_process_are_reported(started):  # noqa: F811
+def test_creates_of_another_process_are_reported(started):  # noqa: F811
     out = started.root / "out"
     started.exec("touch", out / "before").check()
     assert len(redirected_files(started.root)) == 1

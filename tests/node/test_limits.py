@@ -458,7 +458,7 @@ print(answers.count(b"."), answers.count(b"!"), answers.count(b"?"))
 
 
 @pytest.mark.unsanitized
-def test_more_processes_than_the_road_has_lanes(quick):
+def test_more_processes_than_the_channel_has_queue_pairs(quick):
     """They are told; those that come when others have ended are not."""
     quick.start().check()
     out = quick.root / "out"

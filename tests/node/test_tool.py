@@ -345,7 +345,7 @@ def test_the_manual_of_the_library_names_all_that_it_has():
     assert len(fields) == 5 and set(fields) <= manual.italics(page)
 
 
-def test_the_synopsis_of_the_man_page_has_every_verb_once_and_its_options(shunt):
+def test_the_synopsis_of_the_man_page_has_every_subcommand_once_and_its_options(shunt):
     subcommands = re.findall(r"^  ([a-z]+) ", shunt("help").check(), re.M)
     assert subcommands == [*SUBCOMMANDS, "help"]
     synopses = manual.synopses(PAGE)
@@ -639,7 +639,7 @@ def test_a_mirror_that_may_not_be_read_is_not_taken_for_an_orphan(shunt, user, a
     assert f".shunt/b/n1.1/{mirror}: unreadable: it cannot be read" in result.check(2) and "orphan" not in result.out
 
 
-def test_what_is_behind_a_mirror_that_may_not_be_read_is_looked_at(shunt, user, area):
+def test_what_is_after_a_mirror_that_may_not_be_read_is_looked_at(shunt, user, area):
     union = Union(area / "root")
     for number in range(8):
         union.put("n1.1", f"gone-{number:012x}", "lost")
@@ -655,7 +655,7 @@ def test_what_is_behind_a_mirror_that_may_not_be_read_is_looked_at(shunt, user, 
     assert path in {str(directory.relative_to(union.root)) for directory in hidden}
 
 
-def test_export_goes_on_behind_a_file_that_is_immutable(shunt, union):
+def test_export_goes_on_after_a_file_that_is_immutable(shunt, union):
     fixed = branch_path(union, "n1.1", "b")
     if subprocess.run(["chattr", "+i", fixed], check=False).returncode != 0:
         pytest.skip("chattr takes the superuser, and a file system that knows it")
@@ -800,7 +800,7 @@ def test_fsck_deletes_orphans_only_when_told(shunt, union):
     assert shunt("ls", union.root / "out").check() == "a\nb\nc\nlink\nsub\n"
 
 
-def test_fsck_deletes_nothing_beside_a_marker_that_is_none(shunt, union):
+def test_fsck_deletes_nothing_next_to_a_marker_that_is_none(shunt, union):
     orphans(union)
     (union.root / "plain" / ".shunt-dir").write_text("nonsense")
     before = snapshot(union.root)

@@ -75,7 +75,7 @@ Test(list, first_in_first_out)
     cr_assert(list_empty(&list));
 }
 
-Test(list, one_is_moved_behind_the_other)
+Test(list, one_is_moved_after_the_other)
 {
     struct item items[4] = {{.number = 0}, {.number = 1}, {.number = 2}, {.number = 3}};
     struct link to, from;
@@ -105,7 +105,7 @@ static unsigned tries_of(struct adaptive_spin *spin, unsigned waits, bool in_vai
     return tries;
 }
 
-Test(spin, what_is_in_vain_is_tried_ever_less_often)
+Test(spin, what_is_without_success_is_tried_ever_less_often)
 {
     struct adaptive_spin spin = {0};
     cr_assert_eq(tries_of(&spin, 1 + 1 + 1 + 3 + 1, true), 3, "at once, behind one wait, behind three more");

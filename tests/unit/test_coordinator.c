@@ -62,7 +62,7 @@ Test(rule, an_older_word_that_comes_later_is_passed_over)
     cr_assert(!other.mirrored);
 }
 
-Test(rule, creates_go_to_a_mirror_behind_the_coordinators_answer)
+Test(rule, creates_go_to_a_mirror_after_the_coordinators_answer)
 {
     struct record_dir marked, bare;
     test_coordinator_mark("out-1");
@@ -77,7 +77,7 @@ Test(rule, creates_go_to_a_mirror_behind_the_coordinators_answer)
     cr_assert(!other.mirrored, "an old answer");
 }
 
-Test(rule, one_that_took_over_goes_on_behind_the_one_before)
+Test(rule, one_that_took_over_goes_on_after_the_one_before)
 {
     struct record_dir kept;
     struct shuntd next = {.route.epoch = 5};

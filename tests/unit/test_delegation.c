@@ -171,7 +171,7 @@ Test(whole, a_gift_of_another_epoch_is_refused_and_touches_nothing)
     cr_assert(dir->delegation == 0 && dir->listed == 3);
 }
 
-Test(whole, who_is_asked_for_what_he_has_not_got_says_so)
+Test(whole, who_is_asked_for_what_it_has_not_got_says_so)
 {
     struct home_dir *dir = home_dir_add(shuntd.home, id_of(ruled), ruled);
     cr_assert_not_null(home_coordinator(dir));

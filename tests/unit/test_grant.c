@@ -214,7 +214,7 @@ Test(grant, who_makes_it_first_has_it)
     cr_assert_eq(result(YOU, reserve("out", "f5", DT_DIR)), 0, "whatever it is");
 }
 
-Test(grant, what_was_taken_in_vain_is_withdrawn)
+Test(grant, what_was_taken_without_success_is_withdrawn)
 {
     struct request_hold hold = {0};
     make_four();
@@ -299,7 +299,7 @@ static void remove_by(pid_t client, const char *name)
     tell(client, named(MESSAGE_UNLINKED, "out", name));
 }
 
-Test(grant, removals_in_a_row_are_granted)
+Test(grant, unlinks_in_a_row_are_granted)
 {
     struct request_hold hold = {0};
     for (unsigned i = 0; i < 10; i++)
@@ -454,7 +454,7 @@ Test(grant, a_directory_with_nothing_but_grants_is_removed)
     cr_assert_not(is_granted("f4"));
 }
 
-Test(grant, a_directory_with_a_file_that_was_made_by_an_grant_is_not_empty)
+Test(grant, a_directory_with_a_file_that_was_made_by_a_grant_is_not_empty)
 {
     make_four();
     for (unsigned i = 0; i < 4; i++)

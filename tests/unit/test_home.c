@@ -199,7 +199,7 @@ Test(home, of_two_words_the_later_counts)
         }
 }
 
-Test(home, times_that_were_set_are_behind_every_change_before)
+Test(home, times_that_were_set_are_after_every_change_before)
 {
     struct home_dir *dir = home_add(one, "out");
     const struct home_times again = {.round = 7};

@@ -355,7 +355,7 @@ Test(home_names, who_looks_for_a_name_that_is_not_there_has_it_given_back)
     cr_assert(is_awaited(2, 2) && !is_notifications());
 }
 
-Test(home_names, an_owner_hears_once_who_looks_into_his_leaf)
+Test(home_names, an_owner_hears_once_who_looks_into_its_leaf)
 {
     struct home_notification notifications;
     index_put_entry(shuntd.index, out, "a", 1, &file);

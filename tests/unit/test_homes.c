@@ -48,7 +48,7 @@ Test(homes, what_a_member_is_to_hand_over_is_waited_for)
     cr_assert_not(route_lacks_home(&shuntd));
 }
 
-Test(homes, who_is_gone_before_he_has_handed_over_is_not_waited_for)
+Test(homes, who_is_gone_before_it_has_handed_over_is_not_waited_for)
 {
     test_homes_adopt(5, 3, three);
     test_homes_adopt(6, 3, last_goes);

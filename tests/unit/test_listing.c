@@ -517,7 +517,7 @@ Test(owner, a_restored_directory_claims_its_mirrors, .init = owner_init, .fini =
     listing_forget();
 }
 
-Test(owner, of_two_copies_of_what_is_gone_one_becomes_it_whoever_asks_first, .init = owner_init, .fini = place_finish)
+Test(owner, of_two_copies_of_what_is_gone_one_becomes_it_the_one_that_asks_first, .init = owner_init, .fini = place_finish)
 {
     cr_assert_eq(union_root_init(&root, place_path("r"), 0), 0);
     place_directory("r/one");

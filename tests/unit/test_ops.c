@@ -156,7 +156,7 @@ Test(serve, auto_leaves_a_directory_of_one_node_alone)
     cr_assert(shuntd.counts.creates == 40 && shuntd.counts.redirected == 0);
 }
 
-Test(serve, branch_makes_a_mirror_at_the_first_birth)
+Test(serve, branch_makes_a_mirror_at_the_first_create)
 {
     struct record_dir record;
     struct marker marker;
@@ -233,7 +233,7 @@ Test(serve, the_same_name_remote_is_another)
     cr_assert_eq(operation_count(shuntd.home), 3);
 }
 
-Test(serve, one_birth_of_a_name_at_a_time)
+Test(serve, one_create_of_a_name_at_a_time)
 {
     const struct message *answer = ask(ME, reserve("out", "a", DT_REG));
     uint32_t second = post(YOU, reserve("out", "a", DT_REG));
@@ -494,7 +494,7 @@ Test(serve, a_link_that_leads_nowhere_has_not_vanished)
 
 /* Removal. */
 
-Test(serve, a_removal_holds_the_name)
+Test(serve, a_unlink_holds_the_name)
 {
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
@@ -513,7 +513,7 @@ Test(serve, a_removal_holds_the_name)
     cr_assert_eq(shuntd.counts.unlinks, 1);
 }
 
-Test(serve, a_removal_that_failed)
+Test(serve, a_unlink_that_failed)
 {
     uint64_t ino = born("out", "a");
     ask(ME, named(MESSAGE_UNLINK, "out", "a"));
@@ -542,7 +542,7 @@ Test(serve, nothing_to_remove)
     cr_assert_eq(operation_count(shuntd.home), 0);
 }
 
-Test(serve, a_removal_is_a_change_of_the_directory)
+Test(serve, a_unlink_is_a_change_of_the_directory)
 {
     born("out", "a");
     cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
@@ -627,7 +627,7 @@ Test(serve, a_client_ends_after_it_made_a_directory)
     cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out/sub", "x")), MESSAGE_ABSENT, "it is loaded");
 }
 
-Test(serve, a_client_ends_around_a_removal)
+Test(serve, a_client_ends_around_a_unlink)
 {
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
@@ -665,7 +665,7 @@ Test(serve, a_client_ends_around_a_promotion)
 }
 
 /* A program without the shim made another file of that name in the trunk: nothing was promoted. */
-Test(serve, a_client_ends_before_a_promotion_that_was_in_vain)
+Test(serve, a_client_ends_before_a_promotion_that_was_without_success)
 {
     uint64_t ino = born("out", "a");
     ask(ME, named(MESSAGE_PROMOTE, "out", "a"));

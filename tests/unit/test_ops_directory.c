@@ -115,7 +115,7 @@ Test(ops_rmdir, who_waits_for_a_directory_that_goes)
     cr_assert_eq(result_of(look), MESSAGE_ABSENT);
 }
 
-Test(ops_rmdir, a_birth_under_way_is_waited_for)
+Test(ops_rmdir, a_create_under_way_is_waited_for)
 {
     const struct message *answer = ask(YOU, reserve("out", "a", DT_REG));
     uint32_t tag = post(ME, close_message("out"));
@@ -223,7 +223,7 @@ Test(serve_directory, nothing_follows_a_plain_directory)
     cr_assert_eq(result_of(tag), 0);
 }
 
-Test(serve_directory, a_birth_does_not_wait_for_who_follows)
+Test(serve_directory, a_create_does_not_wait_for_who_follows)
 {
     born("out", "a");
     uint32_t follow = post(ME, about(MESSAGE_ATTRIBUTES, "out")), birth = post(YOU, reserve("out", "b", DT_REG));

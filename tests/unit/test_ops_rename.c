@@ -120,7 +120,7 @@ Test(ops_rename, onto_a_file_it_goes_to_its_place)
     cr_assert_eq(leaf_holds("in", 0), 1);
 }
 
-Test(ops_rename, whoever_s_branch_the_victim_is_in)
+Test(ops_rename, any_process_that_s_branch_the_victim_is_in)
 {
     uint64_t moved = born("out", "a");
     foreign("out", "b", 6);

@@ -10,7 +10,7 @@
 
 static const struct dirid directory = {.ino = 0x0102030405060708, .birth = 0x1112131415161718};
 
-Test(record, identity_is_inode_and_birth)
+Test(record, identity_is_inode_and_create)
 {
     struct statx stat = {.stx_mask = STATX_INO | STATX_BTIME, .stx_ino = 7, .stx_btime = {.tv_sec = 2, .tv_nsec = 3}};
     cr_assert(dirid_equal(dirid_of(&stat), (struct dirid){7, 2000000003}));

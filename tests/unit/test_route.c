@@ -25,7 +25,7 @@ Test(route, each_home_has_its_part)
         cr_assert(has[i] >= 4 && has[i] <= 40, "member %u is home of %u shards", i, has[i]);
 }
 
-Test(route, who_comes_and_goes_moves_his_own_alone)
+Test(route, who_comes_and_goes_moves_its_own_alone)
 {
     const uint16_t all[] = {1, 4, 9, 300}, without[] = {1, 4, 300}, other_order[] = {300, 9, 4, 1};
     uint16_t before[RECORD_SHARDS], after[RECORD_SHARDS], same[RECORD_SHARDS];

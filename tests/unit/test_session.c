@@ -764,7 +764,7 @@ Test(join, the_dead_give_their_name_away)
 }
 
 /* Of one that was silent, and may be at work still. */
-Test(join, who_is_lost_gives_nothing_away_before_he_is_dropped)
+Test(join, who_is_lost_gives_nothing_away_before_it_is_dropped)
 {
     struct session_member first = named_member("n1"), lost = named_member("n2"), mine;
     struct session session = {0};

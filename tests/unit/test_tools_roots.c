@@ -299,7 +299,7 @@ Test(walk, each_directory_before_those_in_it)
     cr_assert_str_eq(tools_roots_walked("out/t", 0), "");
 }
 
-Test(walk, goes_on_behind_a_broken_marker)
+Test(walk, goes_on_after_a_broken_marker)
 {
     place_directory("r/a/b");
     place_directory("r/a/.shunt-dir.0123456789abcdef");

@@ -440,7 +440,7 @@ static void *look_all_the_while(void *context)
     return (void *)wrong;
 }
 
-Test(view, beside_a_writer_that_does_not_stop)
+Test(view, next_to_a_writer_that_does_not_stop)
 {
     struct view *view = view_opened();
     pthread_t threads[3];
@@ -473,7 +473,7 @@ Test(view, is_opened_while_its_index_grows)
 }
 
 /* Almost all of a large directory is gone, and what is left changes all the time. */
-Test(view, lists_what_is_almost_empty_beside_a_writer)
+Test(view, lists_what_is_almost_empty_next_to_a_writer)
 {
     struct view *view = view_opened();
     unsigned count = 0;

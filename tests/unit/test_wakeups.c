@@ -62,7 +62,7 @@ Test(wakeups, as_many_as_there_are_cores_in_their_order)
     cr_assert(wakeups_are_none(&wakeups));
 }
 
-Test(wakeups, who_is_there_already_keeps_his_place)
+Test(wakeups, who_is_there_already_keeps_its_place)
 {
     test_wakeups_add((const uint32_t[]){1, 40, 1, 40, 1}, 5);
     wakeups.cores = 1;

@@ -370,7 +370,7 @@ Test(page, two_become_one_in_order_and_each_name_is_told_once)
     assert_merged(merged, used, both, 6);
 }
 
-Test(page, behind_the_limit_of_one_nothing_is_known)
+Test(page, after_the_limit_of_one_nothing_is_known)
 {
     static const unsigned one[] = {1, 5}, two[] = {2, 4, 6, 7}, both[] = {1, 2, 4, 5};
     char a[512], b[512], merged[512];
@@ -401,7 +401,7 @@ Test(page, nothing_and_nothing_is_nothing)
     cr_assert_eq(used, 0);
 }
 
-Test(page, beside_one_that_has_none_it_goes_as_far_as_both_do)
+Test(page, next_to_one_that_has_none_it_goes_as_far_as_both_do)
 {
     static const unsigned one[] = {1, 5, 8};
     static const uint64_t limits[] = {105, 200, PAGE_ALL};

@@ -170,7 +170,7 @@ Test(stream, several_at_once)
     shim_stream_closed(again);
 }
 
-Test(stream, one_that_was_closed_halfway_leaves_nothing_behind)
+Test(stream, one_that_was_closed_halfway_leaves_nothing_after)
 {
     shim_stream_fill();
     struct dir_stream *stream = shim_stream_opened(place_path("r/out"));

@@ -552,7 +552,7 @@ static struct statx stat_at(int at, const char *path)
     return stat;
 }
 
-Test(held, a_birth_is_confirmed)
+Test(held, a_create_is_confirmed)
 {
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
     cr_assert_eq(create_reserve(&t, DT_REG, 0), 0);
@@ -809,7 +809,7 @@ Test(held, what_is_in_the_trunk_is_named_by_the_caller)
     target_done(&t);
 }
 
-Test(held, a_birth_is_withdrawn)
+Test(held, a_create_is_withdrawn)
 {
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
     cr_assert_eq(create_reserve(&t, DT_REG, MESSAGE_TRUNK), 0);
@@ -848,7 +848,7 @@ static void *shim_target_settle(void *target)
     return (void *)(intptr_t)target_settled(target);
 }
 
-Test(held, who_meets_a_birth_can_wait_for_it)
+Test(held, who_meets_a_create_can_wait_for_it)
 {
     pthread_t thread;
     void *code;

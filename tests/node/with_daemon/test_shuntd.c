@@ -194,7 +194,7 @@ static void reserve_and_make_a(void)
     shuntd_must(make_at(place_of(0, "a")) == 0);
 }
 
-Test(shuntd, a_client_ends_with_a_birth)
+Test(shuntd, a_client_ends_with_a_create)
 {
     client_ends(reserve_a);
     cr_assert_eq(shuntd_ask(shuntd_named(MESSAGE_LOOKUP, "a")), MESSAGE_ABSENT);
@@ -230,7 +230,7 @@ static void unlink_a(void)
     shuntd_must(unlink(place_of(0, "a")) == 0);
 }
 
-Test(shuntd, a_client_ends_with_a_removal)
+Test(shuntd, a_client_ends_with_an_unlink)
 {
     uint64_t ino = shuntd_born("a");
     client_ends(hold_a);
