@@ -37,7 +37,7 @@ int create_reserve(struct target *t, uint8_t type, uint16_t flags)
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = t->unasked ? target_learn(t, code) : target_look(t);
-    if (code == 0 && t->found.known && target_leads_remote(t))
+    if (code == 0 && t->found.known && target_parent_has_changed(t))
         code = target_replaced(t);
     return code == 0 || code == TARGET_ASTRAY ? BIRTH_AGAIN : code;
 }

@@ -49,7 +49,7 @@ int fdcache_leaf(const struct names_root *, const char *place, size_t length, bo
 uint64_t fdcache_leaf_key(const struct names_root *, int leaf);
 bool fdcache_leaf_again(const struct names_root *, int leaf, uint64_t key, int *directory);
 /* That a file is not there may be the leaf's fault: it was removed, or the program has just closed the descriptor. */
-static inline bool fdcache_may_be_remote(long result)
+static inline bool fdcache_may_have_moved(long result)
 {
     return result == -ENOENT || result == -ENOTDIR || result == -ESTALE || result == -EBADF;
 }

@@ -18,7 +18,7 @@
         code_;                                                                                                                 \
     })
 
-/* A file that the home does not know is not removed after its back: somebody may have made it just now, or be at work
+/* A file that the home does not know is not removed without its knowledge: somebody may have made it just now, or be at work
  * on the name. It is adopted first: 0, it is known now; -ENOENT: there is none; or another -errno. */
 int hold_know(struct target *);
 /* MESSAGE_UNLINK or MESSAGE_PROMOTE: 0, it is held and real_at/real_path is where it is; MESSAGE_ABSENT; or

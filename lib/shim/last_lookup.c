@@ -13,7 +13,7 @@
  * is interrupted is left alone. */
 static __thread struct last {
     uint64_t word; /* of the path; 0: none */
-    uint64_t spin;
+    uint64_t stamp;
     const struct names_root *root;
     uint64_t key; /* of the leaf */
     int leaf;
@@ -49,7 +49,7 @@ bool last_lookup_at(struct last_lookup *last_lookup, const char *path)
 {
     struct last seen;
     if (!last_lookup_read_last(&seen) || !process_has_roots() || !last_lookup_is_its_path(&seen, path) ||
-        !parent_cache_is_now(seen.root, path, seen.spin))
+        !parent_cache_is_now(seen.root, path, seen.stamp))
         return false;
     *last_lookup = (struct last_lookup){.root = seen.root, .leaf = seen.leaf, .name = path + seen.name};
     return fdcache_leaf_again(seen.root, seen.leaf, seen.key, &last_lookup->at);
@@ -58,14 +58,14 @@ bool last_lookup_at(struct last_lookup *last_lookup, const char *path)
 bool last_lookup_holds(const struct last_lookup *last_lookup, long result)
 {
     fdcache_give(last_lookup->root, last_lookup->leaf);
-    return !fdcache_may_be_remote(result);
+    return !fdcache_may_have_moved(result);
 }
 
 static void last_lookup_store(const struct target *t, int leaf)
 {
     last.word = 0;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    last.spin = t->spin;
+    last.stamp = t->stamp;
     last.root = t->root;
     last.key = fdcache_leaf_key(t->root, leaf);
     last.leaf = leaf;
@@ -77,7 +77,7 @@ static void last_lookup_store(const struct target *t, int leaf)
 
 void last_lookup_keep(const struct target *t, int leaf)
 {
-    if (t->spin == 0 || t->slash || writing)
+    if (t->stamp == 0 || t->slash || writing)
         return;
     writing = true;
     __atomic_signal_fence(__ATOMIC_ACQ_REL);

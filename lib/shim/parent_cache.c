@@ -67,13 +67,13 @@ static struct remembered *parent_cache_find(uint64_t word)
 }
 
 /* Of the coarse clock, and of the channel's places as they were before it was looked at. */
-static uint64_t parent_cache_spin_word(uint64_t from, uint64_t now, uint64_t places)
+static uint64_t parent_cache_stamp_of(uint64_t from, uint64_t now, uint64_t places)
 {
     const uint64_t all[] = {from, now, places};
     return record_sum(all, sizeof all, 0) | 1;
 }
 
-bool parent_cache_recall(const struct parent_cache_path *words, struct parent *to, uint64_t *spin)
+bool parent_cache_recall(const struct parent_cache_path *words, struct parent *to, uint64_t *stamp)
 {
     const struct remembered *one = words->word != 0 ? parent_cache_find(words->word) : NULL;
     if (one == NULL || words->now > one->until)
@@ -82,14 +82,14 @@ bool parent_cache_recall(const struct parent_cache_path *words, struct parent *t
     *to = one->parent;
     const uint64_t places = one->places;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
-    *spin = parent_cache_spin_word(words->from, words->now, places);
+    *stamp = parent_cache_stamp_of(words->from, words->now, places);
     return one->word == words->word && words->now <= one->until && names_places(to->root) == places;
 }
 
-bool parent_cache_is_now(const struct names_root *root, const char *path, uint64_t spin)
+bool parent_cache_is_now(const struct names_root *root, const char *path, uint64_t stamp)
 {
     const uint64_t from = parent_cache_from_word(AT_FDCWD, path);
-    return from != 0 && parent_cache_spin_word(from, clock_of(CLOCK_MONOTONIC_COARSE), names_places(root)) == spin;
+    return from != 0 && parent_cache_stamp_of(from, clock_of(CLOCK_MONOTONIC_COARSE), names_places(root)) == stamp;
 }
 
 /* Begins with `path`, then ends or goes on after a slash: what is after, else NULL. */

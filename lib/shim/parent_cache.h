@@ -55,9 +55,9 @@ struct parent_cache_path {
 /* Before the kernel is asked. */
 struct parent_cache_path parent_cache_words(int at, const char *path, size_t length);
 /* True: that is the directory, and *moment a word for when memory said so, not 0. */
-bool parent_cache_recall(const struct parent_cache_path *, struct parent *, uint64_t *spin);
+bool parent_cache_recall(const struct parent_cache_path *, struct parent *, uint64_t *stamp);
 /* Would it say so still of a path that begins like that, seen from the working directory? */
-bool parent_cache_is_now(const struct names_root *, const char *path, uint64_t spin);
+bool parent_cache_is_now(const struct names_root *, const char *path, uint64_t stamp);
 /* ... and is still where it was, says the kernel, without asking the file system. Uses scratch->real. */
 bool parent_cache_are_there(const struct parent *, struct scratch *);
 /* The kernel has said so since. Uses scratch->real and, of scratch->text[0], which is `parent/.`, the room. */

@@ -45,7 +45,7 @@ static void target_set_words(struct target *t, int at, const char *path, const s
     t->length = (uint32_t)parts->length;
     t->parent_length = (uint32_t)parts->parent_length;
     t->slash = parts->slash;
-    t->spin = 0;
+    t->stamp = 0;
     t->unasked = t->unseen = t->guessed = t->foreign = false;
 }
 
@@ -141,7 +141,7 @@ static bool target_find_known(struct target *t, unsigned want)
 static int target_find_in_remembered(struct target *t, const struct parent_cache_path *words, unsigned want)
 {
     struct parent parent;
-    if (!parent_cache_recall(words, &parent, &t->spin))
+    if (!parent_cache_recall(words, &parent, &t->stamp))
         return TARGET_COLD;
     const bool makes = want & TARGET_MAKES, there = makes && parent_cache_are_there(&parent, t->scratch);
     if (makes && !there && !(want & TARGET_LATER))

@@ -45,7 +45,7 @@ struct target {
     struct names_root *root;
     struct dirid dir;      /* the parent */
     uint64_t mount;        /* through which it was reached; 0: the kernel does not say */
-    uint64_t spin;         /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
+    uint64_t stamp;        /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
     const char *real_path; /* where it really is, set by target_place */
     int real_at;           /* ... */
     int at;                /* the caller's path: where the name is in the trunk */
@@ -103,7 +103,7 @@ void target_come_to_look(struct target *);
 /* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is
  * another branch's; or the program has put another directory where the leaf's descriptor was. */
 bool target_leaf_holds(const struct target *);
-/* Behind such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
+/* After such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);
 /* Where an operation is under way on the name: waits until it has ended, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
@@ -180,8 +180,8 @@ void target_withdraw(struct target *);
 bool target_parent_is_writable(struct target *);
 /* Does it lie on a file system or a mount that is read-only? The kernel says so first. */
 bool target_parent_is_read_only(struct target *);
-/* Do its path leads to another directory by now, or to none? */
-bool target_leads_remote(struct target *);
+/* Does its path lead to another directory by now, or to none? */
+bool target_parent_has_changed(struct target *);
 /* They do, and leave was asked for: a call that makes a file follows them again (TARGET_ASTRAY), for others nothing is there:
  * -ENOENT.
  */

@@ -33,7 +33,7 @@ static void target_again_adopt(struct target *t)
  * that lead there no more. */
 static bool target_again_vanished(struct target *t)
 {
-    if (target_leads_remote(t)) /* it is not the file that has gone */
+    if (target_parent_has_changed(t)) /* it is not the file that has gone */
         return false;
     struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
     int code = target_ask(t, &message);
@@ -79,7 +79,7 @@ static bool target_again_can_look(struct target *t, long *result)
 static bool target_again_is_to_follow(struct target *t)
 {
     return (t->want & TARGET_LOOKS) && t->again < FOLLOWED_MAX &&
-           (target_leads_remote(t) || ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
+           (target_parent_has_changed(t) || ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
 }
 
 /* What has become of a file that is not where it is known to be. */

@@ -106,8 +106,8 @@ static bool target_ask_gives_leave(const struct message *message, int result)
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
-/* Do its path leads to another directory by now, or to none? */
-bool target_leads_remote(struct target *t)
+/* Does its path lead to another directory by now, or to none? */
+bool target_parent_has_changed(struct target *t)
 {
     struct statx stat;
     char *text = t->scratch->text[0];
@@ -119,7 +119,7 @@ bool target_leads_remote(struct target *t)
 static void target_ask_see_parent(void *context)
 {
     struct target *t = context;
-    t->unseen = t->unseen && target_leads_remote(t);
+    t->unseen = t->unseen && target_parent_has_changed(t);
 }
 
 static int target_ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)

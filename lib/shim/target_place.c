@@ -129,7 +129,7 @@ bool target_goes_on(struct target *t, long result)
     const int leaf = t->leaf;
     if (leaf < 0)
         return false;
-    if (t->by_leaf && fdcache_may_be_remote(result)) {
+    if (t->by_leaf && fdcache_may_have_moved(result)) {
         t->by_leaf = false;
         target_place_come_near(t, target_place_behind_branches(t));
         return true;
