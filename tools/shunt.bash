@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-# bash completion for shunt: verbs and options are asked of the command itself.
+# bash completion for shunt: subcommands and options are asked of the command itself.
 
 _shunt()
 {
-    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} words i
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} subcommand=${COMP_WORDS[1]} words i
     COMPREPLY=()
     compopt -o filenames 2>/dev/null
     if ((COMP_CWORD == 1)); then
@@ -18,20 +18,20 @@ _shunt()
             return
         fi
     done
-    case $verb:$previous in
+    case $subcommand:$previous in
     help:*)
         mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
     *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
     *:--root | export:* | fsck:*)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
-        [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$verb")" -- "$word") ;;
+        [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand")" -- "$word") ;;
     bench:--operations | bench:-o | bench:--neighbour | bench:-b)
         _shunt_list "$word" create open stat utime readdir rename unlink ;;
     bench:--configurations | bench:-c) _shunt_list "$word" private shared shunt shunt-private ;;
     find:-type) mapfile -t COMPREPLY < <(compgen -W 'f d l p s' -- "$word") ;;
     *)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$verb") --help" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand") --help" -- "$word")
         else
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi ;;

@@ -268,7 +268,7 @@ void request_raise_places(struct request_channel *mine)
 }
 
 /* Takes a queue pair of the node for this process; its number + 1, or 0. Starting from the process id, so that
- * processes do not try the same ones, and background load are in a row. A new owner goes on where the queue pair's counters
+ * processes do not try the same ones, and neighbours are in a row. A new owner goes on where the queue pair's counters
  * stand. */
 static uint32_t request_claim_qp(struct request_channel *mine)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Starting programs. The kernel and the loader read a program, its interpreter and its background load by
+/* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by
  * themselves, so a file that is executed or loaded is moved to the trunk first: then every path means
  * natively what it means here. The shim goes along: an environment without it gets it back, on the stack
  * (this may be a vfork child). */

@@ -254,7 +254,7 @@ static void calls_measure(const char *what, void (*call)(unsigned), unsigned cou
     print_median(what, samples);
 }
 
-/* The differences are the medians of those of background load in time. */
+/* The differences are the medians of those of neighbours in time. */
 static void measure_pairs(const char *what, void (*call)(unsigned))
 {
     double native[PAIRS], added[PAIRS], asked[PAIRS];

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "bench/conductor.h"
-#include "bench/background_load.h"
+#include "bench/neighbour.h"
 #include "bench/plan.h"
 #include "bench/plot.h"
 #include "bench/report.h"
@@ -171,12 +171,12 @@ Test(rank, is_parsed)
         cr_assert_eq(rank_parse(wrong[i], 10, &rank), -EINVAL, "%s", wrong[i]);
 }
 
-Test(background_load, every_process_is_the_neighbour_of_one_on_another_node)
+Test(neighbour, every_process_is_the_neighbour_of_one_on_another_node)
 {
     static const uint32_t nodes[][6] = {{0, 1, 0, 1, 0, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}};
     for (size_t i = 0; i < 3; i++) {
         uint32_t next[6], seen = 0;
-        cr_assert_eq(background_load_of(nodes[i], 6, next), 0);
+        cr_assert_eq(neighbour_of(nodes[i], 6, next), 0);
         for (uint32_t rank = 0; rank < 6; rank++) {
             seen |= 1u << next[rank];
             cr_assert_neq(nodes[i][next[rank]], nodes[i][rank], "%zu: %u -> %u", i, rank, next[rank]);
@@ -185,18 +185,18 @@ Test(background_load, every_process_is_the_neighbour_of_one_on_another_node)
     }
 }
 
-Test(background_load, on_uneven_nodes_and_alone)
+Test(neighbour, on_uneven_nodes_and_alone)
 {
     const uint32_t node[] = {0, 0, 0, 1}, same[] = {0, 0, 0};
     uint32_t next[4], seen = 0;
-    cr_assert_eq(background_load_of(node, 4, next), 0);
+    cr_assert_eq(neighbour_of(node, 4, next), 0);
     for (uint32_t rank = 0; rank < 4; rank++)
         seen |= 1u << next[rank];
     cr_assert_eq(seen, 0xf);
     cr_assert_eq(next[0], 3);
-    cr_assert_eq(background_load_of(same, 3, next), 0);
+    cr_assert_eq(neighbour_of(same, 3, next), 0);
     cr_assert(next[0] == 1 && next[1] == 2 && next[2] == 0);
-    cr_assert_eq(background_load_of(same, 1, next), 0);
+    cr_assert_eq(neighbour_of(same, 1, next), 0);
     cr_assert_eq(next[0], 0, "who is alone is his own neighbour");
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "bench/agent.h"
-#include "bench/background_load.h"
+#include "bench/neighbour.h"
 #include "progress.h"
 
 static int conductor_fail(struct conductor *conductor)
@@ -154,12 +154,12 @@ static void conductor_number_nodes(struct conductor *conductor)
     }
 }
 
-static int conductor_find_background_load(struct conductor *conductor)
+static int conductor_find_neighbour(struct conductor *conductor)
 {
     uint32_t *node = calloc(2 * (size_t)conductor->count, sizeof *node);
     for (uint32_t i = 0; node && i < conductor->count; i++)
         node[i] = conductor->peers[i].node;
-    int error = node ? background_load_of(node, conductor->count, node + conductor->count) : -ENOMEM;
+    int error = node ? neighbour_of(node, conductor->count, node + conductor->count) : -ENOMEM;
     for (uint32_t i = 0; error == 0 && i < conductor->count; i++)
         conductor->peers[i].neighbour = node[conductor->count + i];
     free(node);
@@ -195,7 +195,7 @@ int conductor_init(struct conductor *conductor, const struct plan *plan, const c
         return -1;
     rendezvous_hide(&conductor->meet);
     conductor_number_nodes(conductor);
-    return conductor_find_background_load(conductor);
+    return conductor_find_neighbour(conductor);
 }
 
 /* Orders and answers. */

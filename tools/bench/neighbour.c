@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "bench/background_load.h"
+#include "bench/neighbour.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct seat {
     uint32_t place, node, rank; /* the place on the node */
 };
 
-static int background_load_compare_seats(const void *a, const void *b)
+static int neighbour_compare_seats(const void *a, const void *b)
 {
     const struct seat *one = a, *other = b;
     if (one->place != other->place)
@@ -17,7 +17,7 @@ static int background_load_compare_seats(const void *a, const void *b)
     return one->node < other->node ? -1 : one->node > other->node;
 }
 
-int background_load_of(const uint32_t *node, uint32_t count, uint32_t *next)
+int neighbour_of(const uint32_t *node, uint32_t count, uint32_t *next)
 {
     struct seat *seats = calloc(count, sizeof *seats);
     if (!seats)
@@ -27,7 +27,7 @@ int background_load_of(const uint32_t *node, uint32_t count, uint32_t *next)
         for (uint32_t j = 0; j < i; j++)
             seats[i].place += node[j] == node[i];
     }
-    qsort(seats, count, sizeof *seats, background_load_compare_seats);
+    qsort(seats, count, sizeof *seats, neighbour_compare_seats);
     for (uint32_t i = 0; i < count; i++)
         next[seats[i].rank] = seats[(i + 1) % count].rank;
     free(seats);

@@ -8,4 +8,4 @@
 #include <stdint.h>
 
 /* `node` is each process's, `next` gets each one's neighbour. 0 or -ENOMEM. */
-int background_load_of(const uint32_t *node, uint32_t count, uint32_t *next);
+int neighbour_of(const uint32_t *node, uint32_t count, uint32_t *next);
