@@ -238,8 +238,8 @@ static void start_on_signal(int signal, siginfo_t *info, void *context)
         listen_ring(running->listen);
 }
 
-/* The daemon ends: one more request to end changes nothing. The handler may still run on another thread; each thread is
- * joined before what the handler touches is taken down (start_undo). */
+/* The daemon ends: one more request to end changes nothing. All other threads block these signals, so the handler is not at
+ * work anywhere. */
 static void start_ignore_signals(void)
 {
     const struct sigaction action = {.sa_handler = SIG_IGN};
@@ -523,7 +523,15 @@ static int start_open_fabric_meanwhile(struct shuntd *shuntd)
     homes_found(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
+    /* It, and what libfabric starts from it, take no request to end: the handler runs on main's thread alone, which is not in
+     * it while it takes down what the handler touches. */
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
     int code = pthread_create(&shuntd->fabric_thread, NULL, start_open_fabric, shuntd);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     shuntd->fabric_opens = code == 0;
     return -code;
 }
@@ -740,9 +748,10 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
     rmdir(shuntd->run_dir);
 }
 
-/* The order: no signal handler runs any more; then the threads end, all of which ring the channel's doorbell or serve from the
- * index (the fabric's, the disk's, those of heartbeats; the one that waits for the end of clients is joined by
- * listen_destroy); then the channel, what only main's thread uses, the index, and the files of the run directory. */
+/* The order: no signal handler runs any more (main's thread alone takes the signals); then the threads end, all of which ring
+ * the channel's doorbell or serve from the index (the fabric's, the disk's, those of heartbeats; the one that waits for the end
+ * of clients is joined by listen_destroy); then the channel, what only main's thread uses, the index, and the files of the run
+ * directory. */
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
