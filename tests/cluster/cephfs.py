@@ -239,17 +239,23 @@ class Nodes:
         return self.begin(node, *(self.tool(node, "exec", "--", *words) if under_shunt else words), **pipes)
 
     def by_turns(self, *workers):
-        """Workers that were begun with `turns` make one call each, in their order, until all have ended. How often one of them
-        makes several before another makes one depends on what else the machine does; here it never happens."""
+        """Workers that were begun with `turns` make one call each, in their order, until all have ended; each call has ended before
+        the next one begins. How often one of them makes several before another makes one depends else on what the machine
+        does."""
+        workers = [worker for worker in workers if self.is_ready(worker)]
         while workers:
-            workers = [worker for worker in workers if worker.stdout.readline() and not self.has_failed(worker)]
-            for worker in workers:
-                worker.stdin.write(b"\n")
-                worker.stdin.flush()
+            workers = [worker for worker in workers if self.makes_a_call(worker)]
 
     @staticmethod
-    def has_failed(worker):
-        return worker.poll() not in (None, 0)
+    def is_ready(worker):
+        """It waits for its turn, now or soon; else it has ended."""
+        return worker.stdout.readline() != b""
+
+    def makes_a_call(self, worker):
+        """It makes one; true once it waits for its next turn."""
+        worker.stdin.write(b"\n")
+        worker.stdin.flush()
+        return self.is_ready(worker)
 
     def together(self, *workers):
         """Waits for what was begun."""
@@ -277,41 +283,39 @@ class Nodes:
             self.together(*workers)
         return self.counted_but_idle(work) / count / len(directories)
 
-    def counted_but_idle(self, work, counter=CephFS.requests):
-        """What is counted while it works, less what the time that it takes costs without it (heartbeats)."""
+    def idle_rate(self, counter=CephFS.requests):
+        """What is counted in a second without any work: the daemons' heartbeats are for the time that passes, more of it on a busy
+        machine."""
         idle, slept = self.counted_while(lambda: time.sleep(IDLE), counter)
+        return idle / slept
+
+    def counted_but_idle(self, work, counter=CephFS.requests, idle_rate=None):
+        """What is counted while it works, less what the time that it takes costs without it."""
+        idle_rate = self.idle_rate(counter) if idle_rate is None else idle_rate
         made, took = self.counted_while(work, counter)
-        return made - idle * took / slept
+        return made - idle_rate * took
 
     def measure_listed(self, directory, count, every=20):
         """Requests a file that node 0 makes, while node 1 lists the directory after each `every` of them; those of the listings are
         not counted."""
         requests = 0
+        idle_rate = self.idle_rate()
         maker = self.work(0, "create", directory, count, under_shunt=True, turns=True)
-        idle, slept = self.counted_while(lambda: time.sleep(IDLE), CephFS.requests)
-        for first in range(0, count, every):
-            made, took = self.counted_while(lambda: self.take_turns(maker, every), CephFS.requests)
-            requests += made - idle * took / slept
+        if not self.is_ready(maker):
+            raise Failed("a worker ended before its turn")
+        for _ in range(0, count, every):
+            requests += self.counted_but_idle(lambda: [self.makes_a_call(maker) for _ in range(every)], idle_rate=idle_rate)
             self.under_shunt(1, "ls", directory)
         self.together(maker)
         return requests / count
 
-    @staticmethod
-    def take_turns(worker, count):
-        for _ in range(count):
-            if not worker.stdout.readline():
-                raise Failed("a worker ended before its turn")
-            worker.stdin.write(b"\n")
-            worker.stdin.flush()
-
     def measure_followed(self, directory, count, behind=100, step=50, **options):
         """Requests a file that node 0 makes, each of which node 1 opens once when there are so many more."""
         requests = 0
-        idle, slept = self.counted_while(lambda: time.sleep(IDLE), CephFS.requests)
+        idle_rate = self.idle_rate()
         for first in range(0, count, step):
-            made, took = self.counted_while(lambda first=first: self.together(
-                self.work(0, "create", directory, first + step, first=first, **options)), CephFS.requests)
-            requests += made - idle * took / slept
+            requests += self.counted_but_idle(lambda first=first: self.together(
+                self.work(0, "create", directory, first + step, first=first, **options)), idle_rate=idle_rate)
             seen = first + step - behind
             if seen >= step:
                 self.together(self.work(1, "open", directory, seen, first=seen - step, maker=0, **options))
