@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/faults.h"
 #include "base/sys.h"
 #include "base/clock.h"
 #include "base/hook.h"
@@ -523,13 +524,10 @@ static int start_open_fabric_meanwhile(struct shuntd *shuntd)
     homes_found(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
-    /* It, and what libfabric starts from it, take no request to end: the handler runs on main's thread alone, which is not in
-     * it while it takes down what the handler touches. */
-    sigset_t ends, before;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    /* As all threads but main's: the handler is not at work while main's thread takes down what it touches. */
+    sigset_t all, before;
+    faults_excepted(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = pthread_create(&shuntd->fabric_thread, NULL, start_open_fabric, shuntd);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     shuntd->fabric_opens = code == 0;
