@@ -7,11 +7,8 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "same.h"
+#include "../old_libc.h"
 
 const struct acl default_acl = {
     {POSIX_ACL_XATTR_VERSION},

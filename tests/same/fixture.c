@@ -13,12 +13,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "place.h"
 #include "sight.h"
+#include "../old_libc.h"
 
 #define BATCH 64
 

@@ -18,12 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
 #include "scenario.h"
+#include "../old_libc.h"
 
 static int aliases_opened(const char *path, int flags)
 {

@@ -14,11 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 #define MANY 700
 #define NAMES_MAX 1024

@@ -19,11 +19,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 static const char *from_above(const char *path)
 {

@@ -17,18 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
-#if !__GLIBC_PREREQ(2, 34)
-static int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
-{
-    return (int)syscall(SYS_execveat, at, path, arguments, environment, flags);
-}
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 extern char **environ;
 

@@ -14,12 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "acl.h"
 #include "fixture.h"
+#include "../old_libc.h"
 
 static const char acl_name[] = "system.posix_acl_default";
 

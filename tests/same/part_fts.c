@@ -15,13 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "deeper.h"
 #include "fixture.h"
 #include "lines.h"
+#include "../old_libc.h"
 
 typedef int fts_order(const FTSENT **, const FTSENT **);
 

@@ -14,12 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
 #include "lines.h"
+#include "../old_libc.h"
 
 typedef int glob_function(const char *, int, int (*)(const char *, int), glob_t *);
 

@@ -12,11 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 static const char *const targets[] = {"dir", "file", "nowhere at all", "/", ""};
 

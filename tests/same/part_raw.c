@@ -16,15 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Not in the headers of glibc 2.31. */
-#ifndef SYS_openat2
-#define SYS_openat2 437
-#endif
-#ifndef SYS_faccessat2
-#define SYS_faccessat2 439
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 static long raw_opened(long fd)
 {

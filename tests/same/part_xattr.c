@@ -12,11 +12,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 static const char *const names_of_attributes[] = {"user.shunt", "user.", "nonsense", "trusted.shunt", "user.other"};
 

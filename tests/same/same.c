@@ -16,12 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
 #include "spread.h"
+#include "../old_libc.h"
 
 static char details[16384];
 static size_t details_length;

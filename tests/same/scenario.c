@@ -8,12 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
 #include "same.h"
+#include "../old_libc.h"
 
 struct outcome {
     long result;

@@ -13,11 +13,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
 #include "fixture.h"
+#include "../old_libc.h"
 
 /* FNV-1a: enough to tell contents apart, and the program stays without libraries. Where a file names the
  * place of the fixture, that counts as nothing. */

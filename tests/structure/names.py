@@ -14,14 +14,10 @@ import sys
 STATIC = re.compile(r"^(?:__attribute__\(\(\w+\)\) )?static (?!inline\b)[^=;{}()]*?\b(?!ElfW\b)(\w+)\((?!\()[^;]*?\)\s*\{", re.M)
 
 
-# libc's own names, where a test brings what an old libc lacks.
-LIBC = {"closefrom", "execveat"}
-
-
 def statics(path):
     """The static functions that a source defines."""
     text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
-    return [name for name in STATIC.findall(text) if name not in LIBC | {"__attribute__", "main"}]
+    return [name for name in STATIC.findall(text) if name not in ("__attribute__", "main")]
 
 
 def begins_with_file(name, stem):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
+#include "base/kernel_abi.h"
 #include "index/view.h"
 
 #include <poll.h>
@@ -8,11 +9,6 @@
 #include <sys/syscall.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-
-/* Not in the headers of glibc 2.31. */
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 #include "index/table.h"
 #include "place.h"

@@ -16,21 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
-#if !__GLIBC_PREREQ(2, 34)
-static int close_range(unsigned first, unsigned last, int flags)
-{
-    return (int)syscall(436, first, last, flags);
-}
-
-static void closefrom(int first)
-{
-    close_range((unsigned)first, ~0u, 0);
-}
-#endif
+#include "../../old_libc.h"
 
 #define LIMIT 1500
 #define FEW 40

@@ -14,9 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
+#include "../../old_libc.h"
 
 static char self[4096];
 static char *const looks[] = {"execs", "--look", NULL};

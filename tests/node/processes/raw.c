@@ -21,14 +21,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-#if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np strerror
-#endif
-
-/* Not in the headers of glibc 2.31. */
-#ifndef SYS_openat2
-#define SYS_openat2 437
-#endif
+#include "../../old_libc.h"
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452

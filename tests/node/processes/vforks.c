@@ -16,12 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !__GLIBC_PREREQ(2, 34)
-static int close_range(unsigned first, unsigned last, int flags)
-{
-    return (int)syscall(436, first, last, flags);
-}
-#endif
+#include "../../old_libc.h"
 
 #define CHILDREN 100
 
