@@ -103,7 +103,7 @@ uint64_t dir_times_due(struct shuntd *shuntd)
 int dir_times_part_settle(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    const struct home_times again = {.round = message->child.ino};
+    const struct home_times new_round = {.round = message->child.ino};
     if (dir == NULL)
         return 0;
     int code = shuntd->coordinator_handlers->see_grants(shuntd);
@@ -113,7 +113,7 @@ int dir_times_part_settle(struct shuntd *shuntd, struct collective *collective, 
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
     }
-    return home_dir_merge_times(shuntd, dir, &again, 0);
+    return home_dir_merge_times(shuntd, dir, &new_round, 0);
 }
 
 /* Writing. */

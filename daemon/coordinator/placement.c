@@ -288,23 +288,23 @@ bool placement_dir_redirects(const struct shuntd *shuntd, const struct home_dir 
     return dir->record.why == RECORD_WHY_NOT && placement_redirects(shuntd->options.placement, dir->nodes, dir->leaves.creates);
 }
 
-int placement_choose_prefetched(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t stream,
+int placement_choose_prefetched(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t client,
                                 struct record_entry *place, uint32_t *fresh)
 {
     uint32_t leaf;
     if (!placement_dir_redirects(shuntd, dir))
         return 0;
-    if (home_leaf_pick(&dir->leaves, record_hash(name, length), stream, shuntd->options.leaf_full, &leaf, fresh) != 0)
+    if (home_leaf_pick(&dir->leaves, record_hash(name, length), client, shuntd->options.leaf_full, &leaf, fresh) != 0)
         return -EAGAIN;
     place->branch = shuntd->branch;
     place->leaf = leaf;
     return 0;
 }
 
-int placement_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t stream,
+int placement_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t client,
                      struct record_entry *place)
 {
     uint32_t fresh;
-    int code = placement_choose_prefetched(shuntd, dir, name, length, stream, place, &fresh);
+    int code = placement_choose_prefetched(shuntd, dir, name, length, client, place, &fresh);
     return code == -EAGAIN && !home_dir_is_busy(dir) ? placement_ask_for_leaf(shuntd, dir, fresh) : code;
 }

@@ -14,10 +14,10 @@ bool placement_dir_redirects(const struct shuntd *, const struct home_dir *);
 int placement_pin(struct shuntd *, struct home_dir *, enum record_why);
 /* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, that is under way: park on
  * dir->waiting; or a fatal -errno. */
-int placement_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t stream,
+int placement_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t client,
                      struct record_entry *place);
 /* The same for a name that was predicted, for which none is made: *fresh would be its number. */
-int placement_choose_prefetched(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t stream,
+int placement_choose_prefetched(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t client,
                                 struct record_entry *place, uint32_t *fresh);
 
 collective_part placement_part_record;

@@ -9,7 +9,6 @@
 
 #include "home/home.h"
 #include "home/state.h"
-#include "reply/answer_queue.h"
 #include "shuntd.h"
 
 int home_create(struct home **to)

@@ -311,7 +311,7 @@ uint64_t home_times_due(const struct home *, uint64_t pause, uint64_t quiet);
 /* Leaves. How many names of a node's mirror are in leaf N. */
 int home_leaf_add(struct home_leaves *, uint32_t leaf, int32_t change);
 /* The leaf that takes a name, or -EAGAIN: a new one must be made (*fresh is its number) before. */
-int home_leaf_pick(struct home_leaves *, uint64_t hash, uint64_t stream, uint32_t full, uint32_t *leaf, uint32_t *fresh);
+int home_leaf_pick(struct home_leaves *, uint64_t hash, uint64_t client, uint32_t full, uint32_t *leaf, uint32_t *fresh);
 /* A leaf was made: it is open now, instead of one that is full, or next to the others. */
 int home_leaf_open(struct home_leaves *, uint32_t leaf, uint32_t full);
 /* Another node looks at a file in that leaf: from then on the file system must ask it about the leaf, so its

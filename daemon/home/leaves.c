@@ -42,10 +42,10 @@ int home_leaf_add(struct home_leaves *share, uint32_t leaf, int32_t change)
     return code;
 }
 
-static bool leaves_wants_another(struct home_leaves *share, uint64_t stream)
+static bool leaves_wants_another(struct home_leaves *share, uint64_t client)
 {
-    share->alternations += stream != share->last_client;
-    share->last_client = stream;
+    share->alternations += client != share->last_client;
+    share->last_client = client;
     return share->open_count < HOME_OPEN_LEAVES && share->alternations > ALTERNATIONS_FOR_A_LEAF * share->open_count;
 }
 
@@ -73,10 +73,10 @@ static bool leaves_is_used_up(const struct home_leaves *share, uint32_t at, uint
     return share->name_counts[share->open[at]] >= full || leaves_is_left(share, at);
 }
 
-int home_leaf_pick(struct home_leaves *share, uint64_t hash, uint64_t stream, uint32_t full, uint32_t *leaf, uint32_t *fresh)
+int home_leaf_pick(struct home_leaves *share, uint64_t hash, uint64_t client, uint32_t full, uint32_t *leaf, uint32_t *fresh)
 {
     *fresh = share->count;
-    if (share->open_count == 0 || leaves_wants_another(share, stream))
+    if (share->open_count == 0 || leaves_wants_another(share, client))
         return -EAGAIN;
     uint32_t at = placement_leaf(hash, share->open_count);
     *leaf = share->open[at];

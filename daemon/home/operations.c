@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/dir_times.h"
 #include "home/home.h"
 #include "home/state.h"
 #include "shuntd.h"

@@ -11,7 +11,6 @@
 #include "base/hook.h"
 #include "coordinator/dir_times.h"
 #include "home/home.h"
-#include "ops/completion.h"
 #include "reply/reply.h"
 #include "request/channel.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/hook.h"
 #include "base/text.h"
-#include "coordinator/dir_times.h"
 #include "home/home.h"
 #include "reply/answer_queue.h"
 #include "union/layout.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/dir_times.h"
 #include "home/home.h"
 #include "request/request.h"
 #include "rpc/peer_rpc.h"

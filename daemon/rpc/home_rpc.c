@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/hook.h"
-#include "coordinator/dir_times.h"
 #include "home/home.h"
 #include "home/route.h"
 #include "home/state.h"
@@ -46,6 +45,8 @@ static bool home_rpc_decides_alone(const struct shuntd *shuntd, const struct ope
     return BROKEN("silent-home") && (operation->pending.op == NAME_LOOKUP || operation->pending.op == NAME_RESERVE) &&
            peers_is_silent(shuntd->peers, operation->pending.member, shuntd->options.deadline);
 }
+
+static int home_rpc_answered(struct shuntd *, struct operation *, const struct name_answer *);
 
 static int home_rpc_ask(struct shuntd *shuntd, struct operation *operation)
 {
@@ -191,7 +192,7 @@ static void home_rpc_note(struct operation *operation, uint16_t op, const struct
         operation->shown = operation->pending.entry;
 }
 
-int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
+static int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
     uint16_t op = operation->pending.op;
     operation->pending.op = 0;

@@ -23,8 +23,6 @@ int home_rpc_request(struct shuntd *, struct operation *, enum name_op, unsigned
                      operation_next *then);
 /* Its home is to know that a process has asked for what was predicted. 0 or a fatal -errno. */
 int home_rpc_requested(struct shuntd *, const struct operation *);
-/* The answer of another daemon. */
-int home_rpc_answered(struct shuntd *, struct operation *, const struct name_answer *);
 /* What was asked of daemons that are no members any more is asked again. 0 or a fatal -errno. */
 int home_rpc_repeat(struct shuntd *);
 /* Ends an operation whose name is from now on that (NULL: nothing), if it holds it. */

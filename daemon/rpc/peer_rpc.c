@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
-#include "coordinator/dir_times.h"
 #include "home/home.h"
 #include "rpc/deferred.h"
 

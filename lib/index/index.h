@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "index/record.h"
-#include "union/layout.h"
 
 /* What an index was made for. A reader that expects another refuses it. */
 struct index_stamp {

@@ -13,6 +13,7 @@
 #define RECORD_FORMAT 2 /* raised when what is in the file changes its meaning; an index of another format is refused */
 #define RECORD_NAME_MAX 255
 #define RECORD_MIRROR_MAX 80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
+#define RECORD_BRANCH_MAX 72 /* NODE.N: a node's name of at most 60 bytes, a dot, a number */
 
 /* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns
  * since 1970; 0 where the file system has none). Inode numbers are used again; with the birth time they are

@@ -48,7 +48,7 @@ struct table_dir {
 /* ... of a branch. */
 struct table_branch {
     struct dirid id;
-    char name[LAYOUT_BRANCH_MAX];
+    char name[RECORD_BRANCH_MAX];
 };
 
 #define TABLE_BUCKET_MAGIC 0x6b637562u /* "buck" */

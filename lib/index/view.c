@@ -74,15 +74,15 @@ static int view_find_dir(struct view *view, uint64_t changes, struct dirid id, s
     return view_find_thing(view, &view->last_dir, changes, id, sizeof **dir, dir);
 }
 
-static int view_search_branch(struct view *view, uint64_t changes, uint16_t number, char name[LAYOUT_BRANCH_MAX])
+static int view_search_branch(struct view *view, uint64_t changes, uint16_t number, char name[RECORD_BRANCH_MAX])
 {
     struct table_branch *branch;
     int code = view_find_thing(view, &view->last_branch, changes, table_branch_id(number), sizeof *branch, &branch);
     if (code != 0)
         return code;
-    memcpy(name, branch->name, LAYOUT_BRANCH_MAX);
-    const size_t length = strnlen(name, LAYOUT_BRANCH_MAX); /* it becomes a part of a path */
-    return length > 0 && length < LAYOUT_BRANCH_MAX && memchr(name, '/', length) == NULL && name[0] != '.' ? 0 : -EBADMSG;
+    memcpy(name, branch->name, RECORD_BRANCH_MAX);
+    const size_t length = strnlen(name, RECORD_BRANCH_MAX); /* it becomes a part of a path */
+    return length > 0 && length < RECORD_BRANCH_MAX && memchr(name, '/', length) == NULL && name[0] != '.' ? 0 : -EBADMSG;
 }
 
 static int view_find_name(struct view *view, uint64_t changes, const struct table_dir *dir, const char *name, size_t length,
@@ -154,7 +154,7 @@ int view_find(struct view *view, struct dirid id, const char *name, size_t lengt
     return code == -ENOENT ? 0 : code;
 }
 
-static int view_look_for_branch(struct view *view, uint16_t number, char branch[LAYOUT_BRANCH_MAX])
+static int view_look_for_branch(struct view *view, uint16_t number, char branch[RECORD_BRANCH_MAX])
 {
     uint64_t changes;
     int code = view_settle(view_things_of(view), &changes);
@@ -163,7 +163,7 @@ static int view_look_for_branch(struct view *view, uint16_t number, char branch[
     return view_settled_still(view_things_of(view), changes) ? code : -EAGAIN;
 }
 
-int view_find_branch(struct view *view, uint32_t word, char branch[LAYOUT_BRANCH_MAX])
+int view_find_branch(struct view *view, uint32_t word, char branch[RECORD_BRANCH_MAX])
 {
     int code = 0;
     for (uint16_t number = 1; number != 0 && (code == 0 || code == -EAGAIN); number += code == 0) {

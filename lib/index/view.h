@@ -31,7 +31,7 @@ struct view_found {
     bool known;            /* the name is there; entry and branch are valid */
     struct record_dir dir; /* if dir_known */
     struct record_entry entry;
-    char branch[LAYOUT_BRANCH_MAX]; /* where entry.branch says a branch; else empty */
+    char branch[RECORD_BRANCH_MAX]; /* where entry.branch says a branch; else empty */
     uint32_t gains;                 /* the channel's, from before the look (names/names.h) */
 };
 
@@ -41,7 +41,7 @@ struct view_found {
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
 
 /* The name of the branch of that word, among those that this index knows. 0, -ENOENT, or as view_find. */
-int view_find_branch(struct view *, uint32_t word, char branch[LAYOUT_BRANCH_MAX]);
+int view_find_branch(struct view *, uint32_t word, char branch[RECORD_BRANCH_MAX]);
 
 /* How far a directory has been listed: after the name of that hash. To begin with: zeros but for the hash. */
 struct view_place {

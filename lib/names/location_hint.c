@@ -6,6 +6,7 @@
 
 #include "names/names.h"
 #include "wire/page.h"
+#include "union/layout.h"
 
 #define PREFETCHED                                                                                                             \
     32768 /* bytes of names, a part of which is at home here: so few that hardly one loses its place to others                 \

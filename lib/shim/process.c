@@ -13,6 +13,7 @@
 #include "shim/cwd.h"
 #include "shim/program.h"
 #include "shim/real.h"
+#include "union/layout.h"
 
 struct process process;
 __attribute__((common)) struct names_root process_roots[NAMES_ROOTS];

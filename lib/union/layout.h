@@ -19,11 +19,12 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "index/record.h"
 
 #define LAYOUT_OWN ".shunt"
 #define LAYOUT_BRANCHES ".shunt/b"
 #define LAYOUT_MARKER ".shunt-dir"
-#define LAYOUT_BRANCH_MAX 72 /* NODE.N: a node's name of at most 60 bytes, a dot, a number */
+#define LAYOUT_BRANCH_MAX RECORD_BRANCH_MAX
 #define LAYOUT_NODE_MAX 60
 #define LAYOUT_LEAF_MAX (1u << 20) /* leaves are 0 to LAYOUT_LEAF_MAX - 1 */
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""link_graph.py BUILD [--rooms]: who calls whom, by the undefined symbols of the objects in a build directory.
+"""link_graph.py BUILD [--rooms]: which file calls which, by the undefined symbols of the objects in a build directory.
 
 A room is a directory of lib/, daemon/ and tools/. The exit status is 1 if files of different rooms form a cycle, if more
 than MOST files of one room do, or if the rooms themselves do; each cycle is printed with the symbols that make it.
@@ -20,7 +20,7 @@ PRELOAD = pathlib.Path("lib/shim")
 
 def sources(build):
     """{object: its source, from the top of the tree}, for lib/, daemon/ and tools/."""
-    found = {}
+    found = {}  # by source: one that is compiled more than once is read once
     for path in pathlib.Path(build).rglob("*.o"):
         name = re.sub(r"\.c\.o$", "", path.name)
         directory = path.parent.parent.relative_to(build)
@@ -104,6 +104,19 @@ def room_edges(edges):
     return rooms
 
 
+def include_edges():
+    """{(room, room): {"FILE includes HEADER"}}, for the rooms of lib/ and daemon/."""
+    rooms = collections.defaultdict(set)
+    for part in ("lib", "daemon"):
+        for path in sorted((TOP / part).rglob("*.[ch]")):
+            user = path.parent.relative_to(TOP)
+            for header in re.findall(r'^#include "(\w+/\w+\.h)"', path.read_text(), re.M):
+                used = next((TOP / base / header for base in ("lib", "daemon") if (TOP / base / header).exists()), None)
+                if used is not None and used.parent.relative_to(TOP) != user:
+                    rooms[user, used.parent.relative_to(TOP)].add(f"{path.name} includes {header}")
+    return rooms
+
+
 def show(cycle, edges):
     for user in cycle:
         for used in cycle:
@@ -115,6 +128,8 @@ def main(build, *options):
     sys.setrecursionlimit(10000)
     edges = link_graph(build)
     rooms = room_edges(edges)
+    for edge, headers in include_edges().items():
+        rooms[edge] |= headers
     if "--rooms" in options:
         for user in sorted({user for user, _ in rooms}):
             print(f"{user}: {' '.join(sorted(str(used) for one, used in rooms if one == user))}")

@@ -56,7 +56,7 @@ static int put_dir(struct index *index, const char *arguments)
 static int put_branch(struct index *index, const char *arguments)
 {
     uint16_t number;
-    char branch[LAYOUT_BRANCH_MAX];
+    char branch[RECORD_BRANCH_MAX];
     if (sscanf(arguments, "%" SCNu16 " %71s", &number, branch) != 2)
         return -1;
     return index_put_branch(index, number, branch);

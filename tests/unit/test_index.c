@@ -173,13 +173,13 @@ Test(index, a_branch_gets_another_name)
 {
     struct index *index = index_made();
     struct index_size size;
-    char name[LAYOUT_BRANCH_MAX + 1];
+    char name[RECORD_BRANCH_MAX + 1];
     cr_assert_eq(index_put_branch(index, 7, "n017.1"), 0);
     cr_assert_eq(index_put_branch(index, 7, "n017.2"), 0);
     index_measure(index, &size);
     cr_assert_eq(size.entries, 2);
     memset(name, 'x', sizeof name);
-    name[LAYOUT_BRANCH_MAX] = '\0';
+    name[RECORD_BRANCH_MAX] = '\0';
     cr_assert_eq(index_put_branch(index, 8, name), -ENAMETOOLONG);
     index_destroy(index);
     index_destroy(NULL);
