@@ -85,13 +85,13 @@ int homes_adopt(struct shuntd *shuntd)
         return 0;
     route->epoch = (uint32_t)shuntd->session.moved;
     shuntd->moved = false; /* that was another move */
-    bool again = roles_begin_recovery(&shuntd->session);
-    if (again)
+    bool recovers = roles_begin_recovery(&shuntd->session);
+    if (recovers)
         recovery_forget(shuntd);
     homes_reassign(shuntd);
     home_dirs_each(shuntd->home, homes_forget_listed, shuntd);
     homes_publish_losses(shuntd);
-    return again ? recovery_report(shuntd) : 0;
+    return recovers ? recovery_report(shuntd) : 0;
 }
 
 /* The end of a move. */

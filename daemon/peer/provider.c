@@ -111,13 +111,13 @@ static int provider_rank_of(const struct ifaddrs *one, const char *interface)
         return 0;
     if (interface[0] != '\0' && strcmp(one->ifa_name, interface) != 0)
         return 0;
-    int remote = one->ifa_flags & IFF_LOOPBACK ? 0 : 2;
+    int reach = one->ifa_flags & IFF_LOOPBACK ? 0 : 2;
     if (one->ifa_addr->sa_family == AF_INET)
-        return remote + 2;
+        return reach + 2;
     if (one->ifa_addr->sa_family != AF_INET6)
         return 0;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)one->ifa_addr;
-    return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? 0 : remote + 1;
+    return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? 0 : reach + 1;
 }
 
 static int provider_name_address(char *to, size_t size, const struct sockaddr *address)

@@ -36,7 +36,7 @@ struct stream {
     struct sequence sequence;
     unsigned run; /* how long it must be */
     unsigned window;
-    unsigned prefetch; /* so far after the last name all have been asked for whose homes are elsewhere */
+    unsigned reserved; /* so far after the last name all have been asked for whose homes are elsewhere */
     unsigned granted;  /* ... and so far all have been granted */
     uint64_t used;     /* monotonic, when it named the last one */
     uint64_t behind;   /* the youngest operation of all when another sequence began: older ones are of no use any more */
@@ -70,9 +70,9 @@ static struct stream *prefetch_stream_of(const struct shuntd *shuntd, const stru
 /* What was predicted has not come, or somebody else came first. All that was reserved together counts once. */
 static void prefetch_was_wrong(struct stream *stream)
 {
-    if ((stream->prefetch > 0 || stream->granted > 0) && stream->run < RUN_MAX)
+    if ((stream->reserved > 0 || stream->granted > 0) && stream->run < RUN_MAX)
         stream->run *= 2;
-    stream->sequence.run = stream->window = stream->prefetch = stream->granted = 0;
+    stream->sequence.run = stream->window = stream->reserved = stream->granted = 0;
 }
 
 /* Its home may not have answered yet: the end follows the answer then. */
@@ -188,7 +188,7 @@ int prefetch_leave_leaf(struct shuntd *shuntd, const struct home_dir *dir, uint3
         if (!operation->prefetched || operation->abandoned || operation->kind != OPERATION_CREATE || operation->dir != dir ||
             operation->place.leaf != leaf || !grant_take_back(shuntd, operation))
             continue;
-        prefetch_stream_of(shuntd, operation)->prefetch = prefetch_stream_of(shuntd, operation)->granted =
+        prefetch_stream_of(shuntd, operation)->reserved = prefetch_stream_of(shuntd, operation)->granted =
             0; /* they are predicted again */
         code = prefetch_release(shuntd, operation);
     }
@@ -281,17 +281,17 @@ static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, con
 }
 
 /* Once half of what was predicted is made, so that the answers are there before they are needed. */
-static int prefetch_look_prefetch(struct shuntd *shuntd, struct stream *stream, const struct operation *last)
+static int prefetch_reserve_more(struct shuntd *shuntd, struct stream *stream, const struct operation *last)
 {
     char name[RECORD_NAME_MAX];
     int code = 0;
-    if (stream->prefetch > stream->window / 2 || !oom_reserve_is_there())
+    if (stream->reserved > stream->window / 2 || !oom_reserve_is_there())
         return 0;
     stream->window = stream->window == 0 ? WINDOW_MIN : stream->window < WINDOW_MAX ? 2 * stream->window : WINDOW_MAX;
     if (stream->window == WINDOW_MAX)
         stream->run = RUN_MIN; /* it goes well */
-    for (size_t length; stream->prefetch < stream->window && code == 0; stream->prefetch += code == 0) {
-        if ((length = sequence_predict(&stream->sequence, stream->prefetch + 1, name)) == 0)
+    for (size_t length; stream->reserved < stream->window && code == 0; stream->reserved += code == 0) {
+        if ((length = sequence_predict(&stream->sequence, stream->reserved + 1, name)) == 0)
             return 0;
         if (prefetch_is_remote(shuntd, record_shard(last->dir->id, record_hash(name, length))))
             code = prefetch_ask(shuntd, last, name, length);
@@ -385,16 +385,16 @@ int prefetch_follow(struct shuntd *shuntd, const struct operation *last)
         prefetch_begin_again(stream, last->client, dir->id);
     stream->used = shuntd->now;
     if (sequence_add(&stream->sequence, last->name, last->length) == 0) {
-        stream->window = stream->prefetch = stream->granted = 0;
+        stream->window = stream->reserved = stream->granted = 0;
         stream->behind = shuntd->home->last_id;
         grant_take_back_like(shuntd, last);
     }
-    stream->prefetch -= stream->prefetch > 0;
+    stream->reserved -= stream->reserved > 0;
     stream->granted -= stream->granted > 0;
     if (stream->sequence.run >= WINDOW_MAX)
         stream->run = RUN_MIN; /* it goes well */
     if (stream->sequence.run < stream->run && !BROKEN("ahead-late"))
         return 0;
-    int code = prefetch_is_all_here(shuntd, dir) ? 0 : prefetch_look_prefetch(shuntd, stream, last);
+    int code = prefetch_is_all_here(shuntd, dir) ? 0 : prefetch_reserve_more(shuntd, stream, last);
     return code == 0 && oom_reserve_is_there() ? prefetch_grant_more(shuntd, stream, last) : code;
 }

@@ -244,8 +244,8 @@ FTSENT *walk_fts_read(FTS *tree)
     }
     if (told->fts_info != FTS_D)
         return walk_fts_go_on(tree, told);
-    bool is_remote = tree_has(tree, FTS_XDEV) && told->fts_dev != tree->fts_dev;
-    return wish == FTS_SKIP || is_remote ? walk_fts_pass_by(tree, told) : walk_fts_descend(tree, told);
+    bool is_on_other_device = tree_has(tree, FTS_XDEV) && told->fts_dev != tree->fts_dev;
+    return wish == FTS_SKIP || is_on_other_device ? walk_fts_pass_by(tree, told) : walk_fts_descend(tree, told);
 }
 
 int walk_fts_set(FTSENT *entry, int instruction)

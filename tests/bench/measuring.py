@@ -35,7 +35,7 @@ FAILURES = (Failed, OSError, subprocess.SubprocessError)
 
 
 def say(text):
-    """Progress, for the person who waits."""
+    """Progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

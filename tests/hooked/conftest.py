@@ -42,7 +42,7 @@ def wait_until(done, what, within=30):
     """Waits for an event: with a deadline, since a test that cannot end says nothing."""
     until = time.monotonic() + within
     while not done():
-        assert time.monotonic() < until, f"waited in vain for {what}"
+        assert time.monotonic() < until, f"waited without success for {what}"
         time.sleep(0.002)
 
 

@@ -197,7 +197,7 @@ Test(neighbour, on_uneven_nodes_and_alone)
     cr_assert_eq(neighbour_of(same, 3, next), 0);
     cr_assert(next[0] == 1 && next[1] == 2 && next[2] == 0);
     cr_assert_eq(neighbour_of(same, 1, next), 0);
-    cr_assert_eq(next[0], 0, "who is alone is his own neighbour");
+    cr_assert_eq(next[0], 0, "a lone rank is its own neighbour");
 }
 
 /* Statistics. */

@@ -647,7 +647,7 @@ Test(channel, a_client_killed_while_it_waits)
     while (channel_counts().deaths < 1)
         usleep(1000);
     cr_assert_eq(qps_of(channel_shared(), client), 0);
-    cr_assert_eq(qp->reply & (CHANNEL_SLEEPS | CHANNEL_GAVE_UP), 0, "its next owner begins anew");
+    cr_assert_eq(qp->reply & (CHANNEL_SLEEPS | CHANNEL_GAVE_UP), 0, "its next owner starts afresh");
     cr_assert_eq(look_up("release", SOON), 0, "its answer goes nowhere");
     cr_assert_eq(look_up("a", SOON), 0);
 }

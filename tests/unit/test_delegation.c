@@ -118,7 +118,7 @@ static bool may_be(const char *directory, uint16_t member, uint16_t flags, size_
 Test(whole, it_is_given_once_to_a_home_while_all_are_there)
 {
     cr_assert(may_be(ruled, 2, 0, 100));
-    cr_assert_not(may_be(ruled, 2, MESSAGE_SPREAD, 100), "who is about to leave");
+    cr_assert_not(may_be(ruled, 2, MESSAGE_SPREAD, 100), "a member that is about to leave");
     cr_assert_not(may_be(ruled, 2, 0, 1u << 20), "too many to be read twice");
     members[1].home = SESSION_LEAVING;
     cr_assert_not(may_be(ruled, 2, 0, 100));

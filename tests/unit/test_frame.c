@@ -144,7 +144,7 @@ Test(frame, epochs)
     cr_assert_eq(frame_open(&frame, sealed, size, &bob), FRAME_NEWER);
     cr_assert(frame.epoch == 7 && frame.size == 300);
     bob.key[0] ^= 1;
-    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EACCES, "who has no key announces no epoch");
+    cr_assert_eq(frame_open(&frame, sealed, size, &bob), -EACCES, "a stranger without the key announces no epoch");
 }
 
 Test(frame, versions_and_magic)

@@ -340,7 +340,7 @@ Test(grant, a_directory_changes_when_its_grants_are_taken)
     const uint64_t from = clock_files();
     born_unasked("f4");
     const uint64_t to = clock_files();
-    cr_assert_eq(grant_changed(), before, "whoever wants to know asks");
+    cr_assert_eq(grant_changed(), before, "a process that wants to know asks");
     while (clock_files() == to)
         usleep(1000);
     cr_assert_eq(result(YOU, (struct message){.type = MESSAGE_PING}), 0);

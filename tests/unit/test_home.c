@@ -222,7 +222,7 @@ Test(home, who_changed_it_too_writes_what_it_heard_if_nobody_does)
     struct home_times word = {.changed = dir->times.changed + 5};
     cr_assert_eq(home_dir_merge_times(&shuntd, dir, &word, 3), 0);
     cr_assert_gt(dir->changed_at, changed_at + HOME_TIMES_PATIENCE);
-    cr_assert_eq(home_dir_next_to_write(shuntd.home, UINT64_MAX), other, "it waits anew");
+    cr_assert_eq(home_dir_next_to_write(shuntd.home, UINT64_MAX), other, "it waits again");
     word.written = true;
     cr_assert_eq(home_dir_merge_times(&shuntd, dir, &word, 3), 0);
     word.changed = UINT64_MAX;

@@ -134,11 +134,11 @@ Test(home_names, one_has_it_and_the_others_wait)
     int result;
     cr_assert_eq(home_names_reserve(2, 1, "a"), 0);
     cr_assert_eq(home_names_reserve(3, 7, "a"), -1);
-    cr_assert_eq(home_names_lookup(2, "a"), -1, "also for who asks from the same node");
+    cr_assert_eq(home_names_lookup(2, "a"), -1, "also for requests from the same node");
     cr_assert_eq(home_names_next(&result), 0);
     home_names_end(2, 1, "a", NULL);
-    cr_assert(home_names_next(&result) == 7 && result == 0, "it is his now");
-    cr_assert_eq(home_names_next(&result), 0, "and the lookup waits for him");
+    cr_assert(home_names_next(&result) == 7 && result == 0, "the claim is that member's now");
+    cr_assert_eq(home_names_next(&result), 0, "and the lookup waits for it");
     home_names_end(3, 7, "a", &file);
     cr_assert(home_names_next(&result) == 99 && result == MESSAGE_EXISTS);
 }
@@ -208,7 +208,7 @@ Test(home_names, what_was_made_is_taken_although_nobody_here_knew)
     home_names_end(2, 1, "a", &file);
     cr_assert_eq(state_of("a"), RECORD_LIVE);
     home_names_end(2, 1, "a", NULL);
-    cr_assert_eq(state_of("a"), RECORD_LIVE, "who removed another file says nothing of this one");
+    cr_assert_eq(state_of("a"), RECORD_LIVE, "the unlink of another file says nothing of this one");
 }
 
 Test(home_names, a_freeze_needs_an_empty_directory_at_rest)
@@ -241,7 +241,7 @@ Test(home_names, idle_is_told_only_while_it_is_so)
     cr_assert_eq(home_freeze(&shuntd, dir, 0), MESSAGE_BUSY);
     cr_assert(is_awaited(2, 1));
     home_names_end(2, 1, "a", NULL);
-    cr_assert_eq(home_names_reserve(2, 2, "a"), 0, "who was sent back begins anew at once");
+    cr_assert_eq(home_names_reserve(2, 2, "a"), 0, "a request that was sent back starts again at once");
     cr_assert(is_awaited(2, 2));
     cr_assert_not(home_next_notification(shuntd.home, &notifications));
     home_names_end(2, 2, "a", NULL);
@@ -272,7 +272,7 @@ Test(home_names, who_holds_a_name_hears_once_that_somebody_waits)
     cr_assert_eq(home_names_lookup(3, "a"), -1);
     cr_assert(is_awaited(2, 1));
     cr_assert_eq(home_names_lookup(1, "a"), -1);
-    cr_assert_not(home_next_notification(shuntd.home, &notifications), "he knows");
+    cr_assert_not(home_next_notification(shuntd.home, &notifications), "the claimant knows");
     home_names_end(2, 1, "a", NULL);
     while (home_names_next(&result) != 0)
         cr_assert_eq(result, MESSAGE_ABSENT);
@@ -280,7 +280,7 @@ Test(home_names, who_holds_a_name_hears_once_that_somebody_waits)
     cr_assert_eq(home_report_idle(shuntd.home, dir), 0);
     cr_assert(is_awaited(3, 4));
     cr_assert_eq(home_names_reserve(2, 5, "c"), 0);
-    cr_assert(is_awaited(2, 5), "also who begins while a directory is to be removed");
+    cr_assert(is_awaited(2, 5), "also an operation that begins while a directory is to be removed");
 }
 
 static int reserve_prefetch(uint16_t member, uint64_t id, const char *name)
@@ -360,13 +360,13 @@ Test(home_names, an_owner_hears_once_who_looks_into_its_leaf)
     struct home_notification notifications;
     index_put_entry(shuntd.index, out, "a", 1, &file);
     home_names_lookup(2, "a");
-    cr_assert_not(home_next_notification(shuntd.home, &notifications), "he himself");
+    cr_assert_not(home_next_notification(shuntd.home, &notifications), "the asker itself");
     home_names_lookup(3, "a");
     cr_assert(home_next_notification(shuntd.home, &notifications) && notifications.kind == NOTIFY_LEAF_VISITED);
     cr_assert(notifications.branch == 7 && notifications.leaf == 3);
     home_names_lookup(3, "a");
     cr_assert_eq(home_report_visit(&shuntd, dir, &file, 1), 0);
-    cr_assert_not(home_next_notification(shuntd.home, &notifications), "he knows");
+    cr_assert_not(home_next_notification(shuntd.home, &notifications), "the claimant knows");
 }
 
 struct handed {

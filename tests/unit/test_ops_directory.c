@@ -101,7 +101,7 @@ Test(ops_rmdir, a_directory_that_was_kept_takes_creates_again)
     cr_assert_eq(result_of(birth), 0);
     assert_entry(".", "out", RECORD_LIVE, 0, id_of("out").ino);
     assert_entry("out", "b", RECORD_PENDING, 1000, 0);
-    cr_assert(place_has("r/out/.shunt-dir") && mirrors_of("n1.1") == 1, "made anew");
+    cr_assert(place_has("r/out/.shunt-dir") && mirrors_of("n1.1") == 1, "made again");
 }
 
 Test(ops_rmdir, who_waits_for_a_directory_that_goes)

@@ -160,7 +160,7 @@ Test(peers, what_goes_out_says_what_came_in)
         cr_assert_eq(peers_next(ends[0], &member, &item), 0);
     }
     cr_assert_leq(peers_counts(ends[0])->frames_sent + peers_counts(ends[1])->frames_sent, 204,
-                  "200, and what is said to who was just introduced");
+                  "200, and what is said to a member that was just introduced");
 }
 
 Test(peers, what_is_put_while_frames_are_under_way_shares_one)

@@ -75,13 +75,14 @@ Test(parts, without_a_home_nobody_was_one)
 {
     roles_are("lost yes leaving going here coming no");
     roles_set_recovery(&session);
-    cr_assert_str_eq(roles_words(), "lost coming gone gone coming coming no", "who wanted to end has nothing to hand over");
+    cr_assert_str_eq(roles_words(), "lost coming gone gone coming coming no",
+                     "a member that wanted to end has nothing to hand over");
     cr_assert(roles_begin_recovery(&session));
     cr_assert_str_eq(roles_numbers(roles_before), "");
     cr_assert_str_eq(roles_numbers(roles_now), "256");
-    cr_assert_eq(roles_first(&session), 2, "of those who are to be");
+    cr_assert_eq(roles_first(&session), 2, "of those that are to be");
     roles_finish(&session);
-    cr_assert_str_eq(roles_words(), "lost yes gone gone yes yes no", "the lost one is dropped by who fences it");
+    cr_assert_str_eq(roles_words(), "lost yes gone gone yes yes no", "the lost one is dropped by the member that fences it");
 }
 
 /* Of which parts is the question true, if one member has it next to a guest and a home? */
@@ -104,7 +105,7 @@ Test(parts, one_member_is_enough_to_say_what_is_under_way)
     cr_assert_str_eq(parts_of(roles_are_leaving), "leaving going gone ");
     cr_assert_str_eq(parts_of(roles_have_lost), "lost ");
     roles_are("yes gone no");
-    cr_assert(roles_are_leaving(&session), "wherever he stands among the members");
+    cr_assert(roles_are_leaving(&session), "wherever it stands among the members");
     session.count = 0;
     cr_assert_not(roles_are_leaving(&session) || roles_have_lost(&session) || roles_are_moving(&session));
 }

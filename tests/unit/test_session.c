@@ -301,10 +301,10 @@ Test(session, who_of_it_lives)
     struct session session = some_session(members, 3);
     cr_assert_eq(session_living(&session), &members[0]);
     make_distant(&members[0]);
-    cr_assert_eq(session_living(&session), &members[1], "who surely lives");
+    cr_assert_eq(session_living(&session), &members[1], "the one that surely lives");
     members[1].started++;
     members[2].started++;
-    cr_assert_eq(session_living(&session), &members[0], "who may live");
+    cr_assert_eq(session_living(&session), &members[0], "the one that may live");
     members[0] = members[1];
     cr_assert_null(session_living(&session));
     session.count = 0;
@@ -706,7 +706,8 @@ Test(join, one_after_the_other)
     cr_assert_eq(session_find(&session, 2), &session.members[1]);
     cr_assert_null(session_find(&session, 4));
     cr_assert_eq(session_find_node(&session, "n3"), &session.members[2]);
-    cr_assert_str_eq(session_files(), "beat.1.2 beat.1.3 epoch.2 epoch.3 key.1 probe.1", "who joined has beaten");
+    cr_assert_str_eq(session_files(), "beat.1.2 beat.1.3 epoch.2 epoch.3 key.1 probe.1",
+                     "the one that joined has sent a heartbeat");
     uint64_t id = session.id;
     session_finish(&session);
     cr_assert_eq(session_leave(root_path(), id, second.number), 0);
@@ -783,7 +784,7 @@ Test(join, who_is_lost_gives_nothing_away_before_it_is_dropped)
     cr_assert_eq(session_leave(root_path(), id, lost.number), 0);
     cr_assert_eq(session_drop(root_path(), id, first.number), 0);
     session = in_force();
-    cr_assert_eq(session.count, 2, "he does not leave by himself, nor is another dropped");
+    cr_assert_eq(session.count, 2, "it does not leave by itself, nor is another dropped");
     session_finish(&session);
     cr_assert_eq(session_drop(root_path(), id, lost.number), 0);
     cr_assert_eq(session_join(root_path(), &mine, &session), 0);

@@ -246,7 +246,7 @@ Test(stopping, catches_what_came_and_gives_it_back)
     stopping_catch();
     cr_assert_eq(stopping(), 0);
     raise(SIGHUP);
-    cr_assert_eq(stopping(), 0, "who ignores a signal goes on doing so");
+    cr_assert_eq(stopping(), 0, "a signal that was ignored stays ignored");
     raise(SIGTERM);
     cr_assert_eq(stopping(), SIGTERM);
     cr_assert_eq(before_came, 0);

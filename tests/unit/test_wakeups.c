@@ -70,7 +70,7 @@ Test(wakeups, who_is_there_already_keeps_its_place)
     cr_assert_eq(channel->answers[0], 1);
     test_wakeups_add((const uint32_t[]){1}, 1);
     wakeups_wake_next(&wakeups);
-    cr_assert_eq(channel->answers[1], 1, "he who slept on is before him who is back");
+    cr_assert_eq(channel->answers[1], 1, "the client that slept on comes before the one that is back");
     wakeups_wake_next(&wakeups);
     cr_assert_eq(channel->answers[0], 2);
     cr_assert(wakeups_are_none(&wakeups));

@@ -701,7 +701,7 @@ Test(names, a_damaged_index_is_refused)
         cr_assert(strstr(why_not_attached(), "cannot be used"), "%zu bytes", sizes[i]);
         cr_assert_not(root.view || root.channel, "both or none");
     }
-    cr_assert_eq(mappings_of("/channel"), 0, "what was mapped in vain is given back");
+    cr_assert_eq(mappings_of("/channel"), 0, "what was mapped without success is given back");
     put_back();
 }
 

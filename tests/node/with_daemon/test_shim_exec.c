@@ -235,7 +235,7 @@ Test(promote, an_interpreter_is_looked_for_from_the_working_directory)
     shim_exec_script("script", "#!interp\n");
     shim_exec_script("script2", "#!out/interp\n");
     shim_exec_promote("script");
-    cr_assert_not(in_trunk("interp"), "not beside the script");
+    cr_assert_not(in_trunk("interp"), "not next to the script");
     exec_promote(AT_FDCWD, place_path("r/out/script"), place_open("r/out"));
     cr_assert(in_trunk("interp"));
     cr_assert_eq(chdir(place_path("r")), 0);

@@ -150,7 +150,7 @@ Test(target, words_that_the_kernel_is_to_judge)
 Test(target, a_file_in_a_branch_is_no_directory)
 {
     born(place_path("r/out/f"), "", 0644);
-    cr_assert_eq(shim_target_how(place_path("r/out/f/x"), 0), -ENOTDIR, "the kernel, who does not see it, would say ENOENT");
+    cr_assert_eq(shim_target_how(place_path("r/out/f/x"), 0), -ENOTDIR, "the kernel, which does not see it, would say ENOENT");
     cr_assert_eq(shim_target_how(place_path("r/out/f/x/y"), 0), -ENOTDIR);
     cr_assert_eq(shim_target_how(place_path("r/out/none/x"), 0), TARGET_COLD);
 }
@@ -300,7 +300,7 @@ Test(target, dead_ends_are_not_searched_again)
     cr_assert(process_is_dead_end(path));
     cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0); /* natively: by another program */
     cr_assert_eq(how_alias(path), TARGET_COLD, "for the rest of the second");
-    cr_assert_eq(shim_target_how(path, TARGET_MAKES), TARGET_HOT, "who makes a name looks each time");
+    cr_assert_eq(shim_target_how(path, TARGET_MAKES), TARGET_HOT, "a call that makes a name looks each time");
     cr_assert_eq(how_alias(path), TARGET_HOT, "and this process made one");
 }
 
@@ -380,7 +380,7 @@ Test(target, where_words_lead_is_forgotten)
     usleep(20000); /* a tick of the slowest clock is 10 ms */
     cr_assert_not(is_recalled(path, length));
     cr_assert(is_remembered(path));
-    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_HOT, "who makes a file asks the kernel");
+    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_HOT, "a call that makes a file asks the kernel");
     target_done(&t);
 }
 
@@ -629,7 +629,7 @@ Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
     cr_assert_eq(way_to(path, &at), FROM_BRANCHES, "the program has another file there");
     assert_kept(at);
     int branches = at;
-    cr_assert(way_to(path, &at) == FROM_LEAF && at != leaf, "opened anew, the program's is left alone");
+    cr_assert(way_to(path, &at) == FROM_LEAF && at != leaf, "opened again, the program's is left alone");
     dup2(place_open("r/.shunt/b"), branches);
     dup2(place_open("r/out"), at);
     cr_assert(way_to(path, &at) == FROM_BRANCHES && at == branches, "it is the same directory");
@@ -674,10 +674,10 @@ Test(held, who_looks_often_keeps_the_leaf_on_every_file_system)
     int at;
     make_file(path, 'f');
     for (int i = 0; i < 10; i++)
-        cr_assert_eq(way_to_look(path, &at), BY_PATH, "only who does so often");
+        cr_assert_eq(way_to_look(path, &at), BY_PATH, "only a process that does so often");
     int leaf = look_until_kept(path);
     assert_kept(leaf);
-    cr_assert_eq(way_to(path, &at), BY_PATH, "only who looks");
+    cr_assert_eq(way_to(path, &at), BY_PATH, "only a process that looks");
     dup2(place_open("r/out"), leaf);
     fdcache_changed((unsigned)leaf);
     cr_assert_eq(way_to_look(path, &at), BY_PATH, "the program has another file there");
