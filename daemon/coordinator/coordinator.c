@@ -32,38 +32,40 @@ void coordinator_number_decision(struct shuntd *shuntd, struct home_dir *dir)
     dir->version = coordinator_next_number(shuntd, dir->version);
 }
 
-void coordinator_put_record(struct message *message, const struct home_dir *dir)
+void coordinator_put_record(struct message_record *told, const struct home_dir *dir)
 {
     const struct record_dir *record = &dir->record;
-    uint64_t watched = record->why == RECORD_WHY_WATCHED;
-    message->flags = (uint16_t)(record->flags & (RECORD_MARKED | RECORD_UNLISTED));
-    message->child = (struct dirid){.ino = record->marker, .birth = dir->version << 1 | watched};
-    message->name[0] = record->mirror;
-    message->name_length[0] = (uint16_t)strnlen(record->mirror, RECORD_MIRROR_MAX - 1);
+    *told = (struct message_record){.marker = record->marker,
+                                    .version = dir->version,
+                                    .marked = (record->flags & RECORD_MARKED) != 0,
+                                    .unlisted = (record->flags & RECORD_UNLISTED) != 0,
+                                    .watched = record->why == RECORD_WHY_WATCHED,
+                                    .mirror = message_text(record->mirror, strnlen(record->mirror, RECORD_MIRROR_MAX - 1))};
 }
 
-void coordinator_adopt_record(struct home_dir *dir, const struct message *message)
+void coordinator_adopt_record(struct home_dir *dir, const struct message_record *told)
 {
-    const uint32_t told = RECORD_MARKED | RECORD_UNLISTED;
+    const uint32_t decided = RECORD_MARKED | RECORD_UNLISTED;
+    const uint32_t flags = (told->marked ? RECORD_MARKED : 0) | (told->unlisted ? RECORD_UNLISTED : 0);
     struct record_dir *record = &dir->record;
     char mirror[RECORD_MIRROR_MAX] = {0}; /* the message may point into this very record */
-    if ((message->child.birth & 1) != 0 && record->why == RECORD_WHY_NOT)
+    if (told->watched && record->why == RECORD_WHY_NOT)
         record->why = RECORD_WHY_WATCHED;
-    if (message->child.birth >> 1 < dir->version)
+    if (told->version < dir->version)
         return;
-    dir->version = message->child.birth >> 1;
-    if (message->name_length[0] < sizeof mirror)
-        memcpy(mirror, message->name[0], message->name_length[0]);
+    dir->version = told->version;
+    if (told->mirror.length < sizeof mirror)
+        memcpy(mirror, told->mirror.text, told->mirror.length);
     memcpy(record->mirror, mirror, sizeof mirror);
-    record->flags = (record->flags & ~told) | (message->flags & told);
-    record->marker = message->child.ino;
+    record->flags = (record->flags & ~decided) | flags;
+    record->marker = told->marker;
     dir->mirrored &= (record->flags & RECORD_MARKED) != 0;
 }
 
-void coordinator_adopt_answer(struct home_dir *dir, const struct message *answer)
+void coordinator_adopt_answer(struct home_dir *dir, const struct message_record *told)
 {
-    coordinator_adopt_record(dir, answer);
-    dir->mirrored |= (answer->flags & RECORD_MARKED) != 0 && answer->child.birth >> 1 == dir->version;
+    coordinator_adopt_record(dir, told);
+    dir->mirrored |= told->marked && told->version == dir->version;
 }
 
 /* The daemon that asks. */
@@ -72,10 +74,10 @@ static int coordinator_send(struct shuntd *shuntd, struct coordinator_call *coor
 {
     struct message message;
     message_decode(&message, coordinator_call->bytes, coordinator_call->size); /* as it was encoded */
-    coordinator_call->member = route_of_dir(shuntd, message.dir[0]);
+    coordinator_call->member = route_of_dir(shuntd, message.dir);
     coordinator_call->epoch = shuntd->route.epoch;
     uint64_t id = coordinator_call->done != NULL ? coordinator_call->id : 0;
-    return coordinator_call->member == shuntd->me.number && !route_is_awaited(shuntd, record_shard(message.dir[0], 0))
+    return coordinator_call->member == shuntd->me.number && !route_is_awaited(shuntd, record_shard(message.dir, 0))
                ? coordinator_receive(shuntd, shuntd->me.number, id, &message)
                : rpc_message(shuntd, coordinator_call->member, RPC_COORDINATOR, id, &message);
 }
@@ -120,7 +122,7 @@ int coordinator_submit_for(struct shuntd *shuntd, const struct message *message,
 
 static struct message coordinator_about(uint16_t type, struct dirid dir)
 {
-    return (struct message){.type = type, .dir[0] = dir};
+    return (struct message){.type = type, .dir = dir};
 }
 
 int coordinator_thaw(struct shuntd *shuntd, struct dirid dir)
@@ -146,8 +148,7 @@ int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *
 {
     struct message born = coordinator_about(MESSAGE_DIR_CREATED, id);
     if (!route_is_sole(shuntd)) {
-        born.text = path;
-        born.text_length = (uint16_t)strlen(path);
+        born.load.path = message_text(path, strlen(path));
         return coordinator_submit(shuntd, &born, NULL, NULL);
     }
     if (home_dir_find(shuntd->home, id) != NULL)
@@ -268,12 +269,12 @@ static int coordinator_give_up_coordinator_calls(struct shuntd *shuntd)
     for (struct link *link = shuntd->coordinator_calls.next, *next; link != &shuntd->coordinator_calls && code == 0;
          link = next) {
         struct coordinator_call *coordinator_call = LINK_OF(link, struct coordinator_call, link);
-        struct message answer = {.type = MESSAGE_ANSWER, .result = -ETIMEDOUT}, asked;
+        struct message answer = {.type = MESSAGE_COORDINATOR_ANSWER, .result = -ETIMEDOUT}, asked;
         next = link->next;
         message_decode(&asked, coordinator_call->bytes, coordinator_call->size);
         if (asked.type != MESSAGE_LOAD || !coordinator_is_silent(shuntd, coordinator_call->member))
             continue;
-        answer.dir[0] = asked.dir[0];
+        answer.dir = asked.dir;
         code = coordinator_answered(shuntd, coordinator_call->id, &answer);
     }
     return code;
@@ -337,8 +338,8 @@ int coordinator_answer(struct shuntd *shuntd, struct coordinator_request *questi
 {
     uint64_t id = question->id;
     uint16_t member = question->member;
-    answer->type = MESSAGE_ANSWER;
-    answer->dir[0] = question->message.dir[0];
+    answer->type = MESSAGE_COORDINATOR_ANSWER;
+    answer->dir = question->message.dir;
     free(question);
     if (id == 0)
         return 0;
@@ -419,7 +420,7 @@ int coordinator_tell_all_if_marked(struct shuntd *shuntd, struct home_dir *dir, 
 /* No change before this counts. */
 int coordinator_settle(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
-    question->message.child.ino = coordinator_next_number(shuntd, dir->times.round);
+    question->message.settle.round = coordinator_next_number(shuntd, dir->times.round);
     return coordinator_tell_all(shuntd, dir, question);
 }
 
@@ -428,10 +429,9 @@ static int coordinator_born(struct shuntd *shuntd, struct coordinator_request *q
 {
     char path[PATH_MAX];
     const struct message *message = &question->message;
-    memcpy(path, message->text, message->text_length);
-    path[message->text_length] = '\0';
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir[0], path)) == NULL)
+    message_copy_path(path, &message->load.path);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir, path)) == NULL)
         return -ENOMEM;
     if (dir->coordinator == NULL) {
         if (home_coordinator(dir) == NULL)
@@ -450,7 +450,7 @@ void coordinator_forget(struct home_coordinator *coordinator)
 /* What ends a removal: it was removed, or not. */
 static int coordinator_reopen(struct shuntd *shuntd, struct coordinator_request *question)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, question->message.dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, question->message.dir);
     if (dir == NULL || dir->coordinator == NULL)
         return coordinator_result(shuntd, question, 0);
     dir->coordinator->closing = false;
@@ -462,13 +462,13 @@ static int coordinator_reopen(struct shuntd *shuntd, struct coordinator_request 
 int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *question)
 {
     const struct message *message = &question->message;
-    if (route_of_dir(shuntd, message->dir[0]) != shuntd->me.number)
+    if (route_of_dir(shuntd, message->dir) != shuntd->me.number)
         return coordinator_pass_on(shuntd, question);
     if (message->type == MESSAGE_DIR_CREATED)
         return coordinator_born(shuntd, question);
     if (message->type == MESSAGE_RETURN)
         return delegation_returned(shuntd, question);
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     struct home_coordinator *coordinator = dir != NULL ? dir->coordinator : NULL;
     bool ends = message->type == MESSAGE_THAW || message->type == MESSAGE_DROP;
     if (coordinator != NULL && (coordinator->in_request || (coordinator->closing && !ends))) {
@@ -489,7 +489,7 @@ int coordinator_pass_on(struct shuntd *shuntd, struct coordinator_request *quest
 {
     if (question->id != 0)
         return coordinator_result(shuntd, question, MESSAGE_REMOTE);
-    int code = rpc_message(shuntd, route_of_dir(shuntd, question->message.dir[0]), RPC_COORDINATOR, 0, &question->message);
+    int code = rpc_message(shuntd, route_of_dir(shuntd, question->message.dir), RPC_COORDINATOR, 0, &question->message);
     free(question);
     return code;
 }
@@ -531,7 +531,7 @@ int coordinator_take_item(struct shuntd *shuntd, uint16_t member, const struct f
         return rpc_malformed(shuntd);
     if (item->kind == RPC_COORDINATOR_ANSWER)
         return coordinator_answered(shuntd, item->client, &message);
-    if (route_of_dir(shuntd, message.dir[0]) == shuntd->me.number && route_is_awaited(shuntd, record_shard(message.dir[0], 0)))
+    if (route_of_dir(shuntd, message.dir) == shuntd->me.number && route_is_awaited(shuntd, record_shard(message.dir, 0)))
         return rpc_defer(shuntd, member, item);
     return coordinator_receive(shuntd, member, item->client, &message);
 }

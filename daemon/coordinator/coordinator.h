@@ -4,16 +4,13 @@
 
 /* The home of a directory's own entry, its coordinator: it knows which nodes use the directory, has it loaded, marks it,
  * closes it before it is removed, and begins what concerns it on all nodes (collective.h). Questions to it are messages;
- * dir[0] says which directory.
+ * `dir` says which directory.
  *
- * LOAD     text: its place; SPREAD in flags: not as a whole. Answer: its record, in tag how many nodes use it, in dir[1]
- *          whether it is delegated to the daemon that asked (delegation.h)
- * MARK     tag: the leaf that is wanted. Answer: its record, with a marker. Its own node's leaf it makes, too
- * FREEZE     for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED
- * THAW   it was not removed
- * DROP     it was removed
- * RETURN    the sender has it delegated no more
- * ATTRIBUTES, SYNC, SETTLE, WATCH   as WIRE.md says */
+ * LOAD     its place; SPREAD in flags: not as a whole. Answer: its record, how many nodes use it, and whether it is delegated
+ * to the daemon that asked (delegation.h) MARK     the leaf that is wanted. Answer: its record, with a marker. Its own node's
+ * leaf it makes, too FREEZE   for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED THAW
+ * it was not removed DROP     it was removed RETURN   the sender has it delegated no more ATTRIBUTES, SYNC, SETTLE, WATCH   as
+ * WIRE.md says */
 
 #include "home/home.h"
 #include "listen/listen.h"
@@ -105,11 +102,11 @@ struct coordinator_handlers {
  * it was sent: its coordinator numbers what it decides, and an older record is passed over. */
 void coordinator_number_decision(struct shuntd *, struct home_dir *);
 #define RULE_EPOCH_BITS 24 /* below the epoch of the homes in such a number */
-void coordinator_put_record(struct message *, const struct home_dir *);
+void coordinator_put_record(struct message_record *, const struct home_dir *);
 /* What it says of marker and mirror; its reason only if the directory is watched. */
-void coordinator_adopt_record(struct home_dir *, const struct message *);
+void coordinator_adopt_record(struct home_dir *, const struct message_record *);
 /* The same of what the coordinator answers, which it does when all daemons have heard of it. */
-void coordinator_adopt_answer(struct home_dir *, const struct message *);
+void coordinator_adopt_answer(struct home_dir *, const struct message_record *);
 /* An item of kind RPC_COORDINATOR or RPC_COORDINATOR_ANSWER. 0 or a fatal -errno. */
 int coordinator_take_item(struct shuntd *, uint16_t member, const struct frame_item *);
 collective_part freeze_part_freeze, freeze_part_thaw, freeze_part_drop;

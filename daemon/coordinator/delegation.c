@@ -45,7 +45,7 @@ bool delegation_may_be(const struct shuntd *shuntd, const struct home_dir *dir, 
 int delegation_recall(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
     struct home_coordinator *coordinator = dir->coordinator;
-    const struct message wanted = {.type = MESSAGE_RECALL, .dir[0] = dir->id, .child.birth = coordinator->delegation};
+    const struct message wanted = {.type = MESSAGE_RECALL, .dir = dir->id, .delegation.number = coordinator->delegation};
     HOOK("request-parked");
     coordinator->in_request = coordinator->recalling = true;
     list_append(&coordinator->queued, &question->link);
@@ -71,9 +71,9 @@ void delegation_lose(struct home_coordinator *coordinator)
 
 int delegation_returned(struct shuntd *shuntd, struct coordinator_request *question)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, question->message.dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, question->message.dir);
     struct home_coordinator *coordinator = dir != NULL ? dir->coordinator : NULL;
-    const uint64_t number = question->message.child.birth;
+    const uint64_t number = question->message.delegation.number;
     int code = coordinator_result(shuntd, question, 0);
     if (code != 0 || coordinator == NULL || number == 0 || coordinator->delegation != number)
         return code;
@@ -107,7 +107,7 @@ int delegation_member_gone(struct shuntd *shuntd, uint16_t member)
 /* With its number; that of a gift that never was one, as well. */
 static int delegation_give_back(struct shuntd *shuntd, struct dirid id, uint64_t number)
 {
-    const struct message given = {.type = MESSAGE_RETURN, .dir[0] = id, .child.birth = number};
+    const struct message given = {.type = MESSAGE_RETURN, .dir = id, .delegation.number = number};
     return coordinator_submit(shuntd, &given, NULL, NULL);
 }
 
@@ -122,7 +122,7 @@ static int delegation_forget_names(struct shuntd *shuntd, struct home_dir *dir)
  * next coordinator before it came. */
 int delegation_accept(struct shuntd *shuntd, struct home_dir *dir, const struct message *answer, uint32_t epoch)
 {
-    const uint64_t number = answer->dir[1].ino, names = answer->dir[1].birth;
+    const uint64_t number = answer->coordinator_answer.delegation, names = answer->coordinator_answer.names;
     if (number == 0)
         return 0;
     if (number == dir->delegation)

@@ -23,30 +23,28 @@
 
 /* Telling. */
 
-void dir_times_put(struct message *message, const struct home_dir *dir)
+struct message_times dir_times_of(const struct home_dir *dir)
 {
     const struct home_times *times = &dir->times;
-    message->flags = times->written;
-    message->dir[1] = (struct dirid){.ino = times->round, .birth = times->changed};
-    message->child.ino = times->settled;
+    return (struct message_times){
+        .round = times->round, .changed = times->changed, .settled = times->settled, .written = times->written};
 }
 
 /* What the trunk's new change time stands for is kept from other nodes: they may have shown it by now, and
  * would go back. */
-static struct home_times dir_times_taken(const struct message *message)
+static struct home_times dir_times_taken(const struct message_times *told)
 {
-    return (struct home_times){.round = message->dir[1].ino,
-                               .changed = message->dir[1].birth,
-                               .written = message->flags != 0,
-                               .settled = message->child.ino,
-                               .stood = message->child.ino};
+    return (struct home_times){.round = told->round,
+                               .changed = told->changed,
+                               .written = told->written,
+                               .settled = told->settled,
+                               .stood = told->settled};
 }
 
 int dir_times_tell(struct shuntd *shuntd, const struct home_dir *dir, uint16_t member)
 {
     static const struct home_times nothing;
-    struct message word = {.type = MESSAGE_TIMES, .dir[0] = dir->id};
-    dir_times_put(&word, dir);
+    const struct message word = {.type = MESSAGE_TIMES, .dir = dir->id, .times = dir_times_of(dir)};
     return home_times_equal(&dir->times, &nothing) ? 0 : rpc_message(shuntd, member, RPC_NOTIFY, 0, &word);
 }
 
@@ -68,10 +66,10 @@ static int dir_times_announce(struct shuntd *shuntd, struct home_dir *dir)
 }
 
 /* What another daemon than the coordinator says goes to the coordinator, and from there to all that use the directory. */
-int dir_times_take(struct shuntd *shuntd, uint16_t member, const struct message *message)
+int dir_times_take(struct shuntd *shuntd, uint16_t member, struct dirid id, const struct message_times *told)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    const struct home_times word = dir_times_taken(message);
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
+    const struct home_times word = dir_times_taken(told);
     struct home_times before;
     if (dir == NULL)
         return 0;
@@ -102,8 +100,8 @@ uint64_t dir_times_due(struct shuntd *shuntd)
 /* Every daemon begins the round; what is being written, is written before. */
 int dir_times_part_settle(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
-    const struct home_times new_round = {.round = message->child.ino};
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
+    const struct home_times new_round = {.round = message->settle.round};
     if (dir == NULL)
         return 0;
     int code = shuntd->coordinator_handlers->see_grants(shuntd);
@@ -281,7 +279,8 @@ void dir_times_write_all(struct shuntd *shuntd)
 /* What the coordinator is told that is about to be one waits until it is. */
 int dir_times_take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, const struct message *message)
 {
-    bool rules = route_of_dir(shuntd, message->dir[0]) == shuntd->me.number;
-    return rules && route_is_awaited(shuntd, record_shard(message->dir[0], 0)) ? rpc_defer(shuntd, member, item)
-                                                                               : dir_times_take(shuntd, member, message);
+    bool rules = route_of_dir(shuntd, message->dir) == shuntd->me.number;
+    return rules && route_is_awaited(shuntd, record_shard(message->dir, 0))
+               ? rpc_defer(shuntd, member, item)
+               : dir_times_take(shuntd, member, message->dir, &message->times);
 }

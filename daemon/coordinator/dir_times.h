@@ -17,6 +17,7 @@
 
 struct home_dir;
 struct message;
+struct message_times;
 
 #define TIMES_PAUSE (CLOCK_SECOND / 4)
 /* A directory without changes for so long is given its times: other nodes see that as its change time, which
@@ -28,11 +29,11 @@ int dir_times_step(struct shuntd *);
 /* When something is to be told or written: monotonic, UINT64_MAX: never. */
 uint64_t dir_times_due(struct shuntd *);
 /* What another daemon told: 0 or a fatal -errno. */
-int dir_times_take(struct shuntd *, uint16_t member, const struct message *);
+int dir_times_take(struct shuntd *, uint16_t member, struct dirid, const struct message_times *);
 /* To a member whose processes use the directory from now on. */
 int dir_times_tell(struct shuntd *, const struct home_dir *, uint16_t member);
-/* As a part of a message, whose flags, dir[1] and child they take. What is told: all but `stood`. */
-void dir_times_put(struct message *, const struct home_dir *);
+/* As other daemons are told them: all but `stood`. */
+struct message_times dir_times_of(const struct home_dir *);
 
 /* Begins to write them to the trunk. */
 int dir_times_write(struct shuntd *, struct home_dir *);

@@ -30,24 +30,24 @@
 
 int freeze_part_freeze(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (dir == NULL)
         return 0;
     if (shuntd->route.missing == 0)
-        return home_freeze(shuntd, dir, message->child.ino);
+        return home_freeze(shuntd, dir, message->freeze.tried);
     int code = home_report_idle(shuntd->home, dir); /* names are on their way here */
     return code == 0 ? MESSAGE_BUSY : code;
 }
 
 int freeze_part_thaw(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     return dir != NULL ? home_thaw(shuntd, dir) : 0;
 }
 
 int freeze_part_drop(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (dir == NULL)
         return 0;
     int code = index_del_dir(shuntd->index, dir->id);
@@ -122,7 +122,7 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
 /* The marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
 static int freeze_not_bare(struct shuntd *shuntd, struct home_dir *dir, struct freeze *freeze)
 {
-    const struct message thaw = {.type = MESSAGE_THAW, .dir[0] = freeze->id};
+    const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
     log_line("the mirrors of %s could not be removed: %s", dir->path, strerror(-freeze->result));
     dir->record.flags |= RECORD_UNLISTED;
     freeze->result = MESSAGE_NOT_EMPTY;
@@ -133,21 +133,21 @@ static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct freeze *freeze = (struct freeze *)job;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
-    struct message record = {.type = MESSAGE_RECORD, .dir[0] = freeze->id};
+    struct message record = {.type = MESSAGE_RECORD, .dir = freeze->id};
     if (freeze->result != 0 && freeze->result != -ENOENT)
         return freeze_not_bare(shuntd, dir, freeze);
     dir->record.flags &= ~(uint32_t)RECORD_MARKED;
     dir->record.marker = 0;
     memset(dir->record.mirror, 0, sizeof dir->record.mirror);
     coordinator_number_decision(shuntd, dir);
-    coordinator_put_record(&record, dir);
+    coordinator_put_record(&record.record.record, dir);
     return collective_begin(shuntd, &record, NULL, freeze_closed, freeze);
 }
 static int freeze_frozen(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct freeze *freeze = context;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
-    const struct message thaw = {.type = MESSAGE_THAW, .dir[0] = freeze->id};
+    const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
     /* Names may have been nowhere while all were asked. */
     bool moved = freeze->epoch != shuntd->route.epoch || !dir->coordinator->loaded;
     dir->coordinator->retries_removal |= moved;
@@ -167,7 +167,7 @@ int coordinator_freeze(struct shuntd *shuntd, struct home_dir *dir, struct coord
 {
     const uint64_t now = clock_monotonic();
     question->began = question->began != 0 ? question->began : now;
-    const struct message freeze_all = {.type = MESSAGE_FREEZE, .dir[0] = dir->id, .child.ino = now - question->began};
+    const struct message freeze_all = {.type = MESSAGE_FREEZE, .dir = dir->id, .freeze.tried = now - question->began};
     if (dir->record.flags & RECORD_UNLISTED)
         return coordinator_result(shuntd, question, MESSAGE_NOT_EMPTY);
     struct freeze *freeze = calloc(1, sizeof *freeze);

@@ -129,11 +129,10 @@ static int load_known(struct shuntd *shuntd, void *context, const struct collect
 static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, const uint32_t *expected)
 {
     struct message message = {.type = MESSAGE_LOADED,
-                              .tag = shuntd->route.epoch,
-                              .dir[0] = load->id,
-                              .text = load->path,
-                              .text_length = (uint16_t)strlen(load->path)};
-    coordinator_put_record(&message, dir);
+                              .epoch = shuntd->route.epoch,
+                              .dir = load->id,
+                              .record.path = message_text(load->path, strlen(load->path))};
+    coordinator_put_record(&message.record.record, dir);
     dir->coordinator->sharded = true;
     return collective_begin(shuntd, &message, expected, load_known, load);
 }
@@ -142,7 +141,7 @@ static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct 
 static int load_tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
 {
     const struct home_coordinator *coordinator = dir->coordinator;
-    const struct message notifications = {.type = MESSAGE_NODES, .tag = coordinator->node_count, .dir[0] = dir->id};
+    const struct message notifications = {.type = MESSAGE_NODES, .dir = dir->id, .nodes.count = coordinator->node_count};
     int code = 0;
     dir->nodes = coordinator->node_count;
     for (uint32_t i = 0; i < coordinator->node_count && coordinator->node_count <= 16 && code == 0; i++)
@@ -154,7 +153,7 @@ static int load_tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t
 /* `names`: how many were sent to the daemon that asks, if the directory is delegated to it now. */
 static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question, uint64_t names)
 {
-    struct message answer = {.dir[1] = {.ino = dir->coordinator->delegation, .birth = names}};
+    struct message answer = {.coordinator_answer = {.delegation = dir->coordinator->delegation, .names = names}};
     int newcomer = coordinator_add_node(dir->coordinator, question->member);
     if (newcomer > 0)
         newcomer = load_tell_nodes(shuntd, dir, question->member);
@@ -162,8 +161,8 @@ static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct 
         newcomer = dir_times_tell(shuntd, dir, question->member); /* before its processes look */
     if (newcomer < 0)
         return newcomer;
-    coordinator_put_record(&answer, dir);
-    answer.tag = dir->coordinator->node_count;
+    coordinator_put_record(&answer.coordinator_answer.record, dir);
+    answer.coordinator_answer.node_count = dir->coordinator->node_count;
     return coordinator_answer(shuntd, question, &answer);
 }
 
@@ -273,8 +272,8 @@ static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordi
 
 static int load_has_moved(struct shuntd *shuntd, struct home_dir *dir, const char *path)
 {
-    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id, .text = path, .text_length = (uint16_t)strlen(path)};
-    coordinator_put_record(&record, dir);
+    struct message record = {.type = MESSAGE_RECORD, .dir = dir->id, .record.path = message_text(path, strlen(path))};
+    coordinator_put_record(&record.record.record, dir);
     return collective_begin(shuntd, &record, NULL, NULL, NULL);
 }
 
@@ -282,10 +281,9 @@ int coordinator_load(struct shuntd *shuntd, struct home_dir *dir, struct coordin
 {
     const struct message *message = &question->message;
     char path[PATH_MAX];
-    memcpy(path, message->text, message->text_length);
-    path[message->text_length] = '\0';
+    message_copy_path(path, &message->load.path);
     if (dir == NULL || dir->coordinator == NULL || !dir->coordinator->loaded) {
-        dir = home_dir_add(shuntd->home, message->dir[0], path);
+        dir = home_dir_add(shuntd->home, message->dir, path);
         return dir != NULL && home_coordinator(dir) != NULL ? load_start(shuntd, dir, question) : -ENOMEM;
     }
     if (dir->coordinator->delegation != 0 && dir->coordinator->nodes[0] != question->member)
@@ -299,19 +297,18 @@ int coordinator_load(struct shuntd *shuntd, struct home_dir *dir, struct coordin
 int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     char path[PATH_MAX];
-    struct home_dir *known = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *known = home_dir_find(shuntd->home, message->dir);
     if (shuntd->route.own == 0 && known != NULL && known->delegation == 0)
         known->complete = false; /* it hands nothing over that is older than this */
     if (shuntd->route.own == 0)
         return 0;
-    if (message->tag != shuntd->route.epoch)
+    if (message->epoch != shuntd->route.epoch)
         return MESSAGE_REMOTE;
-    memcpy(path, message->text, message->text_length);
-    path[message->text_length] = '\0';
-    struct home_dir *dir = home_dir_add(shuntd->home, message->dir[0], path);
+    message_copy_path(path, &message->record.path);
+    struct home_dir *dir = home_dir_add(shuntd->home, message->dir, path);
     if (dir == NULL)
         return -ENOMEM;
-    int code = home_list_begin(shuntd, dir, message->child.birth >> 1);
+    int code = home_list_begin(shuntd, dir, message->record.record.version);
     if (code != 0 || dir->complete)
         return code == -ESTALE ? MESSAGE_REMOTE : code;
     dir->expected = collective_expected(collective);
@@ -322,7 +319,7 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
     dir->listed = dir->expected = 0;
     dir->complete = true;
     home_list_end(dir);
-    coordinator_adopt_record(dir, message);
+    coordinator_adopt_record(dir, &message->record.record);
     return home_dir_store(shuntd, dir);
 }
 
@@ -330,14 +327,14 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
 
 static int load_loaded(struct shuntd *shuntd, const struct coordinator_call *coordinator_call, const struct message *answer)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir);
     struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
     int code = answer->result == 0 ? delegation_accept(shuntd, dir, answer, coordinator_call->epoch) : 0;
     dir->awaits_coordinator = false;
     if (answer->result == 0 && code == 0) {
-        coordinator_adopt_answer(dir, answer);
+        coordinator_adopt_answer(dir, &answer->coordinator_answer.record);
         dir->record.flags |= RECORD_LOADED;
-        dir->nodes = answer->tag;
+        dir->nodes = answer->coordinator_answer.node_count;
         code = home_dir_publish_times(shuntd, dir);
         if (!list_empty(&dir->unwritten)) /* its coordinator may be another than before */
             home_dir_announce(shuntd->home, dir);
@@ -364,18 +361,17 @@ int load_request(struct shuntd *shuntd, const struct listen_request *request, st
     struct message asked = request->message, *message = &asked;
     const struct coordinator_call coordinator_call = {.client = request->client, .qp = request->qp, .tag = message->tag};
     char path[PATH_MAX];
-    memcpy(path, message->text, message->text_length);
-    path[message->text_length] = '\0';
+    message_copy_path(path, &message->load.path);
     if (!load_path_is_inside(path)) {
         answer->result = -EXDEV;
         return REPLY_ANSWER;
     }
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (home_dir_is_loaded(dir) && strcmp(dir->path, path) == 0)
         return REPLY_ANSWER;
     if (dir != NULL && (home_dir_is_busy(dir) || dir->recalled))
         return reply_block(shuntd, &dir->blocked, request);
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir[0], path)) == NULL)
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir, path)) == NULL)
         return -ENOMEM;
     dir->awaits_coordinator = true;
     asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
@@ -388,19 +384,19 @@ int load_take_listed(struct shuntd *shuntd, uint16_t member, const struct frame_
 {
     struct message message;
     struct record_entry entry;
-    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME)
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_LISTED)
         return rpc_malformed(shuntd);
-    int code = rpc_entry(shuntd, &message, &entry);
+    int code = rpc_take_entry(shuntd, &message.listed.entry, &entry);
     if (code != 0 || entry.state != RECORD_LIVE)
         return code == -EBADMSG || code == 0 ? rpc_malformed(shuntd) : code;
-    struct home_dir *dir = home_dir_find(shuntd->home, message.dir[0]);
-    if (message.tag != shuntd->route.epoch)
+    struct home_dir *dir = home_dir_find(shuntd->home, message.dir);
+    if (message.epoch != shuntd->route.epoch)
         return 0;
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir[0], "")) == NULL)
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir, "")) == NULL)
         return -ENOMEM;
-    code = home_list_begin(shuntd, dir, message.child.birth);
+    code = home_list_begin(shuntd, dir, message.listed.load_number);
     if (code != 0 || dir->complete)
         return code == -ESTALE ? 0 : code;
-    code = home_list_name(shuntd, dir, message.name[0], message.name_length[0], &entry);
+    code = home_list_name(shuntd, dir, message.name.text, message.name.length, &entry);
     return ++dir->listed == dir->expected && code == 0 ? home_dir_wake(shuntd->home, dir) : code;
 }

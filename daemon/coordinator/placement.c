@@ -78,9 +78,9 @@ static int placement_all_know(struct shuntd *, void *, const struct collective_e
 
 static int placement_tell_record(struct shuntd *shuntd, struct home_dir *dir, struct mark_job *job)
 {
-    struct message record = {.type = MESSAGE_RECORD, .dir[0] = dir->id};
+    struct message record = {.type = MESSAGE_RECORD, .dir = dir->id};
     job->epoch = shuntd->route.epoch;
-    coordinator_put_record(&record, dir);
+    coordinator_put_record(&record.record.record, dir);
     return collective_begin(shuntd, &record, NULL, placement_all_know, job);
 }
 
@@ -92,9 +92,9 @@ static int placement_all_know(struct shuntd *shuntd, void *context, const struct
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     if (job->epoch != shuntd->route.epoch)
         return placement_tell_record(shuntd, dir, job);
-    struct message answer = {.tag = job->own}; /* the leaf is there, too */
+    struct message answer = {.coordinator_answer.leaf_is_made = job->own};
     struct dirid id = job->id;
-    coordinator_put_record(&answer, dir);
+    coordinator_put_record(&answer.coordinator_answer.record, dir);
     dir->coordinator->in_request = false;
     int code = coordinator_answer(shuntd, job->question, &answer);
     free(job);
@@ -107,7 +107,7 @@ static int placement_finish_mark(struct disk_job *base, struct shuntd *shuntd)
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     if (job->result != 0) {
         struct message answer = {.result = job->result < 0 ? job->result : 0,
-                                 .dir[1].ino = job->result > 0 ? (uint64_t)job->result : 0};
+                                 .coordinator_answer.why = job->result > 0 ? (uint32_t)job->result : 0};
         struct dirid id = job->id;
         dir->coordinator->in_request = false;
         int code = coordinator_answer(shuntd, job->question, &answer);
@@ -125,11 +125,11 @@ int coordinator_mark(struct shuntd *shuntd, struct home_dir *dir, struct coordin
 {
     struct message answer = {.result = 0};
     if (dir->record.flags & RECORD_MARKED) {
-        coordinator_put_record(&answer, dir);
+        coordinator_put_record(&answer.coordinator_answer.record, dir);
         return coordinator_answer(shuntd, question, &answer);
     }
     if (dir->record.why == RECORD_WHY_WATCHED) { /* meanwhile; the watcher would see the marker come */
-        answer.dir[1].ino = RECORD_WHY_WATCHED;
+        answer.coordinator_answer.why = RECORD_WHY_WATCHED;
         return coordinator_answer(shuntd, question, &answer);
     }
     struct mark_job *job = calloc(1, sizeof *job);
@@ -139,7 +139,7 @@ int coordinator_mark(struct shuntd *shuntd, struct home_dir *dir, struct coordin
     job->question = question;
     job->id = dir->id;
     job->own = question->member == shuntd->me.number;
-    job->leaf = question->message.tag;
+    job->leaf = question->message.leaf.leaf;
     strcpy(job->marker.path, dir->path);
     dir->coordinator->in_request = true;
     disk_submit(shuntd->disk, &job->job);
@@ -149,17 +149,16 @@ int coordinator_mark(struct shuntd *shuntd, struct home_dir *dir, struct coordin
 /* What every daemon is told: marker and mirror, and the place, if the coordinator has heard of another. */
 int placement_part_record(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     char path[PATH_MAX];
     if (dir == NULL)
         return 0;
-    memcpy(path, message->text, message->text_length);
-    path[message->text_length] = '\0';
-    if (message->text_length > 0 && home_dir_set_path(dir, path) != 0)
+    message_copy_path(path, &message->record.path);
+    if (path[0] != '\0' && home_dir_set_path(dir, path) != 0)
         return -ENOMEM;
-    if (!(message->flags & RECORD_MARKED))
+    if (!message->record.record.marked)
         home_leaves_forget(&dir->leaves);
-    coordinator_adopt_record(dir, message);
+    coordinator_adopt_record(dir, &message->record.record);
     return home_dir_store(shuntd, dir);
 }
 
@@ -252,17 +251,17 @@ static int placement_make_leaf(struct shuntd *shuntd, struct home_dir *dir, uint
 static int placement_marked(struct shuntd *shuntd, const struct coordinator_call *coordinator_call,
                             const struct message *answer)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir);
     struct message asked;
-    int why = (int)answer->dir[1].ino;
+    const int why = (int)answer->coordinator_answer.why;
     message_decode(&asked, coordinator_call->bytes, coordinator_call->size);
     dir->awaits_coordinator = false;
     if (answer->result == 0 && why == 0)
-        coordinator_adopt_answer(dir, answer);
-    if (answer->result == 0 && why == 0 && answer->tag == 0)
-        return placement_make_leaf(shuntd, dir, asked.tag);
+        coordinator_adopt_answer(dir, &answer->coordinator_answer.record);
+    if (answer->result == 0 && why == 0 && !answer->coordinator_answer.leaf_is_made)
+        return placement_make_leaf(shuntd, dir, asked.leaf.leaf);
     int code = answer->result == MESSAGE_NOT_LOADED ? reply_forget_dir(shuntd, dir) : 0;
-    return code == 0 ? placement_end_leaf(shuntd, dir, asked.tag,
+    return code == 0 ? placement_end_leaf(shuntd, dir, asked.leaf.leaf,
                                           answer->result == MESSAGE_NOT_LOADED ? -EAGAIN
                                           : why != 0                           ? why
                                                                                : answer->result)
@@ -271,7 +270,7 @@ static int placement_marked(struct shuntd *shuntd, const struct coordinator_call
 
 static int placement_ask_for_leaf(struct shuntd *shuntd, struct home_dir *dir, uint32_t number)
 {
-    const struct message mark = {.type = MESSAGE_MARK, .tag = number, .dir[0] = dir->id};
+    const struct message mark = {.type = MESSAGE_MARK, .dir = dir->id, .leaf.leaf = number};
     int code;
     if (dir->mirrored) {
         code = placement_make_leaf(shuntd, dir, number);

@@ -10,8 +10,6 @@
 #include "home/home.h"
 #include "rpc/collective.h"
 
-enum { RENAME_FENCE_BEGINS, RENAME_FENCE_ENDS };
-
 /* A rename, on each node. */
 struct rename_fence_job {
     struct link link;
@@ -45,14 +43,14 @@ static void rename_fence_lift(struct rename_fence_job *moving)
 
 int rename_fence_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    const uint16_t member = (uint16_t)message->child.birth;
-    struct rename_fence_job *moving = rename_fence_find(shuntd, member, message->child.ino);
-    if (message->result == RENAME_FENCE_ENDS && moving != NULL)
+    const uint16_t member = message->fence.member;
+    struct rename_fence_job *moving = rename_fence_find(shuntd, member, message->fence.operation);
+    if (message->fence.ends && moving != NULL)
         rename_fence_lift(moving);
-    if (message->result == RENAME_FENCE_BEGINS && moving == NULL) {
+    if (!message->fence.ends && moving == NULL) {
         if ((moving = malloc(sizeof *moving)) == NULL)
             return -ENOMEM;
-        *moving = (struct rename_fence_job){.member = member, .operation = message->child.ino};
+        *moving = (struct rename_fence_job){.member = member, .operation = message->fence.operation};
         list_append(&shuntd->rename_fences, &moving->link);
     }
     rename_fence_tell_processes(shuntd);
@@ -69,10 +67,10 @@ void rename_fence_gone(struct shuntd *shuntd, uint16_t member)
     rename_fence_tell_processes(shuntd);
 }
 
-static int rename_fence_tell_all(struct shuntd *shuntd, uint64_t operation, int what, collective_done *done, void *context)
+static int rename_fence_tell_all(struct shuntd *shuntd, uint64_t operation, bool ends, collective_done *done, void *context)
 {
-    const struct message message = {
-        .type = MESSAGE_FENCE, .result = what, .child = {.ino = operation, .birth = shuntd->me.number}};
+    const struct message message = {.type = MESSAGE_FENCE,
+                                    .fence = {.operation = operation, .member = shuntd->me.number, .ends = ends}};
     return collective_begin(shuntd, &message, NULL, done, context);
 }
 
@@ -97,12 +95,12 @@ int rename_fence_begin(struct shuntd *shuntd, struct operation *from, int (*then
     *step = (struct step){.operation = from->id, .then = then};
     from->rename.fenced = true;
     operation_await(shuntd->home, from->id); /* no process goes by what it remembers till then */
-    return rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_BEGINS, rename_fence_all_know, step);
+    return rename_fence_tell_all(shuntd, from->id, false, rename_fence_all_know, step);
 }
 
 int rename_fence_end(struct shuntd *shuntd, const struct operation *from)
 {
-    return from->rename.fenced ? rename_fence_tell_all(shuntd, from->id, RENAME_FENCE_ENDS, NULL, NULL) : 0;
+    return from->rename.fenced ? rename_fence_tell_all(shuntd, from->id, true, NULL, NULL) : 0;
 }
 
 void rename_fence_free(struct shuntd *shuntd)

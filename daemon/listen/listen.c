@@ -322,27 +322,26 @@ static bool listen_put_answer(struct listen *listen, uint32_t number, uint32_t t
     return !(before & CHANNEL_GAVE_UP);
 }
 
-/* Copies a message and decodes the copy. The text, if the type has one, lies in the queue pair. */
+/* Copies a message and decodes the copy. The text, if it has one, lies in the queue pair. */
 static int listen_decode(const struct channel_qp *qp, const struct channel_slot *slot, struct listen_request *request)
 {
     const uint32_t size = __atomic_load_n(&slot->size, __ATOMIC_RELAXED); /* once: another process writes there */
-    const uint16_t text_length = __atomic_load_n(&qp->text_length, __ATOMIC_RELAXED);
-    memset(request->bytes, 0, MESSAGE_FIXED); /* no tag of the message before, for refuse */
-    if (size < MESSAGE_FIXED || size > sizeof slot->bytes || text_length > MESSAGE_TEXT_MAX)
+    memset(request->bytes, 0, MESSAGE_FIXED);                             /* no tag of the message before, for refuse */
+    if (size < MESSAGE_FIXED || size > sizeof slot->bytes)
         return -EBADMSG;
     memcpy(request->bytes, slot->bytes, size);
-    if (text_length > 0) {
-        memcpy(request->bytes + size, qp->text, text_length);
-        memcpy(request->bytes + MESSAGE_FIXED - 4, &text_length, sizeof text_length);
-    }
+    const uint16_t text_length = message_text_length(request->bytes);
+    if (text_length > MESSAGE_TEXT_MAX)
+        return -EBADMSG;
+    memcpy(request->bytes + size, qp->text, text_length);
     return message_decode(&request->message, request->bytes, size + text_length);
 }
 
 static void listen_refuse(struct listen *listen, const struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .result = -EBADMSG};
-    uint8_t bytes[MESSAGE_FIXED];
-    memcpy(&answer.tag, request->bytes + 8, sizeof answer.tag);
+    uint8_t bytes[MESSAGE_FIXED + MESSAGE_BODY_MAX];
+    memcpy(&answer.tag, request->bytes + MESSAGE_TAG_AT, sizeof answer.tag);
     if (answer.tag != 0)
         listen_put_answer(listen, request->qp, answer.tag, bytes, message_encode(bytes, sizeof bytes, &answer));
 }

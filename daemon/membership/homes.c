@@ -109,7 +109,7 @@ static bool homes_has_done_its_part(const struct shuntd *shuntd)
 
 int homes_part_moved(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    if (message->tag != shuntd->route.epoch || homes_has_done_its_part(shuntd))
+    if (message->epoch != shuntd->route.epoch || homes_has_done_its_part(shuntd))
         return 0;
     collective_wait_on(collective, &shuntd->checks);
     return COLLECTIVE_LATER;
@@ -148,7 +148,7 @@ int homes_lose(struct shuntd *shuntd)
 
 static int homes_check(struct shuntd *shuntd)
 {
-    const struct message moved_on = {.type = MESSAGE_IDLE, .tag = shuntd->route.epoch};
+    const struct message moved_on = {.type = MESSAGE_HAS_MOVED, .epoch = shuntd->route.epoch};
     if (shuntd->checking)
         return 0;
     shuntd->checking = true;

@@ -15,27 +15,11 @@
 #include "rpc/peer_rpc.h"
 #include "rpc/receive.h"
 
-/* What an old home sends, in `type`; tag is the epoch of the move. */
-enum {
-    PART_DIRECTORY = MESSAGE_LOADED,  /* dir[0], text, its record; result: frozen */
-    PART_NAME = MESSAGE_NAME,         /* result 0: an entry; 1: held by member child.birth, by its operation child.ino */
-    PART_RECORD = MESSAGE_RECORD,     /* to the next coordinator: dir[0], text, its record */
-    PART_COORDINATOR = MESSAGE_NODES, /* result: enum coordinator_bit; text: the nodes, 2 bytes each */
-    PART_END = MESSAGE_IDLE,
-};
-/* A coordinator's child.birth: by which gift it is wholly at home with its one node. */
-enum coordinator_bit {
-    COORDINATOR_LOADED = 1,
-    COORDINATOR_CREATED_EMPTY = 2,
-    COORDINATOR_CLOSING = 4,
-    COORDINATOR_SHARDED = 8
-};
-
 /* Handing over. */
 
 static int migration_send_part(struct shuntd *shuntd, uint16_t to, struct message *part)
 {
-    part->tag = shuntd->route.epoch;
+    part->epoch = shuntd->route.epoch;
     return rpc_message(shuntd, to, RPC_MIGRATE, 0, part);
 }
 
@@ -68,7 +52,10 @@ static int migration_hand_name(void *context, uint64_t hash, const char *name, s
     uint16_t to = shuntd->route.to[record_shard(handing->dir, hash)];
     if (to == 0)
         return 0;
-    struct message part = rpc_name_message(shuntd, handing->dir, name, length, entry);
+    struct message part = {.type = MESSAGE_MIGRATED_ENTRY,
+                           .dir = handing->dir,
+                           .name = message_text(name, length),
+                           .migrated_entry.entry = rpc_put_entry(shuntd, entry)};
     return migration_send_part(shuntd, to, &part);
 }
 
@@ -80,14 +67,13 @@ static bool migration_is_lost(void *context, uint64_t hash)
 
 static int migration_hand_directory(struct handing *handing, struct home_dir *dir)
 {
-    struct message part = {.type = PART_DIRECTORY,
-                           .result = dir->frozen,
-                           .dir[0] = dir->id,
-                           .text = dir->path,
-                           .text_length = (uint16_t)strlen(dir->path)};
+    struct message part = {.type = MESSAGE_MIGRATED_DIR,
+                           .dir = dir->id,
+                           .migrated_dir = {.path = message_text(dir->path, strlen(dir->path)),
+                                            .load_number = dir->load_number,
+                                            .frozen = dir->frozen}};
     int code = 0;
-    coordinator_put_record(&part, dir);
-    part.dir[1].birth = dir->load_number;
+    coordinator_put_record(&part.migrated_dir.record, dir);
     for (size_t i = 0; i < handing->count && code == 0; i++)
         code = migration_send_part(handing->shuntd, handing->to[i], &part);
     handing->dir = dir->id;
@@ -100,26 +86,26 @@ static int migration_hand_directory(struct handing *handing, struct home_dir *di
 static int migration_hand_record(struct handing *handing, struct home_dir *dir, uint16_t to)
 {
     struct message part = {
-        .type = PART_RECORD, .dir[0] = dir->id, .text = dir->path, .text_length = (uint16_t)strlen(dir->path)};
-    coordinator_put_record(&part, dir);
+        .type = MESSAGE_MIGRATED_RECORD, .dir = dir->id, .record.path = message_text(dir->path, strlen(dir->path))};
+    coordinator_put_record(&part.record.record, dir);
     return migration_send_part(handing->shuntd, to, &part);
 }
 
 static int migration_hand_coordinator(struct handing *handing, struct home_dir *dir, uint16_t to)
 {
     struct home_coordinator *coordinator = dir->coordinator;
-    struct message part = {.type = PART_COORDINATOR,
-                           .result = (coordinator->loaded ? COORDINATOR_LOADED : 0) |
-                                     (coordinator->created_empty ? COORDINATOR_CREATED_EMPTY : 0) |
-                                     (coordinator->closing ? COORDINATOR_CLOSING : 0) |
-                                     (coordinator->sharded ? COORDINATOR_SHARDED : 0),
-                           .dir[0] = dir->id};
-    size_t most = (MESSAGE_TEXT_MAX - 1) / sizeof *coordinator->nodes;
-    part.text = (const char *)coordinator->nodes;
-    part.text_length =
-        (uint16_t)((coordinator->node_count < most ? coordinator->node_count : most) * sizeof *coordinator->nodes);
-    dir_times_put(&part, dir);
-    part.child.birth = coordinator->delegation;
+    const size_t most = (MESSAGE_TEXT_MAX - 1) / sizeof *coordinator->nodes;
+    const size_t nodes = coordinator->node_count < most ? coordinator->node_count : most;
+    struct message part = {
+        .type = MESSAGE_MIGRATED_COORDINATOR,
+        .dir = dir->id,
+        .migrated_coordinator = {.nodes = message_text((const char *)coordinator->nodes, nodes * sizeof *coordinator->nodes),
+                                 .delegation = coordinator->delegation,
+                                 .times = dir_times_of(dir),
+                                 .loaded = coordinator->loaded,
+                                 .created_empty = coordinator->created_empty,
+                                 .closing = coordinator->closing,
+                                 .sharded = coordinator->sharded}};
     int code = migration_hand_record(handing, dir, to);
     if (code == 0)
         code = migration_send_part(handing->shuntd, to, &part);
@@ -146,10 +132,10 @@ static int migration_hand_held(void *context, uint16_t to, struct dirid dir, con
                                uint64_t id)
 {
     struct handing *handing = context;
-    static const struct record_entry none;
-    struct message part = rpc_name_message(handing->shuntd, dir, name, length, &none);
-    part.result = 1;
-    part.child = (struct dirid){.ino = id, .birth = member};
+    struct message part = {.type = MESSAGE_MIGRATED_CLAIM,
+                           .dir = dir,
+                           .name = message_text(name, length),
+                           .migrated_claim = {.operation = id, .member = member}};
     return migration_send_part(handing->shuntd, to, &part);
 }
 
@@ -174,7 +160,7 @@ int migration_hand_over(struct shuntd *shuntd)
     if (handing.code == 0)
         handing.code = home_hand_over(shuntd, shuntd->route.to, migration_hand_held, &handing);
     for (size_t i = 0; i < handing.count && handing.code == 0; i++)
-        handing.code = migration_send_part(shuntd, handing.to[i], &(struct message){.type = PART_END});
+        handing.code = migration_send_part(shuntd, handing.to[i], &(struct message){.type = MESSAGE_MIGRATED_ALL});
     memset(shuntd->route.to, 0, sizeof shuntd->route.to);
     shuntd->route.hands_over = false;
     return handing.code;
@@ -188,83 +174,82 @@ static bool migration_is_new(const struct shuntd *shuntd, uint64_t load)
 
 static int migration_take_directory(struct shuntd *shuntd, const struct message *part)
 {
+    const uint64_t load_number = part->migrated_dir.load_number;
     char path[PATH_MAX];
-    memcpy(path, part->text, part->text_length);
-    path[part->text_length] = '\0';
-    struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir[0], path)) == NULL)
+    message_copy_path(path, &part->migrated_dir.path);
+    struct home_dir *dir = home_dir_find(shuntd->home, part->dir);
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir, path)) == NULL)
         return -ENOMEM;
-    if (!migration_is_new(shuntd, dir->load_number) && !migration_is_new(shuntd, part->dir[1].birth)) {
+    if (!migration_is_new(shuntd, dir->load_number) && !migration_is_new(shuntd, load_number)) {
         dir->complete = true;
-        dir->load_number = part->dir[1].birth;
+        dir->load_number = load_number;
     }
-    dir->frozen |= part->result != 0;
-    coordinator_adopt_record(dir, part);
+    dir->frozen |= part->migrated_dir.frozen;
+    coordinator_adopt_record(dir, &part->migrated_dir.record);
     return home_dir_store(shuntd, dir);
 }
 
 static int migration_take_record(struct shuntd *shuntd, const struct message *part)
 {
     char path[PATH_MAX];
-    memcpy(path, part->text, part->text_length);
-    path[part->text_length] = '\0';
-    struct home_dir *dir = home_dir_add(shuntd->home, part->dir[0], path);
+    message_copy_path(path, &part->record.path);
+    struct home_dir *dir = home_dir_add(shuntd->home, part->dir, path);
     if (dir == NULL || home_dir_set_path(dir, path) != 0)
         return -ENOMEM;
-    coordinator_adopt_record(dir, part);
+    coordinator_adopt_record(dir, &part->record.record);
     return home_dir_store(shuntd, dir);
 }
 
-static int migration_take_held(struct shuntd *shuntd, const struct message *part)
+static int migration_take_claim(struct shuntd *shuntd, const struct message *part)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, part->dir);
     struct record_entry shown;
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir[0], "")) == NULL)
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir, "")) == NULL)
         return -ENOMEM;
-    int code = home_claim_for(shuntd, dir, part->name[0], part->name_length[0], (uint16_t)part->child.birth, part->child.ino);
+    int code = home_claim_for(shuntd, dir, part->name.text, part->name.length, part->migrated_claim.member,
+                              part->migrated_claim.operation);
     if (code == 0)
-        code = rpc_entry(shuntd, part, &shown);
+        code = rpc_take_entry(shuntd, &part->migrated_claim.shown, &shown);
     if (code != 0 || shown.state == 0)
         return code == -EBADMSG ? 0 : code;
-    return index_put_entry(shuntd->index, dir->id, part->name[0], part->name_length[0], &shown);
+    return index_put_entry(shuntd->index, dir->id, part->name.text, part->name.length, &shown);
 }
 
-static int migration_take_name(struct shuntd *shuntd, const struct message *part)
+static int migration_take_entry(struct shuntd *shuntd, const struct message *part)
 {
     struct record_entry entry;
-    if (part->result != 0)
-        return migration_take_held(shuntd, part);
-    const struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
+    const struct home_dir *dir = home_dir_find(shuntd->home, part->dir);
     if (dir != NULL && migration_is_new(shuntd, dir->load_number))
         return 0;
-    int code = rpc_entry(shuntd, part, &entry);
+    int code = rpc_take_entry(shuntd, &part->migrated_entry.entry, &entry);
     if (code != 0 || entry.state == 0)
         return code == -EBADMSG ? 0 : code;
-    return index_put_entry(shuntd->index, part->dir[0], part->name[0], part->name_length[0], &entry);
+    return index_put_entry(shuntd->index, part->dir, part->name.text, part->name.length, &entry);
 }
 
 static int migration_take_coordinator(struct shuntd *shuntd, const struct message *part)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, part->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, part->dir);
     if (dir == NULL)
-        dir = home_dir_add(shuntd->home, part->dir[0], "");
+        dir = home_dir_add(shuntd->home, part->dir, "");
     struct home_coordinator *coordinator = dir != NULL ? home_coordinator(dir) : NULL;
     int code = coordinator != NULL ? 0 : -ENOMEM;
-    for (size_t i = 0; code >= 0 && i + 1 < part->text_length; i += 2) {
+    const struct message_text *nodes = &part->migrated_coordinator.nodes;
+    for (size_t i = 0; code >= 0 && i + 1 < nodes->length; i += 2) {
         uint16_t node;
-        memcpy(&node, part->text + i, sizeof node);
+        memcpy(&node, nodes->text + i, sizeof node);
         code = coordinator_add_node(coordinator, node);
     }
     if (code < 0)
         return code;
-    coordinator->loaded = (part->result & COORDINATOR_LOADED) != 0;
-    coordinator->created_empty = (part->result & COORDINATOR_CREATED_EMPTY) != 0;
-    coordinator->closing = (part->result & COORDINATOR_CLOSING) != 0;
-    coordinator->sharded = (part->result & COORDINATOR_SHARDED) != 0;
-    coordinator->delegation = coordinator->node_count == 1 ? part->child.birth : 0;
+    coordinator->loaded = part->migrated_coordinator.loaded;
+    coordinator->created_empty = part->migrated_coordinator.created_empty;
+    coordinator->closing = part->migrated_coordinator.closing;
+    coordinator->sharded = part->migrated_coordinator.sharded;
+    coordinator->delegation = coordinator->node_count == 1 ? part->migrated_coordinator.delegation : 0;
     if (coordinator->delegation != 0 && !session_has(&shuntd->session, coordinator->nodes[0]))
         delegation_lose(coordinator);
-    return dir_times_take(shuntd, 0, part);
+    return dir_times_take(shuntd, 0, part->dir, &part->migrated_coordinator.times);
 }
 
 static void migration_wake_dir(struct home_dir *dir, void *context)
@@ -298,20 +283,22 @@ int migration_arrived(struct shuntd *shuntd, uint16_t from)
 int migration_receive(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     struct message part;
-    if (message_decode(&part, item->bytes, item->size) != 0 || part.tag != shuntd->route.epoch) {
+    if (message_decode(&part, item->bytes, item->size) != 0 || part.epoch != shuntd->route.epoch) {
         shuntd->counts.malformed++;
         return 0;
     }
     switch (part.type) {
-    case PART_DIRECTORY:
+    case MESSAGE_MIGRATED_DIR:
         return migration_take_directory(shuntd, &part);
-    case PART_NAME:
-        return migration_take_name(shuntd, &part);
-    case PART_RECORD:
+    case MESSAGE_MIGRATED_ENTRY:
+        return migration_take_entry(shuntd, &part);
+    case MESSAGE_MIGRATED_CLAIM:
+        return migration_take_claim(shuntd, &part);
+    case MESSAGE_MIGRATED_RECORD:
         return migration_take_record(shuntd, &part);
-    case PART_COORDINATOR:
+    case MESSAGE_MIGRATED_COORDINATOR:
         return migration_take_coordinator(shuntd, &part);
-    case PART_END:
+    case MESSAGE_MIGRATED_ALL:
         return migration_arrived(shuntd, member);
     default:
         shuntd->counts.malformed++;
@@ -321,14 +308,17 @@ int migration_receive(struct shuntd *shuntd, uint16_t member, const struct frame
 
 int migration_send_end(struct shuntd *shuntd, uint16_t member)
 {
-    return migration_send_part(shuntd, member, &(struct message){.type = PART_END});
+    return migration_send_part(shuntd, member, &(struct message){.type = MESSAGE_MIGRATED_ALL});
 }
 
 int migration_send_claim(struct shuntd *shuntd, const struct operation *operation)
 {
-    struct message part = rpc_name_message(shuntd, operation->dir->id, operation->name, operation->length, &operation->shown);
+    struct message part = {.type = MESSAGE_MIGRATED_CLAIM,
+                           .dir = operation->dir->id,
+                           .name = message_text(operation->name, operation->length),
+                           .migrated_claim = {.shown = rpc_put_entry(shuntd, &operation->shown),
+                                              .operation = operation->id,
+                                              .member = shuntd->me.number}};
     uint16_t home = shuntd->route.home[operation->shard];
-    part.result = 1;
-    part.child = (struct dirid){.ino = operation->id, .birth = shuntd->me.number};
-    return home == shuntd->me.number ? migration_take_held(shuntd, &part) : migration_send_part(shuntd, home, &part);
+    return home == shuntd->me.number ? migration_take_claim(shuntd, &part) : migration_send_part(shuntd, home, &part);
 }

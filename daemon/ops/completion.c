@@ -197,7 +197,7 @@ int completion_settle_member(struct shuntd *shuntd, uint16_t member)
 static struct operation *completion_mine(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message *m = &request->message;
-    struct operation *operation = operation_find_own(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
+    struct operation *operation = operation_find_own(shuntd->home, m->dir, m->name.text, m->name.length, request->client);
     return operation != NULL && !operation_is_asking(operation) ? operation : NULL;
 }
 
@@ -208,7 +208,7 @@ int ops_commit(struct shuntd *shuntd, const struct listen_request *request, stru
         return REPLY_SILENT;
     if (operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: another birth, at the same place */
-    int code = completion_succeeded(shuntd, operation, &request->message.entry[0], request->message.child);
+    int code = completion_succeeded(shuntd, operation, &request->message.commit.entry, request->message.commit.child);
     return code == 0 ? REPLY_SILENT : code;
 }
 

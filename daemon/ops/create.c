@@ -22,7 +22,7 @@
 /* The operation on a request's first name, if somebody of this node is at work on it. */
 static struct operation *create_busy(struct shuntd *shuntd, const struct message *message)
 {
-    return operation_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+    return operation_find(shuntd->home, message->dir, message->name.text, message->name.length);
 }
 
 /* Begins an operation on it, once nobody else of this node has one. NULL: *how is what to return. */
@@ -38,7 +38,7 @@ static struct operation *create_begin(struct shuntd *shuntd, const struct listen
         *how = reply_block(shuntd, &operation->blocked, request);
         return NULL;
     }
-    operation = operation_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    operation = operation_begin(shuntd, kind, dir, message->name.text, message->name.length, request);
     *how = operation != NULL ? REPLY_BLOCKED : -ENOMEM;
     return operation;
 }
@@ -74,7 +74,7 @@ static int create_reserved(struct shuntd *shuntd, struct operation *operation, c
 int ops_create(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *message = &request->message;
-    struct record_entry entry = {.type = message->entry[0].type, .state = RECORD_PENDING};
+    struct record_entry entry = {.type = message->create.entry.type, .state = RECORD_PENDING};
     const bool moves = entry.type == DT_REG && !(message->flags & MESSAGE_TRUNK);
     bool claimed = false;
     int how;
@@ -86,7 +86,7 @@ int ops_create(struct shuntd *shuntd, const struct listen_request *request, stru
     if (code != 0 || claimed)
         return reply_silently(code);
     if (moves && create_busy(shuntd, message) == NULL)
-        code = placement_choose(shuntd, dir, message->name[0], message->name_length[0], request->client, &entry);
+        code = placement_choose(shuntd, dir, message->name.text, message->name.length, request->client, &entry);
     if (code != 0)
         return code == -EAGAIN ? reply_block(shuntd, &dir->blocked, request) : code;
     struct operation *operation = create_begin(shuntd, request, OPERATION_CREATE, answer, &how);
@@ -152,13 +152,13 @@ int ops_adopt(struct shuntd *shuntd, const struct listen_request *request, struc
     struct operation *operation = create_begin(shuntd, request, OPERATION_ADOPT, answer, &how);
     if (operation == NULL)
         return how;
-    operation->place = request->message.entry[0];
+    operation->place = request->message.found.entry;
     return reply_silently(home_rpc_request(shuntd, operation, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, create_held_for_adoption));
 }
 
 static bool create_is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
 {
-    uint32_t shard = record_shard(message->dir[0], record_hash(message->name[0], message->name_length[0]));
+    uint32_t shard = record_shard(message->dir, record_hash(message->name.text, message->name.length));
     return dir->delegation != 0 || route_is_here(shuntd, shard);
 }
 
@@ -168,7 +168,7 @@ static int create_tell_found(struct shuntd *shuntd, const struct home_dir *dir, 
     struct message reply = {.type = MESSAGE_ANSWER, .result = found->result};
     char place[REPLY_PLACE_MAX];
     if (found->result == MESSAGE_EXISTS) {
-        reply.entry[0] = found->entry;
+        reply.answer.entry[0] = found->entry;
         reply_put_place(shuntd, dir, &found->entry, place, &reply, 0);
     }
     return reply_silently(reply_answer(shuntd, request, &reply));
@@ -188,8 +188,8 @@ static int create_look_up_here(struct shuntd *shuntd, const struct home_dir *dir
                                            .flags = NAME_NONBLOCK | create_peeks(message),
                                            .member = shuntd->me.number,
                                            .dir = dir->id,
-                                           .name = message->name[0],
-                                           .length = message->name_length[0]};
+                                           .name = message->name.text,
+                                           .length = message->name.length};
     struct name_answer found;
     if (dir->frozen || !create_is_at_home(shuntd, dir, message))
         return REPLY_BLOCKED;
@@ -216,7 +216,7 @@ int ops_lookup(struct shuntd *shuntd, const struct listen_request *request, stru
     how = create_look_up_here(shuntd, dir, request);
     if (how != REPLY_BLOCKED)
         return how;
-    operation = operation_begin(shuntd, OPERATION_LOOKUP, dir, message->name[0], message->name_length[0], request);
+    operation = operation_begin(shuntd, OPERATION_LOOKUP, dir, message->name.text, message->name.length, request);
     return operation != NULL ? reply_silently(home_rpc_request(shuntd, operation, NAME_LOOKUP, create_peeks(message), NULL,
                                                                create_tell_and_end))
                              : -ENOMEM;
@@ -225,13 +225,13 @@ int ops_lookup(struct shuntd *shuntd, const struct listen_request *request, stru
 /* A process of this node found it in the index, without a question: a file, or that it may be made. */
 int ops_looked(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    const struct record_entry *entry = &request->message.entry[0];
-    struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[0]);
+    const struct record_entry *entry = &request->message.found.entry;
+    struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir);
     int code = 0;
     if (dir == NULL || entry->branch > shuntd->root.branch_count)
         return REPLY_SILENT;
     if (entry->state == RECORD_PENDING)
-        code = home_recall_prefetched(shuntd->home, dir->id, request->message.name[0], request->message.name_length[0]);
+        code = home_recall_prefetched(shuntd->home, dir->id, request->message.name.text, request->message.name.length);
     return reply_silently(code != 0 ? code : home_report_visit(shuntd, dir, entry, shuntd->me.number));
 }
 
@@ -259,6 +259,6 @@ int ops_vanished(struct shuntd *shuntd, const struct listen_request *request, st
     struct operation *operation = create_begin(shuntd, request, OPERATION_VANISHED, answer, &how);
     if (operation == NULL)
         return how;
-    operation->place = request->message.entry[0];
+    operation->place = request->message.found.entry;
     return reply_silently(home_rpc_request(shuntd, operation, NAME_CLAIM, 0, NULL, create_vanished));
 }

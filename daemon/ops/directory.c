@@ -90,7 +90,7 @@ static struct directory_job *directory_new_job(struct home_dir *dir)
 
 int directory_part_sync(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (dir == NULL || !(dir->record.flags & RECORD_MARKED))
         return 0;
     if (dir->disk_jobs > 0) {
@@ -112,10 +112,9 @@ int directory_part_sync(struct shuntd *shuntd, struct collective *collective, co
 int directory_part_moved(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     char paths[MESSAGE_TEXT_MAX + 1];
-    memcpy(paths, message->text, message->text_length);
-    paths[message->text_length] = '\0';
+    message_copy_path(paths, &message->moved.paths);
     size_t from = strlen(paths);
-    if (from < message->text_length)
+    if (from < message->moved.paths.length)
         home_dirs_moved(shuntd->home, paths, paths + from + 1);
     return 0;
 }
@@ -126,7 +125,7 @@ int directory_tell_moved(struct shuntd *shuntd, const char *from, const char *to
 {
     char paths[MESSAGE_TEXT_MAX];
     int length = snprintf(paths, sizeof paths, "%s%c%s", from, '\0', to);
-    const struct message moved = {.type = MESSAGE_MOVED, .text = paths, .text_length = (uint16_t)length};
+    const struct message moved = {.type = MESSAGE_MOVED, .moved.paths = message_text(paths, length)};
     if (length < (int)sizeof paths)
         return collective_begin(shuntd, &moved, NULL, NULL, NULL);
     home_dirs_moved(shuntd->home, from, to);
@@ -144,7 +143,7 @@ int ops_about_directory(struct shuntd *shuntd, const struct listen_request *requ
  * are written first. A second watcher finds that done, or the job under way. */
 int directory_part_watch(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     int code = 0;
     if (dir == NULL)
         return 0;
@@ -162,16 +161,15 @@ int directory_part_watch(struct shuntd *shuntd, struct collective *collective, c
 int ops_place_of(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *m = &request->message;
-    struct home_dir *dir = home_dir_of_mirror(shuntd->home, m->name[0], m->name_length[0]);
+    struct home_dir *dir = home_dir_of_mirror(shuntd->home, m->name.text, m->name.length);
     if (dir == NULL)
         answer->result = MESSAGE_ABSENT;
     else if (strlen(dir->path) > REQUEST_TEXT_MAX)
         answer->result = -ENAMETOOLONG;
     if (answer->result != 0)
         return REPLY_ANSWER;
-    answer->dir[0] = dir->id;
-    answer->text = dir->path;
-    answer->text_length = (uint16_t)strlen(dir->path);
+    answer->dir = dir->id;
+    answer->answer.text = message_text(dir->path, strlen(dir->path));
     int code = reply_answer(shuntd, request, answer);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -55,7 +55,7 @@ static int list_put(void *context, uint64_t hash, const char *name, size_t lengt
  * adds none. */
 int list_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     struct filling filling;
     if (shuntd->route.own == 0)
         return 0;
@@ -76,8 +76,8 @@ int list_part(struct shuntd *shuntd, struct collective *collective, const struct
     filling.branch = 0;
     filling.used = 0;
     filling.room = collective_room(collective);
-    filling.limit = message->dir[1].ino;
-    code = collective_is_mine(collective) ? 0 : index_list(shuntd->index, dir->id, message->child.ino, list_put, &filling);
+    filling.limit = message->list.to;
+    code = collective_is_mine(collective) ? 0 : index_list(shuntd->index, dir->id, message->list.from, list_put, &filling);
     return code < 0 ? code : collective_page(shuntd, collective, filling.page, filling.used, filling.limit);
 }
 
@@ -101,13 +101,12 @@ static int list_answer_with_page(struct shuntd *shuntd, const struct asked *aske
     char page[REQUEST_TEXT_MAX];
     size_t used = 0;
     int bulk = end->used > sizeof page ? listen_put_page(shuntd->listen, asked->client, end->page, end->used) : -1;
-    answer.child.ino = bulk >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
+    answer.answer.limit = bulk >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
     if (bulk >= 0) {
         answer.flags = MESSAGE_BULK;
-        answer.child.birth = (uint64_t)bulk;
+        answer.answer.bulk = (uint32_t)bulk;
     }
-    answer.text = page;
-    answer.text_length = (uint16_t)used;
+    answer.answer.text = message_text(page, used);
     return reply_send(shuntd, asked->client, asked->qp, asked->tag, &answer);
 }
 
@@ -150,12 +149,12 @@ static int list_set_limit(struct shuntd *shuntd, struct message *list)
 {
     uint16_t homes[SESSION_MEMBERS_MAX];
     uint32_t own = shuntd->route.own, others = RECORD_SHARDS - own;
-    list->dir[1].ino = PAGE_ALL;
+    list->list.to = PAGE_ALL;
     if (own == 0 || others == 0 || roles_now(&shuntd->session, homes) <= 2)
         return 0;
-    struct measuring measuring = {.bytes = list->child.birth * own / others, .limit = PAGE_ALL};
-    int code = index_list(shuntd->index, list->dir[0], list->child.ino, list_measure, &measuring);
-    list->dir[1].ino = measuring.limit;
+    struct measuring measuring = {.bytes = list->list.room * own / others, .limit = PAGE_ALL};
+    int code = index_list(shuntd->index, list->dir, list->list.from, list_measure, &measuring);
+    list->list.to = measuring.limit;
     return code < 0 ? code : 0;
 }
 
@@ -188,7 +187,7 @@ void list_free(struct shuntd *shuntd)
 /* The others' share of the room that the client has. */
 static uint64_t list_room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
 {
-    uint64_t room = request->message.child.birth < ROOM_MAX ? request->message.child.birth : ROOM_MAX;
+    uint64_t room = request->message.list.room < ROOM_MAX ? request->message.list.room : ROOM_MAX;
     room = room * (RECORD_SHARDS - shuntd->route.own) / RECORD_SHARDS;
     return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
 }
@@ -202,12 +201,13 @@ int ops_list(struct shuntd *shuntd, const struct listen_request *request, struct
     struct asked *asked = malloc(sizeof *asked);
     if (asked == NULL)
         return -ENOMEM;
-    *asked = (struct asked){.list = {.type = MESSAGE_LIST,
-                                     .dir[0] = dir->id,
-                                     .child = {request->message.child.ino, list_room_for_others(shuntd, request)}},
-                            .client = request->client,
-                            .qp = request->qp,
-                            .tag = request->message.tag};
+    *asked =
+        (struct asked){.list = {.type = MESSAGE_LIST,
+                                .dir = dir->id,
+                                .list = {.from = request->message.list.from, .room = list_room_for_others(shuntd, request)}},
+                       .client = request->client,
+                       .qp = request->qp,
+                       .tag = request->message.tag};
     int code = list_gather(shuntd, asked);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -34,19 +34,19 @@ static int notification_heed_awaited(struct shuntd *shuntd, uint16_t member, uin
 
 static int notification_heed(struct shuntd *shuntd, uint16_t member, uint64_t operation, const struct message *message)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir[0]);
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (message->type == MESSAGE_IDLE)
-        return coordinator_dir_idle(shuntd, message->dir[0]);
+        return coordinator_dir_idle(shuntd, message->dir);
     if (message->type == MESSAGE_RECALL)
-        return delegation_recalled(shuntd, member, message->dir[0], message->child.birth);
+        return delegation_recalled(shuntd, member, message->dir, message->delegation.number);
     if (message->type == MESSAGE_AWAITED)
         return notification_heed_awaited(shuntd, member, operation);
     if (message->type == MESSAGE_NODES && dir != NULL)
-        dir->nodes = message->tag;
-    if (message->type != MESSAGE_VISITED || dir == NULL)
+        dir->nodes = message->nodes.count;
+    if (message->type != MESSAGE_LEAF_VISITED || dir == NULL)
         return 0;
-    home_leaf_note_visit(&dir->leaves, message->tag);
-    return prefetch_leave_leaf(shuntd, dir, message->tag);
+    home_leaf_note_visit(&dir->leaves, message->leaf.leaf);
+    return prefetch_leave_leaf(shuntd, dir, message->leaf.leaf);
 }
 
 int notification_take(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
@@ -62,10 +62,11 @@ int notification_take(struct shuntd *shuntd, uint16_t member, const struct frame
 static int notification_tell(struct shuntd *shuntd, const struct home_notification *notification)
 {
     static const uint16_t types[] = {
-        [NOTIFY_LEAF_VISITED] = MESSAGE_VISITED, [NOTIFY_IDLE] = MESSAGE_IDLE, [NOTIFY_AWAITED] = MESSAGE_AWAITED};
+        [NOTIFY_LEAF_VISITED] = MESSAGE_LEAF_VISITED, [NOTIFY_IDLE] = MESSAGE_IDLE, [NOTIFY_AWAITED] = MESSAGE_AWAITED};
     if (notification->kind == NOTIFY_UNCLAIMED)
         return delegation_continue(shuntd, notification->dir);
-    const struct message message = {.type = types[notification->kind], .tag = notification->leaf, .dir[0] = notification->dir};
+    const struct message message = {
+        .type = types[notification->kind], .dir = notification->dir, .leaf.leaf = notification->leaf};
     uint16_t member = notification->kind == NOTIFY_IDLE           ? route_of_dir(shuntd, notification->dir)
                       : notification->kind == NOTIFY_LEAF_VISITED ? rpc_member_of(shuntd, notification->branch)
                                                                   : notification->member;

@@ -35,9 +35,10 @@ static struct home_dir *rename_both_known(struct shuntd *shuntd, const struct li
 
 static struct operation *rename_busy(struct shuntd *shuntd, const struct message *message)
 {
-    struct operation *operation = operation_find(shuntd->home, message->dir[0], message->name[0], message->name_length[0]);
+    struct operation *operation = operation_find(shuntd->home, message->dir, message->name.text, message->name.length);
     return operation != NULL ? operation
-                             : operation_find(shuntd->home, message->dir[1], message->name[1], message->name_length[1]);
+                             : operation_find(shuntd->home, message->rename.to_dir, message->rename.to_name.text,
+                                              message->rename.to_name.length);
 }
 
 static bool rename_is_exchange(const struct operation *operation)
@@ -47,8 +48,9 @@ static bool rename_is_exchange(const struct operation *operation)
 
 static bool rename_is_same_name(const struct message *m)
 {
-    return dirid_equal(m->dir[0], m->dir[1]) && m->name_length[0] == m->name_length[1] &&
-           memcmp(m->name[0], m->name[1], m->name_length[0]) == 0;
+    const struct message_text *from = &m->name, *to = &m->rename.to_name;
+    return dirid_equal(m->dir, m->rename.to_dir) && from->length == to->length &&
+           memcmp(from->text, to->text, from->length) == 0;
 }
 
 /* Two names are held in one order, so that renames that cross do not wait for each other. */
@@ -94,7 +96,7 @@ static int rename_tell(struct shuntd *shuntd, const struct operation *from, cons
 {
     char places[2][REPLY_PLACE_MAX];
     struct message answer = {
-        .type = MESSAGE_ANSWER, .result = to->had_before ? MESSAGE_EXISTS : 0, .entry = {from->before, to->place}};
+        .type = MESSAGE_ANSWER, .result = to->had_before ? MESSAGE_EXISTS : 0, .answer.entry = {from->before, to->place}};
     shuntd->counts.renames++;
     reply_put_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
     reply_put_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
@@ -170,8 +172,8 @@ static int rename_held(struct shuntd *shuntd, struct operation *operation, const
 static struct operation *rename_begin(struct shuntd *shuntd, enum operation_kind kind, const struct listen_request *request,
                                       struct home_dir *dir, int i)
 {
-    const struct message *message = &request->message;
-    return operation_begin(shuntd, kind, dir, message->name[i], message->name_length[i], request);
+    const struct message_text *name = i == 0 ? &request->message.name : &request->message.rename.to_name;
+    return operation_begin(shuntd, kind, dir, name->text, name->length, request);
 }
 
 static int rename_hold(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
@@ -192,9 +194,9 @@ static int rename_hold(struct shuntd *shuntd, const struct listen_request *reque
 static bool rename_may_need_room(struct shuntd *shuntd, const struct home_dir *dir, const struct message *m)
 {
     struct record_entry from, to;
-    int old = index_get_entry(shuntd->index, m->dir[0], m->name[0], m->name_length[0], &from);
-    int new = index_get_entry(shuntd->index, m->dir[1], m->name[1], m->name_length[1], &to);
-    uint16_t home = route_of_name(shuntd, m->dir[0], m->name[0], m->name_length[0]);
+    int old = index_get_entry(shuntd->index, m->dir, m->name.text, m->name.length, &from);
+    int new = index_get_entry(shuntd->index, m->rename.to_dir, m->rename.to_name.text, m->rename.to_name.length, &to);
+    uint16_t home = route_of_name(shuntd, m->dir, m->name.text, m->name.length);
     bool remote = dir->delegation == 0 && home != shuntd->me.number;
     return new == -ENOENT && (old == 0 ? from.branch != 0 : remote);
 }
@@ -208,7 +210,8 @@ static int rename_find_room(struct shuntd *shuntd, const struct listen_request *
     if (dirs[0] == dirs[1] || !(dirs[0]->record.flags & RECORD_MARKED) || (message->flags & MESSAGE_TRUNK) ||
         !rename_may_need_room(shuntd, dirs[0], message))
         return 0;
-    return placement_choose(shuntd, dirs[1], message->name[1], message->name_length[1], request->client, creates);
+    return placement_choose(shuntd, dirs[1], message->rename.to_name.text, message->rename.to_name.length, request->client,
+                            creates);
 }
 
 static int rename_is_itself(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
@@ -307,8 +310,8 @@ int completion_pair(struct shuntd *shuntd, struct operation *from, struct operat
     }
     if (moved.type == DT_DIR) {
         code = rename_moved_directory(shuntd, from, to);
-        if (code == 0 && renamed->child.ino != 0)
-            code = coordinator_drop(shuntd, renamed->child);
+        if (code == 0 && renamed->rename.replaced.ino != 0)
+            code = coordinator_drop(shuntd, renamed->rename.replaced);
         if (code != 0)
             return code;
     }
@@ -319,7 +322,7 @@ int completion_pair(struct shuntd *shuntd, struct operation *from, struct operat
 int ops_renamed(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     const struct message *m = &request->message;
-    struct operation *from = operation_find_own(shuntd->home, m->dir[0], m->name[0], m->name_length[0], request->client);
+    struct operation *from = operation_find_own(shuntd->home, m->dir, m->name.text, m->name.length, request->client);
     if (from == NULL || from->kind != OPERATION_RENAME_FROM || from->rename.partner == NULL || operation_is_asking(from) ||
         operation_is_asking(from->rename.partner))
         return REPLY_SILENT;

@@ -67,7 +67,7 @@ static int rmdir_is_frozen(struct shuntd *shuntd, const struct coordinator_call 
     static const struct record_entry dying = {.state = RECORD_DYING};
     struct operation *operation = operation_by_id(shuntd->home, coordinator_call->operation);
     if (operation == NULL)
-        return answer->result == 0 ? coordinator_thaw(shuntd, answer->dir[0]) : 0;
+        return answer->result == 0 ? coordinator_thaw(shuntd, answer->dir) : 0;
     operation->rmdir.asks_coordinator = false;
     operation->rmdir.frozen = answer->result == 0;
     if (operation->abandoned)
@@ -79,7 +79,7 @@ static int rmdir_is_frozen(struct shuntd *shuntd, const struct coordinator_call 
 
 static int rmdir_ask_to_freeze(struct shuntd *shuntd, struct operation *operation)
 {
-    const struct message freeze = {.type = MESSAGE_FREEZE, .dir[0] = operation->rmdir.child};
+    const struct message freeze = {.type = MESSAGE_FREEZE, .dir = operation->rmdir.child};
     const struct coordinator_call coordinator_call = {.operation = operation->id};
     operation->rmdir.asks_coordinator = true;
     peers_urge_all(shuntd->peers); /* what was removed there is to be gone for its homes when they are asked */
@@ -93,13 +93,13 @@ int ops_rmdir(struct shuntd *shuntd, const struct listen_request *request, struc
     struct home_dir *dir = reply_dir(shuntd, request, 0, answer, &how);
     if (dir == NULL)
         return how;
-    struct operation *operation = operation_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    struct operation *operation = operation_find(shuntd->home, dir->id, message->name.text, message->name.length);
     if (operation != NULL)
         return reply_block(shuntd, &operation->blocked, request);
-    operation = operation_begin(shuntd, OPERATION_RMDIR, dir, message->name[0], message->name_length[0], request);
+    operation = operation_begin(shuntd, OPERATION_RMDIR, dir, message->name.text, message->name.length, request);
     if (operation == NULL)
         return -ENOMEM;
-    operation->rmdir.child = message->child;
+    operation->rmdir.child = message->rmdir.child;
     operation_await(shuntd->home, operation->id); /* whatever asks for the directory waits, on any node */
     int code = rmdir_ask_to_freeze(shuntd, operation);
     return code == 0 ? REPLY_SILENT : code;

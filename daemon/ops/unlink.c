@@ -59,10 +59,10 @@ static int unlink_hold(struct shuntd *shuntd, enum operation_kind kind, const st
         code = prefetch_attach_request(shuntd, request, kind, true, &claimed);
     if (code != 0 || claimed)
         return reply_silently(code);
-    struct operation *operation = operation_find(shuntd->home, dir->id, message->name[0], message->name_length[0]);
+    struct operation *operation = operation_find(shuntd->home, dir->id, message->name.text, message->name.length);
     if (operation != NULL)
         return reply_block(shuntd, &operation->blocked, request);
-    operation = operation_begin(shuntd, kind, dir, message->name[0], message->name_length[0], request);
+    operation = operation_begin(shuntd, kind, dir, message->name.text, message->name.length, request);
     return reply_silently(operation != NULL ? home_rpc_request(shuntd, operation, NAME_CLAIM, 0, meanwhile, unlink_held)
                                             : -ENOMEM);
 }

@@ -110,7 +110,7 @@ bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t cli
                                        .name = operation->name,
                                        .name_length = operation->length,
                                        .place = place,
-                                       .place_length = at.name_length[0]};
+                                       .place_length = at.answer.place[0].length};
     if (!listen_grant(shuntd->listen, operation->qp, qp->next, &grant))
         return false;
     grant_enter(shuntd, operation, client);

@@ -105,9 +105,11 @@ struct name_answer prefetch_answer(const struct operation *operation)
 /* NULL: nobody is at work on that name of the message's. */
 static struct operation *prefetch_operation_on(const struct shuntd *shuntd, const struct message *message, unsigned i)
 {
-    return message->name_length[i] == 0
-               ? NULL
-               : operation_find(shuntd->home, message->dir[i], message->name[i], message->name_length[i]);
+    const bool renames = message->type == MESSAGE_RENAME || message->type == MESSAGE_RENAMED;
+    const struct message_text *name = i == 0 ? &message->name : &message->rename.to_name;
+    if ((i == 1 && !renames) || name->length == 0)
+        return NULL;
+    return operation_find(shuntd->home, i == 0 ? message->dir : message->rename.to_dir, name->text, name->length);
 }
 
 int prefetch_make_way(struct shuntd *shuntd, const struct message *message)

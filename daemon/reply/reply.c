@@ -33,7 +33,7 @@ int reply_answer(struct shuntd *shuntd, const struct listen_request *request, st
 
 int reply_place(struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry, int result)
 {
-    struct message answer = {.type = MESSAGE_ANSWER, .result = result, .entry[0] = *entry};
+    struct message answer = {.type = MESSAGE_ANSWER, .result = result, .answer.entry[0] = *entry};
     char place[REPLY_PLACE_MAX];
     reply_put_place(shuntd, operation->dir, entry, place, &answer, 0);
     return reply_send(shuntd, operation->client, operation->qp, operation->tag, &answer);
@@ -53,7 +53,7 @@ static void reply_deliver(struct shuntd *shuntd, const struct queued *queued)
         return;
     operation_give_up(shuntd->home, queued->client, queued->qp, queued->tag);
     if (message_decode(&answer, queued->bytes, queued->size) == 0 && answer.flags & MESSAGE_BULK)
-        listen_take_back_page(shuntd->listen, queued->client, (int)answer.child.birth);
+        listen_take_back_page(shuntd->listen, queued->client, (int)answer.answer.bulk);
 }
 
 void reply_flush(struct shuntd *shuntd)
@@ -74,7 +74,8 @@ int reply_block(struct shuntd *shuntd, struct link *waiting, const struct listen
 struct home_dir *reply_dir(struct shuntd *shuntd, const struct listen_request *request, int which, struct message *answer,
                            int *how)
 {
-    struct home_dir *dir = home_dir_find(shuntd->home, request->message.dir[which]);
+    const struct message *message = &request->message;
+    struct home_dir *dir = home_dir_find(shuntd->home, which == 0 ? message->dir : message->rename.to_dir);
     if (home_dir_is_loaded(dir))
         return dir;
     if (dir != NULL && home_dir_is_busy(dir)) {
@@ -105,8 +106,7 @@ void reply_put_place(const struct shuntd *shuntd, const struct home_dir *dir, co
     text_add(&t, dir->record.mirror);
     text_add(&t, "/");
     text_number(&t, entry->leaf, 10);
-    answer->name[which] = to;
-    answer->name_length[which] = (uint16_t)t.length;
+    answer->answer.place[which] = message_text(to, t.length);
 }
 
 int reply_path(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, const char *name,

@@ -13,9 +13,7 @@
 #include "rpc/peer_rpc.h"
 #include "wire/page.h"
 
-enum collective_flag { COLLECTIVE_LOST = 2 };
-
-#define ANSWER_MAX (MESSAGE_FIXED + PAGE_MAX)
+#define ANSWER_MAX (MESSAGE_FIXED + MESSAGE_BODY_MAX + PAGE_MAX)
 _Static_assert(ANSWER_MAX <= FRAME_ITEM_MAX, "an answer fits a frame");
 
 /* A member that it is to reach: its number, and how many names it is to expect. */
@@ -138,11 +136,10 @@ static int collective_end_here(struct shuntd *shuntd, struct collective *collect
 /* The bytes: the answer, the page. */
 static int collective_answer_above(struct shuntd *shuntd, const struct collective *collective)
 {
-    const struct message answer = {.type = MESSAGE_ANSWER,
-                                   .flags = collective->lost ? COLLECTIVE_LOST : 0,
-                                   .tag = collective->hops + 2,
-                                   .result = collective->result,
-                                   .child.ino = collective->limit};
+    const struct message answer = {
+        .type = MESSAGE_COLLECTIVE_ANSWER,
+        .result = collective->result,
+        .collective_answer = {.limit = collective->limit, .hops = collective->hops + 2, .lost = collective->lost}};
     uint8_t bytes[ANSWER_MAX];
     size_t head = message_encode(bytes, sizeof bytes, &answer);
     if (collective->used > 0)
@@ -205,19 +202,19 @@ int collective_answered(struct shuntd *shuntd, uint16_t member, const struct fra
 {
     const uint64_t id = item->client;
     const uint8_t *bytes = item->bytes;
-    const size_t size = item->size;
+    const size_t size = item->size, head = message_size(&(struct message){.type = MESSAGE_COLLECTIVE_ANSWER});
     struct collective *collective = collective_by_id(shuntd, id);
     struct message answer;
-    if (collective == NULL || size < MESSAGE_FIXED || message_decode(&answer, bytes, MESSAGE_FIXED) != 0 ||
-        (collective->below[0] != member && collective->below[1] != member))
+    if (collective == NULL || size < head || message_decode(&answer, bytes, head) != 0 ||
+        answer.type != MESSAGE_COLLECTIVE_ANSWER || (collective->below[0] != member && collective->below[1] != member))
         return 0;
     collective->below[collective->below[0] == member ? 0 : 1] = 0;
     collective_combine(collective, answer.result);
-    if (answer.tag > collective->hops)
-        collective->hops = answer.tag;
-    collective->lost |= (answer.flags & COLLECTIVE_LOST) != 0;
-    collective_combine(collective, collective_page(shuntd, collective, (const char *)bytes + MESSAGE_FIXED,
-                                                   size - MESSAGE_FIXED, answer.child.ino));
+    if (answer.collective_answer.hops > collective->hops)
+        collective->hops = answer.collective_answer.hops;
+    collective->lost |= answer.collective_answer.lost;
+    collective_combine(collective, collective_page(shuntd, collective, (const char *)bytes + head, size - head,
+                                                   answer.collective_answer.limit));
     return collective_settle_part(shuntd, collective);
 }
 
@@ -300,7 +297,7 @@ static int collective_spread(struct shuntd *shuntd, struct collective *collectiv
 /* As much of a page as was asked for. */
 static size_t collective_room_of(const struct message *message)
 {
-    uint64_t room = message->type == MESSAGE_LIST ? message->child.birth : 0;
+    uint64_t room = message->type == MESSAGE_LIST ? message->list.room : 0;
     return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
 }
 

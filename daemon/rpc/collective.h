@@ -8,7 +8,7 @@
  * Consistency and Improve Performance, 2008). The daemon that begins one hands half of the others to each of two, which do
  * the same with theirs.
  *
- * The operations are messages: dir[0] says which directory. */
+ * The operations are messages: `dir` says which directory. */
 
 #include "home/home.h"
 #include "peer/peers.h"

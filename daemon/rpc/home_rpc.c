@@ -225,10 +225,11 @@ static int home_rpc_reply(struct shuntd *shuntd, const struct name_question *que
         struct operation *operation = operation_by_id(shuntd->home, question->id);
         return operation != NULL && operation->pending.op != 0 ? home_rpc_answered(shuntd, operation, answer) : 0;
     }
-    struct message message = rpc_name_message(shuntd, question->dir, NULL, 0, &answer->entry);
-    message.type = MESSAGE_ANSWER;
-    message.tag = shuntd->route.epoch;
-    message.result = answer->result;
+    const struct message message = {.type = MESSAGE_NAME_ANSWER,
+                                    .result = answer->result,
+                                    .epoch = shuntd->route.epoch,
+                                    .dir = question->dir,
+                                    .name_answer.entry = rpc_put_entry(shuntd, &answer->entry)};
     return rpc_message(shuntd, question->member, RPC_HOME_REPLY, question->id, &message);
 }
 
@@ -253,19 +254,19 @@ int home_rpc_take_request(struct shuntd *shuntd, uint16_t member, const struct f
     struct message message;
     struct name_question question;
     struct name_answer answer;
-    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME || message.result <= 0 ||
-        message.result >= NAME_OPS || item->qp > UINT16_MAX)
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME_QUESTION ||
+        message.name_question.op == 0 || message.name_question.op >= NAME_OPS || item->qp > UINT16_MAX)
         return rpc_malformed(shuntd);
-    question = (struct name_question){.op = (uint16_t)message.result,
+    question = (struct name_question){.op = message.name_question.op,
                                       .flags = message.flags,
                                       .member = item->qp != 0 ? (uint16_t)item->qp : member,
                                       .id = item->client,
-                                      .dir = message.dir[0],
-                                      .name = message.name[0],
-                                      .length = message.name_length[0]};
-    if (question.op == NAME_RELEASE && route_is_outdated(shuntd, message.tag))
+                                      .dir = message.dir,
+                                      .name = message.name.text,
+                                      .length = message.name.length};
+    if (question.op == NAME_RELEASE && route_is_outdated(shuntd, message.epoch))
         return 0;
-    int code = rpc_entry(shuntd, &message, &question.entry);
+    int code = rpc_take_entry(shuntd, &message.name_question.entry, &question.entry);
     if (code != 0)
         return code == -EBADMSG ? rpc_malformed(shuntd) : code;
     if (route_of_name(shuntd, question.dir, question.name, question.length) != shuntd->me.number)
@@ -284,12 +285,12 @@ int home_rpc_take_reply(struct shuntd *shuntd, uint16_t member, const struct fra
     struct operation *operation = operation_by_id(shuntd->home, item->client);
     struct message message;
     struct name_answer answer;
-    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_ANSWER)
+    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME_ANSWER)
         return rpc_malformed(shuntd);
-    int code = rpc_entry(shuntd, &message, &answer.entry);
+    int code = rpc_take_entry(shuntd, &message.name_answer.entry, &answer.entry);
     if (code != 0)
         return code == -EBADMSG ? rpc_malformed(shuntd) : code;
-    answer.result = route_is_outdated(shuntd, message.tag) ? MESSAGE_REMOTE : message.result;
+    answer.result = route_is_outdated(shuntd, message.epoch) ? MESSAGE_REMOTE : message.result;
     return operation != NULL && operation->pending.op != 0 ? home_rpc_answered(shuntd, operation, &answer) : 0;
 }
 

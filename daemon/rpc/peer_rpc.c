@@ -36,16 +36,10 @@ int rpc_message(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind, uint
     return peer_rpc_put_message(shuntd, member, kind, id, message, false);
 }
 
-struct message rpc_name_message(const struct shuntd *shuntd, struct dirid dir, const char *name, size_t length,
-                                const struct record_entry *entry)
+struct message_entry rpc_put_entry(const struct shuntd *shuntd, const struct record_entry *entry)
 {
-    struct message message = {
-        .type = MESSAGE_NAME, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
-    if (entry->branch != 0) {
-        message.text = shuntd->root.branches[entry->branch - 1];
-        message.text_length = (uint16_t)strlen(message.text);
-    }
-    return message;
+    const char *branch = entry->branch != 0 ? shuntd->root.branches[entry->branch - 1] : "";
+    return (struct message_entry){.entry = *entry, .branch = message_text(branch, strlen(branch))};
 }
 
 /* A daemon that names a branch may not know yet that it was fenced. */
@@ -62,17 +56,16 @@ int rpc_branch_number(struct shuntd *shuntd, const char *branch)
     return code == 0 ? number : code;
 }
 
-int rpc_entry(struct shuntd *shuntd, const struct message *message, struct record_entry *entry)
+int rpc_take_entry(struct shuntd *shuntd, const struct message_entry *told, struct record_entry *entry)
 {
     char branch[LAYOUT_BRANCH_MAX];
     uint32_t incarnation;
-    *entry = message->entry[0];
+    *entry = told->entry;
     if (entry->branch == 0)
         return 0;
-    if (message->text_length >= sizeof branch || layout_branch_node(message->text, message->text_length, &incarnation) == 0)
+    if (told->branch.length >= sizeof branch || layout_branch_node(told->branch.text, told->branch.length, &incarnation) == 0)
         return -EBADMSG;
-    memcpy(branch, message->text, message->text_length);
-    branch[message->text_length] = '\0';
+    message_copy_path(branch, &told->branch);
     int number = rpc_branch_number(shuntd, branch);
     if (number < 0)
         return number;
@@ -82,11 +75,12 @@ int rpc_entry(struct shuntd *shuntd, const struct message *message, struct recor
 
 static struct message peer_rpc_message_of(const struct shuntd *shuntd, const struct name_question *question)
 {
-    struct message message = rpc_name_message(shuntd, question->dir, question->name, question->length, &question->entry);
-    message.tag = shuntd->route.epoch;
-    message.result = question->op;
-    message.flags = question->flags;
-    return message;
+    return (struct message){.type = MESSAGE_NAME_QUESTION,
+                            .flags = question->flags,
+                            .epoch = shuntd->route.epoch,
+                            .dir = question->dir,
+                            .name = message_text(question->name, question->length),
+                            .name_question = {.entry = rpc_put_entry(shuntd, &question->entry), .op = question->op}};
 }
 
 int rpc_home_request(struct shuntd *shuntd, uint16_t member, const struct name_question *question)
@@ -106,9 +100,11 @@ int rpc_home_release(struct shuntd *shuntd, uint16_t member, const struct name_q
 int rpc_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
              const struct record_entry *entry)
 {
-    struct message message = rpc_name_message(shuntd, dir->id, name, length, entry);
-    message.tag = shuntd->route.epoch;
-    message.child.birth = dir->version;
+    const struct message message = {.type = MESSAGE_LISTED,
+                                    .epoch = shuntd->route.epoch,
+                                    .dir = dir->id,
+                                    .name = message_text(name, length),
+                                    .listed = {.entry = rpc_put_entry(shuntd, entry), .load_number = dir->version}};
     return rpc_message(shuntd, member, RPC_LISTED, 0, &message);
 }
 

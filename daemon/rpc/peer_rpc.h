@@ -31,11 +31,10 @@ int rpc_message(struct shuntd *, uint16_t member, enum rpc_kind, uint64_t id, co
 /* A name of a directory that is being loaded. */
 int rpc_name(struct shuntd *, uint16_t member, const struct home_dir *, const char *name, size_t length,
              const struct record_entry *);
-/* A message about a name, with its branch by its name, which is the same for all. */
-struct message rpc_name_message(const struct shuntd *, struct dirid, const char *name, size_t length,
-                                const struct record_entry *);
-/* The other way: the branch gets a number here. 0, -EBADMSG or a fatal -errno. */
-int rpc_entry(struct shuntd *, const struct message *, struct record_entry *);
+/* An entry for another daemon, with its branch by its name; and one of another's, whose branch gets a number here: 0,
+ * -EBADMSG or a fatal -errno. */
+struct message_entry rpc_put_entry(const struct shuntd *, const struct record_entry *);
+int rpc_take_entry(struct shuntd *, const struct message_entry *, struct record_entry *);
 /* The member that has that branch, 0: nobody. */
 uint16_t rpc_member_of(const struct shuntd *, uint16_t branch);
 

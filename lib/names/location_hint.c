@@ -100,7 +100,7 @@ static bool location_hint_find_branch(const struct names_root *root, uint32_t wo
 uint64_t names_bulk_lookup(struct names_root *root, struct dirid dir, const char *mirror, uint64_t from,
                            struct request_answer *answer)
 {
-    const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child = {.ino = from, .birth = PREFETCHED}};
+    const struct message list = {.type = MESSAGE_LIST, .dir = dir, .list = {.from = from, .room = PREFETCHED}};
     char branch[LAYOUT_BRANCH_MAX];
     struct page_name next;
     uint32_t known = 0;
@@ -108,11 +108,11 @@ uint64_t names_bulk_lookup(struct names_root *root, struct dirid dir, const char
     if (names_ask(root, &list, answer) != 0)
         return from;
     const struct message *page = &answer->message;
-    while (page->result == 0 && page_next(page->text, page->text_length, &at, &next) == 1)
+    while (page->result == 0 && page_next(page->answer.text.text, page->answer.text.length, &at, &next) == 1)
         if (next.entry.state == RECORD_LIVE &&
             (next.branch == 0 || (mirror[0] != '\0' && location_hint_find_branch(root, next.branch, &known, branch))))
             location_hint_remember(root, dir, next.name, next.length, &next.entry, branch, mirror, true);
-    uint64_t limit = page->result == 0 ? page->child.ino : from;
+    uint64_t limit = page->result == 0 ? page->answer.limit : from;
     request_read(answer);
     return limit;
 }

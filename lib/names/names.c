@@ -375,8 +375,7 @@ static int names_find_patiently(struct names_root *root, const struct request_ch
 static bool names_name_is_granted(const struct names_root *root, uint16_t type, struct dirid dir, const char *name,
                                   size_t length)
 {
-    const struct message request = {
-        .type = type, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0].type = DT_REG};
+    const struct message request = {.type = type, .dir = dir, .name = message_text(name, length), .create.entry.type = DT_REG};
     return request_is_granted(root->channel, &request);
 }
 
@@ -450,16 +449,16 @@ struct slow_lookups {
 static void names_take_far(struct slow_lookups *far)
 {
     const struct message *message = &far->answer.message;
-    far->there = page_next(message->text, message->text_length, &far->at, &far->next);
+    far->there = page_next(message->answer.text.text, message->answer.text.length, &far->at, &far->next);
 }
 
 static int names_ask_far(struct names_root *root, struct dirid dir, uint64_t from, size_t room, struct slow_lookups *far)
 {
-    const struct message list = {.type = MESSAGE_LIST, .dir[0] = dir, .child = {.ino = from, .birth = room}};
+    const struct message list = {.type = MESSAGE_LIST, .dir = dir, .list = {.from = from, .room = room}};
     int code = names_ask(root, &list, &far->answer);
     if (code != 0)
         return code;
-    far->limit = far->answer.message.child.ino;
+    far->limit = far->answer.message.answer.limit;
     names_take_far(far);
     code = far->answer.message.result;
     return code == MESSAGE_NOT_LOADED ? -ESTALE : code;
@@ -629,7 +628,7 @@ bool names_is_of_others(const struct names_root *root, const struct record_entry
 void names_looked(struct names_root *root, struct dirid dir, const char *name, size_t length, const struct record_entry *entry)
 {
     const struct message looked = {
-        .type = MESSAGE_VISITED, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)length, .entry[0] = *entry};
+        .type = MESSAGE_VISITED, .dir = dir, .name = message_text(name, length), .found.entry = *entry};
     names_tell(root, &looked);
 }
 
@@ -732,7 +731,7 @@ static int names_load_patiently(struct names_root *root, const struct message *l
 
 int names_load(struct names_root *root, struct dirid dir, const char *relative)
 {
-    struct message load = {.type = MESSAGE_LOAD, .dir = {dir}, .text = relative, .text_length = (uint16_t)strlen(relative)};
+    struct message load = {.type = MESSAGE_LOAD, .dir = dir, .load.path = message_text(relative, strlen(relative))};
     int result = 0, code = names_attach(root);
     if (code != 0)
         return code;

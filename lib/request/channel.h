@@ -54,11 +54,11 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define CHANNEL_VERSION 17
+#define CHANNEL_VERSION 18
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32 /* queue pairs in a row: a bit each */
 #define CHANNEL_SLOTS 8
-#define CHANNEL_USUAL (MESSAGE_FIXED + 64) /* bytes that messages and answers take as a rule */
+#define CHANNEL_USUAL 128 /* bytes that messages and answers take as a rule */
 #define CHANNEL_GRANTS 32
 #define CHANNEL_GRANT_NAME 64
 #define CHANNEL_GRANT_PLACE 254
@@ -123,11 +123,10 @@ struct channel_qp {
     uint16_t place_length;
     char place[CHANNEL_GRANT_PLACE]; /* of all grants: BRANCH/MIRROR/, after which comes the entry's leaf */
     struct channel_slot slots[CHANNEL_SLOTS];
-    uint16_t text_length;
     char text[MESSAGE_TEXT_MAX + 1];              /* of the one request on its way that has a text */
     uint32_t reply __attribute__((aligned(128))); /* see above */
     uint32_t answer_size;
-    uint8_t answer[MESSAGE_FIXED + 2 * RECORD_NAME_MAX + 2048];
+    uint8_t answer[MESSAGE_SHORT + 2048];
 } __attribute__((aligned(4096)));
 
 /* Where a name was seen that has its home elsewhere, by its hash: the processes' own affair (names/location_hint.c). */

@@ -13,15 +13,16 @@
 static bool grant_may_be_granted(const struct message *message)
 {
     return message->flags == 0 &&
-           (message->type == MESSAGE_UNLINK || (message->type == MESSAGE_CREATE && message->entry[0].type == DT_REG));
+           (message->type == MESSAGE_UNLINK || (message->type == MESSAGE_CREATE && message->create.entry.type == DT_REG));
 }
 
 /* May be torn: taking it compares the word again. */
 static bool grant_is_about(const struct channel_grant *grant, const struct message *message)
 {
-    const size_t length = message->name_length[0];
-    return length <= sizeof grant->name && grant->name_length == length && memcmp(grant->name, message->name[0], length) == 0 &&
-           grant->type == message->type && dirid_equal(grant->dir, message->dir[0]);
+    const size_t length = message->name.length;
+    return length <= sizeof grant->name && grant->name_length == length &&
+           memcmp(grant->name, message->name.text, length) == 0 && grant->type == message->type &&
+           dirid_equal(grant->dir, message->dir);
 }
 
 static uint64_t grant_word_of(const struct channel_grant *grant)
@@ -64,15 +65,15 @@ uint64_t grant_take(struct channel_qp *qp, unsigned slot, const struct message *
     const uint64_t taken = word - CHANNEL_GRANTED + CHANNEL_TAKEN;
     if (CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED || !grant_is_about(grant, message))
         return 0;
-    *answer = (struct message){.type = MESSAGE_ANSWER, .entry[0] = grant->entry, .name[0] = (const char *)bytes};
-    answer->name_length[0] = grant_copy_place(qp, grant->entry.leaf, (char *)bytes);
+    *answer = (struct message){.type = MESSAGE_ANSWER, .answer.entry[0] = grant->entry};
+    answer->answer.place[0] = message_text((const char *)bytes, grant_copy_place(qp, grant->entry.leaf, (char *)bytes));
     __atomic_store_n(&grant->taken_at, clock_files(), __ATOMIC_RELAXED);
     return __atomic_compare_exchange_n(&grant->word, &word, taken, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? taken : 0;
 }
 
 static bool grant_is_its_end(const struct channel_grant *grant, const struct message *message)
 {
-    return grant->type == MESSAGE_CREATE ? message->type == MESSAGE_COMMIT && message->entry[0].type == DT_REG
+    return grant->type == MESSAGE_CREATE ? message->type == MESSAGE_COMMIT && message->commit.entry.type == DT_REG
                                          : message->type == MESSAGE_UNLINKED;
 }
 
@@ -82,7 +83,7 @@ bool grant_end(struct channel_qp *qp, unsigned slot, uint64_t word, const struct
     if (grant_word_of(grant) != word || !grant_is_its_end(grant, message))
         return false;
     *calls = grant->calls != 0;
-    grant->made = message->entry[0].ino;
+    grant->made = message->type == MESSAGE_COMMIT ? message->commit.entry.ino : 0;
     return __atomic_compare_exchange_n(&grant->word, &word, word - CHANNEL_TAKEN + CHANNEL_DONE, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_RELAXED);
 }

@@ -419,18 +419,22 @@ static int request_put(struct channel *channel, uint32_t number, const struct me
 {
     struct channel_qp *qp = &channel->qp[number];
     struct message without_text = *message;
+    struct message_text *text = message_text_of(&without_text);
+    const uint16_t text_length = text != NULL ? text->length : 0;
     int code = request_wait_for_slot(channel, number);
     if (code != 0)
         return code;
     struct channel_slot *slot = &qp->slots[qp->written % CHANNEL_SLOTS];
-    if (message->text_length > 0)
-        memcpy(qp->text, message->text, message->text_length);
-    if (qp->text_length != message->text_length)
-        qp->text_length = message->text_length;
-    without_text.text_length = 0;
+    if (text_length > MESSAGE_TEXT_MAX)
+        return -EINVAL;
+    if (text_length > 0) {
+        memcpy(qp->text, text->text, text_length);
+        text->length = 0;
+    }
     slot->size = (uint32_t)message_encode(slot->bytes, sizeof slot->bytes, &without_text);
     if (slot->size == 0)
         return -EINVAL;
+    message_set_text_length(slot->bytes, text_length);
     __atomic_store_n(&qp->written, qp->written + 1, __ATOMIC_RELEASE);
     request_ring(channel, number, what);
     return 0;
@@ -495,12 +499,11 @@ static int request_read_bulk(struct channel *channel, struct request_answer *ans
     struct message *message = &answer->message;
     if (!(message->flags & MESSAGE_BULK))
         return 0;
-    if (message->child.birth >= CHANNEL_BULKS)
+    if (message->answer.bulk >= CHANNEL_BULKS)
         return -EPROTO;
-    answer->bulk = &channel->bulks[message->child.birth];
+    answer->bulk = &channel->bulks[message->answer.bulk];
     const uint32_t size = __atomic_load_n(&answer->bulk->size, __ATOMIC_RELAXED);
-    message->text = answer->bulk->text;
-    message->text_length = (uint16_t)(size < PAGE_MAX ? size : PAGE_MAX);
+    message->answer.text = message_text(answer->bulk->text, size < PAGE_MAX ? size : PAGE_MAX);
     return 0;
 }
 
@@ -511,7 +514,9 @@ static int request_read_answer(struct channel *channel, const struct channel_qp 
     if (size > REQUEST_ANSWER_MAX)
         return -EPROTO;
     memcpy(answer->bytes, qp->answer, size);
-    return message_decode(&answer->message, answer->bytes, size) == 0 ? request_read_bulk(channel, answer) : -EPROTO;
+    if (message_decode(&answer->message, answer->bytes, size) != 0 || answer->message.type != MESSAGE_ANSWER)
+        return -EPROTO;
+    return request_read_bulk(channel, answer);
 }
 
 /* What the answer's texts point at is the queue pair's. */
@@ -519,7 +524,7 @@ static int request_read_result(const struct channel_qp *qp, int *result)
 {
     struct message message;
     const uint32_t size = __atomic_load_n(&qp->answer_size, __ATOMIC_RELAXED);
-    if (size > REQUEST_ANSWER_MAX || message_decode(&message, qp->answer, size) != 0)
+    if (size > REQUEST_ANSWER_MAX || message_decode(&message, qp->answer, size) != 0 || message.type != MESSAGE_ANSWER)
         return -EPROTO;
     *result = message.result;
     return 0;

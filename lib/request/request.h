@@ -70,7 +70,7 @@ static inline bool request_are_places_kept(uint64_t places)
 void request_raise_places(struct request_channel *);
 
 #define REQUEST_TEXT_MAX 2048 /* the longest text of an answer, but for those in a bulk buffer */
-#define REQUEST_ANSWER_MAX (MESSAGE_FIXED + 2 * RECORD_NAME_MAX + REQUEST_TEXT_MAX)
+#define REQUEST_ANSWER_MAX (MESSAGE_SHORT + REQUEST_TEXT_MAX)
 
 /* The answer, in memory of the caller's; a long text is in shared memory, until request_read. */
 struct request_answer {

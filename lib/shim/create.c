@@ -23,11 +23,11 @@ int create_reserve(struct target *t, uint8_t type, uint16_t flags)
 {
     if (create_is_for_loader(t->name, t->length))
         flags |= MESSAGE_TRUNK;
-    struct message reserve = {.type = MESSAGE_CREATE, .flags = flags, .entry[0] = {.type = type, .state = RECORD_PENDING}};
+    struct message reserve = {.type = MESSAGE_CREATE, .flags = flags, .create.entry = {.type = type, .state = RECORD_PENDING}};
     int code = target_hold(t, &reserve);
     const struct message *answer = &t->scratch->answer.message;
     if (code == 0) {
-        code = target_place_at(t, answer->name[0], answer->name_length[0]);
+        code = target_place_at(t, answer->answer.place[0].text, answer->answer.place[0].length);
         if (code != 0)
             target_withdraw(t);
         return code;
@@ -46,8 +46,8 @@ void create_commit(struct target *t, const struct statx *stat)
 {
     struct message confirm = {
         .type = MESSAGE_COMMIT,
-        .entry[0] = {.type = (uint8_t)(stat->stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat->stx_ino}};
-    if (confirm.entry[0].type == DT_DIR)
-        confirm.child = dirid_of(stat);
+        .commit.entry = {.type = (uint8_t)(stat->stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat->stx_ino}};
+    if (confirm.commit.entry.type == DT_DIR)
+        confirm.commit.child = dirid_of(stat);
     target_tell(t, &confirm);
 }

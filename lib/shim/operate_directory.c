@@ -54,7 +54,7 @@ static int operate_directory_ask_about(struct names_root *root, struct dirid id,
                                        int flags)
 {
     struct scratch *scratch = scratch_take();
-    struct message message = {.type = type, .dir[0] = id};
+    struct message message = {.type = type, .dir = id};
     if (scratch == NULL)
         return -ENOMEM;
     int code = operate_directory_ask_once(root, &message, scratch);

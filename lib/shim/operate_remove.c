@@ -111,7 +111,7 @@ int hold_name(struct target *t, uint16_t type)
     const struct message *answer = &t->scratch->answer.message;
     if (code != 0)
         return code;
-    code = target_place_at(t, answer->name[0], answer->name_length[0]);
+    code = target_place_at(t, answer->answer.place[0].text, answer->answer.place[0].length);
     if (code != 0)
         target_withdraw(t);
     return code;
@@ -120,10 +120,9 @@ int hold_name(struct target *t, uint16_t type)
 /* Sends RMDIR for the directory that the target names; loads it if need be. */
 int hold_directory(struct target *t, const struct statx *stat)
 {
-    struct message close = {.type = MESSAGE_RMDIR, .child = dirid_of(stat)};
-    close.dir[0] = t->dir;
-    close.name[0] = t->name;
-    close.name_length[0] = (uint16_t)t->length;
+    struct message close = {.type = MESSAGE_RMDIR, .rmdir.child = dirid_of(stat)};
+    close.dir = t->dir;
+    close.name = message_text(t->name, t->length);
     for (int i = 0; i < 100; i++) {
         struct names_root *root;
         struct view_found found;
@@ -224,7 +223,8 @@ static int operate_remove_promote_away(struct target *t)
     do {
         code = hold_name(t, MESSAGE_PROMOTE);
         if (code == 0)
-            code = t->scratch->answer.message.entry[0].branch != 0 ? operate_remove_promote_held(t) : (target_withdraw(t), 0);
+            code = t->scratch->answer.message.answer.entry[0].branch != 0 ? operate_remove_promote_held(t)
+                                                                          : (target_withdraw(t), 0);
         else if (code == MESSAGE_ABSENT)
             code = -ENOENT;
     } while (target_has_moved(t, &code));

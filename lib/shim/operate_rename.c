@@ -107,9 +107,8 @@ static int operate_rename_promote_for(struct target *one, struct target *other)
 static int operate_rename_ask_rename(struct target *from, struct target *to, unsigned flags)
 {
     struct message rename = {.type = MESSAGE_RENAME};
-    rename.dir[1] = to->dir;
-    rename.name[1] = to->name;
-    rename.name_length[1] = (uint16_t)to->length;
+    rename.rename.to_dir = to->dir;
+    rename.rename.to_name = message_text(to->name, to->length);
     rename.flags =
         (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) | (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
     return target_hold_both(from, to, &rename);
@@ -117,10 +116,9 @@ static int operate_rename_ask_rename(struct target *from, struct target *to, uns
 
 static void operate_rename_tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
 {
-    struct message renamed = {.type = MESSAGE_RENAMED, .result = result, .child = gone};
-    renamed.dir[1] = to->dir;
-    renamed.name[1] = to->name;
-    renamed.name_length[1] = (uint16_t)to->length;
+    struct message renamed = {.type = MESSAGE_RENAMED, .result = result, .rename.replaced = gone};
+    renamed.rename.to_dir = to->dir;
+    renamed.rename.to_name = message_text(to->name, to->length);
     target_tell(from, &renamed);
 }
 
@@ -181,9 +179,9 @@ static int operate_rename_nearby(struct target *from, struct target *to, unsigne
 static int operate_rename_held(struct target *from, struct target *to, unsigned flags, int result, struct dirid gone)
 {
     const struct message *answer = &from->scratch->answer.message;
-    int code = target_place_at(to, answer->name[1], answer->name_length[1]);
+    int code = target_place_at(to, answer->answer.place[1].text, answer->answer.place[1].length);
     if (code == 0)
-        code = target_place_at(from, answer->name[0], answer->name_length[0]);
+        code = target_place_at(from, answer->answer.place[0].text, answer->answer.place[0].length);
     if (code == 0)
         code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
     HOOK("rename-done");

@@ -24,7 +24,7 @@ static void target_again_adopt(struct target *t)
     HOOK("adopt-found");
     struct message message = {
         .type = MESSAGE_ADOPT,
-        .entry[0] = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
+        .found.entry = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
     target_ask(t, &message);
 }
 
@@ -35,7 +35,7 @@ static bool target_again_vanished(struct target *t)
 {
     if (target_parent_has_changed(t)) /* it is not the file that has gone */
         return false;
-    struct message message = {.type = MESSAGE_VANISHED, .entry[0] = t->found.entry};
+    struct message message = {.type = MESSAGE_VANISHED, .found.entry = t->found.entry};
     int code = target_ask(t, &message);
     if (code == MESSAGE_CHANGED && t->again++ == SEEN_MAX)
         return false;

@@ -37,9 +37,9 @@ int target_learn(struct target *t, int result)
 {
     const struct message *answer = &t->scratch->answer.message;
     t->found.known = result == MESSAGE_EXISTS;
-    t->found.entry = answer->entry[0];
+    t->found.entry = answer->answer.entry[0];
     return t->found.known && t->found.entry.branch != 0 &&
-                   !target_ask_take_place(&t->found, answer->name[0], answer->name_length[0])
+                   !target_ask_take_place(&t->found, answer->answer.place[0].text, answer->answer.place[0].length)
                ? -EIO
                : 0;
 }
@@ -96,9 +96,8 @@ int target_load(struct target *t)
 
 static void target_ask_address(const struct target *t, struct message *message)
 {
-    message->dir[0] = t->dir;
-    message->name[0] = t->name;
-    message->name_length[0] = (uint16_t)t->length;
+    message->dir = t->dir;
+    message->name = message_text(t->name, t->length);
 }
 
 static bool target_ask_gives_leave(const struct message *message, int result)

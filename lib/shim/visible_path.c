@@ -49,21 +49,21 @@ bool visible_path_is_of_proc(int at, const char *path)
 static bool visible_path_directory_of(struct names_root *root, const struct layout_place *place, struct request_answer *answer,
                                       struct text *to)
 {
-    const struct message question = {
-        .type = MESSAGE_PLACE, .name = {place->mirror}, .name_length = {(uint16_t)place->mirror_length}};
+    const struct message question = {.type = MESSAGE_PLACE, .name = message_text(place->mirror, place->mirror_length)};
     const struct message *m = &answer->message;
+    const struct message_text *path = &m->answer.text;
     struct statx stat;
     if (place->mirror_length >= RECORD_MIRROR_MAX || !names_is_attached(root) || names_ask(root, &question, answer) != 0 ||
         m->result != 0)
         return false;
     text_add(to, root->path[1] == '\0' ? "" : root->path);
-    if (m->text_length != 1 || m->text[0] != '.') {
+    if (path->length != 1 || path->text[0] != '.') {
         text_add(to, "/");
-        text_bytes(to, m->text, m->text_length);
+        text_bytes(to, path->text, path->length);
     }
     return text_ok(to) &&
            sys_statx(AT_FDCWD, to->length > 0 ? to->at : "/", AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stat) == 0 &&
-           dirid_equal(dirid_of(&stat), m->dir[0]);
+           dirid_equal(dirid_of(&stat), m->dir);
 }
 
 /* `from` as the application knows it, in scratch->text[1]. False: it is left as it is. */

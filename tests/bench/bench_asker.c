@@ -60,7 +60,7 @@ static void asker_attach(int argc, char *argv[])
 
 static struct message lookup_of(const char *name)
 {
-    return (struct message){.type = MESSAGE_LOOKUP, .dir[0] = dir, .name[0] = name, .name_length[0] = (uint16_t)strlen(name)};
+    return (struct message){.type = MESSAGE_LOOKUP, .dir = dir, .name = message_text(name, strlen(name))};
 }
 
 /* The status of a call. */

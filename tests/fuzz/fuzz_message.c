@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_must(message_encode(bytes, size, &message) == size);
     fuzz_must(message_decode(&again, bytes, size) == 0);
     fuzz_must(again.type == message.type && again.tag == message.tag && again.result == message.result);
-    fuzz_must(memcmp(bytes + 8, data + 8, 94) == 0 && memcmp(bytes + 104, data + 104, size - 104) == 0);
+    fuzz_must(memcmp(bytes, data, size) == 0);
     free(bytes);
     return 0;
 }

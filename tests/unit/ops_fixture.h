@@ -245,42 +245,47 @@ static inline struct dirid id_of(const char *directory)
 
 static inline struct message about(uint16_t type, const char *directory)
 {
-    return (struct message){.type = type, .dir = {id_of(directory)}};
+    return (struct message){.type = type, .dir = id_of(directory)};
 }
 
 static inline struct message named(uint16_t type, const char *directory, const char *name)
 {
     struct message message = about(type, directory);
-    message.name[0] = name;
-    message.name_length[0] = (uint16_t)strlen(name);
+    message.name = message_text(name, strlen(name));
     return message;
 }
 
+/* CREATE, COMMIT, ADOPT, VANISHED. */
 static inline struct message with_entry(struct message message, uint8_t type, uint64_t ino)
 {
-    message.entry[0] = (struct record_entry){.type = type, .state = RECORD_LIVE, .ino = ino};
+    const struct record_entry entry = {.type = type, .state = RECORD_LIVE, .ino = ino};
+    if (message.type == MESSAGE_CREATE)
+        message.create.entry = entry;
+    else if (message.type == MESSAGE_COMMIT)
+        message.commit.entry = entry;
+    else
+        message.found.entry = entry;
     return message;
 }
 
 static inline struct message reserve(const char *directory, const char *name, uint8_t type)
 {
     struct message message = with_entry(named(MESSAGE_CREATE, directory, name), type, 0);
-    message.entry[0].state = RECORD_PENDING;
+    message.create.entry.state = RECORD_PENDING;
     return message;
 }
 
 static inline struct message two_names(uint16_t type, const char *from, const char *old, const char *to, const char *new)
 {
     struct message message = named(type, from, old);
-    message.dir[1] = id_of(to);
-    message.name[1] = new;
-    message.name_length[1] = (uint16_t)strlen(new);
+    message.rename.to_dir = id_of(to);
+    message.rename.to_name = message_text(new, strlen(new));
     return message;
 }
 
 static inline struct message load_message(struct dirid id, const char *path)
 {
-    return (struct message){.type = MESSAGE_LOAD, .dir = {id}, .text = path, .text_length = (uint16_t)strlen(path)};
+    return (struct message){.type = MESSAGE_LOAD, .dir = id, .load.path = message_text(path, strlen(path))};
 }
 
 static inline void load(const char *directory)
@@ -337,9 +342,10 @@ static inline uint32_t leaf_holds(const char *directory, uint32_t leaf)
 /* Where an answer says that a name is. */
 static inline const char *place_of(const struct message *answer, int which, const char *directory, const char *name)
 {
-    if (answer->name_length[which] == 0)
+    const struct message_text *told = &answer->answer.place[which];
+    if (told->length == 0)
         return place_path("r/%s/%s", directory, name);
-    return place_path("r/.shunt/b/%.*s/%s", answer->name_length[which], answer->name[which], name);
+    return place_path("r/.shunt/b/%.*s/%s", told->length, told->text, name);
 }
 
 static inline uint64_t ino_at(const char *path)
@@ -410,6 +416,6 @@ static inline void born_directory(const char *directory, const char *name)
     cr_assert_eq(result(ME, reserve(directory, name, DT_DIR)), 0);
     cr_assert_eq(mkdir(in_root(path), 0755), 0);
     struct message message = with_entry(named(MESSAGE_COMMIT, directory, name), DT_DIR, ino_at(in_root(path)));
-    message.child = id_of(path);
+    message.commit.child = id_of(path);
     tell(ME, message);
 }

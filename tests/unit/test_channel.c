@@ -48,8 +48,7 @@ static void answer_with(struct server *server, const struct listen_request *requ
 static void answer_name(struct server *server, const struct listen_request *request)
 {
     struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .result = MESSAGE_EXISTS};
-    answer.name[0] = request->message.name[0];
-    answer.name_length[0] = request->message.name_length[0];
+    answer.answer.place[0] = request->message.name;
     answer_with(server, request, &answer);
 }
 
@@ -58,21 +57,22 @@ static void answer_counts(struct server *server, const struct listen_request *re
     char text[200];
     int gave_up =
         server->has_slow && listen_gave_up(server->listen, server->slow.qp, server->slow.client, server->slow.message.tag);
-    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag, .text = text};
-    answer.text_length = (uint16_t)snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed,
-                                            server->deaths, server->told_at_death, server->has_slow, gave_up);
+    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag};
+    const int length = snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed, server->deaths,
+                                server->told_at_death, server->has_slow, gave_up);
+    answer.answer.text = message_text(text, (size_t)length);
     answer_with(server, request, &answer);
 }
 
 static void ops_lookup(struct server *server, const struct listen_request *request)
 {
     const struct message *message = &request->message;
-    if (message->name_length[0] == 4 && memcmp(message->name[0], "slow", 4) == 0) {
+    if (message->name.length == 4 && memcmp(message->name.text, "slow", 4) == 0) {
         server->slow = *request;
         server->has_slow = true;
         return;
     }
-    if (message->name_length[0] == 7 && memcmp(message->name[0], "release", 7) == 0 && server->has_slow) {
+    if (message->name.length == 7 && memcmp(message->name.text, "release", 7) == 0 && server->has_slow) {
         server->has_slow = false;
         cr_assert_eq(message_decode(&server->slow.message, server->slow.bytes, message_size(&server->slow.message)), 0);
         answer_name(server, &server->slow);
@@ -85,13 +85,13 @@ static void answer_page(struct server *server, const struct listen_request *requ
     static char page[PAGE_MAX];
     uint64_t client = request->client;
     memset(page, 'p', sizeof page);
-    for (int nobody = request->message.child.birth != 0; nobody >= 0; nobody--) {
-        int bulk = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.child.ino);
+    for (int nobody = request->message.list.room != 0; nobody >= 0; nobody--) {
+        int bulk = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.list.from);
         struct message answer = {.type = MESSAGE_ANSWER,
                                  .flags = bulk >= 0 ? MESSAGE_BULK : 0,
                                  .tag = request->message.tag,
                                  .result = bulk < 0 ? bulk : 0,
-                                 .child.birth = bulk >= 0 ? (uint64_t)bulk : 0};
+                                 .answer.bulk = bulk >= 0 ? (uint32_t)bulk : 0};
         bool taken = answer_to(server, request, client + (uint64_t)nobody, &answer);
         cr_assert_eq(taken, nobody == 0);
         if (!taken && bulk >= 0)
@@ -119,11 +119,9 @@ static void serve_one(struct server *server, const struct listen_request *reques
         answer_page(server, request);
         break;
     case MESSAGE_LOAD:
-        answer_with(server, request,
-                    &(struct message){.type = MESSAGE_ANSWER,
-                                      .tag = request->message.tag,
-                                      .text = request->message.text,
-                                      .text_length = request->message.text_length});
+        answer_with(
+            server, request,
+            &(struct message){.type = MESSAGE_ANSWER, .tag = request->message.tag, .answer.text = request->message.load.path});
         break;
     default:
         server->ended = true;
@@ -202,7 +200,7 @@ TestSuite(channel, .init = channel_init, .fini = channel_finish, .timeout = 120)
 
 static struct message channel_named(uint16_t type, const char *name)
 {
-    return (struct message){.type = type, .dir = {dir}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+    return (struct message){.type = type, .dir = dir, .name = message_text(name, strlen(name))};
 }
 
 /* Asks for a name: 0 if its answer came, else -errno or what the answer says. */
@@ -216,7 +214,8 @@ static int look_up(const char *name, uint64_t deadline)
     const struct message *got = &answer.message;
     if (got->result != MESSAGE_EXISTS)
         return got->result;
-    return got->name_length[0] == strlen(name) && memcmp(got->name[0], name, strlen(name)) == 0 ? 0 : -EILSEQ;
+    const struct message_text *told = &got->answer.place[0];
+    return told->length == strlen(name) && memcmp(told->text, name, strlen(name)) == 0 ? 0 : -EILSEQ;
 }
 
 static int channel_tell(const char *name)
@@ -236,7 +235,7 @@ static struct counts channel_counts(void)
     struct counts is;
     char text[256];
     cr_assert_eq(request_ask(channel, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
-    snprintf(text, sizeof text, "%.*s", answer.message.text_length, answer.message.text);
+    snprintf(text, sizeof text, "%.*s", answer.message.answer.text.length, answer.message.answer.text.text);
     cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death, &is.has_slow,
                         &is.gave_up),
                  6);
@@ -288,11 +287,11 @@ Test(channel, a_text_goes_along)
     char longest[2000];
     struct request_answer answer;
     memset(longest, 'q', sizeof longest);
-    const struct message load = {.type = MESSAGE_LOAD, .dir = {dir}, .text = longest, .text_length = 2000};
+    const struct message load = {.type = MESSAGE_LOAD, .dir = dir, .load.path = message_text(longest, 2000)};
     cr_assert_eq(channel_tell("a"), 0, "a message without text lies before it");
     cr_assert_eq(request_ask(channel, &load, &answer, SOON), 0);
-    cr_assert_eq(answer.message.text_length, 2000);
-    cr_assert_eq(memcmp(answer.message.text, longest, 2000), 0);
+    cr_assert_eq(answer.message.answer.text.length, 2000);
+    cr_assert_eq(memcmp(answer.message.answer.text.text, longest, 2000), 0);
     cr_assert_eq(look_up("b", SOON), 0, "and one after it");
     cr_assert_eq(channel_counts().told, 1);
 }
@@ -309,7 +308,7 @@ static unsigned bulks_of(const struct channel *memory, pid_t pid)
 
 static int channel_list(struct request_answer *answer, size_t size, bool nobody)
 {
-    const struct message message = {.type = MESSAGE_LIST, .dir = {dir}, .child = {size, nobody}};
+    const struct message message = {.type = MESSAGE_LIST, .dir = dir, .list = {.from = size, .room = nobody}};
     int code = request_ask(channel, &message, answer, SOON);
     return code != 0 ? code : answer->message.result;
 }
@@ -325,8 +324,8 @@ Test(channel, a_long_answer_lies_in_a_bulk_until_it_was_read)
     cr_assert_eq(channel_list(&answers[CHANNEL_BULKS], PAGE_MAX, false), -ENOBUFS);
     for (unsigned i = 0; i < CHANNEL_BULKS; i++) {
         const struct message *got = &answers[i].message;
-        cr_assert_eq(got->text_length, PAGE_MAX - i);
-        cr_assert(got->text[0] == 'p' && got->text[PAGE_MAX - i - 1] == 'p');
+        cr_assert_eq(got->answer.text.length, PAGE_MAX - i);
+        cr_assert(got->answer.text.text[0] == 'p' && got->answer.text.text[PAGE_MAX - i - 1] == 'p');
         request_read(&answers[i]);
     }
     cr_assert_eq(bulks_of(memory, getpid()), 0);
@@ -379,7 +378,7 @@ Test(channel, tell_does_not_wake)
 
 Test(channel, tell_wakes_a_daemon_that_heeds)
 {
-    struct message heed = {.type = MESSAGE_WATCH, .dir = {dir}};
+    struct message heed = {.type = MESSAGE_WATCH, .dir = dir};
     struct channel *memory = channel_shared();
     int result;
     cr_assert_eq(request_result(channel, &heed, &result, SOON), 0);
@@ -550,7 +549,6 @@ Test(channel, hostile_slots)
         qp->slots[i % CHANNEL_SLOTS].size = sizes[i];
         memset(qp->slots[i % CHANNEL_SLOTS].bytes, 0xff, MESSAGE_SHORT);
     }
-    qp->text_length = UINT16_MAX;
     __atomic_store_n(&qp->written, (uint32_t)(sizeof sizes / sizeof *sizes), __ATOMIC_RELEASE);
     __atomic_fetch_or(&memory->asked[(CHANNEL_QPS - 1) / 64], 1ull << 63, __ATOMIC_SEQ_CST);
     cr_assert_eq(look_up("a", SOON), 0);

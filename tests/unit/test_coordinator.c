@@ -29,20 +29,20 @@ static void coordinator_unmark(void)
 }
 
 /* The coordinator's word as it is now. Its text is the record's: it changes with that. */
-static struct message coordinator_word(struct record_dir *kept)
+static struct message_record coordinator_word(struct record_dir *kept)
 {
-    struct message message = {.type = MESSAGE_RECORD};
-    coordinator_put_record(&message, &ruled);
+    struct message_record told;
+    coordinator_put_record(&told, &ruled);
     *kept = ruled.record;
-    message.name[0] = kept->mirror;
-    return message;
+    told.mirror.text = kept->mirror;
+    return told;
 }
 
 Test(rule, what_it_decides_is_told)
 {
     struct record_dir kept;
     test_coordinator_mark("out-1");
-    struct message told = coordinator_word(&kept);
+    struct message_record told = coordinator_word(&kept);
     coordinator_adopt_record(&other, &told);
     cr_assert(other.record.flags == RECORD_MARKED && other.record.marker == 7);
     cr_assert_str_eq(other.record.mirror, "out-1");
@@ -53,9 +53,9 @@ Test(rule, an_older_word_that_comes_later_is_passed_over)
 {
     struct record_dir first, second;
     coordinator_number_decision(&coordinator, &ruled);
-    struct message before = coordinator_word(&first);
+    struct message_record before = coordinator_word(&first);
     test_coordinator_mark("out-1");
-    struct message after = coordinator_word(&second);
+    struct message_record after = coordinator_word(&second);
     coordinator_adopt_record(&other, &after);
     coordinator_adopt_answer(&other, &before);
     cr_assert_str_eq(other.record.mirror, "out-1");
@@ -66,11 +66,11 @@ Test(rule, creates_go_to_a_mirror_after_the_coordinators_answer)
 {
     struct record_dir marked, bare;
     test_coordinator_mark("out-1");
-    struct message answer = coordinator_word(&marked);
+    struct message_record answer = coordinator_word(&marked);
     coordinator_adopt_answer(&other, &answer);
     cr_assert(other.mirrored);
     coordinator_unmark();
-    struct message closed = coordinator_word(&bare);
+    struct message_record closed = coordinator_word(&bare);
     coordinator_adopt_record(&other, &closed);
     cr_assert(!other.mirrored && other.record.flags == 0 && other.record.mirror[0] == '\0');
     coordinator_adopt_answer(&other, &answer);
@@ -88,7 +88,7 @@ Test(rule, one_that_took_over_goes_on_after_the_one_before)
     ruled = (struct home_dir){0}; /* it knows nothing of what was */
     coordinator_number_decision(&next, &ruled);
     cr_assert_gt(ruled.version, last);
-    struct message told = coordinator_word(&kept);
+    struct message_record told = coordinator_word(&kept);
     other.version = last;
     coordinator_adopt_record(&other, &told);
     cr_assert_eq(other.version, ruled.version);
@@ -98,10 +98,10 @@ Test(rule, that_a_directory_is_watched_is_not_forgotten)
 {
     struct record_dir kept, later;
     ruled.record.why = RECORD_WHY_WATCHED;
-    struct message watched = coordinator_word(&kept);
+    struct message_record watched = coordinator_word(&kept);
     ruled.record.why = RECORD_WHY_NOT;
     test_coordinator_mark("out-1");
-    struct message marked = coordinator_word(&later);
+    struct message_record marked = coordinator_word(&later);
     coordinator_adopt_record(&other, &marked);
     coordinator_adopt_record(&other, &watched);
     cr_assert_eq(other.record.why, RECORD_WHY_WATCHED);

@@ -136,7 +136,7 @@ Test(whole, it_is_given_once_to_a_home_while_all_are_there)
 /* Its coordinator's answer, and how many names that speaks of. */
 static int delegation_take(struct home_dir *dir, uint64_t number, uint64_t names)
 {
-    const struct message answer = {.dir[1] = {.ino = number, .birth = names}};
+    const struct message answer = {.coordinator_answer = {.delegation = number, .names = names}};
     int code = delegation_accept(&shuntd, dir, &answer, shuntd.route.epoch);
     serving_end();
     return code;
@@ -164,7 +164,7 @@ Test(whole, what_has_not_come_wholly_is_given_back)
 Test(whole, a_gift_of_another_epoch_is_refused_and_touches_nothing)
 {
     struct home_dir *dir = home_dir_add(shuntd.home, id_of(other), other);
-    const struct message answer = {.dir[1] = {.ino = 7, .birth = 3}};
+    const struct message answer = {.coordinator_answer = {.delegation = 7, .names = 3}};
     dir->listed = 3; /* by the next load */
     cr_assert_eq(delegation_accept(&shuntd, dir, &answer, shuntd.route.epoch - 1), -EAGAIN);
     serving_end();
@@ -204,7 +204,7 @@ Test(whole, word_of_an_earlier_gift_is_passed_over)
     serving_end();
     load(ruled);
     const struct message given = {
-        .type = MESSAGE_RETURN, .dir[0] = id_of(ruled), .child.birth = home_of(ruled)->delegation - 1};
+        .type = MESSAGE_RETURN, .dir = id_of(ruled), .delegation.number = home_of(ruled)->delegation - 1};
     cr_assert_eq(coordinator_receive(&shuntd, 1, 0, &given), 0);
     serving_end();
     cr_assert(home_of(ruled)->coordinator->loaded && home_of(ruled)->coordinator->delegation != 0);

@@ -148,8 +148,8 @@ Test(grant, a_status_counts_what_was_taken)
     born_unasked("f4");
     take_birth("f5", &hold);
     const struct message *status = ask(YOU, (struct message){.type = MESSAGE_STATUS});
-    cr_assert_neq(memmem(status->text, status->text_length, "creates 6\n", 10), NULL);
-    cr_assert_neq(memmem(status->text, status->text_length, "prefetched 2\n", 13), NULL);
+    cr_assert_neq(memmem(status->answer.text.text, status->answer.text.length, "creates 6\n", 10), NULL);
+    cr_assert_neq(memmem(status->answer.text.text, status->answer.text.length, "prefetched 2\n", 13), NULL);
 }
 
 Test(grant, grants_go_on_and_on)
@@ -188,7 +188,7 @@ Test(grant, who_asks_for_what_was_taken_waits_for_its_end)
     grant_see();
     cr_assert_eq(result_of(looks), MESSAGE_EXISTS);
     cr_assert_eq(result_of(makes), MESSAGE_EXISTS);
-    cr_assert_eq(answer_to(makes)->entry[0].ino, ino);
+    cr_assert_eq(answer_to(makes)->answer.entry[0].ino, ino);
 }
 
 Test(grant, who_asks_for_what_was_done_has_it_seen_first)
@@ -437,7 +437,7 @@ Test(grant, a_watched_directory_grants_nothing)
     cr_assert_eq(result(YOU, about(MESSAGE_WATCH, "out")), 0);
     cr_assert_not(is_granted("f5"));
     const struct message *given = ask(me, reserve("out", "f5", DT_REG));
-    cr_assert(given->result == 0 && given->name_length[0] == 0, "in the trunk");
+    cr_assert(given->result == 0 && given->answer.place[0].length == 0, "in the trunk");
 }
 
 Test(grant, a_directory_with_nothing_but_grants_is_removed)
@@ -446,7 +446,7 @@ Test(grant, a_directory_with_nothing_but_grants_is_removed)
     for (unsigned i = 0; i < 4; i++)
         remove_by(YOU, grant_numbered(i));
     struct message close = named(MESSAGE_RMDIR, ".", "out");
-    close.child = id_of("out");
+    close.rmdir.child = id_of("out");
     load(".");
     const uint32_t closes = post(YOU, close);
     serving_settle();
@@ -461,7 +461,7 @@ Test(grant, a_directory_with_a_file_that_was_made_by_a_grant_is_not_empty)
         remove_by(YOU, grant_numbered(i));
     born_unasked("f4");
     struct message close = named(MESSAGE_RMDIR, ".", "out");
-    close.child = id_of("out");
+    close.rmdir.child = id_of("out");
     load(".");
     const uint32_t closes = post(YOU, close);
     serving_settle();

@@ -39,13 +39,11 @@ static struct home_dir *home_add(struct dirid id, const char *path)
 /* A request as listen hands it over: names point into its bytes. */
 static struct listen_request some_request(pid_t client, uint32_t tag, const char *name)
 {
-    const struct message message = {.type = MESSAGE_CREATE,
+    const struct message message = {.type = MESSAGE_RENAME,
                                     .tag = tag,
-                                    .dir = {one},
-                                    .name = {name, "other"},
-                                    .name_length = {(uint16_t)strlen(name), 5},
-                                    .text = "text",
-                                    .text_length = 4};
+                                    .dir = one,
+                                    .name = message_text(name, strlen(name)),
+                                    .rename.to_name = message_text("other", 5)};
     struct listen_request request = {.client = client, .qp = 7};
     size_t size = message_encode(request.bytes, sizeof request.bytes, &message);
     cr_assert_eq(message_decode(&request.message, request.bytes, size), 0);
@@ -309,10 +307,9 @@ Test(home, a_blocked_request_is_whole)
     struct listen_request whole, *request = &whole;
     home_restore_request(blocked, request);
     cr_assert(request->client == 101 && request->qp == 7 && request->message.tag == 11);
-    cr_assert_eq(memcmp(request->message.name[0], "ckpt.0017", 9), 0);
-    cr_assert_eq(memcmp(request->message.name[1], "other", 5), 0);
-    cr_assert_eq(memcmp(request->message.text, "text", 4), 0);
-    const uint8_t *name = (const uint8_t *)request->message.name[0];
+    cr_assert_eq(memcmp(request->message.name.text, "ckpt.0017", 9), 0);
+    cr_assert_eq(memcmp(request->message.rename.to_name.text, "other", 5), 0);
+    const uint8_t *name = (const uint8_t *)request->message.name.text;
     cr_assert(name > request->bytes && name < request->bytes + sizeof request->bytes, "into its own copy");
     free(blocked);
 }

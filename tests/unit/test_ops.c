@@ -147,7 +147,7 @@ Test(serve, auto_leaves_a_directory_of_one_node_alone)
         char name[8];
         snprintf(name, sizeof name, "f%d", i);
         const struct message *answer = ask(ME, reserve("out", name, DT_REG));
-        cr_assert(answer->result == 0 && answer->entry[0].branch == 0 && answer->name_length[0] == 0);
+        cr_assert(answer->result == 0 && answer->answer.entry[0].branch == 0 && answer->answer.place[0].length == 0);
         confirm(ME, "out", name, make_at(place_path("r/out/%s", name)));
     }
     assert_entry("out", "f39", RECORD_LIVE, 0, ino_at(place_path("r/out/f39")));
@@ -169,10 +169,10 @@ Test(serve, branch_makes_a_mirror_at_the_first_create)
     cr_assert_eq(result_of(tag), 0);
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     snprintf(expected, sizeof expected, "n1.1/%s/0", record.mirror);
-    cr_assert_eq(strlen(expected), answer->name_length[0]);
-    cr_assert_eq(memcmp(expected, answer->name[0], answer->name_length[0]), 0);
-    cr_assert(answer->entry[0].branch == 1 && answer->entry[0].leaf == 0);
-    cr_assert_eq(answer->entry[0].state, RECORD_PENDING);
+    cr_assert_eq(strlen(expected), answer->answer.place[0].length);
+    cr_assert_eq(memcmp(expected, answer->answer.place[0].text, answer->answer.place[0].length), 0);
+    cr_assert(answer->answer.entry[0].branch == 1 && answer->answer.entry[0].leaf == 0);
+    cr_assert_eq(answer->answer.entry[0].state, RECORD_PENDING);
     assert_entry("out", "a", RECORD_PENDING, 1000, 0);
     cr_assert_eq(record.flags, RECORD_LOADED | RECORD_MARKED);
     cr_assert_gt(record.changed, 0, "the trunk's times do not show it");
@@ -199,7 +199,7 @@ Test(serve, confirmed_it_is_there)
     cr_assert_eq(operation_count(shuntd.home), 0);
     answer = ask(YOU, named(MESSAGE_LOOKUP, "out", "a"));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    cr_assert_eq(answer->entry[0].ino, ino);
+    cr_assert_eq(answer->answer.entry[0].ino, ino);
     cr_assert_eq(ino_at(place_of(answer, 0, "out", "a")), ino);
 }
 
@@ -218,7 +218,7 @@ Test(serve, what_exists_is_not_born_again)
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(YOU, reserve("out", "a", DT_REG));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    cr_assert(answer->entry[0].ino == ino && answer->entry[0].state == RECORD_LIVE);
+    cr_assert(answer->answer.entry[0].ino == ino && answer->answer.entry[0].state == RECORD_LIVE);
     cr_assert_eq(ino_at(place_of(answer, 0, "out", "a")), ino, "and where it is");
     answer = ask(YOU, reserve("out", "a", DT_DIR));
     cr_assert_eq(answer->result, MESSAGE_EXISTS, "nor as anything else");
@@ -242,7 +242,7 @@ Test(serve, one_create_of_a_name_at_a_time)
     uint64_t ino = make_at(place_of(answer, 0, "out", "a"));
     confirm(ME, "out", "a", ino);
     cr_assert_eq(result_of(second), MESSAGE_EXISTS);
-    cr_assert_eq(answer_to(second)->entry[0].ino, ino);
+    cr_assert_eq(answer_to(second)->answer.entry[0].ino, ino);
     cr_assert_eq(result_of(look), MESSAGE_EXISTS);
     cr_assert_lt(replies[second].turn, replies[look].turn, "in the order of their coming");
     cr_assert_eq(shuntd.counts.blocked, 3, "one of them for the first leaf");
@@ -277,14 +277,14 @@ Test(serve, who_does_not_go_to_a_branch)
     struct message message = reserve("out", "a", DT_REG);
     message.flags = MESSAGE_TRUNK;
     const struct message *answer = ask(ME, message);
-    cr_assert(answer->entry[0].branch == 0 && answer->name_length[0] == 0, "it was to stay in the trunk");
+    cr_assert(answer->answer.entry[0].branch == 0 && answer->answer.place[0].length == 0, "it was to stay in the trunk");
     static const uint8_t types[] = {DT_DIR, DT_LNK, DT_FIFO, DT_SOCK, DT_CHR};
     for (size_t i = 0; i < sizeof types; i++) {
         char name[8];
         snprintf(name, sizeof name, "t%zu", i);
         answer = ask(ME, reserve("out", name, types[i]));
-        cr_assert(answer->result == 0 && answer->entry[0].branch == 0, "type %d", types[i]);
-        cr_assert_eq(answer->entry[0].type, types[i]);
+        cr_assert(answer->result == 0 && answer->answer.entry[0].branch == 0, "type %d", types[i]);
+        cr_assert_eq(answer->answer.entry[0].type, types[i]);
     }
     cr_assert_not(place_has("r/out/.shunt-dir"));
     cr_assert_eq(shuntd.counts.redirected, 0);
@@ -347,7 +347,7 @@ Test(serve, a_directory_too_deep_to_be_served)
     for (uint64_t i = 0; i < 2; i++) {
         cr_assert_eq(result(ME, reserve("out", names[i], DT_DIR)), 0);
         struct message message = with_entry(named(MESSAGE_COMMIT, "out", names[i]), DT_DIR, 70 + i);
-        message.child = (struct dirid){70 + i, 1};
+        message.commit.child = (struct dirid){70 + i, 1};
         tell(ME, message);
     }
     cr_assert_not_null(home_dir_find(shuntd.home, (struct dirid){70, 1}), "a path leads to all it can have");
@@ -363,12 +363,12 @@ Test(serve, no_marker_no_branch)
     place_file("r/out/.shunt-dir", "not ours");
     for (int i = 0; i < 2; i++) {
         const struct message *answer = ask(ME, reserve("out", i == 0 ? "a" : "b", DT_REG));
-        cr_assert(answer->result == 0 && answer->entry[0].branch == 0);
+        cr_assert(answer->result == 0 && answer->answer.entry[0].branch == 0);
     }
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.why, RECORD_WHY_MARKER, "for good");
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert(memmem(status->text, status->text_length, "pinned marker out\n", 18));
+    cr_assert(memmem(status->answer.text.text, status->answer.text.length, "pinned marker out\n", 18));
 }
 
 Test(serve, no_branch_this_time)
@@ -409,16 +409,16 @@ Test(serve, what_is_found_is_adopted)
     place_file("r/out/native", "");
     uint64_t ino = ino_at(place_path("r/out/native"));
     struct message adopt = with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_REG, ino);
-    adopt.entry[0].state = RECORD_DYING;
-    adopt.entry[0].branch = 2;
-    adopt.entry[0].leaf = 3;
+    adopt.found.entry.state = RECORD_DYING;
+    adopt.found.entry.branch = 2;
+    adopt.found.entry.leaf = 3;
     const struct message *answer = ask(ME, adopt);
     cr_assert_eq(answer->result, 0);
     assert_entry("out", "native", RECORD_LIVE, 0, ino);
-    adopt.entry[0].ino = ino + 1;
+    adopt.found.entry.ino = ino + 1;
     answer = ask(YOU, adopt);
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    cr_assert_eq(answer->entry[0].ino, ino, "the first stays");
+    cr_assert_eq(answer->answer.entry[0].ino, ino, "the first stays");
 }
 
 Test(serve, what_is_gone_again_is_not_adopted)
@@ -460,7 +460,7 @@ Test(serve, adopting_waits_for_who_makes_it)
 static int test_ops_vanished(const char *directory, const char *name, const struct record_entry *went_by)
 {
     struct message message = named(MESSAGE_VANISHED, directory, name);
-    message.entry[0] = *went_by;
+    message.found.entry = *went_by;
     return result(ME, message);
 }
 
@@ -499,7 +499,7 @@ Test(serve, a_unlink_holds_the_name)
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(ME, named(MESSAGE_UNLINK, "out", "a"));
     cr_assert_eq(answer->result, 0);
-    cr_assert(answer->entry[0].ino == ino && answer->entry[0].branch == 1);
+    cr_assert(answer->answer.entry[0].ino == ino && answer->answer.entry[0].branch == 1);
     assert_entry("out", "a", RECORD_DYING, 1000, ino);
     uint32_t again = post(YOU, reserve("out", "a", DT_REG));
     cr_assert(waits(again));
@@ -579,7 +579,7 @@ Test(serve, a_file_is_promoted)
     assert_entry("out", "a", RECORD_LIVE, 0, ino);
     cr_assert_eq(leaf_holds("out", 0), 0);
     cr_assert_eq(result_of(look), MESSAGE_EXISTS);
-    cr_assert_eq(answer_to(look)->name_length[0], 0);
+    cr_assert_eq(answer_to(look)->answer.place[0].length, 0);
 }
 
 Test(serve, a_promotion_that_failed)
@@ -697,7 +697,7 @@ Test(serve, a_client_ends_with_several_names)
 static uint64_t count_of(const struct message *status, const char *key)
 {
     char text[4096], line[64];
-    snprintf(text, sizeof text, "\n%.*s", status->text_length, status->text);
+    snprintf(text, sizeof text, "\n%.*s", status->answer.text.length, status->answer.text.text);
     snprintf(line, sizeof line, "\n%s ", key);
     const char *at = strstr(text, line);
     cr_assert(at, "no %s in the status", key);
@@ -735,9 +735,9 @@ Test(serve, a_status_that_is_too_long_ends_with_a_whole_line)
         home_of(path)->record.why = RECORD_WHY_OWNER;
     }
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert_gt(status->text_length, 1000);
-    cr_assert_eq(status->text[status->text_length - 1], '\n');
-    cr_assert(memmem(status->text, status->text_length, "pinned owner out/xxx", 20));
+    cr_assert_gt(status->answer.text.length, 1000);
+    cr_assert_eq(status->answer.text.text[status->answer.text.length - 1], '\n');
+    cr_assert(memmem(status->answer.text.text, status->answer.text.length, "pinned owner out/xxx", 20));
 }
 
 Test(serve, a_ping_is_answered)

@@ -25,7 +25,7 @@ TestSuite(serve_directory, .init = directory_init, .fini = serving_finish, .time
 static struct message close_message(const char *name)
 {
     struct message message = named(MESSAGE_RMDIR, ".", name);
-    message.child = id_of(name);
+    message.rmdir.child = id_of(name);
     return message;
 }
 
@@ -235,9 +235,9 @@ Test(serve_directory, a_place_that_is_out_of_date)
     born("out", "a");
     struct dirid id = id_of("out");
     cr_assert_eq(rename(place_path("r/out"), place_path("r/moved")), 0);
-    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_ATTRIBUTES, .dir = {id}}), -ENOENT);
+    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_ATTRIBUTES, .dir = id}), -ENOENT);
     place_directory("r/out");
-    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_SYNC, .dir = {id}}), -ESTALE);
+    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_SYNC, .dir = id}), -ESTALE);
     load("moved");
     cr_assert_eq(result(ME, about(MESSAGE_ATTRIBUTES, "moved")), 0);
     cr_assert_eq(result(ME, about(MESSAGE_SYNC, "moved")), 0);
@@ -348,10 +348,9 @@ Test(serve_directory, settling_waits_for_who_writes_times)
 /* What another daemon tells of `out`. */
 static void ops_directory_told(uint16_t member, struct home_times times)
 {
-    struct home_dir word = {.times = times};
-    struct message message = about(MESSAGE_TIMES, "out");
-    dir_times_put(&message, &word);
-    cr_assert_eq(dir_times_take(&shuntd, member, &message), 0);
+    const struct home_dir word = {.times = times};
+    const struct message_times told = dir_times_of(&word);
+    cr_assert_eq(dir_times_take(&shuntd, member, id_of("out"), &told), 0);
     serving_end();
 }
 
@@ -421,13 +420,13 @@ Test(serve_directory, creates_that_are_watched_stay_in_the_trunk)
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.why, RECORD_WHY_WATCHED);
     const struct message *answer = ask(YOU, reserve("out", "a", DT_REG));
-    cr_assert(answer->result == 0 && answer->entry[0].branch == 0);
+    cr_assert(answer->result == 0 && answer->answer.entry[0].branch == 0);
     answer = ask(ME, two_names(MESSAGE_RENAME, "out", "before", "out", "after"));
-    cr_assert(answer->result == 0 && answer->entry[0].ino == ino && answer->entry[1].branch == 0,
+    cr_assert(answer->result == 0 && answer->answer.entry[0].ino == ino && answer->answer.entry[1].branch == 0,
               "a name that comes by a rename is an event, too");
     cr_assert_eq(result(ME, about(MESSAGE_WATCH, "out")), 0, "again");
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert(memmem(status->text, status->text_length, "pinned watched out\n", 19));
+    cr_assert(memmem(status->answer.text.text, status->answer.text.length, "pinned watched out\n", 19));
 }
 
 Test(serve_directory, times_are_written_before_it_is_watched)

@@ -49,8 +49,8 @@ Test(ops_rename, onto_no_name_it_stays_in_its_leaf)
     uint64_t ino = born("out", "a");
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
     cr_assert_eq(answer->result, 0);
-    cr_assert(record_same(&answer->entry[0], &(struct record_entry){.branch = 1, .leaf = 0, .ino = ino}));
-    cr_assert(answer->entry[1].branch == 1 && answer->entry[1].leaf == 0);
+    cr_assert(record_same(&answer->answer.entry[0], &(struct record_entry){.branch = 1, .leaf = 0, .ino = ino}));
+    cr_assert(answer->answer.entry[1].branch == 1 && answer->answer.entry[1].leaf == 0);
     assert_entry("out", "a", RECORD_DYING, 1000, ino);
     assert_entry("out", "b", RECORD_PENDING, 1000, 0);
     ops_rename_move(answer, "out", "a", "out", "b", 0);
@@ -83,7 +83,7 @@ Test(ops_rename, a_file_of_the_trunk_stays_in_the_trunk)
 {
     uint64_t ino = born_in_trunk("out", "a");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", 0));
-    cr_assert(answer->result == 0 && answer->entry[1].branch == 0 && answer->name_length[1] == 0);
+    cr_assert(answer->result == 0 && answer->answer.entry[1].branch == 0 && answer->answer.place[1].length == 0);
     ops_rename_move(answer, "out", "a", "in", "b", 0);
     ops_rename_renamed("out", "a", "in", "b", 0);
     assert_entry("in", "b", RECORD_LIVE, 0, ino);
@@ -95,7 +95,7 @@ Test(ops_rename, to_the_trunk_if_that_was_asked)
     uint64_t ino = born("out", "a");
     cr_assert_eq(result(ME, about(MESSAGE_SETTLE, "out")), 0);
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", MESSAGE_TRUNK));
-    cr_assert(answer->result == 0 && answer->entry[1].branch == 0);
+    cr_assert(answer->result == 0 && answer->answer.entry[1].branch == 0);
     cr_assert(home_of("out")->record.changed > 0 && home_of("in")->record.changed == 0,
               "it leaves a branch; that it comes into the trunk the trunk shows itself");
     ops_rename_move(answer, "out", "a", "in", "b", 0);
@@ -109,8 +109,8 @@ Test(ops_rename, onto_a_file_it_goes_to_its_place)
     uint64_t moved = born_in_trunk("out", "a"), victim = born("in", "b");
     const struct message *answer = ask(ME, rename_message("out", "a", "in", "b", 0));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    cr_assert(answer->entry[0].ino == moved && answer->name_length[0] == 0);
-    cr_assert(answer->entry[1].ino == victim && answer->entry[1].branch == 1);
+    cr_assert(answer->answer.entry[0].ino == moved && answer->answer.place[0].length == 0);
+    cr_assert(answer->answer.entry[1].ino == victim && answer->answer.entry[1].branch == 1);
     assert_entry("out", "a", RECORD_DYING, 0, moved);
     assert_entry("in", "b", RECORD_PENDING, 1000, victim);
     ops_rename_move(answer, "out", "a", "in", "b", 0);
@@ -126,7 +126,7 @@ Test(ops_rename, any_process_that_s_branch_the_victim_is_in)
     foreign("out", "b", 6);
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
     cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    cr_assert(answer->entry[1].branch == 2 && answer->entry[1].leaf == 6);
+    cr_assert(answer->answer.entry[1].branch == 2 && answer->answer.entry[1].leaf == 6);
     ops_rename_move(answer, "out", "a", "out", "b", 0);
     ops_rename_renamed("out", "a", "out", "b", 0);
     assert_entry("out", "b", RECORD_LIVE, 2006, moved);
@@ -229,7 +229,7 @@ Test(ops_rename, two_that_cross)
     ops_rename_renamed("out", "a", "in", "b", 0);
     serving_settle();
     cr_assert_eq(result_of(back), 0);
-    cr_assert_eq(answer_to(back)->entry[0].ino, first);
+    cr_assert_eq(answer_to(back)->answer.entry[0].ino, first);
     cr_assert_neq(first, second);
 }
 
@@ -282,7 +282,7 @@ Test(ops_rename, what_is_below_a_directory_goes_along)
     born_directory("out", "subway");
     uint64_t ino = born("out/sub/deep", "f");
     const struct message *answer = ask(ME, rename_message("out", "sub", ".", "top", 0));
-    cr_assert(answer->result == 0 && answer->entry[1].branch == 0);
+    cr_assert(answer->result == 0 && answer->answer.entry[1].branch == 0);
     cr_assert_eq(rename(place_path("r/out/sub"), place_path("r/top")), 0);
     ops_rename_renamed("out", "sub", ".", "top", 0);
     cr_assert(is_unknown("out", "sub"));
@@ -303,7 +303,7 @@ Test(ops_rename, a_directory_that_was_replaced_is_forgotten)
     cr_assert_eq(ask(ME, rename_message("out", "a", "in", "b", 0))->result, MESSAGE_EXISTS);
     struct message message = two_names(MESSAGE_RENAMED, "out", "a", "in", "b");
     cr_assert_eq(rename(place_path("r/out/a"), place_path("r/in/b")), 0);
-    message.child = victim;
+    message.rename.replaced = victim;
     tell(ME, message);
     cr_assert_null(home_dir_find(shuntd.home, victim));
     cr_assert_eq(record_of(victim, &record), -ENOENT);

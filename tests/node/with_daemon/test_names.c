@@ -88,7 +88,7 @@ TestSuite(names, .init = served_init, .fini = served_finish, .timeout = 120);
 
 static struct message names_named(uint16_t type, struct dirid directory, const char *name)
 {
-    return (struct message){.type = type, .dir = {directory}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+    return (struct message){.type = type, .dir = directory, .name = message_text(name, strlen(name))};
 }
 
 /* What the daemon says of a name: the result, and in *entry what it is. */
@@ -97,7 +97,7 @@ static int look_up(struct dirid directory, const char *name, struct record_entry
     struct request_answer answer;
     struct message message = names_named(MESSAGE_LOOKUP, directory, name);
     int code = names_ask(&root, &message, &answer);
-    *entry = answer.message.entry[0];
+    *entry = answer.message.answer.entry[0];
     return code == 0 ? answer.message.result : code;
 }
 
@@ -105,7 +105,7 @@ static int names_reserve(struct dirid directory, const char *name)
 {
     struct request_answer answer;
     struct message message = names_named(MESSAGE_CREATE, directory, name);
-    message.entry[0] = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING};
+    message.create.entry = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING};
     int code = names_ask(&root, &message, &answer);
     return code == 0 ? answer.message.result : code;
 }
@@ -504,7 +504,7 @@ Test(names, tells_the_daemon)
     cr_assert_eq(test_names_load("a"), 0);
     cr_assert_eq(names_reserve(id_of("r/a"), "new"), 0);
     message = names_named(MESSAGE_COMMIT, id_of("r/a"), "new");
-    message.entry[0] = (struct record_entry){.type = DT_REG, .state = RECORD_LIVE, .ino = 123456};
+    message.commit.entry = (struct record_entry){.type = DT_REG, .state = RECORD_LIVE, .ino = 123456};
     names_tell(&root, &message);
     cr_assert_eq(look_up(id_of("r/a"), "new", &entry), MESSAGE_EXISTS);
     cr_assert_eq(entry.ino, 123456);

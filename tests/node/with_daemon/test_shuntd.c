@@ -40,22 +40,21 @@ TestSuite(shuntd, .init = shuntd_init, .fini = shuntd_finish, .timeout = 120);
 
 static struct message shuntd_named(uint16_t type, const char *name)
 {
-    return (struct message){.type = type, .dir = {out}, .name = {name}, .name_length = {(uint16_t)strlen(name)}};
+    return (struct message){.type = type, .dir = out, .name = message_text(name, strlen(name))};
 }
 
 static struct message shuntd_reserve(const char *name)
 {
     struct message message = shuntd_named(MESSAGE_CREATE, name);
-    message.entry[0] = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING};
+    message.create.entry = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING};
     return message;
 }
 
 static struct message shuntd_renaming(uint16_t type, const char *from, const char *to)
 {
     struct message message = shuntd_named(type, from);
-    message.dir[1] = out;
-    message.name[1] = to;
-    message.name_length[1] = (uint16_t)strlen(to);
+    message.rename.to_dir = out;
+    message.rename.to_name = message_text(to, strlen(to));
     return message;
 }
 
@@ -76,7 +75,8 @@ static void shuntd_tell(struct message message)
 /* Where the last answer says that a name is. */
 static const char *place_of(int which, const char *name)
 {
-    return place_path("r/.shunt/b/%.*s/%s", answer.message.name_length[which], answer.message.name[which], name);
+    return place_path("r/.shunt/b/%.*s/%s", answer.message.answer.place[which].length, answer.message.answer.place[which].text,
+                      name);
 }
 
 static int make_at(const char *path)
@@ -88,7 +88,7 @@ static int make_at(const char *path)
 static void shuntd_confirm(const char *name, uint64_t ino)
 {
     struct message message = shuntd_named(MESSAGE_COMMIT, name);
-    message.entry[0] = (struct record_entry){.type = DT_REG, .state = RECORD_LIVE, .ino = ino};
+    message.commit.entry = (struct record_entry){.type = DT_REG, .state = RECORD_LIVE, .ino = ino};
     shuntd_tell(message);
 }
 
@@ -120,7 +120,7 @@ static uint64_t count_of(const char *key)
 {
     char text[4096], line[64];
     cr_assert_eq(shuntd_ask((struct message){.type = MESSAGE_STATUS}), 0);
-    snprintf(text, sizeof text, "\n%.*s", answer.message.text_length, answer.message.text);
+    snprintf(text, sizeof text, "\n%.*s", answer.message.answer.text.length, answer.message.answer.text.text);
     snprintf(line, sizeof line, "\n%s ", key);
     const char *at = strstr(text, line);
     cr_assert(at, "no %s in the status", key);
@@ -174,7 +174,7 @@ Test(shuntd, an_answer_comes_after_its_commit)
 Test(shuntd, what_makes_no_sense_is_dropped_and_counted)
 {
     cr_assert_eq(shuntd_ask(shuntd_named(MESSAGE_LOOKUP, "a/b")), -EBADMSG);
-    cr_assert_eq(shuntd_ask((struct message){.type = MESSAGE_LOAD, .dir = {out}}), -EBADMSG);
+    cr_assert_eq(shuntd_ask((struct message){.type = MESSAGE_LOAD, .dir = out}), -EBADMSG);
     shuntd_tell(shuntd_named(MESSAGE_COMMIT, ".."));
     shuntd_tell((struct message){.type = MESSAGE_ANSWER});
     cr_assert_eq(shuntd_ask(shuntd_named(MESSAGE_LOOKUP, "a")), MESSAGE_ABSENT);
@@ -412,5 +412,5 @@ Test(shuntd, after_a_crash_the_next_one_reads_the_disk)
     cr_assert_str_eq(seen.branch, "n1.1");
     cr_assert_not(shuntd_found("b").known, "it was never made");
     cr_assert_eq(shuntd_ask(shuntd_reserve("b")), 0);
-    cr_assert_eq(strncmp(answer.message.name[0], "n1.3/", 5), 0, "a new incarnation");
+    cr_assert_eq(strncmp(answer.message.answer.place[0].text, "n1.3/", 5), 0, "a new incarnation");
 }
