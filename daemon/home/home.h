@@ -170,6 +170,21 @@ struct name_answer {
     struct record_entry entry;
 };
 
+enum operation_state {
+    OPERATION_PREFETCHED, /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
+    OPERATION_RETRACTED,  /* ... and none will: it ends once its home has answered */
+    OPERATION_WANTED,     /* its client waits for the answer, or is at work */
+    OPERATION_GIVEN_UP,   /* its answer came too late for the client: it is settled as if the client had ended */
+    OPERATION_ABANDONED,  /* nobody waits for it any more, and nothing was begun: it ends once its home has answered */
+};
+
+/* The name at its home. */
+enum operation_claim {
+    CLAIM_NONE,     /* not given to this operation (yet) */
+    CLAIM_NEW,      /* given, and there was no entry */
+    CLAIM_EXISTING, /* given, and the entry was `before` */
+};
+
 struct operation;
 /* What follows an answer: 0 or a fatal -errno. */
 typedef int operation_next(struct shuntd *, struct operation *, const struct name_answer *);
@@ -204,39 +219,36 @@ struct operation {
     uint16_t flags;
     struct blocked_request *request; /* to begin again; NULL: there is none (yet) */
     struct link blocked;             /* requests that wait for its end */
-    bool awaited;                    /* somebody, here or elsewhere, waits for its end */
-    bool given_up;                   /* its answer came too late for the client */
-    bool abandoned;                  /* nobody waits for it any more, and nothing was begun */
-    bool prefetched;                 /* no client has asked for it yet (prefetch/prefetch.h): it has none, and no request */
-    bool was_prefetched;             /* ... or had not when its home was asked */
+    enum operation_state state;
+    bool awaited;        /* somebody, here or elsewhere, waits for its end */
+    bool was_prefetched; /* no client had asked for it when its home was asked */
 
-    /* The name at its home. */
     struct operation_request pending;
-    bool claimed;              /* its home gave it the name */
-    struct record_entry shown; /* ... and what readers meet meanwhile; state 0: nothing */
-    bool had_before;
-    struct record_entry before; /* what the index said, if had_before */
+    enum operation_claim claim;
+    struct record_entry shown;  /* what readers meet while it is claimed; state 0: nothing */
+    struct record_entry before; /* what the index said (CLAIM_EXISTING) */
     struct record_entry place;  /* where the file will be if it goes well */
     struct operation_dir_change dir_change;
+    struct {                 /* that was chosen for what is to be made, if it is not the trunk */
+        uint32_t generation; /* the directory's leaves' then */
+        bool counted;        /* the name counts among those of its leaf, though it is not made yet */
+    } leaf;
 
-    struct {                        /* OPERATION_CREATE, in a branch */
-        uint32_t leaves_generation; /* the directory's, when a leaf was chosen */
-        bool counted;               /* among the names of its leaf, though it is not made yet */
-    } create;
-    struct {            /* OPERATION_CREATE, OPERATION_UNLINK (prefetch/grant.h) */
-        uint16_t slot;  /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not */
-        uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
-    } grant;
-    struct {                       /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO */
-        struct operation *partner; /* each has the other */
-        bool marked;               /* readers know */
-        bool fenced;               /* FROM: all daemons were told that a directory moves */
-    } rename;
-    struct {                   /* OPERATION_RMDIR */
-        struct dirid child;    /* the directory that is to go */
-        bool asks_coordinator; /* the directory's coordinator has not answered yet */
-        bool frozen;           /* ... and it was frozen */
-    } rmdir;
+    union {
+        struct {            /* OPERATION_CREATE, OPERATION_UNLINK, which may become one another (prefetch/grant.h) */
+            uint16_t slot;  /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not */
+            uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
+        } grant;
+        struct {                       /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO */
+            struct operation *partner; /* each has the other; NULL: it has ended */
+            bool marked;               /* readers know */
+            bool fenced;               /* FROM: all daemons were told that a directory moves */
+        } rename;
+        struct {                                                     /* OPERATION_RMDIR */
+            enum { RMDIR_CLAIMS, RMDIR_FREEZES, RMDIR_FROZEN } step; /* FREEZES: the child's coordinator has not answered yet */
+            struct dirid child;                                      /* the directory that is to go */
+        } rmdir;
+    };
 
     uint64_t hash;  /* of its name */
     uint32_t shard; /* that it falls into */
@@ -244,10 +256,61 @@ struct operation {
     char name[RECORD_NAME_MAX]; /* the last: operation_begin clears what comes before it */
 };
 
+/* What is asked of any kind. */
+
+static inline bool operation_is_prefetched(const struct operation *operation)
+{
+    return operation->state == OPERATION_PREFETCHED || operation->state == OPERATION_RETRACTED;
+}
+
+static inline bool operation_is_abandoned(const struct operation *operation)
+{
+    return operation->state == OPERATION_RETRACTED || operation->state == OPERATION_ABANDONED;
+}
+
+static inline void operation_abandon(struct operation *operation)
+{
+    operation->state = operation_is_prefetched(operation) ? OPERATION_RETRACTED : OPERATION_ABANDONED;
+}
+
+static inline bool operation_is_claimed(const struct operation *operation)
+{
+    return operation->claim != CLAIM_NONE;
+}
+
+static inline bool operation_had_entry(const struct operation *operation)
+{
+    return operation->claim == CLAIM_EXISTING;
+}
+
+/* The other of a rename's two, or NULL. */
+static inline struct operation *operation_partner(const struct operation *operation)
+{
+    const bool renames = operation->kind == OPERATION_RENAME_FROM || operation->kind == OPERATION_RENAME_TO;
+    return renames ? operation->rename.partner : NULL;
+}
+
+/* Is the directory frozen that it is to remove? */
+static inline bool operation_is_frozen(const struct operation *operation)
+{
+    return operation->kind == OPERATION_RMDIR && operation->rmdir.step == RMDIR_FROZEN;
+}
+
+static inline bool operation_may_be_granted(const struct operation *operation)
+{
+    return operation->kind == OPERATION_CREATE || operation->kind == OPERATION_UNLINK;
+}
+
+/* Is it granted, or was it taken, in a slot of its queue pair? */
+static inline bool operation_has_grant(const struct operation *operation)
+{
+    return operation_may_be_granted(operation) && operation->grant.slot != 0;
+}
+
 /* Was its client not told yet that it may begin? */
 static inline bool operation_is_asking(const struct operation *operation)
 {
-    return operation->pending.op != 0 || operation->rmdir.asks_coordinator;
+    return operation->pending.op != 0 || (operation->kind == OPERATION_RMDIR && operation->rmdir.step == RMDIR_FREEZES);
 }
 
 int home_create(struct home **);

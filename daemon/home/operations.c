@@ -53,7 +53,7 @@ static void operations_enter(struct home *home, struct operation *operation)
     *number = operation;
     list_append(&home->operations, &operation->all);
     home->operation_count++;
-    home->prefetched_count += operation->prefetched;
+    home->prefetched_count += operation_is_prefetched(operation);
     if (!operations_has_name(operation))
         return;
     struct operation **bucket = operations_bucket_of(home, operation->dir->id, operation->hash);
@@ -86,7 +86,8 @@ struct operation *operation_begin(struct shuntd *shuntd, enum operation_kind kin
     operation->shard = record_shard(dir->id, operation->hash);
     memcpy(operation->name, name, length);
     list_init(&operation->blocked);
-    operation->prefetched = operation->was_prefetched = request == NULL;
+    operation->was_prefetched = request == NULL;
+    operation->state = request == NULL ? OPERATION_PREFETCHED : OPERATION_WANTED;
     if (request != NULL && operations_answers_to(operation, request) != 0) {
         free(operation);
         return NULL;
@@ -99,15 +100,15 @@ struct operation *operation_begin(struct shuntd *shuntd, enum operation_kind kin
 int operation_attach_request(struct home *home, struct operation *operation, const struct listen_request *request)
 {
     home->prefetched_count--;
-    operation->prefetched = false;
+    operation->state = operation_is_abandoned(operation) ? OPERATION_ABANDONED : OPERATION_WANTED;
     return request != NULL ? operations_answers_to(operation, request) : 0;
 }
 
 int operation_note_change(struct shuntd *shuntd, struct operation *operation)
 {
     const struct home_times before = operation->dir->times;
-    int code =
-        home_dir_note_change(shuntd, operation->dir, operation->grant.began != 0 ? operation->grant.began : clock_files());
+    const uint64_t began = operation_may_be_granted(operation) ? operation->grant.began : 0;
+    int code = home_dir_note_change(shuntd, operation->dir, began != 0 ? began : clock_files());
     operation->dir_change.at_before = before.changed;
     operation->dir_change.written_before = before.written;
     operation->dir_change.at = operation->dir->times.changed;
@@ -131,7 +132,7 @@ static void operations_leave(struct home *home, struct operation *operation)
     *operations_number_of(home, operation->id) = operation->next_id;
     list_remove(&operation->all);
     home->operation_count--;
-    home->prefetched_count -= operation->prefetched;
+    home->prefetched_count -= operation_is_prefetched(operation);
     if (!operations_has_name(operation))
         return;
     struct operation **at = operations_bucket_of(home, operation->dir->id, operation->hash);
@@ -151,7 +152,7 @@ void operation_await(struct home *home, uint64_t id)
 
 int operation_count_in_leaf(struct operation *operation)
 {
-    operation->create.counted = true;
+    operation->leaf.counted = true;
     return home_leaf_add(&operation->dir->leaves, operation->place.leaf, 1);
 }
 
@@ -160,7 +161,7 @@ void operation_end(struct shuntd *shuntd, struct operation *operation)
     struct home *home = shuntd->home;
     struct home_dir *dir = operation->dir;
     operations_leave(home, operation);
-    if (operation->create.counted && operation->create.leaves_generation == dir->leaves.generation)
+    if (operation->leaf.counted && operation->leaf.generation == dir->leaves.generation)
         home_leaf_add(&dir->leaves, operation->place.leaf, -1); /* there is room for it already */
     home->awaited -= operation->awaited;
     home_wake(home, &operation->blocked);
@@ -172,11 +173,11 @@ void operation_end(struct shuntd *shuntd, struct operation *operation)
 
 static bool operations_is_over(struct shuntd *shuntd, const struct operation *operation, uint64_t client)
 {
-    if (operation->abandoned || operation->prefetched)
+    if (operation_is_abandoned(operation) || operation_is_prefetched(operation))
         return false;
-    return client != 0
-               ? operation->client == client
-               : operation->given_up || listen_gave_up(shuntd->listen, operation->qp, operation->client, operation->tag);
+    return client != 0 ? operation->client == client
+                       : operation->state == OPERATION_GIVEN_UP ||
+                             listen_gave_up(shuntd->listen, operation->qp, operation->client, operation->tag);
 }
 
 struct operation *operation_next_of_client(struct shuntd *shuntd, uint64_t client)
@@ -192,7 +193,9 @@ void operation_give_up(struct home *home, uint64_t client, uint32_t qp, uint32_t
 {
     for (struct link *link = home->operations.next; link != &home->operations; link = link->next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
-        operation->given_up |= operation->client == client && operation->qp == qp && operation->tag == tag;
+        const bool is_its = operation->client == client && operation->qp == qp && operation->tag == tag;
+        if (is_its && operation->state == OPERATION_WANTED)
+            operation->state = OPERATION_GIVEN_UP;
     }
 }
 
@@ -201,7 +204,7 @@ int operation_each_claimed(struct home *home, int (*each)(void *context, const s
     int code = 0;
     for (struct link *link = home->operations.next; link != &home->operations && code == 0; link = link->next) {
         const struct operation *operation = LINK_OF(link, struct operation, all);
-        code = operation->claimed ? each(context, operation) : 0;
+        code = operation_is_claimed(operation) ? each(context, operation) : 0;
     }
     return code;
 }

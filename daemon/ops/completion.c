@@ -44,9 +44,10 @@ static int completion_ended_birth(struct shuntd *shuntd, struct operation *opera
     struct record_entry entry = operation->place;
     entry.type = made->type != 0 ? made->type : entry.type;
     entry.ino = made->ino;
-    int code =
-        operation->had_before || operation->create.counted ? 0 : completion_count_leaf(shuntd, operation->dir, &entry, 1);
-    operation->create.counted = false;
+    int code = operation_had_entry(operation) || operation->leaf.counted
+                   ? 0
+                   : completion_count_leaf(shuntd, operation->dir, &entry, 1);
+    operation->leaf.counted = false;
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
         code = completion_born_directory(shuntd, operation, child);
     return code == 0 ? home_rpc_end(shuntd, operation, &entry) : code;
@@ -93,9 +94,9 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
 int completion_failed(struct shuntd *shuntd, struct operation *operation)
 {
     int code = operation_undo_change(shuntd, operation);
-    if (code == 0 && operation->rmdir.frozen)
+    if (code == 0 && operation_is_frozen(operation))
         code = coordinator_thaw(shuntd, operation->rmdir.child);
-    return code == 0 ? home_rpc_end(shuntd, operation, operation->had_before ? &operation->before : NULL) : code;
+    return code == 0 ? home_rpc_end(shuntd, operation, operation_had_entry(operation) ? &operation->before : NULL) : code;
 }
 
 /* What lies at an entry's place: 0, -ENOENT or another -errno. */
@@ -109,8 +110,8 @@ static int completion_look(const struct shuntd *shuntd, const struct operation *
 
 static int completion_settle_pair(struct shuntd *shuntd, struct operation *operation)
 {
-    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner;
-    struct operation *to = from->rename.partner;
+    struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation_partner(operation);
+    struct operation *to = operation_partner(from);
     struct statx stat;
     struct message renamed = {.type = MESSAGE_RENAMED, .result = -ECANCELED};
     if (completion_look(shuntd, to, &to->place, &stat) == 0 && stat.stx_ino == from->before.ino)
@@ -124,7 +125,7 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
 {
     struct record_entry made = {0};
     struct statx stat;
-    if (operation->rename.partner != NULL)
+    if (operation_partner(operation) != NULL)
         return completion_settle_pair(shuntd, operation);
     int there = completion_look(shuntd, operation, &operation->place, &stat);
     if (there == 0) {
@@ -145,12 +146,12 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
 /* Its client was not told yet that it may begin: there is nothing to look for. */
 static bool completion_has_not_begun(struct operation *operation)
 {
-    struct operation *partner = operation->rename.partner;
+    struct operation *partner = operation_partner(operation);
     if (!operation_is_asking(operation) && (partner == NULL || !operation_is_asking(partner)))
         return false;
-    operation->abandoned = true;
+    operation_abandon(operation);
     if (partner != NULL)
-        partner->abandoned = true;
+        operation_abandon(partner);
     return true;
 }
 
@@ -204,7 +205,7 @@ static struct operation *completion_mine(struct shuntd *shuntd, const struct lis
 int ops_commit(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct operation *operation = completion_mine(shuntd, request);
-    if (operation == NULL || operation->rename.partner != NULL || operation->kind == OPERATION_RMDIR)
+    if (operation == NULL || operation_partner(operation) != NULL || operation->kind == OPERATION_RMDIR)
         return REPLY_SILENT;
     if (operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: another birth, at the same place */
@@ -215,11 +216,12 @@ int ops_commit(struct shuntd *shuntd, const struct listen_request *request, stru
 int ops_abort(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct operation *operation = completion_mine(shuntd, request);
-    if (operation == NULL || operation->rename.partner != NULL)
+    if (operation == NULL || operation_partner(operation) != NULL)
         return request->message.tag != 0 ? REPLY_ANSWER : REPLY_SILENT;
-    bool frozen = operation->rmdir.frozen;
-    struct dirid child = operation->rmdir.child;
-    operation->rmdir.frozen = false;
+    const bool frozen = operation_is_frozen(operation);
+    const struct dirid child = frozen ? operation->rmdir.child : (struct dirid){0};
+    if (frozen)
+        operation->rmdir.step = RMDIR_CLAIMS; /* it is thawed here, for the client that waits for that */
     int code = completion_failed(shuntd, operation);
     if (code == 0 && frozen)
         return coordinator_thaw_for(shuntd, child, request);

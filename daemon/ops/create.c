@@ -65,7 +65,7 @@ static int create_reserved(struct shuntd *shuntd, struct operation *operation, c
 {
     if (answer->result != 0)
         return create_tell_and_end(shuntd, operation, answer);
-    if (operation->place.branch != 0 && operation->create.leaves_generation != operation->dir->leaves.generation)
+    if (operation->place.branch != 0 && operation->leaf.generation != operation->dir->leaves.generation)
         return home_rpc_restart(shuntd, operation); /* the leaf went meanwhile */
     int code = create_begins(shuntd, operation);
     return code == 0 ? reply_place(shuntd, operation, &operation->place, 0) : code;
@@ -93,7 +93,7 @@ int ops_create(struct shuntd *shuntd, const struct listen_request *request, stru
     if (operation == NULL)
         return how;
     operation->place = entry;
-    operation->create.leaves_generation = dir->leaves.generation;
+    operation->leaf.generation = dir->leaves.generation;
     code = entry.branch != 0 ? operation_count_in_leaf(operation) : 0;
     return code != 0 ? code : reply_silently(home_rpc_request(shuntd, operation, NAME_RESERVE, 0, &entry, create_reserved));
 }

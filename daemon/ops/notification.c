@@ -27,9 +27,10 @@ static int notification_heed_awaited(struct shuntd *shuntd, uint16_t member, uin
     operation_await(shuntd->home, id);
     if (operation == NULL)
         peers_urge(shuntd->peers, member);
-    if (code != 0 || operation == NULL || !operation->was_prefetched || (!operation->prefetched && BROKEN("ahead-unclaimed")))
+    if (code != 0 || operation == NULL || !operation->was_prefetched ||
+        (!operation_is_prefetched(operation) && BROKEN("ahead-unclaimed")))
         return code;
-    return operation->prefetched ? prefetch_give_back(shuntd, operation) : home_rpc_requested(shuntd, operation);
+    return operation_is_prefetched(operation) ? prefetch_give_back(shuntd, operation) : home_rpc_requested(shuntd, operation);
 }
 
 static int notification_heed(struct shuntd *shuntd, uint16_t member, uint64_t operation, const struct message *message)

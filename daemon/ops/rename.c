@@ -68,11 +68,11 @@ static int rename_refuse(struct shuntd *shuntd, struct operation *operation, int
 /* Why nothing is to be done; 0: something is. */
 static int rename_reason(const struct operation *from, const struct operation *to, uint16_t flags)
 {
-    if (!from->had_before || (!to->had_before && (flags & MESSAGE_EXCHANGE)))
+    if (!operation_had_entry(from) || (!operation_had_entry(to) && (flags & MESSAGE_EXCHANGE)))
         return MESSAGE_ABSENT;
-    if (to->had_before && (flags & MESSAGE_NOREPLACE))
+    if (operation_had_entry(to) && (flags & MESSAGE_NOREPLACE))
         return -EEXIST;
-    return to->had_before && from->before.ino == to->before.ino ? MESSAGE_SAME : 0;
+    return operation_had_entry(to) && from->before.ino == to->before.ino ? MESSAGE_SAME : 0;
 }
 
 /* Where the old name's file will be; `to->place` is where creates of its directory go now. */
@@ -82,7 +82,7 @@ static void rename_choose(const struct operation *from, struct operation *to, ui
     to->place = from->before;
     to->place.branch = 0;
     to->place.leaf = 0;
-    if (to->had_before && !BROKEN("victims-place"))
+    if (operation_had_entry(to) && !BROKEN("victims-place"))
         to->place = to->before;
     else if (from->dir == to->dir && to->dir->record.why != RECORD_WHY_WATCHED)
         to->place = from->before;
@@ -95,8 +95,9 @@ static void rename_choose(const struct operation *from, struct operation *to, ui
 static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
 {
     char places[2][REPLY_PLACE_MAX];
-    struct message answer = {
-        .type = MESSAGE_ANSWER, .result = to->had_before ? MESSAGE_EXISTS : 0, .answer.entry = {from->before, to->place}};
+    struct message answer = {.type = MESSAGE_ANSWER,
+                             .result = operation_had_entry(to) ? MESSAGE_EXISTS : 0,
+                             .answer.entry = {from->before, to->place}};
     shuntd->counts.renames++;
     reply_put_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
     reply_put_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
@@ -110,7 +111,7 @@ static int rename_give_leave(struct shuntd *shuntd, struct operation *from)
 
 static bool rename_moves_directory(const struct operation *from, const struct operation *to)
 {
-    return from->before.type == DT_DIR || (to->had_before && to->before.type == DT_DIR);
+    return from->before.type == DT_DIR || (operation_had_entry(to) && to->before.type == DT_DIR);
 }
 
 static int rename_marked(struct shuntd *shuntd, struct operation *operation, const struct name_answer *unused)
@@ -135,7 +136,7 @@ static int rename_mark(struct shuntd *shuntd, struct operation *from, struct ope
     struct record_entry dying = from->before, pending = to->place;
     dying.state = rename_is_exchange(from) ? RECORD_PENDING : RECORD_DYING;
     pending.state = RECORD_PENDING;
-    if (!to->had_before) {
+    if (!operation_had_entry(to)) {
         pending.type = from->before.type;
         pending.ino = 0;
     }
@@ -151,7 +152,7 @@ static int rename_both_held(struct shuntd *shuntd, struct operation *from, struc
     int why_not = rename_reason(from, to, from->flags);
     if (why_not != 0)
         return rename_refuse(shuntd, from, why_not);
-    if (to->place.branch != 0 && to->create.leaves_generation != to->dir->leaves.generation)
+    if (to->place.branch != 0 && to->leaf.generation != to->dir->leaves.generation)
         return home_rpc_restart(shuntd, from); /* the leaf went meanwhile */
     from->place = from->before;
     rename_choose(from, to, from->flags);
@@ -163,7 +164,7 @@ static int rename_held(struct shuntd *shuntd, struct operation *operation, const
     struct operation *partner = operation->rename.partner;
     if (answer->result < 0)
         return rename_refuse(shuntd, operation->kind == OPERATION_RENAME_FROM ? operation : partner, answer->result);
-    if (!partner->claimed)
+    if (!operation_is_claimed(partner))
         return home_rpc_request(shuntd, partner, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
     return operation->kind == OPERATION_RENAME_FROM ? rename_both_held(shuntd, operation, partner)
                                                     : rename_both_held(shuntd, partner, operation);
@@ -186,7 +187,7 @@ static int rename_hold(struct shuntd *shuntd, const struct listen_request *reque
     from->rename.partner = to;
     to->rename.partner = from;
     to->place = *creates;
-    to->create.leaves_generation = dirs[1]->leaves.generation;
+    to->leaf.generation = dirs[1]->leaves.generation;
     return home_rpc_request(shuntd, rename_is_before(from, to) ? from : to, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
 }
 

@@ -57,7 +57,7 @@ static int rmdir_held(struct shuntd *shuntd, struct operation *operation, const 
         operation->place = operation->before;
         return reply_result(shuntd, operation, 0);
     }
-    operation->rmdir.frozen = false;
+    operation->rmdir.step = RMDIR_CLAIMS;
     int code = coordinator_thaw(shuntd, operation->rmdir.child);
     return code == 0 ? home_rpc_request(shuntd, operation, NAME_LOOKUP, 0, NULL, rmdir_is_free) : code;
 }
@@ -68,11 +68,10 @@ static int rmdir_is_frozen(struct shuntd *shuntd, const struct coordinator_call 
     struct operation *operation = operation_by_id(shuntd->home, coordinator_call->operation);
     if (operation == NULL)
         return answer->result == 0 ? coordinator_thaw(shuntd, answer->dir) : 0;
-    operation->rmdir.asks_coordinator = false;
-    operation->rmdir.frozen = answer->result == 0;
-    if (operation->abandoned)
+    operation->rmdir.step = answer->result == 0 ? RMDIR_FROZEN : RMDIR_CLAIMS;
+    if (operation_is_abandoned(operation))
         return home_rpc_abort(shuntd, operation);
-    if (!operation->rmdir.frozen)
+    if (!operation_is_frozen(operation))
         return rmdir_not_frozen(shuntd, operation, answer->result);
     return home_rpc_request(shuntd, operation, NAME_CLAIM, NAME_EVEN_ABSENT | NAME_NONBLOCK, &dying, rmdir_held);
 }
@@ -81,7 +80,7 @@ static int rmdir_ask_to_freeze(struct shuntd *shuntd, struct operation *operatio
 {
     const struct message freeze = {.type = MESSAGE_FREEZE, .dir = operation->rmdir.child};
     const struct coordinator_call coordinator_call = {.operation = operation->id};
-    operation->rmdir.asks_coordinator = true;
+    operation->rmdir.step = RMDIR_FREEZES;
     peers_urge_all(shuntd->peers); /* what was removed there is to be gone for its homes when they are asked */
     return coordinator_submit(shuntd, &freeze, rmdir_is_frozen, &coordinator_call);
 }

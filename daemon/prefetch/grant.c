@@ -119,7 +119,7 @@ bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t cli
 
 bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->grant.slot == 0)
+    if (!operation_has_grant(operation))
         return true;
     if (BROKEN("offer-kept"))
         listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whichever side has taken it */
@@ -131,7 +131,7 @@ bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
 
 void grant_ends(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->grant.slot == 0)
+    if (!operation_has_grant(operation))
         return;
     listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation));
     grant_leave(shuntd, operation);
@@ -166,13 +166,13 @@ static int grant_see(struct shuntd *shuntd, struct operation *operation)
     const enum listen_granted what = listen_granted(shuntd->listen, operation->qp, grant_slot_of(operation), &taken_at, &made);
     if (what == LISTEN_GRANTED || BROKEN("offer-unseen"))
         return 0;
-    int code = operation->prefetched ? grant_claim(shuntd, operation, taken_at) : 0;
+    int code = operation_is_prefetched(operation) ? grant_claim(shuntd, operation, taken_at) : 0;
     return code == 0 && what == LISTEN_DONE ? grant_finish(shuntd, operation, made) : code;
 }
 
 int grant_settle(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->grant.slot == 0 || (operation->prefetched && grant_take_back(shuntd, operation)))
+    if (!operation_has_grant(operation) || (operation_is_prefetched(operation) && grant_take_back(shuntd, operation)))
         return 0;
     return grant_see(shuntd, operation);
 }
@@ -251,7 +251,7 @@ void grant_take_back_like(struct shuntd *shuntd, const struct operation *last)
     const struct qp *qp = grant_qp_of(shuntd, last);
     for (unsigned i = 0; i < CHANNEL_GRANTS && qp->used > 0; i++) {
         struct operation *operation = qp->operation[i] != 0 ? operation_by_id(shuntd->home, qp->operation[i]) : NULL;
-        if (operation != NULL && operation->prefetched && operation->kind == last->kind)
+        if (operation != NULL && operation_is_prefetched(operation) && operation->kind == last->kind)
             grant_take_back(shuntd, operation);
     }
 }

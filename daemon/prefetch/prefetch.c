@@ -80,13 +80,13 @@ static int prefetch_release(struct shuntd *shuntd, struct operation *operation)
 {
     if (BROKEN("ahead-kept"))
         return 0;
-    operation->abandoned = true;
+    operation_abandon(operation);
     return operation->pending.op != 0 ? 0 : home_rpc_abort(shuntd, operation);
 }
 
 int prefetch_give_back(struct shuntd *shuntd, struct operation *operation)
 {
-    if (operation->abandoned)
+    if (operation_is_abandoned(operation))
         return 0;
     prefetch_was_wrong(prefetch_stream_of(shuntd, operation));
     return prefetch_release(shuntd, operation);
@@ -94,12 +94,13 @@ int prefetch_give_back(struct shuntd *shuntd, struct operation *operation)
 
 bool prefetch_knows(const struct operation *operation)
 {
-    return operation->prefetched && operation->claimed;
+    return operation_is_prefetched(operation) && operation_is_claimed(operation);
 }
 
 struct name_answer prefetch_answer(const struct operation *operation)
 {
-    return (struct name_answer){.result = operation->had_before ? MESSAGE_EXISTS : MESSAGE_ABSENT, .entry = operation->before};
+    return (struct name_answer){.result = operation_had_entry(operation) ? MESSAGE_EXISTS : MESSAGE_ABSENT,
+                                .entry = operation->before};
 }
 
 /* NULL: nobody is at work on that name of the message's. */
@@ -120,11 +121,11 @@ int prefetch_make_way(struct shuntd *shuntd, const struct message *message)
         return 0;
     for (unsigned i = 0; i < 2 && code == 0; i++) {
         struct operation *operation = prefetch_operation_on(shuntd, message, i);
-        if (operation == NULL || (!operation->prefetched && operation->grant.slot == 0))
+        if (operation == NULL || (!operation_is_prefetched(operation) && !operation_has_grant(operation)))
             continue;
         code = grant_settle(shuntd, operation);
         if (code == 0 && !is_ours[message->type] && (operation = prefetch_operation_on(shuntd, message, i)) != NULL &&
-            operation->prefetched)
+            operation_is_prefetched(operation))
             code = prefetch_give_back(shuntd, operation);
     }
     return code;
@@ -135,8 +136,8 @@ static int prefetch_look_after(struct shuntd *shuntd, struct operation *operatio
 {
     const struct stream *stream = prefetch_stream_of(shuntd, operation);
     const bool unused = stream->used < since;
-    if (!operation->prefetched || operation->abandoned || (!unused && operation->id > stream->behind) ||
-        !grant_take_back(shuntd, operation))
+    if (!operation_is_prefetched(operation) || operation_is_abandoned(operation) ||
+        (!unused && operation->id > stream->behind) || !grant_take_back(shuntd, operation))
         return 0;
     return unused ? prefetch_give_back(shuntd, operation) : prefetch_release(shuntd, operation);
 }
@@ -157,8 +158,10 @@ int prefetch_forget(struct shuntd *shuntd)
     for (struct link *link = operations->next; link != operations; link = next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
         next = link->next;
-        operation->abandoned |= operation->prefetched;
-        if (operation->prefetched && operation->pending.op == 0)
+        if (!operation_is_prefetched(operation))
+            continue;
+        operation_abandon(operation);
+        if (operation->pending.op == 0)
             operation_end(shuntd, operation);
     }
     return code;
@@ -172,7 +175,8 @@ int prefetch_client_exits(struct shuntd *shuntd, uint64_t client)
          link = next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
         next = link->next;
-        if (operation->prefetched && !operation->abandoned && prefetch_stream_of(shuntd, operation)->client == client)
+        if (operation_is_prefetched(operation) && !operation_is_abandoned(operation) &&
+            prefetch_stream_of(shuntd, operation)->client == client)
             code = prefetch_release(shuntd, operation);
     }
     return code;
@@ -187,8 +191,8 @@ int prefetch_leave_leaf(struct shuntd *shuntd, const struct home_dir *dir, uint3
     for (struct link *link = operations->next; link != operations && code == 0; link = next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
         next = link->next;
-        if (!operation->prefetched || operation->abandoned || operation->kind != OPERATION_CREATE || operation->dir != dir ||
-            operation->place.leaf != leaf || !grant_take_back(shuntd, operation))
+        if (!operation_is_prefetched(operation) || operation_is_abandoned(operation) || operation->kind != OPERATION_CREATE ||
+            operation->dir != dir || operation->place.leaf != leaf || !grant_take_back(shuntd, operation))
             continue;
         prefetch_stream_of(shuntd, operation)->reserved = prefetch_stream_of(shuntd, operation)->granted =
             0; /* they are predicted again */
@@ -219,12 +223,13 @@ int prefetch_attach_request(struct shuntd *shuntd, const struct listen_request *
                             bool *claimed)
 {
     struct operation *operation = prefetch_operation_on(shuntd, &request->message, 0);
-    if (operation == NULL || !operation->prefetched || operation->abandoned)
+    if (operation == NULL || !operation_is_prefetched(operation) || operation_is_abandoned(operation))
         return 0;
     if (operation->kind != kind || !fits ||
-        (kind == OPERATION_CREATE && operation->create.leaves_generation != operation->dir->leaves.generation))
+        (kind == OPERATION_CREATE && operation->leaf.generation != operation->dir->leaves.generation))
         return prefetch_give_back(shuntd, operation);
-    const struct name_answer answer = {.result = operation->had_before ? MESSAGE_EXISTS : 0, .entry = operation->before};
+    const struct name_answer answer = {.result = operation_had_entry(operation) ? MESSAGE_EXISTS : 0,
+                                       .entry = operation->before};
     *claimed = true;
     shuntd->counts.prefetched++;
     int code = operation_attach_request(shuntd->home, operation, request);
@@ -275,7 +280,7 @@ static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, con
         return -ENOMEM;
     operation->qp = last->qp;
     operation->place = entry;
-    operation->create.leaves_generation = dir->leaves.generation;
+    operation->leaf.generation = dir->leaves.generation;
     code = makes ? operation_count_in_leaf(operation) : 0;
     return code == 0 ? home_rpc_request(shuntd, operation, makes ? NAME_RESERVE : NAME_CLAIM, NAME_PREFETCH, &entry,
                                         last->pending.completion)
@@ -321,8 +326,9 @@ static int prefetch_prefetched(struct shuntd *shuntd, const struct operation *li
 static bool prefetch_may_be_granted(const struct shuntd *shuntd, const struct operation *operation,
                                     const struct operation *like)
 {
-    return operation != NULL && prefetch_knows(operation) && !operation->abandoned && operation->kind == like->kind &&
-           operation->qp == like->qp && operation->create.leaves_generation == operation->dir->leaves.generation &&
+    return operation != NULL && prefetch_knows(operation) && !operation_is_abandoned(operation) &&
+           operation->kind == like->kind && operation->qp == like->qp &&
+           operation->leaf.generation == operation->dir->leaves.generation &&
            (operation->kind != OPERATION_CREATE || placement_dir_redirects(shuntd, operation->dir));
 }
 
@@ -338,8 +344,8 @@ static bool prefetch_has_room(struct shuntd *shuntd, const struct stream *stream
 {
     struct operation *there = grant_in_the_way(shuntd, qp);
     const struct stream *other = there != NULL ? prefetch_stream_of(shuntd, there) : NULL;
-    return there == NULL ||
-           (there->prefetched && other != stream && other->used + IDLE < shuntd->now && grant_take_back(shuntd, there));
+    return there == NULL || (operation_is_prefetched(there) && other != stream && other->used + IDLE < shuntd->now &&
+                             grant_take_back(shuntd, there));
 }
 
 /* In the order in which they are to be asked for, as far as their homes have given them. */
@@ -352,7 +358,7 @@ static int prefetch_grant_more(struct shuntd *shuntd, struct stream *stream, con
         const size_t length = sequence_predict(&stream->sequence, stream->granted + 1, name);
         if (length == 0 || (code = prefetch_prefetched(shuntd, like, name, length, &operation)) != 0 ||
             !prefetch_may_be_granted(shuntd, operation, like) ||
-            (operation->grant.slot == 0 && !grant_make(shuntd, operation, stream->client)))
+            (!operation_has_grant(operation) && !grant_make(shuntd, operation, stream->client)))
             break;
     }
     return code;

@@ -124,7 +124,7 @@ int home_rpc_requested(struct shuntd *shuntd, const struct operation *operation)
 
 int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struct record_entry *entry)
 {
-    int code = operation->claimed ? home_rpc_tell_end(shuntd, operation, entry) : 0;
+    int code = operation_is_claimed(operation) ? home_rpc_tell_end(shuntd, operation, entry) : 0;
     shuntd->home_rpc_handlers->ends(shuntd, operation);
     operation_end(shuntd, operation);
     return code;
@@ -132,25 +132,25 @@ int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struc
 
 int home_rpc_abort(struct shuntd *shuntd, struct operation *operation)
 {
-    struct operation *partner = operation->rename.partner;
+    struct operation *partner = operation_partner(operation);
     int code = 0;
     if (partner != NULL) {
         partner->rename.partner = NULL;
         if (operation_is_asking(partner))
-            partner->abandoned = true;
+            operation_abandon(partner);
         else
             code = home_rpc_abort(shuntd, partner);
     }
-    if (code == 0 && operation->rmdir.frozen)
+    if (code == 0 && operation_is_frozen(operation))
         code = shuntd->home_rpc_handlers->thaw(shuntd, operation->rmdir.child);
-    int ended = home_rpc_end(shuntd, operation, operation->had_before ? &operation->before : NULL);
+    int ended = home_rpc_end(shuntd, operation, operation_had_entry(operation) ? &operation->before : NULL);
     return code != 0 ? code : ended;
 }
 
 int home_rpc_restart(struct shuntd *shuntd, struct operation *operation)
 {
     struct operation *first =
-        operation->request != NULL || operation->rename.partner == NULL ? operation : operation->rename.partner;
+        operation->request != NULL || operation_partner(operation) == NULL ? operation : operation_partner(operation);
     struct blocked_request *request = first->request;
     first->request = NULL;
     int code = home_rpc_abort(shuntd, operation);
@@ -161,7 +161,7 @@ int home_rpc_restart(struct shuntd *shuntd, struct operation *operation)
 
 static int home_rpc_not_loaded(struct shuntd *shuntd, struct operation *operation)
 {
-    const struct operation *first = operation->tag != 0 ? operation : operation->rename.partner;
+    const struct operation *first = operation->tag != 0 ? operation : operation_partner(operation);
     int code = reply_forget_dir(shuntd, operation->dir);
     if (code == 0)
         code = reply_result(shuntd, first, MESSAGE_NOT_LOADED);
@@ -171,10 +171,10 @@ static int home_rpc_not_loaded(struct shuntd *shuntd, struct operation *operatio
 /* What it was told of its name before, and that it has it. */
 static void home_rpc_note_held(struct operation *operation, const struct name_answer *answer)
 {
-    operation->had_before = answer->result == MESSAGE_EXISTS;
+    const bool is_given = (operation->pending.flags & NAME_EVEN_ABSENT) != 0;
+    operation->claim = answer->result == MESSAGE_EXISTS ? CLAIM_EXISTING : is_given ? CLAIM_NEW : CLAIM_NONE;
     operation->before = operation->shown = answer->entry;
-    operation->claimed = operation->had_before || (operation->pending.flags & NAME_EVEN_ABSENT) != 0;
-    if (!operation->had_before)
+    if (!operation_had_entry(operation))
         operation->shown = (struct record_entry){0};
     else if (operation->pending.entry.state != 0)
         operation->shown.state = operation->pending.entry.state;
@@ -183,7 +183,7 @@ static void home_rpc_note_held(struct operation *operation, const struct name_an
 static void home_rpc_note(struct operation *operation, uint16_t op, const struct name_answer *answer)
 {
     if (op == NAME_RESERVE && answer->result == 0) {
-        operation->claimed = true;
+        operation->claim = CLAIM_NEW;
         operation->shown = answer->entry;
     }
     if (op == NAME_CLAIM && (answer->result == MESSAGE_EXISTS || answer->result == MESSAGE_ABSENT))
@@ -198,10 +198,12 @@ static int home_rpc_answered(struct shuntd *shuntd, struct operation *operation,
     operation->pending.op = 0;
     home_rpc_note(operation, op, answer);
     const bool in_trunk =
-        operation->had_before && operation->before.branch == 0; /* perhaps no file: what is said of it may differ */
-    if (operation->abandoned || (operation->prefetched && (!operation->claimed || in_trunk)))
+        operation_had_entry(operation) && operation->before.branch == 0; /* perhaps no file: what is said of it may differ */
+    if (operation_is_abandoned(operation) ||
+        (operation_is_prefetched(operation) && (!operation_is_claimed(operation) || in_trunk)))
         return home_rpc_abort(shuntd, operation);
-    if (operation->prefetched) { /* prefetch_attach_request goes on with it; lookups of the name have waited for that */
+    if (operation_is_prefetched(
+            operation)) { /* prefetch_attach_request goes on with it; lookups of the name have waited for that */
         home_wake(shuntd->home, &operation->blocked);
         return shuntd->home_rpc_handlers->granted(shuntd, operation);
     }
