@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "base/list.h"
+#include "home/route.h"
 #include "index/index.h"
 #include "session/session.h"
 #include "union/listing.h"
@@ -52,22 +53,6 @@ struct shuntd_options {
     uint64_t deadline; /* ns; for which a silent member is waited for */
     const char *fabric;
     bool foreground;
-};
-
-/* Which member of the session is home of which shard (membership/route.h, membership/homes.h). */
-struct route {
-    uint16_t home[RECORD_SHARDS];
-    uint16_t
-        from[RECORD_SHARDS];    /* of those that are here: the member that their content is still to come from; 0: it is here */
-    uint16_t to[RECORD_SHARDS]; /* of those that were here: the member that it is still to go to; 0: none */
-    uint32_t own, missing;      /* how many are here; and are awaited, or members untold */
-    uint32_t epoch;             /* of the session's, in which homes changed last */
-    uint32_t recovery_epoch;    /* ... and in which all began again */
-    bool unreported[UINT16_MAX + 1]; /* members that have not said yet what their processes hold since then */
-    uint32_t unreported_count;
-    bool hands_over; /* something is still to go */
-    bool settled;    /* all homes are members, and are to stay: until the session is another */
-    bool dirty;      /* processes of this node do not know yet */
 };
 
 struct shuntd_counts {

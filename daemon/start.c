@@ -665,15 +665,17 @@ static bool start_is_far(const struct shuntd *shuntd)
 
 static int start_open_rooms(struct shuntd *shuntd)
 {
-    int code = home_create(&shuntd->home);
-    if (code == 0)
-        code = answer_queue_create(&shuntd->answers);
+    int code = answer_queue_create(&shuntd->answers);
     if (code == 0)
         code = prefetch_create(&shuntd->prefetch);
     if (code == 0)
         code = grant_create(&shuntd->grants);
     if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
+    const struct home_uses uses = {
+        .index = shuntd->index, .listen = shuntd->listen, .now = &shuntd->now, .blocked = &shuntd->counts.blocked};
+    if (code == 0)
+        code = home_create(&shuntd->home, &uses);
     if (code == 0)
         listen_set_branch(shuntd->listen, shuntd->branch);
     if (code == 0 && start_is_far(shuntd))

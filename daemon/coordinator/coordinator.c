@@ -74,10 +74,10 @@ static int coordinator_send(struct shuntd *shuntd, struct coordinator_call *coor
 {
     struct message message;
     message_decode(&message, coordinator_call->bytes, coordinator_call->size); /* as it was encoded */
-    coordinator_call->member = route_of_dir(shuntd, message.dir);
+    coordinator_call->member = route_of_dir(&shuntd->route, message.dir);
     coordinator_call->epoch = shuntd->route.epoch;
     uint64_t id = coordinator_call->done != NULL ? coordinator_call->id : 0;
-    return coordinator_call->member == shuntd->me.number && !route_is_awaited(shuntd, record_shard(message.dir, 0))
+    return coordinator_call->member == shuntd->me.number && !route_is_awaited(&shuntd->route, record_shard(message.dir, 0))
                ? coordinator_receive(shuntd, shuntd->me.number, id, &message)
                : rpc_message(shuntd, coordinator_call->member, RPC_COORDINATOR, id, &message);
 }
@@ -147,7 +147,7 @@ int coordinator_drop(struct shuntd *shuntd, struct dirid dir)
 int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *path)
 {
     struct message born = coordinator_about(MESSAGE_DIR_CREATED, id);
-    if (!route_is_sole(shuntd)) {
+    if (!route_is_sole(&shuntd->route)) {
         born.load.path = message_text(path, strlen(path));
         return coordinator_submit(shuntd, &born, NULL, NULL);
     }
@@ -160,7 +160,7 @@ int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *
     coordinator->loaded = dir->complete = true;
     dir->record = (struct record_dir){.flags = RECORD_LOADED};
     int code = coordinator_add_node(coordinator, shuntd->me.number);
-    return code < 0 ? code : home_dir_store(shuntd, dir);
+    return code < 0 ? code : home_dir_store(shuntd->home, dir);
 }
 
 static struct coordinator_call *coordinator_call_of(struct shuntd *shuntd, uint64_t id)
@@ -177,7 +177,7 @@ static bool coordinator_is_outdated(const struct shuntd *shuntd, const struct co
 {
     struct message asked;
     message_decode(&asked, coordinator_call->bytes, coordinator_call->size);
-    return route_is_outdated(shuntd, coordinator_call->epoch) && asked.type != MESSAGE_FREEZE;
+    return route_is_outdated(&shuntd->route, coordinator_call->epoch) && asked.type != MESSAGE_FREEZE;
 }
 
 int coordinator_answered(struct shuntd *shuntd, uint64_t id, const struct message *answer)
@@ -290,7 +290,7 @@ static void coordinator_give_up_questions(struct home_dir *dir, void *context)
 {
     struct giving_up *giving_up = context;
     struct home_coordinator *coordinator = dir->coordinator;
-    if (coordinator == NULL || !(coordinator->in_request || route_is_gathering(giving_up->shuntd)))
+    if (coordinator == NULL || !(coordinator->in_request || route_is_gathering(&giving_up->shuntd->route)))
         return;
     struct link overdue;
     list_init(&overdue);
@@ -462,7 +462,7 @@ static int coordinator_reopen(struct shuntd *shuntd, struct coordinator_request 
 int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *question)
 {
     const struct message *message = &question->message;
-    if (route_of_dir(shuntd, message->dir) != shuntd->me.number)
+    if (route_of_dir(&shuntd->route, message->dir) != shuntd->me.number)
         return coordinator_pass_on(shuntd, question);
     if (message->type == MESSAGE_DIR_CREATED)
         return coordinator_born(shuntd, question);
@@ -489,7 +489,7 @@ int coordinator_pass_on(struct shuntd *shuntd, struct coordinator_request *quest
 {
     if (question->id != 0)
         return coordinator_result(shuntd, question, MESSAGE_REMOTE);
-    int code = rpc_message(shuntd, route_of_dir(shuntd, question->message.dir), RPC_COORDINATOR, 0, &question->message);
+    int code = rpc_message(shuntd, route_of_dir(&shuntd->route, question->message.dir), RPC_COORDINATOR, 0, &question->message);
     free(question);
     return code;
 }
@@ -531,7 +531,8 @@ int coordinator_take_item(struct shuntd *shuntd, uint16_t member, const struct f
         return rpc_malformed(shuntd);
     if (item->kind == RPC_COORDINATOR_ANSWER)
         return coordinator_answered(shuntd, item->client, &message);
-    if (route_of_dir(shuntd, message.dir) == shuntd->me.number && route_is_awaited(shuntd, record_shard(message.dir, 0)))
+    if (route_of_dir(&shuntd->route, message.dir) == shuntd->me.number &&
+        route_is_awaited(&shuntd->route, record_shard(message.dir, 0)))
         return rpc_defer(shuntd, member, item);
     return coordinator_receive(shuntd, member, item->client, &message);
 }

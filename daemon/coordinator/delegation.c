@@ -38,7 +38,7 @@ bool delegation_may_be(const struct shuntd *shuntd, const struct home_dir *dir, 
                        size_t names)
 {
     return question != NULL && !(question->message.flags & MESSAGE_SPREAD) && dir->coordinator->node_count == 0 &&
-           !dir->coordinator->sharded && names <= NAMES_MAX && !route_is_sole(shuntd) &&
+           !dir->coordinator->sharded && names <= NAMES_MAX && !route_is_sole(&shuntd->route) &&
            !delegation_has_anybody_left(&shuntd->session) && delegation_is_home(shuntd, question->member);
 }
 
@@ -127,7 +127,7 @@ int delegation_accept(struct shuntd *shuntd, struct home_dir *dir, const struct 
         return 0;
     if (number == dir->delegation)
         return dir->recalled ? -EAGAIN : 0;
-    int code = epoch == shuntd->route.epoch ? home_list_begin(shuntd, dir, number) : -ESTALE;
+    int code = epoch == shuntd->route.epoch ? home_list_begin(shuntd->home, dir, number) : -ESTALE;
     if (code == 0 && !dir->complete && dir->listed == names) {
         dir->listed = 0;
         dir->complete = true;
@@ -156,7 +156,7 @@ int delegation_continue(struct shuntd *shuntd, struct dirid id)
     if (code == 0)
         code = delegation_forget_names(shuntd, dir);
     home_list_end(dir);
-    if (route_of_dir(shuntd, id) != shuntd->me.number) /* another daemon lists them now */
+    if (route_of_dir(&shuntd->route, id) != shuntd->me.number) /* another daemon lists them now */
         home_leaves_retire(&dir->leaves);
     dir->delegation = 0;
     dir->recalled = false;
@@ -182,7 +182,7 @@ static int delegation_want(struct shuntd *shuntd, struct home_dir *dir)
 int delegation_recalled(struct shuntd *shuntd, uint16_t member, struct dirid id, uint64_t number)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, id);
-    if (member != route_of_dir(shuntd, id))
+    if (member != route_of_dir(&shuntd->route, id))
         return 0;
     if (dir != NULL && number != 0 && dir->delegation == number)
         return dir->recalled ? 0 : delegation_want(shuntd, dir);

@@ -60,7 +60,7 @@ static int dir_times_tell_users(struct shuntd *shuntd, const struct home_dir *di
 
 static int dir_times_announce(struct shuntd *shuntd, struct home_dir *dir)
 {
-    uint16_t coordinator = route_of_dir(shuntd, dir->id);
+    uint16_t coordinator = route_of_dir(&shuntd->route, dir->id);
     dir->announced = dir->times.changed;
     return coordinator == shuntd->me.number ? dir_times_tell_users(shuntd, dir) : dir_times_tell(shuntd, dir, coordinator);
 }
@@ -74,8 +74,8 @@ int dir_times_take(struct shuntd *shuntd, uint16_t member, struct dirid id, cons
     if (dir == NULL)
         return 0;
     before = dir->times;
-    int code = home_dir_merge_times(shuntd, dir, &word, member);
-    if (!home_times_equal(&before, &dir->times) && member != route_of_dir(shuntd, dir->id))
+    int code = home_dir_merge_times(shuntd->home, dir, &word, member);
+    if (!home_times_equal(&before, &dir->times) && member != route_of_dir(&shuntd->route, dir->id))
         home_dir_announce(shuntd->home, dir);
     return code;
 }
@@ -111,7 +111,7 @@ int dir_times_part_settle(struct shuntd *shuntd, struct collective *collective, 
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
     }
-    return home_dir_merge_times(shuntd, dir, &new_round, 0);
+    return home_dir_merge_times(shuntd->home, dir, &new_round, 0);
 }
 
 /* Writing. */
@@ -230,7 +230,7 @@ static int dir_times_finish(struct disk_job *base, struct shuntd *shuntd)
     if (job->result != 0 && dir->times.changed == job->times.changed)
         list_remove(&dir->unwritten);
     if (job->result == 0) {
-        code = home_dir_merge_times(shuntd, dir, &job->times, 0);
+        code = home_dir_merge_times(shuntd->home, dir, &job->times, 0);
         home_dir_announce(shuntd->home, dir);
     }
     if (code == 0)
@@ -279,8 +279,8 @@ void dir_times_write_all(struct shuntd *shuntd)
 /* What the coordinator is told that is about to be one waits until it is. */
 int dir_times_take_item(struct shuntd *shuntd, uint16_t member, const struct frame_item *item, const struct message *message)
 {
-    bool rules = route_of_dir(shuntd, message->dir) == shuntd->me.number;
-    return rules && route_is_awaited(shuntd, record_shard(message->dir, 0))
+    bool rules = route_of_dir(&shuntd->route, message->dir) == shuntd->me.number;
+    return rules && route_is_awaited(&shuntd->route, record_shard(message->dir, 0))
                ? rpc_defer(shuntd, member, item)
                : dir_times_take(shuntd, member, message->dir, &message->times);
 }

@@ -34,7 +34,7 @@ int freeze_part_freeze(struct shuntd *shuntd, struct collective *collective, con
     if (dir == NULL)
         return 0;
     if (shuntd->route.missing == 0)
-        return home_freeze(shuntd, dir, message->freeze.tried);
+        return home_freeze(shuntd->home, dir, message->freeze.tried);
     int code = home_report_idle(shuntd->home, dir); /* names are on their way here */
     return code == 0 ? MESSAGE_BUSY : code;
 }
@@ -42,7 +42,7 @@ int freeze_part_freeze(struct shuntd *shuntd, struct collective *collective, con
 int freeze_part_thaw(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
-    return dir != NULL ? home_thaw(shuntd, dir) : 0;
+    return dir != NULL ? home_thaw(shuntd->home, dir) : 0;
 }
 
 int freeze_part_drop(struct shuntd *shuntd, struct collective *collective, const struct message *message)
@@ -105,7 +105,7 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
     int code = 0;
     free(context);
     dir->coordinator->in_request = false;
-    if (route_lacks_home(shuntd)) { /* coordinator_call_again comes back to it */
+    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
         list_append(&dir->coordinator->queued, &freeze.question->link);
         return 0;
     }
@@ -152,7 +152,7 @@ static int freeze_frozen(struct shuntd *shuntd, void *context, const struct coll
     bool moved = freeze->epoch != shuntd->route.epoch || !dir->coordinator->loaded;
     dir->coordinator->retries_removal |= moved;
     freeze->result = end->lost ? MESSAGE_BUSY : end->result;
-    if (freeze->result != 0 || moved || route_lacks_home(shuntd))
+    if (freeze->result != 0 || moved || route_lacks_home(&shuntd->route, &shuntd->session))
         return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
     if (!(dir->record.flags & RECORD_MARKED))
         return freeze_closed(shuntd, freeze, end);

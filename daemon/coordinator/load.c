@@ -66,9 +66,9 @@ static int load_hand_out(struct shuntd *shuntd, const struct load_job *load, str
         size_t length = strlen(name->name);
         struct record_entry entry = {
             .type = name->type, .state = RECORD_LIVE, .branch = name->branch, .leaf = name->leaf, .ino = name->ino};
-        uint16_t home = load->whole != 0 ? load->whole : route_of_name(shuntd, dir->id, name->name, length);
+        uint16_t home = load->whole != 0 ? load->whole : route_of_name(&shuntd->route, dir->id, name->name, length);
         expected[home]++;
-        code = home == shuntd->me.number ? home_list_name(shuntd, dir, name->name, length, &entry)
+        code = home == shuntd->me.number ? home_list_name(shuntd->home, dir, name->name, length, &entry)
                                          : rpc_name(shuntd, home, dir, name->name, length, &entry);
     }
     return code;
@@ -108,14 +108,14 @@ static int load_known(struct shuntd *shuntd, void *context, const struct collect
     struct load_job *load = context;
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
     struct coordinator_request *question = load_take_question(dir);
-    bool lost = end->lost || route_lacks_home(shuntd) || load->epoch != shuntd->route.epoch;
+    bool lost = end->lost || route_lacks_home(&shuntd->route, &shuntd->session) || load->epoch != shuntd->route.epoch;
     dir->coordinator->loaded = end->result == 0 && !lost;
     if (dir->coordinator->loaded)
         dir->coordinator->created_empty = false; /* it need not be empty any more */
     shuntd->counts.loads++;
     struct dirid id = load->id;
     free(load);
-    if (route_lacks_home(shuntd)) { /* coordinator_call_again comes back to it */
+    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
         if (question != NULL)
             list_append(&dir->coordinator->queued, &question->link);
         return 0;
@@ -189,7 +189,7 @@ static int load_spread(struct shuntd *shuntd, struct load_job *load)
     if (delegation_may_be(shuntd, dir, dir->coordinator->load_request, load->listing.count))
         load->whole = dir->coordinator->load_request->member;
     load_note_found(shuntd, dir, &load->listing);
-    int code = home_list_begin(shuntd, dir, dir->version);
+    int code = home_list_begin(shuntd->home, dir, dir->version);
     if (code == 0)
         code = load_hand_out(shuntd, load, dir, expected);
     if (code == 0)
@@ -236,7 +236,7 @@ static int load_again(struct shuntd *shuntd, struct load_job *load)
 static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
-    if (load->result == 0 && route_is_outdated(shuntd, load->began))
+    if (load->result == 0 && route_is_outdated(&shuntd->route, load->began))
         return load_again(shuntd, load);
     if (load->result == 0 && (load->result = load_make_room(shuntd, &load->listing)) != 0)
         listing_finish(&load->listing);
@@ -250,7 +250,7 @@ static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 
 static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
-    if (route_is_gathering(shuntd)) { /* coordinator_resume_all comes back to it */
+    if (route_is_gathering(&shuntd->route)) { /* coordinator_resume_all comes back to it */
         list_append(&dir->coordinator->queued, &question->link);
         return 0;
     }
@@ -308,11 +308,11 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
     struct home_dir *dir = home_dir_add(shuntd->home, message->dir, path);
     if (dir == NULL)
         return -ENOMEM;
-    int code = home_list_begin(shuntd, dir, message->record.record.version);
+    int code = home_list_begin(shuntd->home, dir, message->record.record.version);
     if (code != 0 || dir->complete)
         return code == -ESTALE ? MESSAGE_REMOTE : code;
     dir->expected = collective_expected(collective);
-    if (dir->listed < dir->expected || route_is_gathering(shuntd)) {
+    if (dir->listed < dir->expected || route_is_gathering(&shuntd->route)) {
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
     }
@@ -320,7 +320,7 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
     dir->complete = true;
     home_list_end(dir);
     coordinator_adopt_record(dir, &message->record.record);
-    return home_dir_store(shuntd, dir);
+    return home_dir_store(shuntd->home, dir);
 }
 
 /* On the node that asks. */
@@ -335,7 +335,7 @@ static int load_loaded(struct shuntd *shuntd, const struct coordinator_call *coo
         coordinator_adopt_answer(dir, &answer->coordinator_answer.record);
         dir->record.flags |= RECORD_LOADED;
         dir->nodes = answer->coordinator_answer.node_count;
-        code = home_dir_publish_times(shuntd, dir);
+        code = home_dir_publish_times(shuntd->home, dir);
         if (!list_empty(&dir->unwritten)) /* its coordinator may be another than before */
             home_dir_announce(shuntd->home, dir);
     }
@@ -394,9 +394,9 @@ int load_take_listed(struct shuntd *shuntd, uint16_t member, const struct frame_
         return 0;
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir, "")) == NULL)
         return -ENOMEM;
-    code = home_list_begin(shuntd, dir, message.listed.load_number);
+    code = home_list_begin(shuntd->home, dir, message.listed.load_number);
     if (code != 0 || dir->complete)
         return code == -ESTALE ? 0 : code;
-    code = home_list_name(shuntd, dir, message.name.text, message.name.length, &entry);
+    code = home_list_name(shuntd->home, dir, message.name.text, message.name.length, &entry);
     return ++dir->listed == dir->expected && code == 0 ? home_dir_wake(shuntd->home, dir) : code;
 }

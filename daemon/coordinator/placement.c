@@ -159,7 +159,7 @@ int placement_part_record(struct shuntd *shuntd, struct collective *collective, 
     if (!message->record.record.marked)
         home_leaves_forget(&dir->leaves);
     coordinator_adopt_record(dir, &message->record.record);
-    return home_dir_store(shuntd, dir);
+    return home_dir_store(shuntd->home, dir);
 }
 
 /* What the daemon of the maker's node does. Its mirrors are made by itself alone, since a directory that its
@@ -186,14 +186,14 @@ static void placement_carry_out(struct disk_job *job, const struct shuntd *shunt
 static int placement_made(struct shuntd *shuntd, struct home_dir *dir, uint32_t leaf)
 {
     int code = home_leaf_open(&dir->leaves, leaf, shuntd->options.leaf_full);
-    return code == 0 ? home_dir_store(shuntd, dir) : code;
+    return code == 0 ? home_dir_store(shuntd->home, dir) : code;
 }
 
 int placement_pin(struct shuntd *shuntd, struct home_dir *dir, enum record_why why)
 {
     dir->record.why = why;
     int code = shuntd->coordinator_handlers->settle_grants(shuntd, dir);
-    return code == 0 ? home_dir_store(shuntd, dir) : code;
+    return code == 0 ? home_dir_store(shuntd->home, dir) : code;
 }
 
 /* What could not be made: for good, and this node's creates in the directory stay in the trunk; or this time, and

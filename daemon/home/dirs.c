@@ -8,14 +8,15 @@
 #include <string.h>
 
 #include "home/home.h"
+#include "index/index.h"
 #include "home/state.h"
-#include "shuntd.h"
 
-int home_create(struct home **to)
+int home_create(struct home **to, const struct home_uses *uses)
 {
     struct home *home = calloc(1, sizeof *home);
     if (home == NULL)
         return -ENOMEM;
+    home->uses = *uses;
     list_init(&home->operations);
     list_init(&home->ready_requests);
     list_init(&home->questions);
@@ -206,9 +207,9 @@ bool home_dir_is_loaded(const struct home_dir *dir)
     return dir != NULL && (dir->record.flags & RECORD_LOADED) != 0;
 }
 
-int home_dir_store(struct shuntd *shuntd, struct home_dir *dir)
+int home_dir_store(struct home *home, struct home_dir *dir)
 {
-    return home_dir_is_loaded(dir) ? index_put_dir(shuntd->index, dir->id, &dir->record) : 0;
+    return home_dir_is_loaded(dir) ? index_put_dir(home->uses.index, dir->id, &dir->record) : 0;
 }
 
 void home_dirs_each(struct home *home, void (*each)(struct home_dir *, void *), void *context)

@@ -158,6 +158,7 @@ enum name_flag {
 struct name_question {
     uint16_t op, flags;
     uint16_t member; /* that asks */
+    uint16_t branch; /* of its node; 0: not known */
     uint64_t id;     /* ... for this operation of its own */
     struct dirid dir;
     struct record_entry entry;
@@ -313,7 +314,14 @@ static inline bool operation_is_asking(const struct operation *operation)
     return operation->pending.op != 0 || (operation->kind == OPERATION_RMDIR && operation->rmdir.step == RMDIR_FREEZES);
 }
 
-int home_create(struct home **);
+/* What it uses of its daemon, which outlives it. */
+struct home_uses {
+    struct index *index;
+    struct listen *listen;
+    const uint64_t *now; /* monotonic, when the batch began */
+    uint64_t *blocked;   /* counts requests and questions that had to wait */
+};
+int home_create(struct home **, const struct home_uses *);
 void home_destroy(struct home *);
 
 /* Directories. home_dir_add finds or makes; NULL: out of memory. */
@@ -341,22 +349,22 @@ bool home_dir_is_loaded(const struct home_dir *);
 /* Its coordinator's part, made if there is none. NULL: out of memory. */
 struct home_coordinator *home_coordinator(struct home_dir *);
 /* Writes its record to the index, if this node's processes use it. */
-int home_dir_store(struct shuntd *, struct home_dir *);
+int home_dir_store(struct home *, struct home_dir *);
 /* All directories, for status and the end. */
 void home_dirs_each(struct home *, void (*each)(struct home_dir *, void *), void *context);
 uint64_t home_dir_count(struct home *);
 
 /* Times. A name in one of its mirrors comes or goes, `at` (clock_files): the trunk's times do not show it. */
-int home_dir_note_change(struct shuntd *, struct home_dir *, uint64_t at);
+int home_dir_note_change(struct home *, struct home_dir *, uint64_t at);
 /* It did not: they are as before. */
-int home_dir_undo_change(struct shuntd *, struct home_dir *, uint64_t changed, bool written);
+int home_dir_undo_change(struct home *, struct home_dir *, uint64_t changed, bool written);
 /* What a daemon has heard and another's word of it: the later counts. True: that was news. Pure. */
 bool home_times_merge(struct home_times *, const struct home_times *word);
 bool home_times_equal(const struct home_times *, const struct home_times *);
 /* The same for a directory, whose readers see it then; `teller` is the member that said so. */
-int home_dir_merge_times(struct shuntd *, struct home_dir *, const struct home_times *word, uint16_t teller);
+int home_dir_merge_times(struct home *, struct home_dir *, const struct home_times *word, uint16_t teller);
 /* Readers are to see dir->times. */
-int home_dir_publish_times(struct shuntd *, struct home_dir *);
+int home_dir_publish_times(struct home *, struct home_dir *);
 /* Other daemons are to hear of them. */
 void home_dir_announce(struct home *, struct home_dir *);
 /* It was removed. */
@@ -394,24 +402,24 @@ struct operation *operation_find(struct home *, struct dirid, const char *name, 
 /* Its own operation if `client` began it, else NULL. */
 struct operation *operation_find_own(struct home *, struct dirid, const char *name, size_t length, uint64_t client);
 /* NULL: out of memory. Without a request (NULL) it is ahead of one. */
-struct operation *operation_begin(struct shuntd *, enum operation_kind, struct home_dir *, const char *name, size_t length,
+struct operation *operation_begin(struct home *, enum operation_kind, struct home_dir *, const char *name, size_t length,
                                   const struct listen_request *);
 /* What was begun ahead of a request is that one's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
 int operation_attach_request(struct home *, struct operation *, const struct listen_request *);
 /* The operation's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
-int operation_note_change(struct shuntd *, struct operation *);
-int operation_undo_change(struct shuntd *, struct operation *);
+int operation_note_change(struct home *, struct operation *);
+int operation_undo_change(struct home *, struct operation *);
 /* What is to be made counts among the names of its leaf, or that would take too many meanwhile. 0 or -ENOMEM. */
 int operation_count_in_leaf(struct operation *);
 /* Somebody waits for the end of the operation of that number, if there is one still: what its process says of that is to be
  * heard at once, and not with the next request. */
 void operation_await(struct home *, uint64_t id);
 /* Ends it; requests that waited for it, or for the directory's last operation, are served again. */
-void operation_end(struct shuntd *, struct operation *);
+void operation_end(struct home *, struct operation *);
 /* The first operation whose client is gone (client == that) or has given up waiting for its answer (client ==
  * 0), and that was not abandoned. */
-struct operation *operation_next_of_client(struct shuntd *, uint64_t client);
+struct operation *operation_next_of_client(struct home *, uint64_t client);
 unsigned operation_count(struct home *);
 /* Those that hold their name at its home. Ends with the first that answers another thing than 0, and answers that. */
 int operation_each_claimed(struct home *, int (*each)(void *context, const struct operation *), void *context);
@@ -419,7 +427,7 @@ int operation_each_claimed(struct home *, int (*each)(void *context, const struc
 void operation_give_up(struct home *, uint64_t client, uint32_t qp, uint32_t tag);
 
 /* Waiting. The request is copied: 0 or -ENOMEM. */
-int home_block(struct shuntd *, struct link *waiting, const struct listen_request *);
+int home_block(struct home *, struct link *waiting, const struct listen_request *);
 struct blocked_request *home_copy_request(const struct listen_request *);
 /* The request as it came. */
 void home_restore_request(const struct blocked_request *, struct listen_request *);
@@ -438,17 +446,17 @@ struct blocked_request *home_next_retry(struct home *);
 /* As home of names. 0: answered; HOME_WAITS: it will be, see home_next_question; or a fatal -errno. NAME_RELEASE has
  * no answer. */
 #define HOME_WAITS 1
-int home_ask(struct shuntd *, const struct name_question *, struct name_answer *);
-/* A process of that member's node looks at a file there: if it is in another node's branch, that one is to hear. 0 or
- * -ENOMEM. */
-int home_report_visit(struct shuntd *, struct home_dir *, const struct record_entry *, uint16_t member);
+int home_ask(struct home *, const struct name_question *, struct name_answer *);
+/* A process of the node with that branch (0: not known) looks at a file there: if it is in another node's branch, that one is
+ * to hear. 0 or -ENOMEM. */
+int home_report_visit(struct home *, struct home_dir *, const struct record_entry *, uint16_t branch);
 /* The next question that waited and has its answer now: 1, 0 if there is none, or a fatal -errno. Only member
  * and id of the question are to be looked at. */
-int home_next_question(struct shuntd *, struct name_question *, struct name_answer *);
+int home_next_question(struct home *, struct name_question *, struct name_answer *);
 /* The directory is about to be removed, which has been tried for `tried` ns. 0: frozen; MESSAGE_NOT_EMPTY, also if a name is
  * held and one was there since then; MESSAGE_BUSY: a name is held, and the coordinator is told once none is; or a fatal -errno.
  */
-int home_freeze(struct shuntd *, struct home_dir *, uint64_t tried);
+int home_freeze(struct home *, struct home_dir *, uint64_t tried);
 /* That name is looked at, and not there: if it is prefetched and no process has asked for it, it is given back. 0 or -ENOMEM.
  */
 int home_recall_prefetched(struct home *, struct dirid, const char *name, size_t length);
@@ -460,19 +468,19 @@ int home_await_all(struct home *, const struct home_dir *);
 /* The coordinator is to be told once no name is held there. 0 or -ENOMEM. */
 int home_report_idle(struct home *, struct home_dir *);
 /* It was not removed, or it was: requests that came meanwhile are repeated. */
-int home_thaw(struct shuntd *, struct home_dir *);
+int home_thaw(struct home *, struct home_dir *);
 /* A name that is held, as another home hands it over. 0 or -ENOMEM. */
-int home_claim_for(struct shuntd *, struct home_dir *, const char *name, size_t length, uint16_t member, uint64_t id);
+int home_claim_for(struct home *, struct home_dir *, const char *name, size_t length, uint16_t member, uint64_t id);
 /* May a name with that hash be believed as it was found on disk? Not if it is held, or was since the directory is being
  * listed: what was found may be older. */
 bool home_may_list(struct home *, const struct home_dir *, uint64_t hash);
 /* Names of the load of that number are about to come, or there are none: what is known by an earlier one, which has come to
  * nothing, is forgotten. 0, -ESTALE: that is over; or a fatal -errno. */
-int home_list_begin(struct shuntd *, struct home_dir *, uint64_t number);
+int home_list_begin(struct home *, struct home_dir *, uint64_t number);
 /* What was listed so far is forgotten. 0 or a fatal -errno. */
-int home_unlist(struct shuntd *, struct home_dir *);
+int home_unlist(struct home *, struct home_dir *);
 /* A name of a directory that is not complete yet, as it was found on disk. 0 or a fatal -errno. */
-int home_list_name(struct shuntd *, struct home_dir *, const char *name, size_t length, const struct record_entry *);
+int home_list_name(struct home *, struct home_dir *, const char *name, size_t length, const struct record_entry *);
 /* It is complete, or nothing is known of it any more. */
 void home_list_end(struct home_dir *);
 /* Any name that this member holds: the end of that, but for what the name is then. Its text is good until it ends. */
@@ -481,7 +489,7 @@ bool home_claim_of_member(struct home *, uint16_t member, struct name_question *
  * that waited for them are redirected, and by home_redirect_waiters those that wait for a freeze. */
 typedef int home_each_claim(void *context, uint16_t to, struct dirid, const char *name, size_t length, uint16_t member,
                             uint64_t id);
-int home_hand_over(struct shuntd *, const uint16_t *to, home_each_claim *, void *context);
+int home_hand_over(struct home *, const uint16_t *to, home_each_claim *, void *context);
 void home_redirect_waiters(struct home *, struct home_dir *);
 /* All claims are dropped; requests that waited for them are redirected. */
 void home_drop_claims(struct home *);

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "home/home.h"
+#include "index/index.h"
 #include "home/state.h"
-#include "shuntd.h"
 
 /* A name that somebody is at work on. */
 struct claim {
@@ -101,10 +101,10 @@ static int names_await(struct home *home, struct claim *held)
     return code;
 }
 
-static int names_hold_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member,
+static int names_hold_name(struct home *home, struct home_dir *dir, const char *name, size_t length, uint16_t member,
                            uint64_t id, bool prefetch)
 {
-    struct claim **bucket = names_bucket_of(shuntd->home, dir->id, name, length);
+    struct claim **bucket = names_bucket_of(home, dir->id, name, length);
     struct claim *held = malloc(sizeof *held);
     if (held == NULL)
         return -ENOMEM;
@@ -121,18 +121,18 @@ static int names_hold_name(struct shuntd *shuntd, struct home_dir *dir, const ch
     *bucket = held;
     dir->claims++;
     dir->prefetched_claims += prefetch;
-    shuntd->home->claim_count++;
-    return dir->reports_idle || dir->recalled ? names_await(shuntd->home, held) : 0;
+    home->claim_count++;
+    return dir->reports_idle || dir->recalled ? names_await(home, held) : 0;
 }
 
-int home_claim_for(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint16_t member, uint64_t id)
+int home_claim_for(struct home *home, struct home_dir *dir, const char *name, size_t length, uint16_t member, uint64_t id)
 {
-    return names_hold_name(shuntd, dir, name, length, member, id, false);
+    return names_hold_name(home, dir, name, length, member, id, false);
 }
 
-static int names_add_claim(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q)
+static int names_add_claim(struct home *home, struct home_dir *dir, const struct name_question *q)
 {
-    return names_hold_name(shuntd, dir, q->name, q->length, q->member, q->id, (q->flags & NAME_PREFETCH) != 0);
+    return names_hold_name(home, dir, q->name, q->length, q->member, q->id, (q->flags & NAME_PREFETCH) != 0);
 }
 
 /* A process has asked for it, or none ever will. */
@@ -156,16 +156,16 @@ static void names_let_go(struct home *home, struct claim *held)
     home->claim_count--;
 }
 
-static int names_put(struct shuntd *shuntd, const struct name_question *q, const struct record_entry *entry)
+static int names_put(struct home *home, const struct name_question *q, const struct record_entry *entry)
 {
-    return index_put_entry(shuntd->index, q->dir, q->name, q->length, entry);
+    return index_put_entry(home->uses.index, q->dir, q->name, q->length, entry);
 }
 
 /* Another node looks at a file in somebody's branch: its owner is told, once for a leaf. */
-int home_report_visit(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry, uint16_t member)
+int home_report_visit(struct home *home, struct home_dir *dir, const struct record_entry *entry, uint16_t branch)
 {
     uint64_t leaf = (uint64_t)entry->branch << 32 | entry->leaf;
-    if (entry->branch == 0 || entry->branch == shuntd_branch(shuntd, member))
+    if (entry->branch == 0 || entry->branch == branch)
         return 0;
     for (unsigned i = 0; i < sizeof dir->reported_leaves / sizeof *dir->reported_leaves; i++)
         if (dir->reported_leaves[i] == leaf + 1)
@@ -173,87 +173,87 @@ int home_report_visit(struct shuntd *shuntd, struct home_dir *dir, const struct 
     dir->reported_leaves[dir->reported_next++ % (sizeof dir->reported_leaves / sizeof *dir->reported_leaves)] = leaf + 1;
     const struct home_notification notifications = {
         .kind = NOTIFY_LEAF_VISITED, .dir = dir->id, .branch = entry->branch, .leaf = entry->leaf};
-    return names_say(shuntd->home, &notifications);
+    return names_say(home, &notifications);
 }
 
-static int names_looked_into(struct shuntd *shuntd, struct home_dir *dir, const struct record_entry *entry,
+static int names_looked_into(struct home *home, struct home_dir *dir, const struct record_entry *entry,
                              const struct name_question *q)
 {
-    return q->flags & NAME_PREFETCH ? 0 : home_report_visit(shuntd, dir, entry, q->member);
+    return q->flags & NAME_PREFETCH ? 0 : home_report_visit(home, dir, entry, q->branch);
 }
 
-static int names_exists(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q,
+static int names_exists(struct home *home, struct home_dir *dir, const struct name_question *q,
                         const struct record_entry *entry, struct name_answer *answer)
 {
     answer->result = MESSAGE_EXISTS;
     answer->entry = *entry;
-    return names_looked_into(shuntd, dir, entry, q);
+    return names_looked_into(home, dir, entry, q);
 }
 
 /* For a new name: if not, the client is told as by a file system that is full. What is on its way to its end (entry.state)
  * adds none. */
-static bool names_has_room(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
+static bool names_has_room(struct home *home, const struct name_question *q, struct name_answer *answer)
 {
-    int code = q->entry.state != 0 ? 0 : index_make_room(shuntd->index, q->dir, q->name, q->length);
+    int code = q->entry.state != 0 ? 0 : index_make_room(home->uses.index, q->dir, q->name, q->length);
     if (code != 0)
         answer->result = code;
     return code == 0;
 }
 
-static int names_find_entry(struct shuntd *shuntd, const struct name_question *q, struct record_entry *entry)
+static int names_find_entry(struct home *home, const struct name_question *q, struct record_entry *entry)
 {
-    return index_get_entry(shuntd->index, q->dir, q->name, q->length, entry);
+    return index_get_entry(home->uses.index, q->dir, q->name, q->length, entry);
 }
 
-static int names_reserve(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
+static int names_reserve(struct home *home, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
 {
     struct record_entry there = q->entry;
     there.state = RECORD_PENDING;
     there.ino = 0;
     answer->entry = there;
     int code =
-        BROKEN("no-cas") ? names_put(shuntd, q, &there) : index_add_entry(shuntd->index, q->dir, q->name, q->length, &there);
+        BROKEN("no-cas") ? names_put(home, q, &there) : index_add_entry(home->uses.index, q->dir, q->name, q->length, &there);
     if (code == -EEXIST)
-        return names_exists(shuntd, dir, q, &there, answer);
+        return names_exists(home, dir, q, &there, answer);
     if (code == -ENOSPC)
         answer->result = code;
-    return code == 0 ? names_add_claim(shuntd, dir, q) : code == -ENOSPC ? 0 : code;
+    return code == 0 ? names_add_claim(home, dir, q) : code == -ENOSPC ? 0 : code;
 }
 
-static int names_take(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, bool there,
+static int names_take(struct home *home, struct home_dir *dir, const struct name_question *q, bool there,
                       const struct record_entry *entry, struct name_answer *answer)
 {
     struct record_entry meanwhile = *entry;
     answer->result = there ? MESSAGE_EXISTS : MESSAGE_ABSENT;
     answer->entry = *entry;
-    if (!there && (!(q->flags & NAME_EVEN_ABSENT) || !names_has_room(shuntd, q, answer)))
+    if (!there && (!(q->flags & NAME_EVEN_ABSENT) || !names_has_room(home, q, answer)))
         return 0;
-    int code = names_add_claim(shuntd, dir, q);
+    int code = names_add_claim(home, dir, q);
     if (there)
-        dir->existing_claimed_at = shuntd->now;
+        dir->existing_claimed_at = *home->uses.now;
     meanwhile.state = q->entry.state;
     if (code == 0 && there && q->entry.state != 0)
-        code = names_put(shuntd, q, &meanwhile);
-    return code == 0 ? names_looked_into(shuntd, dir, entry, q) : code;
+        code = names_put(home, q, &meanwhile);
+    return code == 0 ? names_looked_into(home, dir, entry, q) : code;
 }
 
 /* Of a name that nobody holds. */
-static int names_decide(struct shuntd *shuntd, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
+static int names_decide(struct home *home, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
 {
     struct record_entry entry = {0};
     answer->result = 0;
     if (q->op == NAME_RESERVE)
-        return names_reserve(shuntd, dir, q, answer);
-    int code = names_find_entry(shuntd, q, &entry);
+        return names_reserve(home, dir, q, answer);
+    int code = names_find_entry(home, q, &entry);
     bool there = code == 0;
     if (code != 0 && code != -ENOENT)
         return code;
     switch (q->op) {
     case NAME_CLAIM:
-        return names_take(shuntd, dir, q, there, &entry, answer);
+        return names_take(home, dir, q, there, &entry, answer);
     case NAME_LOOKUP:
         answer->result = MESSAGE_ABSENT;
-        return there ? names_exists(shuntd, dir, q, &entry, answer) : 0;
+        return there ? names_exists(home, dir, q, &entry, answer) : 0;
     default: /* MARK of a name that is not held */
         return 0;
     }
@@ -295,12 +295,10 @@ bool home_may_list(struct home *home, const struct home_dir *dir, uint64_t hash)
     return true;
 }
 
-int home_list_name(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length,
-                   const struct record_entry *entry)
+int home_list_name(struct home *home, struct home_dir *dir, const char *name, size_t length, const struct record_entry *entry)
 {
-    return home_may_list(shuntd->home, dir, record_hash(name, length))
-               ? index_put_entry(shuntd->index, dir->id, name, length, entry)
-               : 0;
+    return home_may_list(home, dir, record_hash(name, length)) ? index_put_entry(home->uses.index, dir->id, name, length, entry)
+                                                               : 0;
 }
 
 struct listed {
@@ -314,20 +312,20 @@ static bool names_was_listed(void *context, uint64_t hash)
     return home_may_list(listed->home, listed->dir, hash);
 }
 
-int home_unlist(struct shuntd *shuntd, struct home_dir *dir)
+int home_unlist(struct home *home, struct home_dir *dir)
 {
     dir->listed = dir->expected = 0;
-    return index_del_names(shuntd->index, dir->id, names_was_listed, &(struct listed){shuntd->home, dir});
+    return index_del_names(home->uses.index, dir->id, names_was_listed, &(struct listed){home, dir});
 }
 
-int home_list_begin(struct shuntd *shuntd, struct home_dir *dir, uint64_t number)
+int home_list_begin(struct home *home, struct home_dir *dir, uint64_t number)
 {
     if (number <= dir->load_number)
         return number == dir->load_number ? 0 : -ESTALE;
     dir->load_number = number;
     dir->complete = false;
-    home_collectives_ready(shuntd->home, &dir->blocked_collectives); /* word of the earlier one is over */
-    return home_unlist(shuntd, dir);
+    home_collectives_ready(home, &dir->blocked_collectives); /* word of the earlier one is over */
+    return home_unlist(home, dir);
 }
 
 void home_list_end(struct home_dir *dir)
@@ -336,35 +334,35 @@ void home_list_end(struct home_dir *dir)
         free(LINK_OF(link, struct ended_claim, link));
 }
 
-static int names_end(struct shuntd *shuntd, struct claim **at, const struct name_question *q)
+static int names_end(struct home *home, struct claim **at, const struct name_question *q)
 {
     struct claim *held = *at;
     struct home_dir *dir = held->dir;
     int noted = dir->complete && !held->early ? 0 : names_note_ended(dir, held);
     int code = noted != 0            ? noted
-               : q->entry.state != 0 ? names_put(shuntd, q, &q->entry)
-                                     : index_del_entry(shuntd->index, q->dir, q->name, q->length);
+               : q->entry.state != 0 ? names_put(home, q, &q->entry)
+                                     : index_del_entry(home->uses.index, q->dir, q->name, q->length);
     *at = held->next;
-    names_let_go(shuntd->home, held);
-    list_move(&shuntd->home->questions, &held->waiting);
+    names_let_go(home, held);
+    list_move(&home->questions, &held->waiting);
     free(held);
     if (code == 0)
-        code = home_names_wake(shuntd->home, dir);
+        code = home_names_wake(home, dir);
     if (code == 0 && dir->recalled && dir->claims == 0)
-        code = names_say(shuntd->home, &(struct home_notification){.kind = NOTIFY_UNCLAIMED, .dir = dir->id});
-    home_dir_release(shuntd->home, dir);
+        code = names_say(home, &(struct home_notification){.kind = NOTIFY_UNCLAIMED, .dir = dir->id});
+    home_dir_release(home, dir);
     return code;
 }
 
 /* It is not claimed here, since the daemon that was its home has died: what was made is on disk, though the daemon that reads
  * that again may have done so before. */
-static int names_end_of_nothing(struct shuntd *shuntd, const struct name_question *q)
+static int names_end_of_nothing(struct home *home, const struct name_question *q)
 {
     struct record_entry there;
     if (q->entry.state == 0)
         return 0;
-    int code = index_get_entry(shuntd->index, q->dir, q->name, q->length, &there);
-    return code == -ENOENT ? names_put(shuntd, q, &q->entry) : code;
+    int code = index_get_entry(home->uses.index, q->dir, q->name, q->length, &there);
+    return code == -ENOENT ? names_put(home, q, &q->entry) : code;
 }
 
 static bool names_is_owner(const struct claim *held, const struct name_question *q)
@@ -374,40 +372,40 @@ static bool names_is_owner(const struct claim *held, const struct name_question 
 
 /* A new name that is held, and which may have a file by now: 1. What else is held has to be waited for: 0. Its holder hears
  * that somebody looks, as from a process that reads the index. */
-static int names_peek(struct shuntd *shuntd, struct claim *held, const struct name_question *q, struct name_answer *answer)
+static int names_peek(struct home *home, struct claim *held, const struct name_question *q, struct name_answer *answer)
 {
     struct record_entry entry;
     if (!(q->flags & NAME_PEEK) || held->dir->frozen || BROKEN("unpeeked"))
         return 0;
-    int code = names_find_entry(shuntd, q, &entry);
+    int code = names_find_entry(home, q, &entry);
     if (code != 0 || entry.state != RECORD_PENDING || entry.ino != 0)
         return code == -ENOENT ? 0 : code;
-    code = held->prefetched ? names_await(shuntd->home, held) : 0;
-    code = code == 0 ? names_exists(shuntd, held->dir, q, &entry, answer) : code;
+    code = held->prefetched ? names_await(home, held) : 0;
+    code = code == 0 ? names_exists(home, held->dir, q, &entry, answer) : code;
     return code == 0 ? 1 : code;
 }
 
-int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_answer *answer)
+int home_ask(struct home *home, const struct name_question *q, struct name_answer *answer)
 {
-    struct claim **at = names_find_claim(shuntd->home, q->dir, q->name, q->length);
+    struct claim **at = names_find_claim(home, q->dir, q->name, q->length);
     *answer = (struct name_answer){0};
     if (*at != NULL && names_is_owner(*at, q) && (q->op == NAME_RELEASE || q->op == NAME_MARK))
-        return q->op == NAME_RELEASE ? names_end(shuntd, at, q) : names_put(shuntd, q, &q->entry);
+        return q->op == NAME_RELEASE ? names_end(home, at, q) : names_put(home, q, &q->entry);
     if (q->op == NAME_RELEASE)
-        return names_end_of_nothing(shuntd, q);
+        return names_end_of_nothing(home, q);
     if (q->op == NAME_REQUESTED) {
         if (*at != NULL && names_is_owner(*at, q))
-            names_is_known(shuntd->home, *at);
+            names_is_known(home, *at);
         return 0;
     }
-    struct home_dir *dir = home_dir_find(shuntd->home, q->dir);
+    struct home_dir *dir = home_dir_find(home, q->dir);
     if (dir == NULL || !dir->complete) {
         answer->result = MESSAGE_NOT_LOADED;
         return 0;
     }
     if (*at == NULL && !dir->frozen && !(dir->draining && (q->flags & NAME_PREFETCH)))
-        return names_decide(shuntd, dir, q, answer);
-    int peeked = *at != NULL ? names_peek(shuntd, *at, q, answer) : 0;
+        return names_decide(home, dir, q, answer);
+    int peeked = *at != NULL ? names_peek(home, *at, q, answer) : 0;
     if (peeked != 0)
         return peeked < 0 ? peeked : 0;
     if ((*at != NULL && (q->flags & NAME_NONBLOCK)) || (q->flags & NAME_PREFETCH)) {
@@ -418,9 +416,9 @@ int home_ask(struct shuntd *shuntd, const struct name_question *q, struct name_a
         answer->result = MESSAGE_ABSENT;
         return 0;
     }
-    shuntd->counts.blocked++;
-    int code = *at != NULL ? names_await(shuntd->home, *at) : 0;
-    return code == 0 ? names_wait(shuntd->home, *at != NULL ? &(*at)->waiting : &dir->frozen_questions, q) : code;
+    ++*home->uses.blocked;
+    int code = *at != NULL ? names_await(home, *at) : 0;
+    return code == 0 ? names_wait(home, *at != NULL ? &(*at)->waiting : &dir->frozen_questions, q) : code;
 }
 
 /* A request that came while it was frozen starts again: what it chose, a leaf for instance, may be gone. */
@@ -431,18 +429,18 @@ static void names_send_away(struct home *home, struct link *asking)
     list_move(&home->questions, asking);
 }
 
-int home_next_question(struct shuntd *shuntd, struct name_question *question, struct name_answer *answer)
+int home_next_question(struct home *home, struct name_question *question, struct name_answer *answer)
 {
     int code = HOME_WAITS;
     while (code == HOME_WAITS) {
-        struct link *link = list_take(&shuntd->home->questions);
+        struct link *link = list_take(&home->questions);
         if (link == NULL)
             return 0;
         struct waiting *waiting = LINK_OF(link, struct waiting, link);
-        shuntd->home->waiting--;
+        home->waiting--;
         *question = waiting->question;
         *answer = (struct name_answer){.result = MESSAGE_REMOTE};
-        code = question->op == 0 ? 0 : home_ask(shuntd, question, answer);
+        code = question->op == 0 ? 0 : home_ask(home, question, answer);
         free(waiting);
     }
     return code == 0 ? 1 : code;
@@ -503,15 +501,15 @@ bool home_next_notification(struct home *home, struct home_notification *to)
     return false;
 }
 
-int home_freeze(struct shuntd *shuntd, struct home_dir *dir, uint64_t tried)
+int home_freeze(struct home *home, struct home_dir *dir, uint64_t tried)
 {
-    int names = index_has_names(shuntd->index, dir->id);
+    int names = index_has_names(home->uses.index, dir->id);
     if (names < 0)
         return names;
     if (dir->claims > 0 && dir->existing_claimed_at > clock_monotonic() - tried)
         return MESSAGE_NOT_EMPTY;
     if (!names_is_at_rest(dir)) {
-        int code = home_report_idle(shuntd->home, dir);
+        int code = home_report_idle(home, dir);
         return code == 0 ? MESSAGE_BUSY : code;
     }
     dir->reports_idle = false;
@@ -519,10 +517,10 @@ int home_freeze(struct shuntd *shuntd, struct home_dir *dir, uint64_t tried)
     return names == 0 ? 0 : MESSAGE_NOT_EMPTY;
 }
 
-int home_thaw(struct shuntd *shuntd, struct home_dir *dir)
+int home_thaw(struct home *home, struct home_dir *dir)
 {
     dir->frozen = false;
-    names_send_away(shuntd->home, &dir->frozen_questions);
+    names_send_away(home, &dir->frozen_questions);
     return 0;
 }
 
@@ -542,11 +540,11 @@ bool home_claim_of_member(struct home *home, uint16_t member, struct name_questi
     return false;
 }
 
-int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_claim *each, void *context)
+int home_hand_over(struct home *home, const uint16_t *to, home_each_claim *each, void *context)
 {
     int code = 0;
     for (unsigned i = 0; i < HOME_BUCKETS && code == 0; i++)
-        for (struct claim **at = &shuntd->home->claims[i]; *at != NULL && code == 0;) {
+        for (struct claim **at = &home->claims[i]; *at != NULL && code == 0;) {
             struct claim *held = *at;
             uint32_t shard = record_shard(held->dir->id, record_hash(held->name, held->length));
             uint16_t next = held->dir->delegation == 0 ? to[shard] : 0;
@@ -556,8 +554,8 @@ int home_hand_over(struct shuntd *shuntd, const uint16_t *to, home_each_claim *e
             }
             code = each(context, next, held->dir->id, held->name, held->length, held->member, held->id);
             *at = held->next;
-            names_let_go(shuntd->home, held);
-            names_send_away(shuntd->home, &held->waiting);
+            names_let_go(home, held);
+            names_send_away(home, &held->waiting);
             free(held);
         }
     return code;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "home/home.h"
+#include "index/index.h"
 #include "home/state.h"
-#include "shuntd.h"
 
 static struct operation **operations_bucket_of(struct home *home, struct dirid dir, uint64_t hash)
 {
@@ -72,7 +72,7 @@ static int operations_answers_to(struct operation *operation, const struct liste
     return operation->request != NULL ? 0 : -ENOMEM;
 }
 
-struct operation *operation_begin(struct shuntd *shuntd, enum operation_kind kind, struct home_dir *dir, const char *name,
+struct operation *operation_begin(struct home *home, enum operation_kind kind, struct home_dir *dir, const char *name,
                                   size_t length, const struct listen_request *request)
 {
     struct operation *operation = malloc(sizeof *operation); /* glibc's calloc passes by what a thread has just freed */
@@ -92,7 +92,7 @@ struct operation *operation_begin(struct shuntd *shuntd, enum operation_kind kin
         free(operation);
         return NULL;
     }
-    operations_enter(shuntd->home, operation);
+    operations_enter(home, operation);
     dir->operations++;
     return operation;
 }
@@ -104,11 +104,11 @@ int operation_attach_request(struct home *home, struct operation *operation, con
     return request != NULL ? operations_answers_to(operation, request) : 0;
 }
 
-int operation_note_change(struct shuntd *shuntd, struct operation *operation)
+int operation_note_change(struct home *home, struct operation *operation)
 {
     const struct home_times before = operation->dir->times;
     const uint64_t began = operation_may_be_granted(operation) ? operation->grant.began : 0;
-    int code = home_dir_note_change(shuntd, operation->dir, began != 0 ? began : clock_files());
+    int code = home_dir_note_change(home, operation->dir, began != 0 ? began : clock_files());
     operation->dir_change.at_before = before.changed;
     operation->dir_change.written_before = before.written;
     operation->dir_change.at = operation->dir->times.changed;
@@ -117,14 +117,14 @@ int operation_note_change(struct shuntd *shuntd, struct operation *operation)
 }
 
 /* What another node may have seen stays. */
-int operation_undo_change(struct shuntd *shuntd, struct operation *operation)
+int operation_undo_change(struct home *home, struct operation *operation)
 {
     struct home_dir *dir = operation->dir;
     if (operation->dir_change.number == 0 || operation->dir_change.number != dir->change_count ||
         operation->dir_change.at != dir->times.changed || operation->dir_change.at == operation->dir_change.at_before ||
         operation->dir_change.at <= dir->announced)
         return 0;
-    return home_dir_undo_change(shuntd, dir, operation->dir_change.at_before, operation->dir_change.written_before);
+    return home_dir_undo_change(home, dir, operation->dir_change.at_before, operation->dir_change.written_before);
 }
 
 static void operations_leave(struct home *home, struct operation *operation)
@@ -156,9 +156,8 @@ int operation_count_in_leaf(struct operation *operation)
     return home_leaf_add(&operation->dir->leaves, operation->place.leaf, 1);
 }
 
-void operation_end(struct shuntd *shuntd, struct operation *operation)
+void operation_end(struct home *home, struct operation *operation)
 {
-    struct home *home = shuntd->home;
     struct home_dir *dir = operation->dir;
     operations_leave(home, operation);
     if (operation->leaf.counted && operation->leaf.generation == dir->leaves.generation)
@@ -171,20 +170,20 @@ void operation_end(struct shuntd *shuntd, struct operation *operation)
     home_dir_release(home, dir);
 }
 
-static bool operations_is_over(struct shuntd *shuntd, const struct operation *operation, uint64_t client)
+static bool operations_is_over(struct home *home, const struct operation *operation, uint64_t client)
 {
     if (operation_is_abandoned(operation) || operation_is_prefetched(operation))
         return false;
     return client != 0 ? operation->client == client
                        : operation->state == OPERATION_GIVEN_UP ||
-                             listen_gave_up(shuntd->listen, operation->qp, operation->client, operation->tag);
+                             listen_gave_up(home->uses.listen, operation->qp, operation->client, operation->tag);
 }
 
-struct operation *operation_next_of_client(struct shuntd *shuntd, uint64_t client)
+struct operation *operation_next_of_client(struct home *home, uint64_t client)
 {
-    struct link *operations = &shuntd->home->operations;
+    struct link *operations = &home->operations;
     for (struct link *link = operations->next; link != operations; link = link->next)
-        if (operations_is_over(shuntd, LINK_OF(link, struct operation, all), client))
+        if (operations_is_over(home, LINK_OF(link, struct operation, all), client))
             return LINK_OF(link, struct operation, all);
     return NULL;
 }
@@ -235,14 +234,14 @@ void home_restore_request(const struct blocked_request *blocked, struct listen_r
     message_decode(&request->message, request->bytes, blocked->size); /* was decoded before */
 }
 
-int home_block(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
+int home_block(struct home *home, struct link *waiting, const struct listen_request *request)
 {
     struct blocked_request *blocked = home_copy_request(request);
     if (blocked == NULL)
         return -ENOMEM;
     list_append(waiting, &blocked->link);
-    shuntd->counts.blocked++;
-    shuntd->home->blocked++;
+    ++*home->uses.blocked;
+    home->blocked++;
     return 0;
 }
 

@@ -7,6 +7,8 @@
 
 #include <xxhash.h>
 
+#include "session/session.h"
+
 uint16_t route_rendezvous(uint32_t shard, const uint16_t *members, size_t count)
 {
     uint64_t highest = 0;
@@ -22,17 +24,16 @@ uint16_t route_rendezvous(uint32_t shard, const uint16_t *members, size_t count)
     return home;
 }
 
-static bool route_is_gone(const struct shuntd *shuntd, uint16_t member)
+static bool route_is_gone(const struct session *session, uint16_t member)
 {
-    return member != 0 && !session_has(&shuntd->session, member);
+    return member != 0 && !session_has(session, member);
 }
 
 /* A home is no member any more, or one that was to hand something over and has not. */
-bool route_lacks_home(const struct shuntd *shuntd)
+bool route_lacks_home(const struct route *route, const struct session *session)
 {
-    const struct route *route = &shuntd->route;
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (route_is_gone(shuntd, route->home[i]) || route_is_gone(shuntd, route->from[i]))
+        if (route_is_gone(session, route->home[i]) || route_is_gone(session, route->from[i]))
             return true;
     return false;
 }

@@ -16,6 +16,7 @@ void home_blocked_free(struct link *waiting);
 struct claim;
 
 struct home {
+    struct home_uses uses;
     struct home_dir *dirs[HOME_BUCKETS];
     struct operation *names[HOME_BUCKETS];   /* operations by (directory, name) */
     struct operation *numbers[HOME_BUCKETS]; /* ... by their numbers */

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "home/home.h"
+#include "index/index.h"
 #include "home/state.h"
-#include "shuntd.h"
 
 static bool times_is_later(const struct home_times *word, const struct home_times *than)
 {
@@ -39,7 +39,7 @@ bool home_times_equal(const struct home_times *a, const struct home_times *b)
 }
 
 /* What this node's processes are to see. */
-int home_dir_publish_times(struct shuntd *shuntd, struct home_dir *dir)
+int home_dir_publish_times(struct home *home, struct home_dir *dir)
 {
     const struct home_times *times = &dir->times;
     dir->record.flags &= ~(uint32_t)RECORD_WRITTEN;
@@ -48,8 +48,8 @@ int home_dir_publish_times(struct shuntd *shuntd, struct home_dir *dir)
     dir->record.settled = times->settled;
     dir->record.stood = times->stood;
     if (times->changed != 0)
-        listen_set_redirected(shuntd->listen);
-    return home_dir_store(shuntd, dir);
+        listen_set_redirected(home->uses.listen);
+    return home_dir_store(home, dir);
 }
 
 static void times_wait_to_be_written(struct home *home, struct home_dir *dir)
@@ -67,7 +67,7 @@ void home_dir_announce(struct home *home, struct home_dir *dir)
     list_append(&home->unannounced, &dir->unannounced);
 }
 
-int home_dir_note_change(struct shuntd *shuntd, struct home_dir *dir, uint64_t at)
+int home_dir_note_change(struct home *home, struct home_dir *dir, uint64_t at)
 {
     dir->changed_at = clock_monotonic();
     dir->change_count++;
@@ -76,23 +76,23 @@ int home_dir_note_change(struct shuntd *shuntd, struct home_dir *dir, uint64_t a
     dir->times.changed = at;
     dir->times.written = false;
     dir->times_source = 0;
-    times_wait_to_be_written(shuntd->home, dir);
-    home_dir_announce(shuntd->home, dir);
-    return home_dir_publish_times(shuntd, dir);
+    times_wait_to_be_written(home, dir);
+    home_dir_announce(home, dir);
+    return home_dir_publish_times(home, dir);
 }
 
-int home_dir_undo_change(struct shuntd *shuntd, struct home_dir *dir, uint64_t changed, bool written)
+int home_dir_undo_change(struct home *home, struct home_dir *dir, uint64_t changed, bool written)
 {
     dir->times.changed = changed;
     dir->times.written = written;
     if (changed == 0 || written)
         list_remove(&dir->unwritten);
-    return home_dir_publish_times(shuntd, dir);
+    return home_dir_publish_times(home, dir);
 }
 
 /* A daemon that has changed it earlier waits longer than the last one, and then writes that one's time, should it be
  * gone. */
-int home_dir_merge_times(struct shuntd *shuntd, struct home_dir *dir, const struct home_times *word, uint16_t teller)
+int home_dir_merge_times(struct home *home, struct home_dir *dir, const struct home_times *word, uint16_t teller)
 {
     bool waits = !list_empty(&dir->unwritten);
     if (!home_times_merge(&dir->times, word))
@@ -102,9 +102,9 @@ int home_dir_merge_times(struct shuntd *shuntd, struct home_dir *dir, const stru
         list_remove(&dir->unwritten);
     } else if (waits && dir->times.changed == word->changed) {
         dir->changed_at = clock_monotonic() + HOME_TIMES_PATIENCE;
-        times_wait_to_be_written(shuntd->home, dir);
+        times_wait_to_be_written(home, dir);
     }
-    return home_dir_publish_times(shuntd, dir);
+    return home_dir_publish_times(home, dir);
 }
 
 void home_dir_forget_times(struct home_dir *dir)

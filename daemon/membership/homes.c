@@ -73,7 +73,7 @@ static void homes_forget_listed(struct home_dir *dir, void *context)
     struct shuntd *shuntd = context;
     if (dir->complete || dir->listed + dir->expected == 0)
         return;
-    home_unlist(shuntd, dir);
+    home_unlist(shuntd->home, dir);
     home_dir_wake(shuntd->home, dir);
 }
 
@@ -170,7 +170,8 @@ static bool homes_must_begin(const struct shuntd *shuntd)
 
 static int homes_lead(struct shuntd *shuntd)
 {
-    if (route_lacks_home(shuntd)) { /* also in the middle of a move, which would not come to its end */
+    if (route_lacks_home(&shuntd->route,
+                         &shuntd->session)) { /* also in the middle of a move, which would not come to its end */
         roles_set_recovery(&shuntd->session);
         return homes_publish_epoch(shuntd, true);
     }
@@ -241,10 +242,10 @@ void homes_publish_losses(struct shuntd *shuntd)
 {
     uint64_t homes[RECORD_SHARDS / 64] = {0};
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
-        if (route_is_here(shuntd, i))
+        if (route_is_here(&shuntd->route, shuntd->me.number, i))
             homes[i / 64] |= 1ull << (i % 64);
     listen_set_homes(shuntd->listen, homes);
-    if (!route_is_sole(shuntd)) /* other nodes may change directories in their mirrors */
+    if (!route_is_sole(&shuntd->route)) /* other nodes may change directories in their mirrors */
         listen_set_redirected(shuntd->listen);
 }
 

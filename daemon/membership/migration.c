@@ -158,7 +158,7 @@ int migration_hand_over(struct shuntd *shuntd)
     handing.count = migration_receivers(&shuntd->route, handing.to);
     home_dirs_each(shuntd->home, migration_hand_one, &handing);
     if (handing.code == 0)
-        handing.code = home_hand_over(shuntd, shuntd->route.to, migration_hand_held, &handing);
+        handing.code = home_hand_over(shuntd->home, shuntd->route.to, migration_hand_held, &handing);
     for (size_t i = 0; i < handing.count && handing.code == 0; i++)
         handing.code = migration_send_part(shuntd, handing.to[i], &(struct message){.type = MESSAGE_MIGRATED_ALL});
     memset(shuntd->route.to, 0, sizeof shuntd->route.to);
@@ -186,7 +186,7 @@ static int migration_take_directory(struct shuntd *shuntd, const struct message 
     }
     dir->frozen |= part->migrated_dir.frozen;
     coordinator_adopt_record(dir, &part->migrated_dir.record);
-    return home_dir_store(shuntd, dir);
+    return home_dir_store(shuntd->home, dir);
 }
 
 static int migration_take_record(struct shuntd *shuntd, const struct message *part)
@@ -197,7 +197,7 @@ static int migration_take_record(struct shuntd *shuntd, const struct message *pa
     if (dir == NULL || home_dir_set_path(dir, path) != 0)
         return -ENOMEM;
     coordinator_adopt_record(dir, &part->record.record);
-    return home_dir_store(shuntd, dir);
+    return home_dir_store(shuntd->home, dir);
 }
 
 static int migration_take_claim(struct shuntd *shuntd, const struct message *part)
@@ -206,7 +206,7 @@ static int migration_take_claim(struct shuntd *shuntd, const struct message *par
     struct record_entry shown;
     if (dir == NULL && (dir = home_dir_add(shuntd->home, part->dir, "")) == NULL)
         return -ENOMEM;
-    int code = home_claim_for(shuntd, dir, part->name.text, part->name.length, part->migrated_claim.member,
+    int code = home_claim_for(shuntd->home, dir, part->name.text, part->name.length, part->migrated_claim.member,
                               part->migrated_claim.operation);
     if (code == 0)
         code = rpc_take_entry(shuntd, &part->migrated_claim.shown, &shown);

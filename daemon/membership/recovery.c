@@ -94,7 +94,7 @@ int recovery_report(struct shuntd *shuntd)
         code = home_rpc_repeat(shuntd);
     if (code == 0)
         code = coordinator_resubmit(shuntd);
-    if (code == 0 && !route_is_gathering(shuntd))
+    if (code == 0 && !route_is_gathering(&shuntd->route))
         code = coordinator_resume_all(shuntd);
     return code == 0 ? shuntd->membership_handlers->resume_lists(shuntd) : code;
 }

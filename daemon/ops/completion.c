@@ -93,7 +93,7 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
 
 int completion_failed(struct shuntd *shuntd, struct operation *operation)
 {
-    int code = operation_undo_change(shuntd, operation);
+    int code = operation_undo_change(shuntd->home, operation);
     if (code == 0 && operation_is_frozen(operation))
         code = coordinator_thaw(shuntd, operation->rmdir.child);
     return code == 0 ? home_rpc_end(shuntd, operation, operation_had_entry(operation) ? &operation->before : NULL) : code;
@@ -159,7 +159,7 @@ int completion_settle_client(struct shuntd *shuntd, uint64_t client)
 {
     int code = client != 0 ? prefetch_client_exits(shuntd, client) : 0;
     for (struct operation *operation;
-         code == 0 && (operation = operation_next_of_client(shuntd, client)) != NULL && !BROKEN("no-settle");)
+         code == 0 && (operation = operation_next_of_client(shuntd->home, client)) != NULL && !BROKEN("no-settle");)
         if (!completion_has_not_begun(operation))
             code = completion_settle_by_disk(shuntd, operation);
     return code;
@@ -182,7 +182,7 @@ static int completion_settle_held(struct shuntd *shuntd, struct name_question *e
         end->entry.type = (uint8_t)(stat.stx_mode >> 12 & 15);
         end->entry.ino = stat.stx_ino;
     }
-    return home_ask(shuntd, end, &unused);
+    return home_ask(shuntd->home, end, &unused);
 }
 
 int completion_settle_member(struct shuntd *shuntd, uint16_t member)

@@ -38,7 +38,7 @@ static struct operation *create_begin(struct shuntd *shuntd, const struct listen
         *how = reply_block(shuntd, &operation->blocked, request);
         return NULL;
     }
-    operation = operation_begin(shuntd, kind, dir, message->name.text, message->name.length, request);
+    operation = operation_begin(shuntd->home, kind, dir, message->name.text, message->name.length, request);
     *how = operation != NULL ? REPLY_BLOCKED : -ENOMEM;
     return operation;
 }
@@ -48,7 +48,7 @@ static int create_tell_and_end(struct shuntd *shuntd, struct operation *operatio
     int code = answer->result == MESSAGE_EXISTS || answer->result == 0
                    ? reply_place(shuntd, operation, &answer->entry, answer->result)
                    : reply_result(shuntd, operation, answer->result);
-    operation_end(shuntd, operation);
+    operation_end(shuntd->home, operation);
     return code;
 }
 
@@ -57,7 +57,7 @@ int create_begins(struct shuntd *shuntd, struct operation *operation)
     shuntd->counts.creates++;
     shuntd->counts.redirected += operation->place.branch != 0;
     operation->dir->leaves.creates++;
-    int code = operation->place.branch != 0 ? operation_note_change(shuntd, operation) : 0;
+    int code = operation->place.branch != 0 ? operation_note_change(shuntd->home, operation) : 0;
     return code == 0 ? prefetch_follow(shuntd, operation) : code;
 }
 
@@ -159,7 +159,7 @@ int ops_adopt(struct shuntd *shuntd, const struct listen_request *request, struc
 static bool create_is_at_home(const struct shuntd *shuntd, const struct home_dir *dir, const struct message *message)
 {
     uint32_t shard = record_shard(message->dir, record_hash(message->name.text, message->name.length));
-    return dir->delegation != 0 || route_is_here(shuntd, shard);
+    return dir->delegation != 0 || route_is_here(&shuntd->route, shuntd->me.number, shard);
 }
 
 static int create_tell_found(struct shuntd *shuntd, const struct home_dir *dir, const struct listen_request *request,
@@ -187,13 +187,14 @@ static int create_look_up_here(struct shuntd *shuntd, const struct home_dir *dir
     const struct name_question question = {.op = NAME_LOOKUP,
                                            .flags = NAME_NONBLOCK | create_peeks(message),
                                            .member = shuntd->me.number,
+                                           .branch = shuntd->branch,
                                            .dir = dir->id,
                                            .name = message->name.text,
                                            .length = message->name.length};
     struct name_answer found;
     if (dir->frozen || !create_is_at_home(shuntd, dir, message))
         return REPLY_BLOCKED;
-    int code = home_ask(shuntd, &question, &found);
+    int code = home_ask(shuntd->home, &question, &found);
     if (code != 0 || (found.result != MESSAGE_EXISTS && found.result != MESSAGE_ABSENT))
         return code != 0 ? code : REPLY_BLOCKED;
     return create_tell_found(shuntd, dir, request, &found);
@@ -216,7 +217,7 @@ int ops_lookup(struct shuntd *shuntd, const struct listen_request *request, stru
     how = create_look_up_here(shuntd, dir, request);
     if (how != REPLY_BLOCKED)
         return how;
-    operation = operation_begin(shuntd, OPERATION_LOOKUP, dir, message->name.text, message->name.length, request);
+    operation = operation_begin(shuntd->home, OPERATION_LOOKUP, dir, message->name.text, message->name.length, request);
     return operation != NULL ? reply_silently(home_rpc_request(shuntd, operation, NAME_LOOKUP, create_peeks(message), NULL,
                                                                create_tell_and_end))
                              : -ENOMEM;
@@ -232,7 +233,7 @@ int ops_looked(struct shuntd *shuntd, const struct listen_request *request, stru
         return REPLY_SILENT;
     if (entry->state == RECORD_PENDING)
         code = home_recall_prefetched(shuntd->home, dir->id, request->message.name.text, request->message.name.length);
-    return reply_silently(code != 0 ? code : home_report_visit(shuntd, dir, entry, shuntd->me.number));
+    return reply_silently(code != 0 ? code : home_report_visit(shuntd->home, dir, entry, shuntd->branch));
 }
 
 /* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and

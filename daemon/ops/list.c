@@ -113,7 +113,7 @@ static int list_answer_with_page(struct shuntd *shuntd, const struct asked *aske
 static int list_gathered(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct asked *asked = context;
-    if (route_lacks_home(shuntd)) { /* list_again comes back to it */
+    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* list_again comes back to it */
         list_append(&shuntd->blocked_lists, &asked->link);
         return 0;
     }

@@ -68,7 +68,7 @@ static int notification_tell(struct shuntd *shuntd, const struct home_notificati
         return delegation_continue(shuntd, notification->dir);
     const struct message message = {
         .type = types[notification->kind], .dir = notification->dir, .leaf.leaf = notification->leaf};
-    uint16_t member = notification->kind == NOTIFY_IDLE           ? route_of_dir(shuntd, notification->dir)
+    uint16_t member = notification->kind == NOTIFY_IDLE           ? route_of_dir(&shuntd->route, notification->dir)
                       : notification->kind == NOTIFY_LEAF_VISITED ? rpc_member_of(shuntd, notification->branch)
                                                                   : notification->member;
     if (member == shuntd->me.number)

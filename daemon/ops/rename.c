@@ -121,9 +121,9 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
         return 0;
     struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner,
                      *to = from->rename.partner;
-    int code = from->before.branch != 0 ? operation_note_change(shuntd, from) : 0;
+    int code = from->before.branch != 0 ? operation_note_change(shuntd->home, from) : 0;
     if (code == 0 && to->place.branch != 0)
-        code = operation_note_change(shuntd, to);
+        code = operation_note_change(shuntd->home, to);
     if (code == 0 && rename_moves_directory(from, to))
         return rename_fence_begin(shuntd, from, rename_give_leave);
     return code == 0 ? rename_give_leave(shuntd, from) : code;
@@ -174,7 +174,7 @@ static struct operation *rename_begin(struct shuntd *shuntd, enum operation_kind
                                       struct home_dir *dir, int i)
 {
     const struct message_text *name = i == 0 ? &request->message.name : &request->message.rename.to_name;
-    return operation_begin(shuntd, kind, dir, name->text, name->length, request);
+    return operation_begin(shuntd->home, kind, dir, name->text, name->length, request);
 }
 
 static int rename_hold(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
@@ -197,7 +197,7 @@ static bool rename_may_need_room(struct shuntd *shuntd, const struct home_dir *d
     struct record_entry from, to;
     int old = index_get_entry(shuntd->index, m->dir, m->name.text, m->name.length, &from);
     int new = index_get_entry(shuntd->index, m->rename.to_dir, m->rename.to_name.text, m->rename.to_name.length, &to);
-    uint16_t home = route_of_name(shuntd, m->dir, m->name.text, m->name.length);
+    uint16_t home = route_of_name(&shuntd->route, m->dir, m->name.text, m->name.length);
     bool remote = dir->delegation == 0 && home != shuntd->me.number;
     return new == -ENOENT && (old == 0 ? from.branch != 0 : remote);
 }

@@ -95,7 +95,7 @@ int ops_rmdir(struct shuntd *shuntd, const struct listen_request *request, struc
     struct operation *operation = operation_find(shuntd->home, dir->id, message->name.text, message->name.length);
     if (operation != NULL)
         return reply_block(shuntd, &operation->blocked, request);
-    operation = operation_begin(shuntd, OPERATION_RMDIR, dir, message->name.text, message->name.length, request);
+    operation = operation_begin(shuntd->home, OPERATION_RMDIR, dir, message->name.text, message->name.length, request);
     if (operation == NULL)
         return -ENOMEM;
     operation->rmdir.child = message->rmdir.child;

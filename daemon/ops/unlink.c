@@ -16,7 +16,7 @@
 static int unlink_nothing_there(struct shuntd *shuntd, struct operation *operation)
 {
     int code = reply_result(shuntd, operation, MESSAGE_ABSENT);
-    operation_end(shuntd, operation);
+    operation_end(shuntd->home, operation);
     return code;
 }
 
@@ -24,9 +24,9 @@ int unlink_begins(struct shuntd *shuntd, struct operation *operation)
 {
     operation->place = operation->before;
     shuntd->counts.unlinks++;
-    int code = operation->before.branch != 0 ? operation_note_change(shuntd, operation) : 0;
+    int code = operation->before.branch != 0 ? operation_note_change(shuntd->home, operation) : 0;
     if (code == 0 && operation->was_prefetched) /* to its home that was no look yet */
-        code = home_report_visit(shuntd, operation->dir, &operation->before, shuntd->me.number);
+        code = home_report_visit(shuntd->home, operation->dir, &operation->before, shuntd->branch);
     return code == 0 ? prefetch_follow(shuntd, operation) : code;
 }
 
@@ -62,7 +62,7 @@ static int unlink_hold(struct shuntd *shuntd, enum operation_kind kind, const st
     struct operation *operation = operation_find(shuntd->home, dir->id, message->name.text, message->name.length);
     if (operation != NULL)
         return reply_block(shuntd, &operation->blocked, request);
-    operation = operation_begin(shuntd, kind, dir, message->name.text, message->name.length, request);
+    operation = operation_begin(shuntd->home, kind, dir, message->name.text, message->name.length, request);
     return reply_silently(operation != NULL ? home_rpc_request(shuntd, operation, NAME_CLAIM, 0, meanwhile, unlink_held)
                                             : -ENOMEM);
 }

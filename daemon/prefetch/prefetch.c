@@ -162,7 +162,7 @@ int prefetch_forget(struct shuntd *shuntd)
             continue;
         operation_abandon(operation);
         if (operation->pending.op == 0)
-            operation_end(shuntd, operation);
+            operation_end(shuntd->home, operation);
     }
     return code;
 }
@@ -240,17 +240,17 @@ int prefetch_attach_request(struct shuntd *shuntd, const struct listen_request *
 
 static bool prefetch_is_remote(const struct shuntd *shuntd, uint32_t shard)
 {
-    return shuntd->route.home[shard] != shuntd->me.number && !route_is_awaited(shuntd, shard);
+    return shuntd->route.home[shard] != shuntd->me.number && !route_is_awaited(&shuntd->route, shard);
 }
 
 static bool prefetch_is_all_here(const struct shuntd *shuntd, const struct home_dir *dir)
 {
-    return dir->delegation != 0 || route_is_sole(shuntd);
+    return dir->delegation != 0 || route_is_sole(&shuntd->route);
 }
 
 static bool prefetch_is_here(const struct shuntd *shuntd, const struct home_dir *dir, uint32_t shard)
 {
-    return prefetch_is_all_here(shuntd, dir) || route_is_here(shuntd, shard);
+    return prefetch_is_all_here(shuntd, dir) || route_is_here(&shuntd->route, shuntd->me.number, shard);
 }
 
 /* Where a name is to be made. 1: not in a branch, or not yet. */
@@ -275,7 +275,7 @@ static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, con
     int code = makes ? prefetch_choose(shuntd, last, name, length, &entry) : 0;
     if (code != 0 || operation_find(shuntd->home, dir->id, name, length) != NULL)
         return code;
-    struct operation *operation = operation_begin(shuntd, last->kind, dir, name, length, NULL);
+    struct operation *operation = operation_begin(shuntd->home, last->kind, dir, name, length, NULL);
     if (operation == NULL)
         return -ENOMEM;
     operation->qp = last->qp;

@@ -67,7 +67,7 @@ void reply_flush(struct shuntd *shuntd)
 int reply_block(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
 {
     HOOK("request-parked");
-    int code = home_block(shuntd, waiting, request);
+    int code = home_block(shuntd->home, waiting, request);
     return code == 0 ? REPLY_BLOCKED : code;
 }
 

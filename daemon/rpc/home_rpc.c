@@ -22,6 +22,7 @@ static struct name_question home_rpc_question_of(const struct shuntd *shuntd, co
     return (struct name_question){.op = operation->pending.op,
                                   .flags = operation->pending.flags,
                                   .member = shuntd->me.number,
+                                  .branch = shuntd->branch,
                                   .id = operation->id,
                                   .dir = operation->dir->id,
                                   .entry = operation->pending.entry,
@@ -36,7 +37,7 @@ static uint16_t home_rpc_home_of(const struct shuntd *shuntd, const struct opera
 
 static bool home_rpc_is_awaited(const struct shuntd *shuntd, const struct operation *operation)
 {
-    return operation->dir->delegation == 0 && route_is_awaited(shuntd, operation->shard);
+    return operation->dir->delegation == 0 && route_is_awaited(&shuntd->route, operation->shard);
 }
 
 /* A daemon that is cut off from the home of a name waits for it: no other knows what has become of the name by now. */
@@ -59,7 +60,7 @@ static int home_rpc_ask(struct shuntd *shuntd, struct operation *operation)
     }
     if (operation->pending.member != shuntd->me.number || home_rpc_is_awaited(shuntd, operation))
         return rpc_home_request(shuntd, operation->pending.member, &question);
-    int code = home_ask(shuntd, &question, &answer);
+    int code = home_ask(shuntd->home, &question, &answer);
     return code == HOME_WAITS ? 0 : code != 0 ? code : home_rpc_answered(shuntd, operation, &answer);
 }
 
@@ -107,7 +108,7 @@ static int home_rpc_tell_end(struct shuntd *shuntd, const struct operation *oper
         question.entry.state = RECORD_LIVE;
     uint16_t home = home_rpc_home_of(shuntd, operation);
     return home == shuntd->me.number && !home_rpc_is_awaited(shuntd, operation)
-               ? home_ask(shuntd, &question, &unused)
+               ? home_ask(shuntd->home, &question, &unused)
                : rpc_home_release(shuntd, home, &question, operation->awaited);
 }
 
@@ -118,7 +119,7 @@ int home_rpc_requested(struct shuntd *shuntd, const struct operation *operation)
     uint16_t home = home_rpc_home_of(shuntd, operation);
     question.op = NAME_REQUESTED;
     question.flags = 0;
-    return home == shuntd->me.number && !home_rpc_is_awaited(shuntd, operation) ? home_ask(shuntd, &question, &unused)
+    return home == shuntd->me.number && !home_rpc_is_awaited(shuntd, operation) ? home_ask(shuntd->home, &question, &unused)
                                                                                 : rpc_home_request(shuntd, home, &question);
 }
 
@@ -126,7 +127,7 @@ int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struc
 {
     int code = operation_is_claimed(operation) ? home_rpc_tell_end(shuntd, operation, entry) : 0;
     shuntd->home_rpc_handlers->ends(shuntd, operation);
-    operation_end(shuntd, operation);
+    operation_end(shuntd->home, operation);
     return code;
 }
 
@@ -248,7 +249,7 @@ static int home_rpc_pass_on(struct shuntd *shuntd, const struct name_question *q
     if (question->op != NAME_RELEASE)
         return home_rpc_wants_answer(question) ? home_rpc_reply(shuntd, question, &remote) : 0;
     passed.qp = question->member;
-    return rpc_put(shuntd, route_of_name(shuntd, question->dir, question->name, question->length), &passed, false);
+    return rpc_put(shuntd, route_of_name(&shuntd->route, question->dir, question->name, question->length), &passed, false);
 }
 
 int home_rpc_take_request(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
@@ -259,24 +260,26 @@ int home_rpc_take_request(struct shuntd *shuntd, uint16_t member, const struct f
     if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_NAME_QUESTION ||
         message.name_question.op == 0 || message.name_question.op >= NAME_OPS || item->qp > UINT16_MAX)
         return rpc_malformed(shuntd);
+    const uint16_t asker = item->qp != 0 ? (uint16_t)item->qp : member;
     question = (struct name_question){.op = message.name_question.op,
                                       .flags = message.flags,
-                                      .member = item->qp != 0 ? (uint16_t)item->qp : member,
+                                      .member = asker,
+                                      .branch = shuntd_branch(shuntd, asker),
                                       .id = item->client,
                                       .dir = message.dir,
                                       .name = message.name.text,
                                       .length = message.name.length};
-    if (question.op == NAME_RELEASE && route_is_outdated(shuntd, message.epoch))
+    if (question.op == NAME_RELEASE && route_is_outdated(&shuntd->route, message.epoch))
         return 0;
     int code = rpc_take_entry(shuntd, &message.name_question.entry, &question.entry);
     if (code != 0)
         return code == -EBADMSG ? rpc_malformed(shuntd) : code;
-    if (route_of_name(shuntd, question.dir, question.name, question.length) != shuntd->me.number)
+    if (route_of_name(&shuntd->route, question.dir, question.name, question.length) != shuntd->me.number)
         return home_rpc_pass_on(shuntd, &question, item);
-    if (route_is_awaited(shuntd, record_shard(question.dir, record_hash(question.name, question.length))))
+    if (route_is_awaited(&shuntd->route, record_shard(question.dir, record_hash(question.name, question.length))))
         return rpc_defer(shuntd, member, item);
     shuntd->counts.remote_requests++;
-    code = home_ask(shuntd, &question, &answer);
+    code = home_ask(shuntd->home, &question, &answer);
     if (code == 0 && home_rpc_wants_answer(&question))
         code = home_rpc_reply(shuntd, &question, &answer);
     return code == HOME_WAITS ? 0 : code;
@@ -292,7 +295,7 @@ int home_rpc_take_reply(struct shuntd *shuntd, uint16_t member, const struct fra
     int code = rpc_take_entry(shuntd, &message.name_answer.entry, &answer.entry);
     if (code != 0)
         return code == -EBADMSG ? rpc_malformed(shuntd) : code;
-    answer.result = route_is_outdated(shuntd, message.epoch) ? MESSAGE_REMOTE : message.result;
+    answer.result = route_is_outdated(&shuntd->route, message.epoch) ? MESSAGE_REMOTE : message.result;
     return operation != NULL && operation->pending.op != 0 ? home_rpc_answered(shuntd, operation, &answer) : 0;
 }
 
@@ -301,7 +304,7 @@ int home_rpc_answer_waiting(struct shuntd *shuntd)
     struct name_question question;
     struct name_answer answer;
     int got, code = 0;
-    while (code == 0 && (got = home_next_question(shuntd, &question, &answer)) != 0)
+    while (code == 0 && (got = home_next_question(shuntd->home, &question, &answer)) != 0)
         code = got < 0 ? got : home_rpc_reply(shuntd, &question, &answer);
     return code;
 }

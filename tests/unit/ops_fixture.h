@@ -81,11 +81,13 @@ static inline void serving_init(void)
     serving_root();
     struct index_stamp stamp = {.session = 1, .root = shuntd.root.id};
     cr_assert_eq(index_create(&shuntd.index, place_path("run"), 16u << 20, &stamp), 0);
-    cr_assert_eq(home_create(&shuntd.home), 0);
     cr_assert_eq(answer_queue_create(&shuntd.answers), 0);
     cr_assert_eq(prefetch_create(&shuntd.prefetch), 0);
     cr_assert_eq(grant_create(&shuntd.grants), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
+    const struct home_uses uses = {
+        .index = shuntd.index, .listen = shuntd.listen, .now = &shuntd.now, .blocked = &shuntd.counts.blocked};
+    cr_assert_eq(home_create(&shuntd.home, &uses), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
     shuntd_init(&shuntd);

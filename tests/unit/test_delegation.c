@@ -19,7 +19,7 @@ static void delegation_note(const char *name)
     char path[16];
     snprintf(path, sizeof path, "r/%s", name);
     place_directory(path);
-    strcpy(route_of_dir(&shuntd, id_of(name)) == 1 ? ruled : other, name);
+    strcpy(route_of_dir(&shuntd.route, id_of(name)) == 1 ? ruled : other, name);
 }
 
 static void delegation_init(void)
@@ -199,7 +199,7 @@ Test(whole, word_of_an_earlier_gift_is_passed_over)
 {
     struct home_dir *dir = home_dir_add(shuntd.home, id_of(other), other);
     cr_assert_eq(delegation_take(dir, 8, 0), 0);
-    cr_assert_eq(delegation_recalled(&shuntd, route_of_dir(&shuntd, dir->id), dir->id, 7), 0);
+    cr_assert_eq(delegation_recalled(&shuntd, route_of_dir(&shuntd.route, dir->id), dir->id, 7), 0);
     cr_assert_eq(dir->delegation, 8);
     serving_end();
     load(ruled);

@@ -16,7 +16,9 @@ static void rooms_init(void)
     memset(&shuntd, 0, sizeof shuntd);
     cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place, 1, (struct dirid){9, 9}, 0), 0);
-    cr_assert_eq(home_create(&shuntd.home), 0);
+    const struct home_uses uses = {
+        .index = shuntd.index, .listen = shuntd.listen, .now = &shuntd.now, .blocked = &shuntd.counts.blocked};
+    cr_assert_eq(home_create(&shuntd.home, &uses), 0);
 }
 
 static void rooms_finish(void)
@@ -61,7 +63,7 @@ static struct listen_request *home_settle(struct listen_request *request)
 static struct operation *home_begin(enum operation_kind kind, struct home_dir *dir, const char *name, pid_t client)
 {
     struct listen_request request = some_request(client, 3, name);
-    struct operation *operation = operation_begin(&shuntd, kind, dir, name, strlen(name), home_settle(&request));
+    struct operation *operation = operation_begin(shuntd.home, kind, dir, name, strlen(name), home_settle(&request));
     cr_assert_not_null(operation);
     return operation;
 }
@@ -69,7 +71,7 @@ static struct operation *home_begin(enum operation_kind kind, struct home_dir *d
 static void test_home_block(struct link *waiting, pid_t client, uint32_t tag, const char *name)
 {
     struct listen_request request = some_request(client, tag, name);
-    cr_assert_eq(home_block(&shuntd, waiting, home_settle(&request)), 0);
+    cr_assert_eq(home_block(shuntd.home, waiting, home_settle(&request)), 0);
     memset(&request, 0xee, sizeof request);
 }
 
@@ -128,7 +130,7 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
     struct record_dir record;
     dir->record.flags = RECORD_LOADED; /* this node's processes use it */
     cr_assert_not(home_has_unwritten(shuntd.home));
-    cr_assert_eq(home_dir_note_change(&shuntd, dir, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, dir, clock_files()), 0);
     cr_assert(home_has_unwritten(shuntd.home));
     cr_assert_eq(index_get_dir(shuntd.index, one, &record), 0);
     cr_assert_eq(record.changed, dir->record.changed);
@@ -147,11 +149,11 @@ Test(home, a_touched_directory_is_written_down_and_waits_to_be_quiet)
 Test(home, the_longest_quiet_comes_first)
 {
     struct home_dir *first = home_add(one, "a"), *second = home_add(two, "b");
-    cr_assert_eq(home_dir_note_change(&shuntd, first, clock_files()), 0);
-    cr_assert_eq(home_dir_note_change(&shuntd, second, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, first, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, second, clock_files()), 0);
     for (uint64_t now = clock_files(); clock_files() == now;)
         usleep(1000);
-    cr_assert_eq(home_dir_note_change(&shuntd, first, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, first, clock_files()), 0);
     cr_assert_eq(home_dir_next_to_write(shuntd.home, UINT64_MAX), second);
 }
 
@@ -161,12 +163,12 @@ Test(home, word_that_is_told_first_waits_longest)
 {
     struct home_dir *first = home_add(one, "a"), *second = home_add(two, "b");
     cr_assert_eq(home_times_due(shuntd.home, 10, 20), UINT64_MAX, "nothing to wake up for");
-    cr_assert_eq(home_dir_note_change(&shuntd, first, clock_files()), 0);
-    cr_assert_eq(home_dir_note_change(&shuntd, second, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, first, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, second, clock_files()), 0);
     uint64_t since = first->unannounced_since;
     for (uint64_t now = clock_files(); clock_files() == now;)
         usleep(1000);
-    cr_assert_eq(home_dir_note_change(&shuntd, first, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, first, clock_files()), 0);
     cr_assert_eq(first->unannounced_since, since, "or it would never be told");
     cr_assert_eq(home_times_due(shuntd.home, 10, CLOCK_SECOND), since + 10);
     cr_assert_null(home_dir_next_to_announce(shuntd.home, since - 1));
@@ -201,30 +203,30 @@ Test(home, times_that_were_set_are_after_every_change_before)
 {
     struct home_dir *dir = home_add(one, "out");
     const struct home_times again = {.round = 7};
-    cr_assert_eq(home_dir_note_change(&shuntd, dir, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, dir, clock_files()), 0);
     const struct home_times before = dir->times;
-    cr_assert_eq(home_dir_merge_times(&shuntd, dir, &again, 0), 0);
+    cr_assert_eq(home_dir_merge_times(shuntd.home, dir, &again, 0), 0);
     cr_assert_not(home_has_unwritten(shuntd.home));
-    cr_assert_eq(home_dir_merge_times(&shuntd, dir, &before, 3), 0);
+    cr_assert_eq(home_dir_merge_times(shuntd.home, dir, &before, 3), 0);
     cr_assert_eq(dir->record.changed, 0, "an older word");
-    cr_assert_eq(home_dir_note_change(&shuntd, dir, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, dir, clock_files()), 0);
     cr_assert(dir->times.round == 7 && dir->record.changed >= before.changed);
 }
 
 Test(home, who_changed_it_too_writes_what_it_heard_if_nobody_does)
 {
     struct home_dir *dir = home_add(one, "out"), *other = home_add(two, "in");
-    cr_assert_eq(home_dir_note_change(&shuntd, dir, clock_files()), 0);
-    cr_assert_eq(home_dir_note_change(&shuntd, other, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, dir, clock_files()), 0);
+    cr_assert_eq(home_dir_note_change(shuntd.home, other, clock_files()), 0);
     uint64_t changed_at = dir->changed_at;
     struct home_times word = {.changed = dir->times.changed + 5};
-    cr_assert_eq(home_dir_merge_times(&shuntd, dir, &word, 3), 0);
+    cr_assert_eq(home_dir_merge_times(shuntd.home, dir, &word, 3), 0);
     cr_assert_gt(dir->changed_at, changed_at + HOME_TIMES_PATIENCE);
     cr_assert_eq(home_dir_next_to_write(shuntd.home, UINT64_MAX), other, "it waits again");
     word.written = true;
-    cr_assert_eq(home_dir_merge_times(&shuntd, dir, &word, 3), 0);
+    cr_assert_eq(home_dir_merge_times(shuntd.home, dir, &word, 3), 0);
     word.changed = UINT64_MAX;
-    cr_assert_eq(home_dir_merge_times(&shuntd, other, &word, 3), 0);
+    cr_assert_eq(home_dir_merge_times(shuntd.home, other, &word, 3), 0);
     cr_assert_not(home_has_unwritten(shuntd.home), "somebody did");
 }
 
@@ -232,7 +234,7 @@ Test(home, who_only_hears_of_a_change_writes_nothing)
 {
     struct home_dir *dir = home_add(one, "out");
     const struct home_times word = {.changed = 5};
-    cr_assert_eq(home_dir_merge_times(&shuntd, dir, &word, 3), 0);
+    cr_assert_eq(home_dir_merge_times(shuntd.home, dir, &word, 3), 0);
     cr_assert(dir->record.changed == 5 && !home_has_unwritten(shuntd.home));
 }
 
@@ -240,12 +242,12 @@ Test(home, what_another_node_may_have_seen_is_not_taken_back)
 {
     struct home_dir *dir = home_add(one, "out");
     struct operation *quick = home_begin(OPERATION_CREATE, dir, "a", 100);
-    cr_assert_eq(operation_note_change(&shuntd, quick), 0);
-    cr_assert_eq(operation_undo_change(&shuntd, quick), 0);
+    cr_assert_eq(operation_note_change(shuntd.home, quick), 0);
+    cr_assert_eq(operation_undo_change(shuntd.home, quick), 0);
     cr_assert(dir->times.changed == 0 && !home_has_unwritten(shuntd.home));
-    cr_assert_eq(operation_note_change(&shuntd, quick), 0);
+    cr_assert_eq(operation_note_change(shuntd.home, quick), 0);
     uint64_t changed = dir->announced = dir->times.changed;
-    cr_assert_eq(operation_undo_change(&shuntd, quick), 0);
+    cr_assert_eq(operation_undo_change(shuntd.home, quick), 0);
     cr_assert_eq(dir->times.changed, changed);
 }
 
@@ -264,7 +266,7 @@ Test(home, a_name_has_one_operation)
     cr_assert_eq(operation_find_own(shuntd.home, one, "a", 1, 100), operation);
     cr_assert_null(operation_find_own(shuntd.home, one, "a", 1, 101), "somebody else's");
     cr_assert(operation->client == 100 && operation->qp == 7 && operation->tag == 3);
-    operation_end(&shuntd, operation);
+    operation_end(shuntd.home, operation);
     cr_assert_null(operation_find(shuntd.home, one, "a", 1));
     cr_assert_not_null(operation_find(shuntd.home, two, "a", 1));
     cr_assert_eq(operation_count(shuntd.home), 2);
@@ -276,12 +278,12 @@ Test(home, the_operations_of_a_client)
     struct operation *first = home_begin(OPERATION_CREATE, dir, "a", 100);
     home_begin(OPERATION_CREATE, dir, "b", 101);
     struct operation *last = home_begin(OPERATION_CREATE, dir, "c", 100);
-    cr_assert_eq(operation_next_of_client(&shuntd, 100), first, "the oldest first");
-    operation_end(&shuntd, first);
-    cr_assert_eq(operation_next_of_client(&shuntd, 100), last);
-    operation_end(&shuntd, last);
-    cr_assert_null(operation_next_of_client(&shuntd, 100));
-    cr_assert_null(operation_next_of_client(&shuntd, 0), "nobody has given up");
+    cr_assert_eq(operation_next_of_client(shuntd.home, 100), first, "the oldest first");
+    operation_end(shuntd.home, first);
+    cr_assert_eq(operation_next_of_client(shuntd.home, 100), last);
+    operation_end(shuntd.home, last);
+    cr_assert_null(operation_next_of_client(shuntd.home, 100));
+    cr_assert_null(operation_next_of_client(shuntd.home, 0), "nobody has given up");
 }
 
 Test(home, who_waits_is_served_in_order)
@@ -291,7 +293,7 @@ Test(home, who_waits_is_served_in_order)
     test_home_block(&operation->blocked, 101, 11, "a");
     test_home_block(&operation->blocked, 102, 12, "a");
     cr_assert_eq(next_woken(), 0, "not yet");
-    operation_end(&shuntd, operation);
+    operation_end(shuntd.home, operation);
     cr_assert_eq(next_woken(), 11);
     cr_assert_eq(next_woken(), 12);
     cr_assert_eq(next_woken(), 0);
@@ -319,7 +321,7 @@ Test(home, who_waits_for_what_is_under_way_is_served_when_it_ends)
     struct home_dir *dir = home_add(one, "out");
     test_home_block(&dir->blocked, 101, 11, "x");
     dir->disk_jobs = 1;
-    operation_end(&shuntd, home_begin(OPERATION_CREATE, dir, "a", 100));
+    operation_end(shuntd.home, home_begin(OPERATION_CREATE, dir, "a", 100));
     cr_assert_eq(next_woken(), 0);
     cr_assert_eq(home_dir_wake(shuntd.home, dir), 0);
     cr_assert_eq(next_woken(), 11);
@@ -334,7 +336,7 @@ Test(home, a_directory_that_is_gone_stays_until_its_last_operation)
     home_dir_drop(shuntd.home, dir);
     cr_assert_eq(next_woken(), 11);
     cr_assert_eq(home_dir_find(shuntd.home, one), dir);
-    operation_end(&shuntd, operation);
+    operation_end(shuntd.home, operation);
     cr_assert_null(home_dir_find(shuntd.home, one));
 }
 

@@ -24,7 +24,9 @@ static void rooms_init(void)
     shuntd.branch = 6;
     shuntd.branch_of = branches;
     cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
-    cr_assert_eq(home_create(&shuntd.home), 0);
+    const struct home_uses uses = {
+        .index = shuntd.index, .listen = shuntd.listen, .now = &shuntd.now, .blocked = &shuntd.counts.blocked};
+    cr_assert_eq(home_create(&shuntd.home, &uses), 0);
     dir = home_dir_add(shuntd.home, out, "out");
     dir->complete = true;
 }
@@ -40,8 +42,13 @@ TestSuite(home_names, .init = rooms_init, .fini = rooms_finish);
 
 static struct name_question home_names_question(enum name_op op, uint16_t member, uint64_t id, const char *name)
 {
-    return (struct name_question){
-        .op = (uint16_t)op, .member = member, .id = id, .dir = out, .name = name, .length = strlen(name)};
+    return (struct name_question){.op = (uint16_t)op,
+                                  .member = member,
+                                  .branch = shuntd_branch(&shuntd, member),
+                                  .id = id,
+                                  .dir = out,
+                                  .name = name,
+                                  .length = strlen(name)};
 }
 
 static const struct record_entry file = {.type = DT_REG, .state = RECORD_LIVE, .branch = 7, .leaf = 3, .ino = 55};
@@ -51,7 +58,7 @@ static int home_names_ask(struct name_question q, struct name_answer *answer)
 {
     struct name_answer unused;
     answer = answer != NULL ? answer : &unused;
-    int code = home_ask(&shuntd, &q, answer);
+    int code = home_ask(shuntd.home, &q, answer);
     cr_assert(code == 0 || code == HOME_WAITS);
     return code == 0 ? answer->result : -1;
 }
@@ -104,7 +111,7 @@ static uint64_t home_names_next(int *result)
 {
     struct name_question q;
     struct name_answer answer;
-    int got = home_next_question(&shuntd, &q, &answer);
+    int got = home_next_question(shuntd.home, &q, &answer);
     cr_assert_geq(got, 0);
     *result = got == 1 ? answer.result : 0;
     return got == 1 ? q.id : 0;
@@ -216,20 +223,20 @@ Test(home_names, a_freeze_needs_an_empty_directory_at_rest)
     struct home_notification notifications;
     int result;
     cr_assert_eq(home_names_reserve(2, 1, "a"), 0);
-    cr_assert_eq(home_freeze(&shuntd, dir, 0), MESSAGE_BUSY);
+    cr_assert_eq(home_freeze(shuntd.home, dir, 0), MESSAGE_BUSY);
     cr_assert(is_awaited(2, 1));
     cr_assert_not(home_next_notification(shuntd.home, &notifications));
     home_names_end(2, 1, "a", &file);
     cr_assert(home_next_notification(shuntd.home, &notifications) && notifications.kind == NOTIFY_IDLE &&
               dirid_equal(notifications.dir, out));
     cr_assert_not(home_next_notification(shuntd.home, &notifications), "once");
-    cr_assert_eq(home_freeze(&shuntd, dir, 0), MESSAGE_NOT_EMPTY);
+    cr_assert_eq(home_freeze(shuntd.home, dir, 0), MESSAGE_NOT_EMPTY);
     cr_assert_eq(home_names_reserve(2, 2, "b"), 0, "it was not sealed");
     home_names_end(2, 2, "b", NULL);
     index_del_entry(shuntd.index, out, "a", 1);
-    cr_assert_eq(home_freeze(&shuntd, dir, 0), 0);
+    cr_assert_eq(home_freeze(shuntd.home, dir, 0), 0);
     cr_assert_eq(home_names_reserve(2, 3, "c"), -1);
-    home_thaw(&shuntd, dir);
+    home_thaw(shuntd.home, dir);
     cr_assert(home_names_next(&result) == 3 && result == MESSAGE_REMOTE, "it begins again: its leaf may be gone");
     cr_assert_eq(home_claim_count(shuntd.home), 0);
 }
@@ -238,7 +245,7 @@ Test(home_names, idle_is_told_only_while_it_is_so)
 {
     struct home_notification notifications;
     cr_assert_eq(home_names_reserve(2, 1, "a"), 0);
-    cr_assert_eq(home_freeze(&shuntd, dir, 0), MESSAGE_BUSY);
+    cr_assert_eq(home_freeze(shuntd.home, dir, 0), MESSAGE_BUSY);
     cr_assert(is_awaited(2, 1));
     home_names_end(2, 1, "a", NULL);
     cr_assert_eq(home_names_reserve(2, 2, "a"), 0, "a request that was sent back starts again at once");
@@ -253,14 +260,14 @@ Test(home_names, idle_is_told_only_while_it_is_so)
 Test(home_names, what_was_there_since_a_freeze_was_tried_first_is_told)
 {
     cr_assert_eq(home_names_reserve(2, 1, "a"), 0);
-    cr_assert_eq(home_freeze(&shuntd, dir, CLOCK_SECOND), MESSAGE_BUSY, "it may never be made");
+    cr_assert_eq(home_freeze(shuntd.home, dir, CLOCK_SECOND), MESSAGE_BUSY, "it may never be made");
     home_names_end(2, 1, "a", &file);
     shuntd.now = clock_monotonic();
     cr_assert_eq(home_names_hold(2, 2, "a", 0, RECORD_DYING), MESSAGE_EXISTS);
-    cr_assert_eq(home_freeze(&shuntd, dir, 0), MESSAGE_BUSY, "it may be gone by now, and since long");
-    cr_assert_eq(home_freeze(&shuntd, dir, CLOCK_SECOND), MESSAGE_NOT_EMPTY);
+    cr_assert_eq(home_freeze(shuntd.home, dir, 0), MESSAGE_BUSY, "it may be gone by now, and since long");
+    cr_assert_eq(home_freeze(shuntd.home, dir, CLOCK_SECOND), MESSAGE_NOT_EMPTY);
     home_names_end(2, 2, "a", NULL);
-    cr_assert_eq(home_freeze(&shuntd, dir, CLOCK_SECOND), 0);
+    cr_assert_eq(home_freeze(shuntd.home, dir, CLOCK_SECOND), 0);
 }
 
 Test(home_names, who_holds_a_name_hears_once_that_somebody_waits)
@@ -308,7 +315,7 @@ Test(home_names, what_is_asked_for_prefetch_waits_for_nobody)
     home_names_end(2, 1, "a", NULL);
     struct name_question waited;
     struct name_answer answer;
-    cr_assert_eq(home_next_question(&shuntd, &waited, &answer), 1);
+    cr_assert_eq(home_next_question(shuntd.home, &waited, &answer), 1);
     cr_assert(waited.member == 3 && waited.id == 3 && answer.result == 0);
     home_names_end(3, 3, "a", &file);
     cr_assert_eq(home_names_hold(3, 4, "a", NAME_PREFETCH, RECORD_DYING), MESSAGE_EXISTS);
@@ -365,7 +372,7 @@ Test(home_names, an_owner_hears_once_who_looks_into_its_leaf)
     cr_assert(home_next_notification(shuntd.home, &notifications) && notifications.kind == NOTIFY_LEAF_VISITED);
     cr_assert(notifications.branch == 7 && notifications.leaf == 3);
     home_names_lookup(3, "a");
-    cr_assert_eq(home_report_visit(&shuntd, dir, &file, 1), 0);
+    cr_assert_eq(home_report_visit(shuntd.home, dir, &file, 1), 0);
     cr_assert_not(home_next_notification(shuntd.home, &notifications), "the claimant knows");
 }
 
@@ -394,11 +401,11 @@ Test(home_names, what_goes_to_another_home_is_held_there)
     cr_assert_eq(home_names_lookup(3, "b"), -1);
     to[record_shard(out, record_hash("b", 1))] = 3;
     cr_assert_neq(record_shard(out, record_hash("a", 1)), record_shard(out, record_hash("b", 1)));
-    cr_assert_eq(home_hand_over(&shuntd, to, count_handed, &handed), 0);
+    cr_assert_eq(home_hand_over(shuntd.home, to, count_handed, &handed), 0);
     cr_assert(handed.count == 1 && handed.ids == 2);
     cr_assert(home_names_next(&result) == 99 && result == MESSAGE_REMOTE);
     cr_assert_eq(home_claim_count(shuntd.home), 1);
-    cr_assert_eq(home_claim_for(&shuntd, dir, "c", 1, 2, 5), 0);
+    cr_assert_eq(home_claim_for(shuntd.home, dir, "c", 1, 2, 5), 0);
     cr_assert_eq(home_names_reserve(3, 8, "c"), -1, "as if it had been reserved here");
     home_names_end(2, 5, "c", NULL);
     cr_assert(home_names_next(&result) == 8 && result == 0);
@@ -420,7 +427,7 @@ Test(home_names, what_a_member_holds)
 
 static void home_names_list(const char *name)
 {
-    cr_assert_eq(home_list_name(&shuntd, dir, name, strlen(name), &file), 0);
+    cr_assert_eq(home_list_name(shuntd.home, dir, name, strlen(name), &file), 0);
 }
 
 Test(home_names, who_waits_is_sent_away_when_nobody_holds_anything_any_more)
@@ -438,7 +445,7 @@ Test(home_names, who_waits_is_sent_away_when_nobody_holds_anything_any_more)
 Test(home_names, what_is_held_is_not_believed_as_it_was_listed)
 {
     dir->complete = false;
-    cr_assert_eq(home_claim_for(&shuntd, dir, "held", 4, 2, 1), 0);
+    cr_assert_eq(home_claim_for(shuntd.home, dir, "held", 4, 2, 1), 0);
     home_names_list("held");
     home_names_list("other");
     cr_assert_eq(state_of("held"), 0);
@@ -458,7 +465,7 @@ Test(home_names, what_was_made_while_its_directory_was_listed_stays)
     struct record_entry entry;
     const struct record_entry newer = {.type = DT_REG, .state = RECORD_LIVE, .ino = 77};
     dir->complete = false;
-    cr_assert_eq(home_claim_for(&shuntd, dir, "a", 1, 2, 1), 0);
+    cr_assert_eq(home_claim_for(shuntd.home, dir, "a", 1, 2, 1), 0);
     home_names_end(2, 1, "a", &newer);
     home_names_list("a");
     cr_assert_eq(index_get_entry(shuntd.index, out, "a", 1, &entry), 0);

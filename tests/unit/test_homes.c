@@ -45,7 +45,7 @@ Test(homes, what_a_member_is_to_hand_over_is_waited_for)
     test_homes_adopt(6, 3, last_goes);
     cr_assert_gt(shuntd.route.missing, 0);
     cr_assert(homes_are_moving(&shuntd));
-    cr_assert_not(route_lacks_home(&shuntd));
+    cr_assert_not(route_lacks_home(&shuntd.route, &shuntd.session));
 }
 
 Test(homes, who_is_gone_before_it_has_handed_over_is_not_waited_for)
@@ -53,10 +53,10 @@ Test(homes, who_is_gone_before_it_has_handed_over_is_not_waited_for)
     test_homes_adopt(5, 3, three);
     test_homes_adopt(6, 3, last_goes);
     shuntd.session.count = 2; /* he ended at once: an epoch that moves nothing */
-    cr_assert(route_lacks_home(&shuntd));
+    cr_assert(route_lacks_home(&shuntd.route, &shuntd.session));
     static const struct session_member again[] = {{.number = 1, .home = SESSION_COMING}, {.number = 2, .home = SESSION_COMING}};
     test_homes_adopt(7, 2, again);
-    cr_assert_not(route_lacks_home(&shuntd));
+    cr_assert_not(route_lacks_home(&shuntd.route, &shuntd.session));
 }
 
 Test(homes, that_a_move_is_over_is_said_of_that_move_alone)
