@@ -54,8 +54,12 @@ class Tap:
 
 
 def epoch_text(session):
-    newest = max(session.root.glob(".shunt/session/epoch.*"), key=lambda path: int(path.suffix[1:]))
-    return newest.read_text()
+    while True:
+        newest = max(session.root.glob(".shunt/session/epoch.*"), key=lambda path: int(path.suffix[1:]))
+        try:
+            return newest.read_text()
+        except FileNotFoundError:  # superseded, and removed, since it was listed: there is a newer one
+            pass
 
 
 def address_of(session, node):

@@ -71,10 +71,19 @@ class Union:
             f"address \nhome yes\n")
 
 
+def epoch_lines(root):
+    """Those of the newest epoch's file; [] without one."""
+    while True:
+        epochs = sorted((pathlib.Path(root) / ".shunt" / "session").glob("epoch.*"), key=lambda path: int(path.suffix[1:]))
+        try:
+            return epochs[-1].read_text().splitlines() if epochs else []
+        except FileNotFoundError:  # superseded, and removed, since it was listed: there is a newer one
+            pass
+
+
 def session_of(root):
     """The session in force, {key: value} with those of its first member; {} without one."""
-    epochs = sorted((pathlib.Path(root) / ".shunt" / "session").glob("epoch.*"), key=lambda path: int(path.suffix[1:]))
-    lines = epochs[-1].read_text().splitlines() if epochs else []
+    lines = epoch_lines(root)
     said = dict(reversed([line.split(" ", 1) for line in lines]))
     return said if said.get("members", "0") != "0" else {}
 
