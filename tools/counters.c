@@ -32,8 +32,8 @@ struct line {
 
 static void counters_begin(struct line *line, const struct counters *counters)
 {
-    line->next = counters->answer.message.answer.text.text;
-    line->end = line->next + counters->answer.message.answer.text.length;
+    line->next = counters->answer.message.text_answer.text.text;
+    line->end = line->next + counters->answer.message.text_answer.text.length;
 }
 
 static bool counters_next(struct line *line)

@@ -215,14 +215,14 @@ unsigned operation_count(struct home *home)
 
 struct blocked_request *home_copy_request(const struct listen_request *request)
 {
-    size_t size = message_size(&request->message);
-    struct blocked_request *blocked = malloc(sizeof *blocked + size);
+    struct blocked_request *blocked = malloc(sizeof *blocked + request->size);
     if (blocked == NULL)
         return NULL;
     list_init(&blocked->link);
     blocked->qp = request->qp;
     blocked->client = request->client;
-    blocked->size = (uint32_t)message_encode(blocked->bytes, size, &request->message);
+    blocked->size = request->size;
+    memcpy(blocked->bytes, request->bytes, request->size);
     return blocked;
 }
 
@@ -230,6 +230,7 @@ void home_restore_request(const struct blocked_request *blocked, struct listen_r
 {
     request->qp = blocked->qp;
     request->client = blocked->client;
+    request->size = blocked->size;
     memcpy(request->bytes, blocked->bytes, blocked->size);
     message_decode(&request->message, request->bytes, blocked->size); /* was decoded before */
 }

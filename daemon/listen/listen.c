@@ -334,7 +334,8 @@ static int listen_decode(const struct channel_qp *qp, const struct channel_slot 
     if (text_length > MESSAGE_TEXT_MAX)
         return -EBADMSG;
     memcpy(request->bytes + size, qp->text, text_length);
-    return message_decode(&request->message, request->bytes, size + text_length);
+    request->size = size + text_length;
+    return message_decode(&request->message, request->bytes, request->size);
 }
 
 static void listen_refuse(struct listen *listen, const struct listen_request *request)

@@ -20,6 +20,7 @@ struct listen_request {
     struct message message; /* its names and text point into bytes */
     uint32_t qp;
     uint64_t client; /* its process id */
+    uint32_t size;   /* of the message, as bytes */
     uint8_t bytes[MESSAGE_SHORT + MESSAGE_TEXT_MAX];
 };
 

@@ -169,7 +169,7 @@ int ops_place_of(struct shuntd *shuntd, const struct listen_request *request, st
     if (answer->result != 0)
         return REPLY_ANSWER;
     answer->dir = dir->id;
-    answer->answer.text = message_text(dir->path, strlen(dir->path));
+    answer->text_answer.text = message_text(dir->path, strlen(dir->path));
     int code = reply_answer(shuntd, request, answer);
     return code == 0 ? REPLY_SILENT : code;
 }

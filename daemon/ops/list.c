@@ -97,16 +97,16 @@ static int list_gather(struct shuntd *, struct asked *);
 static int list_answer_with_page(struct shuntd *shuntd, const struct asked *asked, const struct collective_end *end)
 {
     const struct page_part parts[2] = {{end->page, end->used, end->limit}, {NULL, 0, PAGE_ALL}};
-    struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
+    struct message answer = {.type = MESSAGE_TEXT_ANSWER, .result = end->result};
     char page[REQUEST_TEXT_MAX];
     size_t used = 0;
     int bulk = end->used > sizeof page ? listen_put_page(shuntd->listen, asked->client, end->page, end->used) : -1;
-    answer.answer.limit = bulk >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
+    answer.text_answer.limit = bulk >= 0 ? end->limit : page_merge(page, sizeof page, &used, parts);
     if (bulk >= 0) {
         answer.flags = MESSAGE_BULK;
-        answer.answer.bulk = (uint32_t)bulk;
+        answer.text_answer.bulk = (uint32_t)bulk;
     }
-    answer.answer.text = message_text(page, used);
+    answer.text_answer.text = message_text(page, used);
     return reply_send(shuntd, asked->client, asked->qp, asked->tag, &answer);
 }
 

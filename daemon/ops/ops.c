@@ -53,7 +53,7 @@ static const bool is_heard[MESSAGE_TYPES] = {
 
 int ops_serve(struct shuntd *shuntd, struct listen_request *request)
 {
-    struct message answer = {.type = MESSAGE_ANSWER};
+    struct message answer = {.type = message_answer_type(request->message.type)};
     HOOK("request-served");
     ops_function *operation = operations[request->message.type];
     if (operation == NULL) {

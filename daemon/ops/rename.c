@@ -95,7 +95,7 @@ static void rename_choose(const struct operation *from, struct operation *to, ui
 static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
 {
     char places[2][REPLY_PLACE_MAX];
-    struct message answer = {.type = MESSAGE_ANSWER,
+    struct message answer = {.type = MESSAGE_RENAME_ANSWER,
                              .result = operation_had_entry(to) ? MESSAGE_EXISTS : 0,
                              .answer.entry = {from->before, to->place}};
     shuntd->counts.renames++;

@@ -220,7 +220,7 @@ struct asker {
 static int status_all_have_answered(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct asker asker = *(struct asker *)context;
-    struct message answer = {.type = MESSAGE_ANSWER, .result = end->result};
+    struct message answer = {.type = MESSAGE_TEXT_ANSWER, .result = end->result};
     uint64_t values[COUNTERS];
     char text[STATUS_MAX];
     struct text t;
@@ -228,7 +228,7 @@ static int status_all_have_answered(struct shuntd *shuntd, void *context, const 
     text_init(&t, text, sizeof text);
     if (status_read_page(values, end->page, end->used))
         status_add_counters(&t, values, DAEMONS);
-    answer.answer.text = message_text(text, t.length);
+    answer.text_answer.text = message_text(text, t.length);
     return reply_send(shuntd, asker.client, asker.qp, asker.tag, &answer);
 }
 
@@ -262,7 +262,7 @@ int ops_status(struct shuntd *shuntd, const struct listen_request *request, stru
     status_add_counters(&t, values, REQUESTS);
     status_add_silent(shuntd, &t);
     home_dirs_each(shuntd->home, status_add_if_stays, &t);
-    answer->answer.text = message_text(text, t.length);
+    answer->text_answer.text = message_text(text, t.length);
     code = reply_answer(shuntd, request, answer);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -53,7 +53,7 @@ static void reply_deliver(struct shuntd *shuntd, const struct queued *queued)
         return;
     operation_give_up(shuntd->home, queued->client, queued->qp, queued->tag);
     if (message_decode(&answer, queued->bytes, queued->size) == 0 && answer.flags & MESSAGE_BULK)
-        listen_take_back_page(shuntd->listen, queued->client, (int)answer.answer.bulk);
+        listen_take_back_page(shuntd->listen, queued->client, (int)answer.text_answer.bulk);
 }
 
 void reply_flush(struct shuntd *shuntd)

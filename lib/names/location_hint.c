@@ -108,11 +108,11 @@ uint64_t names_bulk_lookup(struct names_root *root, struct dirid dir, const char
     if (names_ask(root, &list, answer) != 0)
         return from;
     const struct message *page = &answer->message;
-    while (page->result == 0 && page_next(page->answer.text.text, page->answer.text.length, &at, &next) == 1)
+    while (page->result == 0 && page_next(page->text_answer.text.text, page->text_answer.text.length, &at, &next) == 1)
         if (next.entry.state == RECORD_LIVE &&
             (next.branch == 0 || (mirror[0] != '\0' && location_hint_find_branch(root, next.branch, &known, branch))))
             location_hint_remember(root, dir, next.name, next.length, &next.entry, branch, mirror, true);
-    uint64_t limit = page->result == 0 ? page->answer.limit : from;
+    uint64_t limit = page->result == 0 ? page->text_answer.limit : from;
     request_read(answer);
     return limit;
 }

@@ -449,7 +449,7 @@ struct slow_lookups {
 static void names_take_far(struct slow_lookups *far)
 {
     const struct message *message = &far->answer.message;
-    far->there = page_next(message->answer.text.text, message->answer.text.length, &far->at, &far->next);
+    far->there = page_next(message->text_answer.text.text, message->text_answer.text.length, &far->at, &far->next);
 }
 
 static int names_ask_far(struct names_root *root, struct dirid dir, uint64_t from, size_t room, struct slow_lookups *far)
@@ -458,7 +458,7 @@ static int names_ask_far(struct names_root *root, struct dirid dir, uint64_t fro
     int code = names_ask(root, &list, &far->answer);
     if (code != 0)
         return code;
-    far->limit = far->answer.message.answer.limit;
+    far->limit = far->answer.message.text_answer.limit;
     names_take_far(far);
     code = far->answer.message.result;
     return code == MESSAGE_NOT_LOADED ? -ESTALE : code;

@@ -493,38 +493,51 @@ static int request_wait_for_answer(struct request_channel *mine, uint32_t number
     return 0;
 }
 
+/* Who asked sees the body that belongs to its request; one that says the result alone has nothing in it. */
+static int request_check_type(struct message *answer, uint16_t wanted)
+{
+    if (answer->type == wanted)
+        return 0;
+    if (answer->type != MESSAGE_ANSWER)
+        return -EPROTO;
+    *answer = (struct message){.type = wanted, .tag = answer->tag, .result = answer->result};
+    return 0;
+}
+
 /* The rest of it lies in a bulk buffer. */
 static int request_read_bulk(struct channel *channel, struct request_answer *answer)
 {
     struct message *message = &answer->message;
-    if (!(message->flags & MESSAGE_BULK))
+    if (message->type != MESSAGE_TEXT_ANSWER || !(message->flags & MESSAGE_BULK))
         return 0;
-    if (message->answer.bulk >= CHANNEL_BULKS)
+    if (message->text_answer.bulk >= CHANNEL_BULKS)
         return -EPROTO;
-    answer->bulk = &channel->bulks[message->answer.bulk];
+    answer->bulk = &channel->bulks[message->text_answer.bulk];
     const uint32_t size = __atomic_load_n(&answer->bulk->size, __ATOMIC_RELAXED);
-    message->answer.text = message_text(answer->bulk->text, size < PAGE_MAX ? size : PAGE_MAX);
+    message->text_answer.text = message_text(answer->bulk->text, size < PAGE_MAX ? size : PAGE_MAX);
     return 0;
 }
 
-static int request_read_answer(struct channel *channel, const struct channel_qp *qp, struct request_answer *answer)
+static int request_read_answer(struct channel *channel, const struct channel_qp *qp, uint16_t wanted,
+                               struct request_answer *answer)
 {
     const uint32_t size = __atomic_load_n(&qp->answer_size, __ATOMIC_RELAXED); /* once: another process writes there */
     answer->bulk = NULL;
     if (size > REQUEST_ANSWER_MAX)
         return -EPROTO;
     memcpy(answer->bytes, qp->answer, size);
-    if (message_decode(&answer->message, answer->bytes, size) != 0 || answer->message.type != MESSAGE_ANSWER)
+    if (message_decode(&answer->message, answer->bytes, size) != 0 || request_check_type(&answer->message, wanted) != 0)
         return -EPROTO;
     return request_read_bulk(channel, answer);
 }
 
 /* What the answer's texts point at is the queue pair's. */
-static int request_read_result(const struct channel_qp *qp, int *result)
+static int request_read_result(const struct channel_qp *qp, uint16_t wanted, int *result)
 {
     struct message message;
     const uint32_t size = __atomic_load_n(&qp->answer_size, __ATOMIC_RELAXED);
-    if (size > REQUEST_ANSWER_MAX || message_decode(&message, qp->answer, size) != 0 || message.type != MESSAGE_ANSWER)
+    if (size > REQUEST_ANSWER_MAX || message_decode(&message, qp->answer, size) != 0 ||
+        request_check_type(&message, wanted) != 0)
         return -EPROTO;
     *result = message.result;
     return 0;
@@ -555,7 +568,8 @@ static int request_exchange(struct request_channel *mine, const struct message *
     if (code == -ETIMEDOUT && !request_reply_change(qp, before, CHANNEL_ANSWERED(tagged.tag) | CHANNEL_GAVE_UP))
         code = 0;
     if (code == 0)
-        code = answer != NULL ? request_read_answer(mine->channel, qp, answer) : request_read_result(qp, result);
+        code = answer != NULL ? request_read_answer(mine->channel, qp, message_answer_type(message->type), answer)
+                              : request_read_result(qp, message_answer_type(message->type), result);
     /* The answer may still come: until then nobody else may find it there. */
     request_qp_give(mine, held, code == -ETIMEDOUT ? QP_GIVEN_UP : QP_FREE);
     if (code != 0 && hold != NULL)

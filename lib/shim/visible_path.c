@@ -51,7 +51,7 @@ static bool visible_path_directory_of(struct names_root *root, const struct layo
 {
     const struct message question = {.type = MESSAGE_PLACE, .name = message_text(place->mirror, place->mirror_length)};
     const struct message *m = &answer->message;
-    const struct message_text *path = &m->answer.text;
+    const struct message_text *path = &m->text_answer.text;
     struct statx stat;
     if (place->mirror_length >= RECORD_MIRROR_MAX || !names_is_attached(root) || names_ask(root, &question, answer) != 0 ||
         m->result != 0)

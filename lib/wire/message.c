@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What a type has in its bytes after what all begin with: its fields in the order of its row, then its texts. A type has one
- * text of each kind of length at most: the header says how long they are. */
+/* What a type has in its bytes after what all begin with: the fields of its row, in that order, of which texts are the last. A
+ * type has one text of each kind of length at most, which the beginning says. */
 enum message_field_kind {
     FIELD_NONE = 0, /* the row ends */
     FIELD_DIRID,
@@ -40,7 +40,8 @@ struct message_field {
 #define DIR FIELD(DIRID, dir)
 #define NAME FIELD(FIRST_NAME, name)
 #define EPOCH FIELD(U32, epoch)
-#define PLACED(MEMBER) FIELD(ENTRY, MEMBER.entry), FIELD(SECOND, MEMBER.branch)
+#define ENTRY_OF(MEMBER) FIELD(ENTRY, MEMBER.entry)
+#define BRANCH_OF(MEMBER) FIELD(SECOND, MEMBER.branch)
 #define RECORD_OF(MEMBER)                                                                                                      \
     FIELD(U64, MEMBER.record.marker), FIELD(U64, MEMBER.record.version), FIELD(BOOL, MEMBER.record.marked),                    \
         FIELD(BOOL, MEMBER.record.unlisted), FIELD(BOOL, MEMBER.record.watched), FIELD(FIRST, MEMBER.record.mirror)
@@ -52,17 +53,17 @@ _Static_assert(sizeof(struct message) <= UINT8_MAX, "an offset is one byte");
 static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX + 1] = {
     [MESSAGE_LOAD] = {DIR, FIELD(PATH, load.path)},
     [MESSAGE_LOOKUP] = {DIR, NAME},
-    [MESSAGE_CREATE] = {DIR, NAME, FIELD(ENTRY, create.entry)},
-    [MESSAGE_COMMIT] = {DIR, NAME, FIELD(ENTRY, commit.entry), FIELD(DIRID, commit.child)},
+    [MESSAGE_CREATE] = {DIR, FIELD(ENTRY, create.entry), NAME},
+    [MESSAGE_COMMIT] = {DIR, FIELD(ENTRY, commit.entry), FIELD(DIRID, commit.child), NAME},
     [MESSAGE_ABORT] = {DIR, NAME},
-    [MESSAGE_ADOPT] = {DIR, NAME, FIELD(ENTRY, found.entry)},
-    [MESSAGE_VANISHED] = {DIR, NAME, FIELD(ENTRY, found.entry)},
+    [MESSAGE_ADOPT] = {DIR, FIELD(ENTRY, found.entry), NAME},
+    [MESSAGE_VANISHED] = {DIR, FIELD(ENTRY, found.entry), NAME},
     [MESSAGE_UNLINK] = {DIR, NAME},
     [MESSAGE_UNLINKED] = {DIR, NAME},
-    [MESSAGE_RENAME] = {DIR, NAME, FIELD(DIRID, rename.to_dir), FIELD(SECOND_NAME, rename.to_name)},
-    [MESSAGE_RENAMED] = {DIR, NAME, FIELD(DIRID, rename.to_dir), FIELD(DIRID, rename.replaced),
+    [MESSAGE_RENAME] = {DIR, FIELD(DIRID, rename.to_dir), NAME, FIELD(SECOND_NAME, rename.to_name)},
+    [MESSAGE_RENAMED] = {DIR, FIELD(DIRID, rename.to_dir), FIELD(DIRID, rename.replaced), NAME,
                          FIELD(SECOND_NAME, rename.to_name)},
-    [MESSAGE_RMDIR] = {DIR, NAME, FIELD(DIRID, rmdir.child)},
+    [MESSAGE_RMDIR] = {DIR, FIELD(DIRID, rmdir.child), NAME},
     [MESSAGE_PROMOTE] = {DIR, NAME},
     [MESSAGE_ATTRIBUTES] = {DIR},
     [MESSAGE_SETTLE] = {DIR, FIELD(U64, settle.round)},
@@ -70,13 +71,15 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
     [MESSAGE_WATCH] = {DIR},
     [MESSAGE_PLACE] = {NAME},
     [MESSAGE_LIST] = {DIR, FIELD(U64, list.from), FIELD(U64, list.room), FIELD(U64, list.to)},
-    [MESSAGE_VISITED] = {DIR, FIELD(FIRST, name), FIELD(ENTRY, found.entry)},
-    [MESSAGE_ANSWER] = {DIR, FIELD(ENTRY, answer.entry[0]), FIELD(ENTRY, answer.entry[1]), FIELD(U64, answer.limit),
-                        FIELD(U32, answer.bulk), FIELD(FIRST, answer.place[0]), FIELD(SECOND, answer.place[1]),
-                        FIELD(TEXT, answer.text)},
-    [MESSAGE_NAME_QUESTION] = {DIR, NAME, EPOCH, FIELD(U16, name_question.op), PLACED(name_question.entry)},
-    [MESSAGE_NAME_ANSWER] = {DIR, EPOCH, PLACED(name_answer.entry)},
-    [MESSAGE_LISTED] = {DIR, NAME, EPOCH, FIELD(U64, listed.load_number), PLACED(listed.entry)},
+    [MESSAGE_VISITED] = {DIR, FIELD(ENTRY, found.entry), FIELD(FIRST, name)},
+    [MESSAGE_ANSWER] = {FIELD(ENTRY, answer.entry[0]), FIELD(FIRST, answer.place[0])},
+    [MESSAGE_RENAME_ANSWER] = {FIELD(ENTRY, answer.entry[0]), FIELD(ENTRY, answer.entry[1]), FIELD(FIRST, answer.place[0]),
+                               FIELD(SECOND, answer.place[1])},
+    [MESSAGE_TEXT_ANSWER] = {DIR, FIELD(U64, text_answer.limit), FIELD(U32, text_answer.bulk), FIELD(TEXT, text_answer.text)},
+    [MESSAGE_NAME_QUESTION] = {DIR, EPOCH, FIELD(U16, name_question.op), ENTRY_OF(name_question.entry), NAME,
+                               BRANCH_OF(name_question.entry)},
+    [MESSAGE_NAME_ANSWER] = {DIR, EPOCH, ENTRY_OF(name_answer.entry), BRANCH_OF(name_answer.entry)},
+    [MESSAGE_LISTED] = {DIR, EPOCH, FIELD(U64, listed.load_number), ENTRY_OF(listed.entry), NAME, BRANCH_OF(listed.entry)},
     [MESSAGE_MARK] = {DIR, FIELD(U32, leaf.leaf)},
     [MESSAGE_FREEZE] = {DIR, FIELD(U64, freeze.tried)},
     [MESSAGE_THAW] = {DIR},
@@ -102,9 +105,9 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
     [MESSAGE_RECALL] = {DIR, FIELD(U64, delegation.number)},
     [MESSAGE_MIGRATED_DIR] = {DIR, EPOCH, FIELD(U64, migrated_dir.load_number), FIELD(BOOL, migrated_dir.frozen),
                               RECORD_OF(migrated_dir), FIELD(TEXT, migrated_dir.path)},
-    [MESSAGE_MIGRATED_ENTRY] = {DIR, NAME, EPOCH, PLACED(migrated_entry.entry)},
-    [MESSAGE_MIGRATED_CLAIM] = {DIR, NAME, EPOCH, FIELD(U64, migrated_claim.operation), FIELD(U16, migrated_claim.member),
-                                PLACED(migrated_claim.shown)},
+    [MESSAGE_MIGRATED_ENTRY] = {DIR, EPOCH, ENTRY_OF(migrated_entry.entry), NAME, BRANCH_OF(migrated_entry.entry)},
+    [MESSAGE_MIGRATED_CLAIM] = {DIR, EPOCH, FIELD(U64, migrated_claim.operation), FIELD(U16, migrated_claim.member),
+                                ENTRY_OF(migrated_claim.shown), NAME, BRANCH_OF(migrated_claim.shown)},
     [MESSAGE_MIGRATED_RECORD] = {DIR, EPOCH, RECORD_OF(record), FIELD(TEXT, record.path)},
     [MESSAGE_MIGRATED_COORDINATOR] = {DIR, EPOCH, FIELD(U64, migrated_coordinator.delegation),
                                       TIMES_OF(migrated_coordinator.times), FIELD(BOOL, migrated_coordinator.loaded),
@@ -112,11 +115,6 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
                                       FIELD(BOOL, migrated_coordinator.closing), FIELD(BOOL, migrated_coordinator.sharded),
                                       FIELD(TEXT, migrated_coordinator.nodes)},
     [MESSAGE_MIGRATED_ALL] = {EPOCH},
-};
-
-static const uint8_t message_sizes[] = {
-    [FIELD_DIRID] = 16, [FIELD_ENTRY] = 16, [FIELD_U64] = 8,  [FIELD_U32] = 4,
-    [FIELD_U16] = 2,    [FIELD_BOOL] = 1,   [FIELD_PATH] = 0,
 };
 
 static const uint16_t message_text_max[TEXTS] = {MESSAGE_NAME_MAX, MESSAGE_NAME_MAX, MESSAGE_TEXT_MAX};
@@ -131,52 +129,45 @@ static void *message_at(const struct message *m, const struct message_field *fie
     return (char *)m + field->offset;
 }
 
-/* The fixed fields, and the texts by their kinds of length: NULL where the type has none. */
-struct message_layout {
-    size_t fixed;
-    const struct message_field *text[TEXTS];
-};
-
-static void message_lay_out(uint16_t type, struct message_layout *layout)
+static size_t message_field_size(const struct message *m, const struct message_field *field)
 {
-    *layout = (struct message_layout){.fixed = MESSAGE_FIXED};
-    for (const struct message_field *field = message_rows[type]; field->kind != FIELD_NONE; field++) {
-        layout->fixed += message_sizes[field->kind];
-        if (field->kind >= FIELD_FIRST)
-            layout->text[message_text_index(field->kind)] = field;
+    static const uint8_t sizes[] = {
+        [FIELD_DIRID] = 16, [FIELD_ENTRY] = 16, [FIELD_U64] = 8, [FIELD_U32] = 4, [FIELD_U16] = 2, [FIELD_BOOL] = 1};
+    return field->kind < FIELD_FIRST ? sizes[field->kind] : ((const struct message_text *)message_at(m, field))->length;
+}
+
+uint16_t message_answer_type(uint16_t request)
+{
+    switch (request) {
+    case MESSAGE_RENAME:
+        return MESSAGE_RENAME_ANSWER;
+    case MESSAGE_STATUS:
+    case MESSAGE_LIST:
+    case MESSAGE_PLACE:
+        return MESSAGE_TEXT_ANSWER;
+    default:
+        return MESSAGE_ANSWER;
     }
-}
-
-static const struct message_text *message_text_in(const struct message *m, const struct message_layout *layout, int i)
-{
-    static const struct message_text none;
-    return layout->text[i] != NULL ? message_at(m, layout->text[i]) : &none;
-}
-
-static size_t message_size_of(const struct message *m, const struct message_layout *layout)
-{
-    size_t size = layout->fixed;
-    for (int i = 0; i < TEXTS; i++)
-        size += message_text_in(m, layout, i)->length;
-    return size;
 }
 
 size_t message_size(const struct message *m)
 {
-    struct message_layout layout;
+    size_t size = MESSAGE_FIXED;
     if (m->type == 0 || m->type >= MESSAGE_TYPES)
         return 0;
-    message_lay_out(m->type, &layout);
-    return message_size_of(m, &layout);
+    for (const struct message_field *field = message_rows[m->type]; field->kind != FIELD_NONE; field++)
+        size += message_field_size(m, field);
+    return size;
 }
 
 struct message_text *message_text_of(struct message *m)
 {
-    struct message_layout layout;
     if (m->type == 0 || m->type >= MESSAGE_TYPES)
         return NULL;
-    message_lay_out(m->type, &layout);
-    return layout.text[TEXT_LONG] != NULL ? message_at(m, layout.text[TEXT_LONG]) : NULL;
+    for (const struct message_field *field = message_rows[m->type]; field->kind != FIELD_NONE; field++)
+        if (field->kind >= FIELD_TEXT)
+            return message_at(m, field);
+    return NULL;
 }
 
 /* Numbers are little-endian: the hosts that share a message are of one kind of machine in practice, and x86_64 and aarch64
@@ -193,10 +184,9 @@ static const uint8_t *message_take(const uint8_t *from, void *field, size_t size
     return from + size;
 }
 
-static uint8_t *message_put_field(uint8_t *to, const struct message *m, const struct message_field *field)
+static uint8_t *message_put_field(uint8_t *to, uint8_t kind, const void *value)
 {
-    const void *value = message_at(m, field);
-    switch (field->kind) {
+    switch (kind) {
     case FIELD_DIRID:
         return message_put(to, value, 16);
     case FIELD_ENTRY:
@@ -207,11 +197,9 @@ static uint8_t *message_put_field(uint8_t *to, const struct message *m, const st
         return message_put(to, value, 4);
     case FIELD_U16:
         return message_put(to, value, 2);
-    case FIELD_BOOL:
+    default:
         *to = *(const bool *)value;
         return to + 1;
-    default:
-        return to;
     }
 }
 
@@ -222,10 +210,9 @@ static bool message_take_entry(const uint8_t *from, struct record_entry *entry)
     return memcmp(from, unset, sizeof unset) == 0 || record_entry_decode(entry, from, 16) == 0;
 }
 
-static const uint8_t *message_take_field(const uint8_t *from, struct message *m, const struct message_field *field, bool *valid)
+static const uint8_t *message_take_field(const uint8_t *from, uint8_t kind, void *value, bool *valid)
 {
-    void *value = message_at(m, field);
-    switch (field->kind) {
+    switch (kind) {
     case FIELD_DIRID:
         return message_take(from, value, 16);
     case FIELD_ENTRY:
@@ -237,44 +224,46 @@ static const uint8_t *message_take_field(const uint8_t *from, struct message *m,
         return message_take(from, value, 4);
     case FIELD_U16:
         return message_take(from, value, 2);
-    case FIELD_BOOL:
+    default:
         *valid &= *from <= 1;
         *(bool *)value = *from == 1;
         return from + 1;
-    default:
-        return from;
     }
+}
+
+/* What all begin with. */
+static uint8_t *message_put_head(uint8_t *to, const struct message *m, const uint16_t lengths[TEXTS])
+{
+    const uint16_t version = WIRE_VERSION;
+    to = message_put(to, &version, 2);
+    to = message_put(to, &m->type, 2);
+    to = message_put(to, &m->flags, 2);
+    to = message_put(to, lengths, 2 * TEXTS);
+    to = message_put(to, &m->tag, 4);
+    return message_put(to, &m->result, 4);
 }
 
 size_t message_encode(uint8_t *to, size_t size, const struct message *m)
 {
-    const uint16_t version = WIRE_VERSION;
-    const uint8_t *start = to;
-    struct message_layout layout;
-    if (m->type == 0 || m->type >= MESSAGE_TYPES)
+    uint8_t *const start = to;
+    const size_t needed = message_size(m);
+    uint16_t lengths[TEXTS] = {0};
+    if (needed == 0 || needed > size)
         return 0;
-    message_lay_out(m->type, &layout);
-    if (message_size_of(m, &layout) > size)
-        return 0;
-    to = message_put(to, &version, 2);
-    to = message_put(to, &m->type, 2);
-    to = message_put(to, &m->flags, 2);
-    for (int i = 0; i < TEXTS; i++) {
-        const struct message_text *text = message_text_in(m, &layout, i);
+    const struct message_field *field = message_rows[m->type];
+    for (to += MESSAGE_FIXED; field->kind - 1u < FIELD_FIRST - 1u; field++)
+        to = message_put_field(to, field->kind, message_at(m, field));
+    for (; field->kind != FIELD_NONE; field++) {
+        const struct message_text *text = message_at(m, field);
+        const int i = message_text_index(field->kind);
         if (text->length > message_text_max[i])
             return 0;
-        to = message_put(to, &text->length, 2);
-    }
-    to = message_put(to, &m->tag, 4);
-    to = message_put(to, &m->result, 4);
-    for (const struct message_field *field = message_rows[m->type]; field->kind != FIELD_NONE; field++)
-        to = message_put_field(to, m, field);
-    for (int i = 0; i < TEXTS; i++) {
-        const struct message_text *text = message_text_in(m, &layout, i);
+        lengths[i] = text->length;
         if (text->length > 0)
             to = message_put(to, text->text, text->length);
     }
-    return (size_t)(to - start);
+    message_put_head(start, m, lengths);
+    return needed;
 }
 
 static bool message_is_name(const char *name, size_t length)
@@ -297,30 +286,28 @@ static bool message_text_is_valid(uint8_t kind, const struct message_text *text)
     }
 }
 
-/* The texts, which end the bytes. */
-static bool message_take_texts(struct message *m, const struct message_layout *layout, const uint16_t lengths[TEXTS],
+/* The texts from `field` on, which end the bytes. */
+static bool message_take_texts(struct message *m, const struct message_field *field, uint16_t lengths[TEXTS],
                                const uint8_t *bytes, const uint8_t *end)
 {
-    for (int i = 0; i < TEXTS; i++) {
-        const struct message_field *field = layout->text[i];
-        if (lengths[i] > (field != NULL ? message_text_max[i] : 0) || lengths[i] > end - bytes)
-            return false;
-        if (field == NULL)
-            continue;
+    for (; field->kind != FIELD_NONE; field++) {
+        const int i = message_text_index(field->kind);
         struct message_text *text = message_at(m, field);
+        if (lengths[i] > message_text_max[i] || lengths[i] > end - bytes)
+            return false;
         *text = (struct message_text){(const char *)bytes, lengths[i]};
         if (!message_text_is_valid(field->kind, text))
             return false;
         bytes += lengths[i];
+        lengths[i] = 0;
     }
-    return bytes == end;
+    return bytes == end && (lengths[TEXT_FIRST] | lengths[TEXT_SECOND] | lengths[TEXT_LONG]) == 0;
 }
 
 int message_decode(struct message *m, const uint8_t *bytes, size_t size)
 {
-    const uint8_t *end = bytes + size;
+    const uint8_t *const end = bytes + size;
     uint16_t version, lengths[TEXTS];
-    struct message_layout layout;
     bool valid = true;
     if (size < MESSAGE_FIXED)
         return -EBADMSG;
@@ -335,10 +322,11 @@ int message_decode(struct message *m, const uint8_t *bytes, size_t size)
     bytes = message_take(bytes, &m->result, 4);
     if (m->type == 0 || m->type >= MESSAGE_TYPES)
         return -EBADMSG;
-    message_lay_out(m->type, &layout);
-    if (size < layout.fixed)
-        return -EBADMSG;
-    for (const struct message_field *field = message_rows[m->type]; field->kind != FIELD_NONE; field++)
-        bytes = message_take_field(bytes, m, field, &valid);
-    return valid && message_take_texts(m, &layout, lengths, bytes, end) ? 0 : -EBADMSG;
+    const struct message_field *field = message_rows[m->type];
+    for (; field->kind - 1u < FIELD_FIRST - 1u; field++) {
+        if (end - bytes < (ptrdiff_t)message_field_size(m, field))
+            return -EBADMSG;
+        bytes = message_take_field(bytes, field->kind, message_at(m, field), &valid);
+    }
+    return valid && message_take_texts(m, field, lengths, bytes, end) ? 0 : -EBADMSG;
 }

@@ -18,30 +18,32 @@
 
 enum message_type {
     /* From a process (WIRE.md). Each is answered, but for the notices. */
-    MESSAGE_LOAD = 1,   /* dir is to be loaded; load.path: its place relative to the root */
-    MESSAGE_LOOKUP,     /* what is dir/name? Once nobody is at work on it */
-    MESSAGE_CREATE,     /* it is about to be made */
-    MESSAGE_COMMIT,     /* notice: it was made */
-    MESSAGE_ABORT,      /* nothing came of it. An answer if it has a tag */
-    MESSAGE_ADOPT,      /* the trunk turned out to hold it */
-    MESSAGE_VANISHED,   /* it is not where found.entry says */
-    MESSAGE_UNLINK,     /* it is about to be removed */
-    MESSAGE_UNLINKED,   /* notice: it was */
-    MESSAGE_RENAME,     /* it is about to become rename.to_dir/rename.to_name */
-    MESSAGE_RENAMED,    /* notice: how that went, in result */
-    MESSAGE_RMDIR,      /* before its rmdir; ended by UNLINKED or ABORT */
-    MESSAGE_PROMOTE,    /* to be moved to the trunk; then COMMIT or ABORT */
-    MESSAGE_ATTRIBUTES, /* the attributes of dir changed: give them to its mirrors */
-    MESSAGE_SETTLE,     /* the times of dir are about to be set */
-    MESSAGE_SYNC,       /* fsync the mirrors of dir */
-    MESSAGE_STATUS,     /* the counters, in text; MESSAGE_ALL: those of all daemons together */
-    MESSAGE_PING,       /* is the daemon there, and has it seen what was taken of grants? 0 */
-    MESSAGE_WATCH,      /* a process waits for events of dir, creates in it are to stay in the trunk */
-    MESSAGE_PLACE,      /* name, a mirror's: where is its directory? */
-    MESSAGE_LIST,       /* a page of the names of dir that other daemons are home of */
-    MESSAGE_VISITED,    /* notice: a file of dir in another node's branch was looked at */
-    MESSAGE_STOP,       /* all daemons of the session are to end */
-    MESSAGE_ANSWER,     /* to any of these */
+    MESSAGE_LOAD = 1,      /* dir is to be loaded; load.path: its place relative to the root */
+    MESSAGE_LOOKUP,        /* what is dir/name? Once nobody is at work on it */
+    MESSAGE_CREATE,        /* it is about to be made */
+    MESSAGE_COMMIT,        /* notice: it was made */
+    MESSAGE_ABORT,         /* nothing came of it. An answer if it has a tag */
+    MESSAGE_ADOPT,         /* the trunk turned out to hold it */
+    MESSAGE_VANISHED,      /* it is not where found.entry says */
+    MESSAGE_UNLINK,        /* it is about to be removed */
+    MESSAGE_UNLINKED,      /* notice: it was */
+    MESSAGE_RENAME,        /* it is about to become rename.to_dir/rename.to_name */
+    MESSAGE_RENAMED,       /* notice: how that went, in result */
+    MESSAGE_RMDIR,         /* before its rmdir; ended by UNLINKED or ABORT */
+    MESSAGE_PROMOTE,       /* to be moved to the trunk; then COMMIT or ABORT */
+    MESSAGE_ATTRIBUTES,    /* the attributes of dir changed: give them to its mirrors */
+    MESSAGE_SETTLE,        /* the times of dir are about to be set */
+    MESSAGE_SYNC,          /* fsync the mirrors of dir */
+    MESSAGE_STATUS,        /* the counters, in text; MESSAGE_ALL: those of all daemons together */
+    MESSAGE_PING,          /* is the daemon there, and has it seen what was taken of grants? 0 */
+    MESSAGE_WATCH,         /* a process waits for events of dir, creates in it are to stay in the trunk */
+    MESSAGE_PLACE,         /* name, a mirror's: where is its directory? */
+    MESSAGE_LIST,          /* a page of the names of dir that other daemons are home of */
+    MESSAGE_VISITED,       /* notice: a file of dir in another node's branch was looked at */
+    MESSAGE_STOP,          /* all daemons of the session are to end */
+    MESSAGE_ANSWER,        /* to any of these but the following */
+    MESSAGE_RENAME_ANSWER, /* to RENAME, of two names */
+    MESSAGE_TEXT_ANSWER,   /* to STATUS, LIST, PLACE */
     /* Between daemons (daemon/rpc/RPC.md); from a process they are malformed. */
     MESSAGE_NAME_QUESTION,        /* to the home of dir/name */
     MESSAGE_NAME_ANSWER,          /* ... and back */
@@ -79,7 +81,7 @@ enum message_flag {
     MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
     MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
     MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
-    MESSAGE_BULK = 16,     /* in an answer: the text lies in the bulk buffer answer.bulk of the channel */
+    MESSAGE_BULK = 16,     /* in an answer: the text lies in the bulk buffer text_answer.bulk of the channel */
     MESSAGE_SPREAD = 32,   /* between daemons, LOAD: the sender does not take a delegation */
     MESSAGE_PEEK = 64,     /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
 };
@@ -149,10 +151,12 @@ struct message {
         struct {
             struct record_entry entry[2];
             struct message_text place[2]; /* of those entries: BRANCH/MIRROR/LEAF, empty in the trunk */
-            struct message_text text;     /* STATUS: counters; LIST: a page; PLACE: the place of dir */
-            uint64_t limit;               /* LIST: up to this hash they are all */
-            uint32_t bulk;                /* MESSAGE_BULK: where the text lies */
-        } answer;
+        } answer;                         /* ANSWER, which has the first of each; RENAME_ANSWER */
+        struct {
+            struct message_text text; /* STATUS: counters; LIST: a page; PLACE: the place of dir */
+            uint64_t limit;           /* LIST: up to this hash they are all */
+            uint32_t bulk;            /* MESSAGE_BULK: where the text lies */
+        } text_answer;
         struct {
             struct message_text path;
         } load; /* LOAD, DIR_CREATED */
@@ -276,6 +280,9 @@ static inline void message_set_text_length(uint8_t *bytes, uint16_t length)
 {
     memcpy(bytes + MESSAGE_TEXT_LENGTH_AT, &length, sizeof length);
 }
+
+/* The type of the answer to a process's request. An ANSWER to any of them says its result alone. */
+uint16_t message_answer_type(uint16_t request);
 
 /* The size of a message as bytes; 0: no such type. */
 size_t message_size(const struct message *);

@@ -168,8 +168,8 @@ static inline void serving_hand(pid_t client, uint32_t tag, const struct message
     struct listen_request request = {.client = client, .qp = serving_qp(client)};
     struct message tagged = *message;
     tagged.tag = tag;
-    size_t size = message_encode(request.bytes, sizeof request.bytes, &tagged);
-    cr_assert_eq(message_decode(&request.message, request.bytes, size), 0);
+    request.size = (uint32_t)message_encode(request.bytes, sizeof request.bytes, &tagged);
+    cr_assert_eq(message_decode(&request.message, request.bytes, request.size), 0);
     cr_assert_eq(ops_serve(&shuntd, &request), 0);
     serving_end();
 }

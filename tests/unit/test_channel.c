@@ -57,10 +57,10 @@ static void answer_counts(struct server *server, const struct listen_request *re
     char text[200];
     int gave_up =
         server->has_slow && listen_gave_up(server->listen, server->slow.qp, server->slow.client, server->slow.message.tag);
-    struct message answer = {.type = MESSAGE_ANSWER, .tag = request->message.tag};
+    struct message answer = {.type = MESSAGE_TEXT_ANSWER, .tag = request->message.tag};
     const int length = snprintf(text, sizeof text, "%lu %lu %lu %lu %d %d", server->told, server->malformed, server->deaths,
                                 server->told_at_death, server->has_slow, gave_up);
-    answer.answer.text = message_text(text, (size_t)length);
+    answer.text_answer.text = message_text(text, (size_t)length);
     answer_with(server, request, &answer);
 }
 
@@ -87,16 +87,26 @@ static void answer_page(struct server *server, const struct listen_request *requ
     memset(page, 'p', sizeof page);
     for (int nobody = request->message.list.room != 0; nobody >= 0; nobody--) {
         int bulk = listen_put_page(server->listen, client + (uint64_t)nobody, page, request->message.list.from);
-        struct message answer = {.type = MESSAGE_ANSWER,
+        struct message answer = {.type = MESSAGE_TEXT_ANSWER,
                                  .flags = bulk >= 0 ? MESSAGE_BULK : 0,
                                  .tag = request->message.tag,
                                  .result = bulk < 0 ? bulk : 0,
-                                 .answer.bulk = bulk >= 0 ? (uint32_t)bulk : 0};
+                                 .text_answer.bulk = bulk >= 0 ? (uint32_t)bulk : 0};
         bool taken = answer_to(server, request, client + (uint64_t)nobody, &answer);
         cr_assert_eq(taken, nobody == 0);
         if (!taken && bulk >= 0)
             listen_take_back_page(server->listen, client + (uint64_t)nobody, bulk);
     }
+}
+
+/* How long the path is, and its sum. */
+static void answer_path(struct server *server, const struct listen_request *request)
+{
+    const struct message_text *path = &request->message.load.path;
+    const struct record_entry sum = {.type = DT_REG, .state = RECORD_LIVE, .ino = record_sum(path->text, path->length, 0)};
+    answer_with(
+        server, request,
+        &(struct message){.type = MESSAGE_ANSWER, .tag = request->message.tag, .result = path->length, .answer.entry[0] = sum});
 }
 
 static void serve_one(struct server *server, const struct listen_request *request)
@@ -119,9 +129,7 @@ static void serve_one(struct server *server, const struct listen_request *reques
         answer_page(server, request);
         break;
     case MESSAGE_LOAD:
-        answer_with(
-            server, request,
-            &(struct message){.type = MESSAGE_ANSWER, .tag = request->message.tag, .answer.text = request->message.load.path});
+        answer_path(server, request);
         break;
     default:
         server->ended = true;
@@ -235,7 +243,7 @@ static struct counts channel_counts(void)
     struct counts is;
     char text[256];
     cr_assert_eq(request_ask(channel, &(struct message){.type = MESSAGE_STATUS}, &answer, SOON), 0);
-    snprintf(text, sizeof text, "%.*s", answer.message.answer.text.length, answer.message.answer.text.text);
+    snprintf(text, sizeof text, "%.*s", answer.message.text_answer.text.length, answer.message.text_answer.text.text);
     cr_assert_eq(sscanf(text, "%lu %lu %lu %lu %d %d", &is.told, &is.malformed, &is.deaths, &is.told_at_death, &is.has_slow,
                         &is.gave_up),
                  6);
@@ -290,8 +298,8 @@ Test(channel, a_text_goes_along)
     const struct message load = {.type = MESSAGE_LOAD, .dir = dir, .load.path = message_text(longest, 2000)};
     cr_assert_eq(channel_tell("a"), 0, "a message without text lies before it");
     cr_assert_eq(request_ask(channel, &load, &answer, SOON), 0);
-    cr_assert_eq(answer.message.answer.text.length, 2000);
-    cr_assert_eq(memcmp(answer.message.answer.text.text, longest, 2000), 0);
+    cr_assert_eq(answer.message.result, 2000);
+    cr_assert_eq(answer.message.answer.entry[0].ino, record_sum(longest, 2000, 0));
     cr_assert_eq(look_up("b", SOON), 0, "and one after it");
     cr_assert_eq(channel_counts().told, 1);
 }
@@ -324,8 +332,8 @@ Test(channel, a_long_answer_lies_in_a_bulk_until_it_was_read)
     cr_assert_eq(channel_list(&answers[CHANNEL_BULKS], PAGE_MAX, false), -ENOBUFS);
     for (unsigned i = 0; i < CHANNEL_BULKS; i++) {
         const struct message *got = &answers[i].message;
-        cr_assert_eq(got->answer.text.length, PAGE_MAX - i);
-        cr_assert(got->answer.text.text[0] == 'p' && got->answer.text.text[PAGE_MAX - i - 1] == 'p');
+        cr_assert_eq(got->text_answer.text.length, PAGE_MAX - i);
+        cr_assert(got->text_answer.text.text[0] == 'p' && got->text_answer.text.text[PAGE_MAX - i - 1] == 'p');
         request_read(&answers[i]);
     }
     cr_assert_eq(bulks_of(memory, getpid()), 0);

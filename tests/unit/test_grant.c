@@ -148,8 +148,8 @@ Test(grant, a_status_counts_what_was_taken)
     born_unasked("f4");
     take_birth("f5", &hold);
     const struct message *status = ask(YOU, (struct message){.type = MESSAGE_STATUS});
-    cr_assert_neq(memmem(status->answer.text.text, status->answer.text.length, "creates 6\n", 10), NULL);
-    cr_assert_neq(memmem(status->answer.text.text, status->answer.text.length, "prefetched 2\n", 13), NULL);
+    cr_assert_neq(memmem(status->text_answer.text.text, status->text_answer.text.length, "creates 6\n", 10), NULL);
+    cr_assert_neq(memmem(status->text_answer.text.text, status->text_answer.text.length, "prefetched 2\n", 13), NULL);
 }
 
 Test(grant, grants_go_on_and_on)

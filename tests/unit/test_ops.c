@@ -368,7 +368,7 @@ Test(serve, no_marker_no_branch)
     cr_assert_eq(record_of(id_of("out"), &record), 0);
     cr_assert_eq(record.why, RECORD_WHY_MARKER, "for good");
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert(memmem(status->answer.text.text, status->answer.text.length, "pinned marker out\n", 18));
+    cr_assert(memmem(status->text_answer.text.text, status->text_answer.text.length, "pinned marker out\n", 18));
 }
 
 Test(serve, no_branch_this_time)
@@ -697,7 +697,7 @@ Test(serve, a_client_ends_with_several_names)
 static uint64_t count_of(const struct message *status, const char *key)
 {
     char text[4096], line[64];
-    snprintf(text, sizeof text, "\n%.*s", status->answer.text.length, status->answer.text.text);
+    snprintf(text, sizeof text, "\n%.*s", status->text_answer.text.length, status->text_answer.text.text);
     snprintf(line, sizeof line, "\n%s ", key);
     const char *at = strstr(text, line);
     cr_assert(at, "no %s in the status", key);
@@ -735,9 +735,9 @@ Test(serve, a_status_that_is_too_long_ends_with_a_whole_line)
         home_of(path)->record.why = RECORD_WHY_OWNER;
     }
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert_gt(status->answer.text.length, 1000);
-    cr_assert_eq(status->answer.text.text[status->answer.text.length - 1], '\n');
-    cr_assert(memmem(status->answer.text.text, status->answer.text.length, "pinned owner out/xxx", 20));
+    cr_assert_gt(status->text_answer.text.length, 1000);
+    cr_assert_eq(status->text_answer.text.text[status->text_answer.text.length - 1], '\n');
+    cr_assert(memmem(status->text_answer.text.text, status->text_answer.text.length, "pinned owner out/xxx", 20));
 }
 
 Test(serve, a_ping_is_answered)

@@ -426,7 +426,7 @@ Test(serve_directory, creates_that_are_watched_stay_in_the_trunk)
               "a name that comes by a rename is an event, too");
     cr_assert_eq(result(ME, about(MESSAGE_WATCH, "out")), 0, "again");
     const struct message *status = ask(ME, (struct message){.type = MESSAGE_STATUS});
-    cr_assert(memmem(status->answer.text.text, status->answer.text.length, "pinned watched out\n", 19));
+    cr_assert(memmem(status->text_answer.text.text, status->text_answer.text.length, "pinned watched out\n", 19));
 }
 
 Test(serve_directory, times_are_written_before_it_is_watched)

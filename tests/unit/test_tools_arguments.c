@@ -665,7 +665,7 @@ static void tools_arguments_say(struct counters *counters, const char *text)
     size_t length = strlen(text);
     char *exact = malloc(length ? length : 1);
     memcpy(exact, text, length);
-    *counters = (struct counters){.answer.message = {.answer.text = message_text(exact, length)}};
+    *counters = (struct counters){.answer.message = {.text_answer.text = message_text(exact, length)}};
 }
 
 static const char *tools_arguments_printed(const char *text)
@@ -675,7 +675,7 @@ static const char *tools_arguments_printed(const char *text)
     hear();
     counters_print(&counters);
     hear_end();
-    free((char *)counters.answer.message.answer.text.text);
+    free((char *)counters.answer.message.text_answer.text.text);
     return heard_out.words;
 }
 
@@ -690,7 +690,7 @@ static const char *as_json(const char *text)
     counters_json_lists(&counters, &json);
     json_close(&json, '}');
     hear_end();
-    free((char *)counters.answer.message.answer.text.text);
+    free((char *)counters.answer.message.text_answer.text.text);
     return heard_out.words;
 }
 

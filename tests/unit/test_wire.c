@@ -50,11 +50,10 @@ static const struct message wire_bodies[MESSAGE_TYPES] = {
     [MESSAGE_SETTLE].settle.round = 0xc1,
     [MESSAGE_LIST].list = {.from = 0xc2, .room = 0xc3, .to = 0xc4},
     [MESSAGE_VISITED].found.entry = WIRE_ENTRY,
-    [MESSAGE_ANSWER].answer = {.entry = {WIRE_ENTRY, {DT_DIR, RECORD_LIVE, 0, 0, UINT64_MAX}},
-                               .place = {WIRE_TEXT("n1.3/out-5f/0"), WIRE_TEXT("n1.3/out-5f/1")},
-                               .text = WIRE_TEXT("creates 3\n"),
-                               .limit = 0xc5,
-                               .bulk = 0xc6},
+    [MESSAGE_ANSWER].answer = {.entry = {WIRE_ENTRY}, .place = {WIRE_TEXT("n1.3/out-5f/0")}},
+    [MESSAGE_RENAME_ANSWER].answer = {.entry = {WIRE_ENTRY, {DT_DIR, RECORD_LIVE, 0, 0, UINT64_MAX}},
+                                      .place = {WIRE_TEXT("n1.3/out-5f/0"), WIRE_TEXT("n1.3/out-5f/1")}},
+    [MESSAGE_TEXT_ANSWER].text_answer = {.text = WIRE_TEXT("creates 3\n"), .limit = 0xc5, .bulk = 0xc6},
     [MESSAGE_NAME_QUESTION].name_question = {.entry = WIRE_PLACED, .op = 0xc7},
     [MESSAGE_NAME_ANSWER].name_answer.entry = WIRE_PLACED,
     [MESSAGE_LISTED].listed = {.entry = WIRE_PLACED, .load_number = 0xc8},
@@ -132,9 +131,11 @@ static const char *const wire_recorded[MESSAGE_TYPES] = {
     [MESSAGE_VISITED] =
         "060009000000000004030201feffffff1817161514131211282726252423222108020102040302010700000000000000636b70742e30303137",
     [MESSAGE_STOP] = "060000000000000004030201feffffff",
-    [MESSAGE_ANSWER] =
-        "06000d000d000a0004030201feffffff18171615141312112827262524232221080201020403020107000000000000000401000000000000ffffff"
-        "ffffffffffc500000000000000c60000006e312e332f6f75742d35662f306e312e332f6f75742d35662f316372656174657320330a",
+    [MESSAGE_ANSWER] = "06000d000000000004030201feffffff080201020403020107000000000000006e312e332f6f75742d35662f30",
+    [MESSAGE_RENAME_ANSWER] = "06000d000d00000004030201feffffff080201020403020107000000000000000401000000000000ffffffffffffffff"
+                              "6e312e332f6f75742d35662f306e312e332f6f75742d35662f31",
+    [MESSAGE_TEXT_ANSWER] =
+        "0600000000000a0004030201feffffff18171615141312112827262524232221c500000000000000c60000006372656174657320330a",
     [MESSAGE_NAME_QUESTION] = "060009000400000004030201feffffff1817161514131211282726252423222108070605c70008020102040302010700"
                               "000000000000636b70742e303031376e312e33",
     [MESSAGE_NAME_ANSWER] =
@@ -254,13 +255,13 @@ Test(wire, a_text_may_come_from_elsewhere)
 
 Test(wire, what_is_unset_stays_unset)
 {
-    const struct message message = {.type = MESSAGE_ANSWER};
-    uint8_t bytes[MESSAGE_FIXED + MESSAGE_BODY_MAX];
+    const struct message message = {.type = MESSAGE_RENAME_ANSWER};
+    uint8_t bytes[MESSAGE_FIXED + 2 * 16];
     struct message back;
     const size_t size = message_encode(bytes, sizeof bytes, &message);
     cr_assert_eq(size, sizeof bytes);
     cr_assert_eq(message_decode(&back, bytes, size), 0);
-    cr_assert(back.answer.entry[0].state == 0 && back.answer.entry[1].ino == 0 && back.answer.text.length == 0);
+    cr_assert(back.answer.entry[0].state == 0 && back.answer.entry[1].ino == 0 && back.answer.place[1].length == 0);
 }
 
 Test(wire, no_body_is_larger_than_is_said)
@@ -402,7 +403,7 @@ Test(wire, bad_entries_are_refused)
     struct message message = some_message(MESSAGE_COMMIT);
     message.commit.entry.state = 9;
     cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG);
-    message = some_message(MESSAGE_ANSWER);
+    message = some_message(MESSAGE_RENAME_ANSWER);
     message.answer.entry[1].leaf = 1;
     cr_assert_eq(decode_of(&message, WIRE_VERSION), -EBADMSG, "a leaf of the trunk");
 }

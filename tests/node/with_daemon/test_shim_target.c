@@ -839,7 +839,7 @@ static uint64_t shim_target_blocked(void)
     struct request_answer answer;
     char text[4096];
     cr_assert_eq(names_ask(&process.roots[0], &(struct message){.type = MESSAGE_STATUS}, &answer), 0);
-    snprintf(text, sizeof text, "%.*s", answer.message.answer.text.length, answer.message.answer.text.text);
+    snprintf(text, sizeof text, "%.*s", answer.message.text_answer.text.length, answer.message.text_answer.text.text);
     return strtoull(strstr(text, "\nblocked ") + 9, NULL, 10);
 }
 

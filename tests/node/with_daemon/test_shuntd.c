@@ -120,7 +120,7 @@ static uint64_t count_of(const char *key)
 {
     char text[4096], line[64];
     cr_assert_eq(shuntd_ask((struct message){.type = MESSAGE_STATUS}), 0);
-    snprintf(text, sizeof text, "\n%.*s", answer.message.answer.text.length, answer.message.answer.text.text);
+    snprintf(text, sizeof text, "\n%.*s", answer.message.text_answer.text.length, answer.message.text_answer.text.text);
     snprintf(line, sizeof line, "\n%s ", key);
     const char *at = strstr(text, line);
     cr_assert(at, "no %s in the status", key);
