@@ -51,3 +51,12 @@ void create_commit(struct target *t, const struct statx *stat)
         confirm.commit.child = dirid_of(stat);
     target_tell(t, &confirm);
 }
+
+void create_commit_there(struct target *t)
+{
+    struct statx stat;
+    if (sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) == 0)
+        create_commit(t, &stat);
+    else
+        target_withdraw(t);
+}

@@ -30,11 +30,11 @@ int target_outside(int at, const char *path)
     if ((scratch = scratch_take()) == NULL)
         return -ENOMEM;
     path_split(&parts, path);
-    int code = parts.length > RECORD_NAME_MAX ? -ENAMETOOLONG : path_parent_text(path, parts.parent_length, scratch->text[0]);
+    int code = path_parent_text(path, parts.parent_length, scratch->text[0]);
     if (code == 0)
         code = sys_statx(at, scratch->text[0], 0, STATX_TYPE, &stat);
     scratch_give(scratch);
-    return code != 0 ? code : parts.last != PATH_NAME ? -EBUSY : 0;
+    return code;
 }
 
 static void target_set_words(struct target *t, int at, const char *path, const struct path_parts *parts)

@@ -190,5 +190,5 @@ int target_replaced(struct target *);
 int target_load(struct target *);
 
 /* Of a path that is not ours, as the other side of a rename: 0 if its parent is there to take or give the
- * name, or the error that the kernel would have before it looks at anything else. */
+ * name, or the error that the kernel would have before it looks at anything else. What the path ends in is not looked at. */
 int target_outside(int at, const char *path);

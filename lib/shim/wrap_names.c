@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "shim/side.h"
 #include "shim/wrap.h"
 #include "shim/visible_path.h"
 
@@ -128,8 +129,8 @@ static int wrap_names_first_error(int from_at, const char *from, int error)
     wrap_names_drop(&side);
     if (code < 0 || code == TARGET_HOT)
         return code < 0 ? code : error;
-    code = !process_can_read(from) ? -EFAULT : from[0] == '\0' ? -ENOENT : target_outside(from_at, from);
-    return code == 0 || code == -EBUSY || code == -ENAMETOOLONG ? error : code;
+    code = side_parent_outside(&side);
+    return code == 0 ? error : code;
 }
 
 static int wrap_names_rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
@@ -140,11 +141,6 @@ static int wrap_names_rename_words(int from_at, const char *from, int to_at, con
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return 0; /* the kernel says so */
     *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
-    if (*how == TARGET_HOT && (flags & RENAME_WHITEOUT)) { /* a device in a leaf, where only regular files are */
-        wrap_names_drop(&one);
-        wrap_names_drop(&two);
-        return (int)wrap_answer(-EINVAL); /* as on a file system that has none */
-    }
     if (*how == TARGET_HOT)
         return (int)wrap_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (wrap_names_ends_in_dots(from) || wrap_names_ends_in_dots(to)))

@@ -10,12 +10,13 @@ SHOWN = 40
 # The edge of a root is like that of a file system for what takes more than one rename: a directory would leave its mirrors
 # after. mv and all else that knows EXDEV copies instead.
 EDGE = re.compile(r"(SYS_)?rename[a-z0-9]*(\([^)]*\))? .*out/")
+REFUSED = re.compile(r" = EXDEV( |$)")
 
 
 def is_edge(key, native_lines, seen_lines):
     """What an earlier case has changed for good is told with every case, natively, too."""
     others = [line for line in seen_lines if line not in native_lines]
-    return bool(EDGE.match(key)) and len(others) == 1 and others[0].endswith(" = EXDEV")
+    return bool(EDGE.match(key)) and len(others) == 1 and bool(REFUSED.search(others[0]))
 
 
 def blocks(text):

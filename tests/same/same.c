@@ -148,8 +148,9 @@ static const struct part {
     {"glob", part_glob},           {"walk", part_walk},           {"fts", part_fts},
     {"doors", part_doors},         {"spawn", part_spawn},         {"notify", part_notify},
     {"locks", part_locks},         {"semantics", part_semantics}, {"kinds", part_kinds},
-    {"follow", part_follow},       {"refused", part_refused},     {"aliases", part_aliases},
-    {"users", part_users},         {"wild", part_wild},           {"stories", part_stories},
+    {"order", part_order},         {"follow", part_follow},       {"refused", part_refused},
+    {"aliases", part_aliases},     {"users", part_users},         {"wild", part_wild},
+    {"stories", part_stories},
 };
 
 static bool is_wanted(const char *name, char **wanted)

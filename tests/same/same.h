@@ -76,6 +76,7 @@ void part_notify(void);
 void part_locks(void);
 void part_semantics(void);
 void part_kinds(void);
+void part_order(void);
 void part_aliases(void);
 void part_follow(void);
 void part_refused(void);

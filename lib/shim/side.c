@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/side.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "shim/root_of.h"
+
+void side_done(struct side *side)
+{
+    if (side->hot)
+        target_done(&side->target);
+}
+
+int side_parent_outside(const struct side *side)
+{
+    if (!process_can_read(side->path))
+        return -EFAULT;
+    return side->path[0] == '\0' ? -ENOENT : target_outside(side->at, side->path);
+}
+
+bool side_ends_in_dots(const struct side *side)
+{
+    struct path_parts parts;
+    path_split(&parts, side->path);
+    return parts.last != PATH_NAME;
+}
+
+int side_stat_outside(const struct side *side, char *text, bool *slash, struct statx *stat)
+{
+    struct path_parts parts;
+    path_split(&parts, side->path);
+    size_t length = parts.parent_length + parts.length;
+    if (length >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(text, side->path, length);
+    text[length] = '\0';
+    *slash = parts.slash;
+    return sys_statx(side->at, text, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat);
+}
+
+/* The parent's path, as text. False: it is too long to be one. */
+static bool side_parent_text(const struct side *side, char *text)
+{
+    struct path_parts parts;
+    if (strnlen(side->path, PATH_MAX) == PATH_MAX)
+        return false;
+    path_split(&parts, side->path);
+    return path_parent_text(side->path, parts.parent_length, text) == 0;
+}
+
+/* The mount through which the parent is reached; 0: the kernel does not say. */
+static uint64_t side_mount(const struct side *side, char *text)
+{
+    struct statx stat;
+    if (side->hot)
+        return side->target.mount;
+    return side_parent_text(side, text) && sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? mount_of(&stat) : 0;
+}
+
+bool side_are_across(const struct side *from, const struct side *to)
+{
+    char *text = (from->hot ? from : to)->target.scratch->text[0];
+    uint64_t one = side_mount(from, text), two = side_mount(to, text);
+    return one != 0 && two != 0 && one != two;
+}
+
+bool side_parent_is_writable(struct side *side, char *text)
+{
+    if (side->hot)
+        return target_parent_is_writable(&side->target);
+    return !side_parent_text(side, text) || SYS4(SYS_faccessat2, side->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
+}
+
+bool side_parent_is_read_only(const struct side *side, char *text)
+{
+    return side_parent_text(side, text) && SYS4(SYS_faccessat2, side->at, text, W_OK, 0) == -EROFS;
+}
