@@ -3,6 +3,9 @@
 
 #include "shim/bulk_lookup.h"
 
+#include "shim/state.h"
+#include "shim/target.h"
+
 /* A process that looks at names of a directory that no process of this node has seen, one after the other, is told of many at
  * once: in the order of a listing (ls -l, find, tar, rsync) of those that come next, after so many in that order, which by
  * chance one in 40,000 would be. In any other order (each rank reads what its neighbour has written) of some, after so many
@@ -13,12 +16,8 @@
 #define IN_ORDER 8
 #define ENOUGH_MAX (1u << 20)
 #define SMALL_PART (UINT64_MAX / 16)
-static struct {
-    uint64_t dir, last, prefetched;
-    uint32_t count, asked, enough;
-} order;
-#define ORDER(FIELD) __atomic_load_n(&order.FIELD, __ATOMIC_RELAXED)
-#define SET_ORDER(FIELD, TO) __atomic_store_n(&order.FIELD, TO, __ATOMIC_RELAXED)
+#define ORDER(FIELD) __atomic_load_n(&shim_state.bulk_lookup.FIELD, __ATOMIC_RELAXED)
+#define SET_ORDER(FIELD, TO) __atomic_store_n(&shim_state.bulk_lookup.FIELD, TO, __ATOMIC_RELAXED)
 
 static void bulk_lookup_begin_order(uint64_t dir)
 {

@@ -5,7 +5,16 @@
 /* Names that other nodes are home of: many are asked for at once, before this process looks at them. Async-signal-safe,
  * thread-safe. */
 
-#include "shim/target.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct target;
+
+/* How the names of the directory that was looked at last were asked for. */
+struct bulk_lookup_state {
+    uint64_t dir, last, prefetched;
+    uint32_t count, asked, enough;
+};
 
 /* This process looks at a name of which this node knows nothing. True: many were asked for, and it may be remembered by now
  * (names_recall). Uses scratch->answer. */

@@ -8,9 +8,6 @@
 
 #define CHANGE ((uint64_t)1 << 32)
 
-uint64_t cwd_changes = CHANGE;
-__thread uint64_t cwd_seen_apart, cwd_seen_within;
-
 /* A vfork child's would be taken for its parent's. */
 static void cwd_set(uint64_t *seen, uint64_t now)
 {
@@ -20,25 +17,26 @@ static void cwd_set(uint64_t *seen, uint64_t now)
 
 void cwd_set_apart(uint64_t now)
 {
-    cwd_set(&cwd_seen_apart, now);
+    cwd_set(&shim_thread.cwd.seen_apart, now);
 }
 
 void cwd_set_within(uint64_t now)
 {
-    cwd_set(&cwd_seen_within, now);
+    cwd_set(&shim_thread.cwd.seen_within, now);
 }
 
 void cwd_change(void)
 {
-    __atomic_add_fetch(&cwd_changes, 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&shim_state.cwd.changes, 1, __ATOMIC_ACQ_REL);
 }
 
 void cwd_changed(void)
 {
-    __atomic_add_fetch(&cwd_changes, CHANGE - 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&shim_state.cwd.changes, CHANGE - 1, __ATOMIC_ACQ_REL);
 }
 
 void cwd_forget(void)
 {
-    __atomic_store_n(&cwd_changes, (__atomic_load_n(&cwd_changes, __ATOMIC_RELAXED) | (CHANGE - 1)) + 1, __ATOMIC_RELEASE);
+    const uint64_t changes = __atomic_load_n(&shim_state.cwd.changes, __ATOMIC_RELAXED);
+    __atomic_store_n(&shim_state.cwd.changes, (changes | (CHANGE - 1)) + 1, __ATOMIC_RELEASE);
 }

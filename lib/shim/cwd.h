@@ -18,39 +18,35 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "shim/state.h"
 
 #define CWD_SPIN_BITS 23 /* of ns: 8 ms, some ticks of the clock that is looked at */
-
-/* How often it was changed, in the upper half, and how many changes are under way. */
-extern uint64_t cwd_changes;
-/* The words of the moments in which this thread's was seen to be next to all roots, or in one. */
-extern __thread uint64_t cwd_seen_apart, cwd_seen_within;
 
 /* A word for now, as far as the working directory is concerned; 0 while a thread changes it. */
 static inline uint64_t cwd_now(void)
 {
-    uint64_t changes = __atomic_load_n(&cwd_changes, __ATOMIC_ACQUIRE);
+    uint64_t changes = __atomic_load_n(&shim_state.cwd.changes, __ATOMIC_ACQUIRE);
     return (uint32_t)changes != 0 ? 0 : changes | (uint32_t)(clock_of(CLOCK_MONOTONIC_COARSE) >> CWD_SPIN_BITS);
 }
 
 /* Is it known to be next to all roots? False says nothing. */
 static inline bool cwd_is_apart(void)
 {
-    uint64_t seen = cwd_seen_apart;
+    uint64_t seen = shim_thread.cwd.seen_apart;
     return seen != 0 && seen == cwd_now();
 }
 
 /* Is it known to be a root, or in one? */
 static inline bool cwd_is_within(void)
 {
-    uint64_t seen = cwd_seen_within;
+    uint64_t seen = shim_thread.cwd.seen_within;
     return seen != 0 && seen == cwd_now();
 }
 
 /* Of one that is next to all, and of this thread's: another word than that of any other. */
 static inline uint64_t cwd_word(void)
 {
-    return cwd_seen_apart ^ (uintptr_t)&cwd_seen_apart;
+    return shim_thread.cwd.seen_apart ^ (uintptr_t)&shim_thread.cwd.seen_apart;
 }
 
 /* It was seen to be there, later than `now`, which cwd_now gave. */

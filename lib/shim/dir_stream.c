@@ -15,22 +15,22 @@
 #include "shim/process.h"
 #include "shim/real.h"
 #include "shim/root_of.h"
+#include "shim/state.h"
 
 #define LOADS_MAX 100
 #define LOOKS_MAX 100 /* of a name that comes and goes meanwhile; then its home says */
 #define STREAMS 4096  /* open at once in a process; more are EMFILE */
 
-static struct dir_stream *range;
-
 static struct dir_stream *dir_stream_map_range(void)
 {
-    struct dir_stream *at = __atomic_load_n(&range, __ATOMIC_ACQUIRE), *none = NULL;
+    struct dir_stream **range = &shim_state.dir_stream.range, *none = NULL;
+    struct dir_stream *at = __atomic_load_n(range, __ATOMIC_ACQUIRE);
     if (at != NULL)
         return at;
     at = sys_mmap(NULL, STREAMS * sizeof *at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sys_is_error(at))
         return NULL;
-    if (__atomic_compare_exchange_n(&range, &none, at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(range, &none, at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return at;
     sys_munmap(at, STREAMS * sizeof *at);
     return none;
@@ -39,6 +39,7 @@ static struct dir_stream *dir_stream_map_range(void)
 bool dir_stream_is_ours(const DIR *stream)
 {
     const struct dir_stream *at = (const struct dir_stream *)stream;
+    const struct dir_stream *range = shim_state.dir_stream.range;
     return range != NULL && at >= range && at < range + STREAMS;
 }
 

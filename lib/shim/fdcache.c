@@ -11,43 +11,13 @@
 #include "base/sys.h"
 #include "index/record.h"
 #include "shim/process.h"
+#include "shim/state.h"
 #include "union/layout.h"
 
-#define SHELF 32 /* of a root and a kind; a process that works in more at once has the longer way to some */
 #define OFTEN 16 /* so much more is a leaf opened than a look by its path costs */
-#define LOOKS 64
 #define UNTRIED 0
 #define NEVER (-1)
 #define CHANGES 0x80000000u
-
-/* A directory that is kept open. */
-struct kept {
-    int fd;
-    uint64_t ino;
-};
-
-/* Its descriptor stays what it is while a thread uses it. A thread that finds it unused may have it say CHANGES, and
- * puts another one there. After a fork in the middle of that, or of a use, it stays so in the child: one
- * fewer. */
-struct shelved {
-    uint32_t users;
-    uint32_t changes; /* near_changes, and */
-    uint64_t seen;    /* the coarse clock's time, when it was looked at last */
-    struct kept kept;
-    size_t length;
-    char by[NEAR_PLACE_MAX + 1]; /* a leaf's place, or the identity of a directory of the trunk */
-};
-
-struct fdcache_shelf {
-    uint64_t keys[SHELF]; /* of what each is known by; 0: none. The search begins at the key's place */
-    struct shelved all[SHELF];
-    uint32_t next; /* to be replaced */
-};
-
-static struct fdcache {
-    struct kept branches;
-    struct fdcache_shelf leaves, trunk;
-} nears[NAMES_ROOTS];
 
 /* The memory of a vfork child is its parent's, its descriptors are not. */
 static bool fdcache_may_keep(void)
@@ -55,18 +25,13 @@ static bool fdcache_may_keep(void)
     return sys_getpid() == owner_pid();
 }
 
-uint32_t near_changes;
-
-/* How often this process has looked into which leaf that is not kept. */
-static uint32_t looks[LOOKS];
-
-static struct fdcache *fdcache_near_of(const struct names_root *root)
+static struct fdcache_root *fdcache_near_of(const struct names_root *root)
 {
-    return &nears[root - process.roots];
+    return &shim_state.fdcache.roots[root - shim_state.roots];
 }
 
 /* That it is the directory which was opened, and no other file of that number. */
-static bool fdcache_is_it(const struct names_root *root, const struct kept *kept)
+static bool fdcache_is_it(const struct names_root *root, const struct fdcache_kept *kept)
 {
     struct statx stat;
     return sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 && stat.stx_ino == kept->ino &&
@@ -79,19 +44,19 @@ static int fdcache_open_directory(int at, const char *path)
 }
 
 /* Puts `fd`, which is closed, where it is out of the program's way. False: it cannot be. */
-static bool fdcache_keep(int fd, struct kept *to)
+static bool fdcache_keep(int fd, struct fdcache_kept *to)
 {
     struct statx stat = {0};
     if (fd < 0)
         return false;
     int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat);
-    *to = (struct kept){code == 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, NEAR_LOWEST) : NEVER, stat.stx_ino};
+    *to = (struct fdcache_kept){code == 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, NEAR_LOWEST) : NEVER, stat.stx_ino};
     sys_close(fd);
     return to->fd >= 0;
 }
 
 /* In two steps, since a path would take more room than a signal's stack has. */
-static bool fdcache_open_branches(const struct names_root *root, struct kept *to)
+static bool fdcache_open_branches(const struct names_root *root, struct fdcache_kept *to)
 {
     int top = fdcache_open_directory(AT_FDCWD, root->path);
     int fd = top >= 0 ? fdcache_open_directory(top, LAYOUT_BRANCHES) : NEVER;
@@ -101,9 +66,9 @@ static bool fdcache_open_branches(const struct names_root *root, struct kept *to
 }
 
 /* Of two threads that try, the second has opened it for nothing. */
-static void fdcache_try(const struct names_root *root, struct kept *branches)
+static void fdcache_try(const struct names_root *root, struct fdcache_kept *branches)
 {
-    struct kept opened = {0};
+    struct fdcache_kept opened = {0};
     int untried = UNTRIED;
     if (!fdcache_may_keep())
         return;
@@ -118,7 +83,7 @@ static void fdcache_try(const struct names_root *root, struct kept *branches)
 
 bool fdcache_branches(const struct names_root *root, int *directory)
 {
-    struct kept *branches = &fdcache_near_of(root)->branches;
+    struct fdcache_kept *branches = &fdcache_near_of(root)->branches;
     if (__atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE) == UNTRIED)
         fdcache_try(root, branches);
     int fd = *directory = __atomic_load_n(&branches->fd, __ATOMIC_ACQUIRE);
@@ -131,29 +96,29 @@ bool fdcache_branches(const struct names_root *root, int *directory)
 
 /* Those that are replaced by others. */
 
-static void fdcache_stop_using(struct shelved *one)
+static void fdcache_stop_using(struct fdcache_entry *one)
 {
     __atomic_sub_fetch(&one->users, 1, __ATOMIC_RELEASE);
 }
 
 /* Has it that key? Then it is used. */
-static bool fdcache_use_key(struct fdcache_shelf *shelf, unsigned number, uint64_t key)
+static bool fdcache_use_key(struct fdcache_table *table, unsigned number, uint64_t key)
 {
-    struct shelved *one = &shelf->all[number];
-    if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) != key)
+    struct fdcache_entry *one = &table->all[number];
+    if (__atomic_load_n(&table->keys[number], __ATOMIC_RELAXED) != key)
         return false;
     uint32_t users = __atomic_add_fetch(&one->users, 1, __ATOMIC_ACQUIRE);
-    if (!(users & CHANGES) && shelf->keys[number] == key)
+    if (!(users & CHANGES) && table->keys[number] == key)
         return true;
     fdcache_stop_using(one);
     return false;
 }
 
 /* Is it known by that? */
-static bool fdcache_use(struct fdcache_shelf *shelf, unsigned number, uint64_t key, const void *by, size_t length)
+static bool fdcache_use(struct fdcache_table *table, unsigned number, uint64_t key, const void *by, size_t length)
 {
-    struct shelved *one = &shelf->all[number];
-    if (!fdcache_use_key(shelf, number, key))
+    struct fdcache_entry *one = &table->all[number];
+    if (!fdcache_use_key(table, number, key))
         return false;
     if (one->length == length && memcmp(one->by, by, length) == 0)
         return true;
@@ -161,89 +126,89 @@ static bool fdcache_use(struct fdcache_shelf *shelf, unsigned number, uint64_t k
     return false;
 }
 
-static bool fdcache_begin_change(struct shelved *one)
+static bool fdcache_begin_change(struct fdcache_entry *one)
 {
     uint32_t unused = 0;
     return __atomic_compare_exchange_n(&one->users, &unused, CHANGES, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void fdcache_end_change(struct shelved *one)
+static void fdcache_end_change(struct fdcache_entry *one)
 {
     __atomic_sub_fetch(&one->users, CHANGES, __ATOMIC_RELEASE);
 }
 
 /* What the program has put there is left alone, be it the same directory, which it has opened to read. */
-static void fdcache_drop(const struct names_root *root, struct fdcache_shelf *shelf, unsigned number)
+static void fdcache_drop(const struct names_root *root, struct fdcache_table *table, unsigned number)
 {
-    const struct kept *kept = &shelf->all[number].kept;
-    if (shelf->keys[number] != 0 && fdcache_is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH)) {
+    const struct fdcache_kept *kept = &table->all[number].kept;
+    if (table->keys[number] != 0 && fdcache_is_it(root, kept) && (SYS2(SYS_fcntl, kept->fd, F_GETFL) & O_PATH)) {
         sys_close(kept->fd);
         fdcache_changed((unsigned)kept->fd);
     }
-    __atomic_store_n(&shelf->keys[number], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->keys[number], 0, __ATOMIC_RELAXED);
 }
 
 /* -1, or which it is, in use. */
-static int fdcache_find(struct fdcache_shelf *shelf, uint64_t key, const void *by, size_t length)
+static int fdcache_find(struct fdcache_table *table, uint64_t key, const void *by, size_t length)
 {
-    for (unsigned i = 0; i < SHELF; i++)
-        if (fdcache_use(shelf, (unsigned)(key + i) % SHELF, key, by, length))
-            return (int)((unsigned)(key + i) % SHELF);
+    for (unsigned i = 0; i < FDCACHE_ENTRIES; i++)
+        if (fdcache_use(table, (unsigned)(key + i) % FDCACHE_ENTRIES, key, by, length))
+            return (int)((unsigned)(key + i) % FDCACHE_ENTRIES);
     return -1;
 }
 
-static void fdcache_release(struct fdcache_shelf *shelf, int number)
+static void fdcache_release(struct fdcache_table *table, int number)
 {
-    fdcache_stop_using(&shelf->all[number]);
+    fdcache_stop_using(&table->all[number]);
 }
 
 /* The same, and nobody shall find it any more. */
-static void fdcache_abandon(const struct names_root *root, struct fdcache_shelf *shelf, int number)
+static void fdcache_abandon(const struct names_root *root, struct fdcache_table *table, int number)
 {
-    struct shelved *one = &shelf->all[number];
+    struct fdcache_entry *one = &table->all[number];
     fdcache_stop_using(one);
     if (fdcache_may_keep() && fdcache_begin_change(one)) {
-        fdcache_drop(root, shelf, (unsigned)number);
+        fdcache_drop(root, table, (unsigned)number);
         fdcache_end_change(one);
     }
 }
 
 /* The first that is free, else each in its turn. */
-static unsigned fdcache_place_for(struct fdcache_shelf *shelf, uint64_t key)
+static unsigned fdcache_place_for(struct fdcache_table *table, uint64_t key)
 {
-    for (unsigned i = 0; i < SHELF; i++) {
-        const unsigned number = (unsigned)(key + i) % SHELF;
-        if (__atomic_load_n(&shelf->keys[number], __ATOMIC_RELAXED) == 0 &&
-            __atomic_load_n(&shelf->all[number].users, __ATOMIC_RELAXED) == 0)
+    for (unsigned i = 0; i < FDCACHE_ENTRIES; i++) {
+        const unsigned number = (unsigned)(key + i) % FDCACHE_ENTRIES;
+        if (__atomic_load_n(&table->keys[number], __ATOMIC_RELAXED) == 0 &&
+            __atomic_load_n(&table->all[number].users, __ATOMIC_RELAXED) == 0)
             return number;
     }
-    return __atomic_fetch_add(&shelf->next, 1, __ATOMIC_RELAXED) % SHELF;
+    return __atomic_fetch_add(&table->next, 1, __ATOMIC_RELAXED) % FDCACHE_ENTRIES;
 }
 
 /* Takes over `kept`, which is closed if there is no room: -1, or which it is, in use. */
-static int fdcache_put(const struct names_root *root, struct fdcache_shelf *shelf, const struct kept *kept, uint64_t key,
-                       const void *by, size_t length)
+static int fdcache_put(const struct names_root *root, struct fdcache_table *table, const struct fdcache_kept *kept,
+                       uint64_t key, const void *by, size_t length)
 {
-    const unsigned number = fdcache_place_for(shelf, key);
-    struct shelved *one = &shelf->all[number];
+    const unsigned number = fdcache_place_for(table, key);
+    struct fdcache_entry *one = &table->all[number];
     if (!fdcache_begin_change(one)) {
         sys_close(kept->fd);
         return -1;
     }
-    fdcache_drop(root, shelf, number);
+    fdcache_drop(root, table, number);
     one->kept = *kept;
     one->seen = 0;
     one->length = length;
     memcpy(one->by, by, length);
     __atomic_add_fetch(&one->users, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&shelf->keys[number], key, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->keys[number], key, __ATOMIC_RELAXED);
     fdcache_end_change(one);
     return (int)number;
 }
 
 /* Leaves. */
 
-static bool fdcache_open_leaf(const struct names_root *root, const char *place, size_t length, struct kept *to)
+static bool fdcache_open_leaf(const struct names_root *root, const char *place, size_t length, struct fdcache_kept *to)
 {
     char path[NEAR_PLACE_MAX + 1];
     int branches;
@@ -258,14 +223,13 @@ bool fdcache_leaf_is_kept(const struct names_root *root, int leaf)
 }
 
 /* Has that been seen since the clock went on, and since the program changed such descriptors? */
-static bool fdcache_seems_kept(const struct names_root *root, int leaf)
+static bool fdcache_seems_kept(const struct names_root *root, struct fdcache_entry *one)
 {
-    struct shelved *one = &fdcache_near_of(root)->leaves.all[leaf];
     const uint64_t now = clock_of(CLOCK_MONOTONIC_COARSE);
-    const uint32_t changes = __atomic_load_n(&near_changes, __ATOMIC_ACQUIRE);
+    const uint32_t changes = __atomic_load_n(&shim_state.fdcache.changes, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&one->seen, __ATOMIC_RELAXED) == now && __atomic_load_n(&one->changes, __ATOMIC_RELAXED) == changes)
         return true;
-    if (!fdcache_leaf_is_kept(root, leaf))
+    if (!fdcache_is_it(root, &one->kept))
         return false;
     __atomic_store_n(&one->changes, changes, __ATOMIC_RELAXED);
     __atomic_store_n(&one->seen, now, __ATOMIC_RELAXED);
@@ -275,28 +239,31 @@ static bool fdcache_seems_kept(const struct names_root *root, int leaf)
 /* One word for the leaf's key and how often; of two leaves with one word the last. */
 static bool fdcache_is_often(uint64_t key)
 {
-    uint32_t *place = &looks[key % LOOKS], before = __atomic_load_n(place, __ATOMIC_RELAXED);
+    uint32_t *place = &shim_state.fdcache.looks[key % FDCACHE_LOOKS], before = __atomic_load_n(place, __ATOMIC_RELAXED);
     const uint32_t leaf = (uint32_t)(key >> 32) & ~(OFTEN - 1u);
     const uint32_t times = (before ^ leaf) < OFTEN ? (before ^ leaf) + 1 : 1;
     __atomic_store_n(place, leaf | (times % OFTEN), __ATOMIC_RELAXED);
     return times == OFTEN;
 }
 
-static int fdcache_take(const struct names_root *root, uint64_t key, const char *place, size_t length)
+static int fdcache_take(const struct names_root *root, struct fdcache_table *leaves, uint64_t key, const char *place,
+                        size_t length)
 {
-    struct kept opened;
+    struct fdcache_kept opened;
     return fdcache_may_keep() && fdcache_open_leaf(root, place, length, &opened)
-               ? fdcache_put(root, &fdcache_near_of(root)->leaves, &opened, key, place, length)
+               ? fdcache_put(root, leaves, &opened, key, place, length)
                : -1;
 }
 
 /* What is in use, if it is what it was; else it is given up. */
-static bool fdcache_hand_out(const struct names_root *root, int leaf, bool to_look, int *directory)
+static bool fdcache_hand_out(const struct names_root *root, struct fdcache_table *leaves, int leaf, bool to_look,
+                             int *directory)
 {
-    *directory = fdcache_near_of(root)->leaves.all[leaf].kept.fd;
-    const bool is_kept = to_look ? fdcache_seems_kept(root, leaf) : fdcache_leaf_is_kept(root, leaf);
+    struct fdcache_entry *one = &leaves->all[leaf];
+    *directory = one->kept.fd;
+    const bool is_kept = to_look ? fdcache_seems_kept(root, one) : fdcache_is_it(root, &one->kept);
     if (!is_kept)
-        fdcache_give_up(root, leaf);
+        fdcache_abandon(root, leaves, leaf);
     return is_kept;
 }
 
@@ -305,10 +272,11 @@ int fdcache_leaf(const struct names_root *root, const char *place, size_t length
     if (length > NEAR_PLACE_MAX)
         return -1;
     const uint64_t key = record_hash(place, length);
-    int number = fdcache_find(&fdcache_near_of(root)->leaves, key, place, length);
+    struct fdcache_table *leaves = &fdcache_near_of(root)->leaves;
+    int number = fdcache_find(leaves, key, place, length);
     if (number < 0 && (names_is_slow_lookup(root) || fdcache_is_often(key)))
-        number = fdcache_take(root, key, place, length);
-    return number >= 0 && fdcache_hand_out(root, number, to_look, directory) ? number : -1;
+        number = fdcache_take(root, leaves, key, place, length);
+    return number >= 0 && fdcache_hand_out(root, leaves, number, to_look, directory) ? number : -1;
 }
 
 uint64_t fdcache_leaf_key(const struct names_root *root, int leaf)
@@ -318,8 +286,8 @@ uint64_t fdcache_leaf_key(const struct names_root *root, int leaf)
 
 bool fdcache_leaf_again(const struct names_root *root, int leaf, uint64_t key, int *directory)
 {
-    return fdcache_use_key(&fdcache_near_of(root)->leaves, (unsigned)leaf, key) &&
-           fdcache_hand_out(root, leaf, true, directory);
+    struct fdcache_table *leaves = &fdcache_near_of(root)->leaves;
+    return fdcache_use_key(leaves, (unsigned)leaf, key) && fdcache_hand_out(root, leaves, leaf, true, directory);
 }
 
 void fdcache_give(const struct names_root *root, int leaf)
@@ -341,8 +309,8 @@ static uint64_t fdcache_key_of(struct dirid dir)
 
 void fdcache_keep_trunk(const struct names_root *root, struct dirid dir, int fd)
 {
-    struct fdcache_shelf *trunk = &fdcache_near_of(root)->trunk;
-    struct kept kept;
+    struct fdcache_table *trunk = &fdcache_near_of(root)->trunk;
+    struct fdcache_kept kept;
     int number = fdcache_find(trunk, fdcache_key_of(dir), &dir, sizeof dir);
     if (number >= 0 || !fdcache_may_keep())
         sys_close(fd);
@@ -354,11 +322,11 @@ void fdcache_keep_trunk(const struct names_root *root, struct dirid dir, int fd)
 
 bool fdcache_trunk_place(const struct names_root *root, struct dirid dir, char to[PATH_MAX])
 {
-    struct fdcache_shelf *trunk = &fdcache_near_of(root)->trunk;
+    struct fdcache_table *trunk = &fdcache_near_of(root)->trunk;
     int number = fdcache_find(trunk, fdcache_key_of(dir), &dir, sizeof dir);
     if (number < 0)
         return false;
-    const struct kept *kept = &trunk->all[number].kept;
+    const struct fdcache_kept *kept = &trunk->all[number].kept;
     bool is_kept = fdcache_is_it(root, kept) && names_read_place(kept->fd, to) == 0;
     if (is_kept)
         fdcache_release(trunk, number);

@@ -30,15 +30,13 @@
 #include <stddef.h>
 
 #include "names/names.h"
-#include "union/layout.h"
+#include "shim/state.h"
 
 /* From this number on. Below the 1,024 that a process may have open usually. */
 #define NEAR_LOWEST 950
 
 /* The root's directory of branches. False: only the long way leads there. */
 bool fdcache_branches(const struct names_root *, int *directory);
-
-#define NEAR_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)
 
 /* The leaf at `place` (BRANCH/MIRROR/LEAF): what is to be given back, and keeps *directory what it is until then; -1: it
  * cannot be kept, or, where not names_is_slow_lookup, this process has not been there often. `to_look`: it is to do nothing but
@@ -60,11 +58,10 @@ void fdcache_give(const struct names_root *, int leaf);
 void fdcache_give_up(const struct names_root *, int leaf);
 
 /* This process has closed or replaced descriptors, `highest` the last of them. */
-extern uint32_t near_changes;
 static inline void fdcache_changed(unsigned highest)
 {
     if (__builtin_expect(highest >= NEAR_LOWEST, 0))
-        __atomic_add_fetch(&near_changes, 1, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&shim_state.fdcache.changes, 1, __ATOMIC_RELEASE);
 }
 
 /* Only where names_is_slow_lookup. Keeps that directory of the trunk, if it can be; `fd`, which it is opened as, is closed. */

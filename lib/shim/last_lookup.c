@@ -8,34 +8,25 @@
 #include "shim/fdcache.h"
 #include "shim/parent_cache.h"
 #include "shim/process.h"
-
-/* A signal handler may interrupt a read or write here: what was read counts if the word is the same after it, and a write that
- * is interrupted is left alone. */
-static __thread struct last {
-    uint64_t word; /* of the path; 0: none */
-    uint64_t stamp;
-    const struct names_root *root;
-    uint64_t key; /* of the leaf */
-    int leaf;
-    uint32_t length, name; /* of the path, and where the name begins in it */
-} last;
-static __thread bool writing;
+#include "shim/state.h"
+#include "shim/target.h"
 
 #define PAGE ((uintptr_t)4096) /* at least */
 
-static bool last_lookup_read_last(struct last *to)
+static bool last_lookup_read_last(struct last_lookup_entry *to)
 {
-    const uint64_t word = last.word;
+    const struct last_lookup_entry *last = &shim_thread.last_lookup.last;
+    const uint64_t word = last->word;
     if (word == 0)
         return false;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
-    *to = last;
+    *to = *last;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
-    return to->word == word && last.word == word;
+    return to->word == word && last->word == word;
 }
 
 /* Nothing is read but what can be: a path may end just before a page that cannot. */
-static bool last_lookup_is_its_path(const struct last *seen, const char *path)
+static bool last_lookup_is_its_path(const struct last_lookup_entry *seen, const char *path)
 {
     const size_t room = PAGE - ((uintptr_t)path & (PAGE - 1));
     if (!process_can_read(path))
@@ -47,7 +38,7 @@ static bool last_lookup_is_its_path(const struct last *seen, const char *path)
 
 bool last_lookup_at(struct last_lookup *last_lookup, const char *path)
 {
-    struct last seen;
+    struct last_lookup_entry seen;
     if (!last_lookup_read_last(&seen) || !process_has_roots() || !last_lookup_is_its_path(&seen, path) ||
         !parent_cache_is_now(seen.root, path, seen.stamp))
         return false;
@@ -63,25 +54,26 @@ bool last_lookup_holds(const struct last_lookup *last_lookup, long result)
 
 static void last_lookup_store(const struct target *t, int leaf)
 {
-    last.word = 0;
+    struct last_lookup_entry *last = &shim_thread.last_lookup.last;
+    last->word = 0;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    last.stamp = t->stamp;
-    last.root = t->root;
-    last.key = fdcache_leaf_key(t->root, leaf);
-    last.leaf = leaf;
-    last.length = t->parent_length + t->length;
-    last.name = t->parent_length;
+    last->stamp = t->stamp;
+    last->root = t->root;
+    last->key = fdcache_leaf_key(t->root, leaf);
+    last->leaf = leaf;
+    last->length = t->parent_length + t->length;
+    last->name = t->parent_length;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    last.word = record_hash(t->path, last.length);
+    last->word = record_hash(t->path, last->length);
 }
 
 void last_lookup_keep(const struct target *t, int leaf)
 {
-    if (t->stamp == 0 || t->slash || writing)
+    if (t->stamp == 0 || t->slash || shim_thread.last_lookup.writing)
         return;
-    writing = true;
+    shim_thread.last_lookup.writing = true;
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
     last_lookup_store(t, leaf);
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
-    writing = false;
+    shim_thread.last_lookup.writing = false;
 }

@@ -12,8 +12,24 @@
  * Async-signal-safe, thread-safe, and right in children. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "shim/target.h"
+struct names_root;
+struct target;
+
+struct last_lookup_entry {
+    uint64_t word; /* of the path; 0: none */
+    uint64_t stamp;
+    const struct names_root *root;
+    uint64_t key; /* of the leaf */
+    int leaf;
+    uint32_t length, name; /* of the path, and where the name begins in it */
+};
+
+struct last_lookup_thread {
+    struct last_lookup_entry last;
+    bool writing;
+};
 
 struct last_lookup {
     const struct names_root *root;

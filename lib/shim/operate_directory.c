@@ -103,8 +103,8 @@ static int operate_directory_about(int at, const char *path, int flags, uint16_t
 
 static void operate_directory_raise_places(void)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        names_raise_places(&process.roots[i]);
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        names_raise_places(&shim_state.roots[i]);
 }
 
 /* One that lets nobody through any more may not show itself either (`directory/.`). */
@@ -131,18 +131,18 @@ static bool operate_directory_may_be_above(const struct names_root *root, const 
 
 void directory_renamed(const char *from, const char *to)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if ((operate_directory_may_be_above(&process.roots[i], from) ||
-             operate_directory_may_be_above(&process.roots[i], to)) &&
-            names_is_attached(&process.roots[i]))
-            names_raise_places(&process.roots[i]);
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        if ((operate_directory_may_be_above(&shim_state.roots[i], from) ||
+             operate_directory_may_be_above(&shim_state.roots[i], to)) &&
+            names_is_attached(&shim_state.roots[i]))
+            names_raise_places(&shim_state.roots[i]);
 }
 
 /* May a directory of a root (on that device, 0: on any) have times that its trunk does not show? */
 static bool operate_directory_any_redirected(uint64_t device)
 {
-    for (unsigned i = 0; i < process.count; i++) {
-        struct names_root *root = &process.roots[i];
+    for (unsigned i = 0; i < shim_state.process.count; i++) {
+        struct names_root *root = &shim_state.roots[i];
         if ((device == 0 || root->device == device) && names_is_attached(root) && names_has_redirected(root))
             return true;
     }
@@ -223,8 +223,8 @@ int directory_sync(int fd)
 
 bool directory_is_root(uint64_t device, uint64_t inode)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if (process.roots[i].device == device && process.roots[i].id.ino == inode)
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        if (shim_state.roots[i].device == device && shim_state.roots[i].id.ino == inode)
             return true;
     return false;
 }

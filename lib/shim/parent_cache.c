@@ -13,28 +13,14 @@
 #include "shim/cwd.h"
 #include "shim/fdcache.h"
 #include "shim/scratch.h"
+#include "shim/state.h"
 
-#define REMEMBERED 4
 #define OFTEN 8
 #define FAR_SPIN (CLOCK_SECOND / 4)
 
-/* A signal handler may interrupt a read or write here: what was read counts if the words are the same after it, and a write
- * that is interrupted is left alone. */
-static __thread struct remembered {
-    uint64_t word;
-    uint64_t until;  /* by the coarse clock; 0: where the path leads was not looked at closely */
-    uint64_t places; /* the channel's, before it was */
-    struct parent parent;
-    uint64_t since; /* they were used so often since then */
-    uint32_t times;
-} remembered[REMEMBERED];
-static __thread bool writing;
-static __thread unsigned next; /* to be replaced */
-static uint64_t people;        /* a number for each identity that this process has had */
-
 void parent_cache_forget(void)
 {
-    __atomic_add_fetch(&people, 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&shim_state.parent_cache.identities, 1, __ATOMIC_ACQ_REL);
 }
 
 /* As long as the clock stands still; where a look is a message to a server, longer. */
@@ -46,7 +32,7 @@ static uint64_t parent_cache_spin_of(const struct names_root *root)
 static uint64_t parent_cache_from_word(int at, const char *path)
 {
     const uint64_t cwd = path[0] == '/' ? 1 : at == AT_FDCWD ? cwd_now() : 0;
-    return cwd != 0 ? cwd ^ __atomic_load_n(&people, __ATOMIC_ACQUIRE) << 48 : 0;
+    return cwd != 0 ? cwd ^ __atomic_load_n(&shim_state.parent_cache.identities, __ATOMIC_ACQUIRE) << 48 : 0;
 }
 
 struct parent_cache_path parent_cache_words(int at, const char *path, size_t length)
@@ -58,11 +44,11 @@ struct parent_cache_path parent_cache_words(int at, const char *path, size_t len
     return words;
 }
 
-static struct remembered *parent_cache_find(uint64_t word)
+static struct parent_cache_entry *parent_cache_find(uint64_t word)
 {
-    for (unsigned i = 0; i < REMEMBERED; i++)
-        if (remembered[i].word == word)
-            return &remembered[i];
+    for (unsigned i = 0; i < PARENT_CACHE_ENTRIES; i++)
+        if (shim_thread.parent_cache.entries[i].word == word)
+            return &shim_thread.parent_cache.entries[i];
     return NULL;
 }
 
@@ -75,7 +61,7 @@ static uint64_t parent_cache_stamp_of(uint64_t from, uint64_t now, uint64_t plac
 
 bool parent_cache_recall(const struct parent_cache_path *words, struct parent *to, uint64_t *stamp)
 {
-    const struct remembered *one = words->word != 0 ? parent_cache_find(words->word) : NULL;
+    const struct parent_cache_entry *one = words->word != 0 ? parent_cache_find(words->word) : NULL;
     if (one == NULL || words->now > one->until)
         return false;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
@@ -162,11 +148,11 @@ bool parent_cache_are_there(const struct parent *parent, struct scratch *scratch
                                                               parent_cache_place_word(scratch->real) == parent->place));
 }
 
-static struct remembered *parent_cache_find_room(uint64_t word)
+static struct parent_cache_entry *parent_cache_find_room(uint64_t word)
 {
-    struct remembered *one = parent_cache_find(word);
+    struct parent_cache_entry *one = parent_cache_find(word);
     if (one == NULL) {
-        one = &remembered[next++ % REMEMBERED];
+        one = &shim_thread.parent_cache.entries[shim_thread.parent_cache.next++ % PARENT_CACHE_ENTRIES];
         one->until = 0;
         __atomic_signal_fence(__ATOMIC_RELEASE);
         one->word = word;
@@ -177,7 +163,7 @@ static struct remembered *parent_cache_find_room(uint64_t word)
 
 static void parent_cache_ask_kernel(const struct parent_cache_path *words, const struct parent *parent, struct scratch *scratch)
 {
-    struct remembered *one = parent_cache_find_room(words->word);
+    struct parent_cache_entry *one = parent_cache_find_room(words->word);
     if (words->now > one->since + parent_cache_spin_of(parent->root)) {
         one->since = words->now;
         one->times = 0;
@@ -197,11 +183,11 @@ static void parent_cache_ask_kernel(const struct parent_cache_path *words, const
 
 void parent_cache_learn(const struct parent_cache_path *words, const struct parent *parent, struct scratch *scratch)
 {
-    if (words->word == 0 || writing)
+    if (words->word == 0 || shim_thread.parent_cache.writing)
         return;
-    writing = true;
+    shim_thread.parent_cache.writing = true;
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
     parent_cache_ask_kernel(words, parent, scratch);
     __atomic_signal_fence(__ATOMIC_ACQ_REL);
-    writing = false;
+    shim_thread.parent_cache.writing = false;
 }

@@ -41,6 +41,27 @@ struct parent {
     uint64_t place; /* where it was, by the kernel, as a word; 0: that is not asked again */
 };
 
+#define PARENT_CACHE_ENTRIES 4
+
+struct parent_cache_entry {
+    uint64_t word;
+    uint64_t until;  /* by the coarse clock; 0: where the path leads was not looked at closely */
+    uint64_t places; /* the channel's, before it was */
+    struct parent parent;
+    uint64_t since; /* they were used so often since then */
+    uint32_t times;
+};
+
+struct parent_cache_thread {
+    struct parent_cache_entry entries[PARENT_CACHE_ENTRIES];
+    bool writing;
+    unsigned next; /* to be replaced */
+};
+
+struct parent_cache_state {
+    uint64_t identities; /* a number for each identity that this process has had */
+};
+
 struct scratch;
 
 /* The words of one call, and when they were looked at; word 0: nothing is remembered of them. */

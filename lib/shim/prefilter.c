@@ -13,8 +13,8 @@
 static enum path_verdict prefilter_text_verdict(const char *base, const char *path)
 {
     enum path_verdict verdict = PATH_FOREIGN;
-    for (unsigned i = 0; i < process.count && verdict == PATH_FOREIGN; i++) {
-        const struct names_root *root = &process.roots[i];
+    for (unsigned i = 0; i < shim_state.process.count && verdict == PATH_FOREIGN; i++) {
+        const struct names_root *root = &shim_state.roots[i];
         verdict = path_verdict(root->path, base, path);
         if (verdict == PATH_FOREIGN && root->given[0] != '\0')
             verdict = path_verdict(root->given, base, path);
@@ -24,8 +24,8 @@ static enum path_verdict prefilter_text_verdict(const char *base, const char *pa
 
 static bool prefilter_is_plainly_beneath(const char *path)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if (path_is_plainly_beneath(process.roots[i].path, path))
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        if (path_is_plainly_beneath(shim_state.roots[i].path, path))
             return true;
     return false;
 }
@@ -33,8 +33,8 @@ static bool prefilter_is_plainly_beneath(const char *path)
 /* Next to all roots: from there a relative path comes to one by `..` alone. */
 static bool prefilter_is_apart(const char *base)
 {
-    for (unsigned i = 0; i < process.head_count; i++)
-        if (!path_is_apart(process.heads[i], base))
+    for (unsigned i = 0; i < shim_state.process.head_count; i++)
+        if (!path_is_apart(shim_state.process.heads[i], base))
             return false;
     return true;
 }

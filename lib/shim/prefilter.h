@@ -16,8 +16,8 @@
 /* What needs no more than a look at the text: nearly every call of a program that works elsewhere. */
 static inline bool prefilter_is_plainly_foreign(const char *path)
 {
-    for (unsigned i = 0; i < process.head_count; i++)
-        if (!path_is_plainly_foreign(process.heads[i], path))
+    for (unsigned i = 0; i < shim_state.process.head_count; i++)
+        if (!path_is_plainly_foreign(shim_state.process.heads[i], path))
             return false;
     return true;
 }

@@ -15,14 +15,11 @@
 #include "shim/real.h"
 #include "union/layout.h"
 
-struct process process;
-__attribute__((common)) struct names_root process_roots[NAMES_ROOTS];
-
 /* The host's name up to its first dot, as the tool takes it. */
 static const char *process_node_name(struct utsname *host)
 {
-    if (process.config.node != NULL)
-        return process.config.node;
+    if (shim_state.process.config.node != NULL)
+        return shim_state.process.config.node;
     if (SYS1(SYS_uname, host) != 0)
         return "node";
     host->nodename[LAYOUT_NODE_MAX] = '\0';
@@ -39,7 +36,7 @@ static void process_in_child(void)
 
 static void process_add_head(const char *text)
 {
-    char *head = process.heads[process.head_count++];
+    char *head = shim_state.process.heads[shim_state.process.head_count++];
     for (unsigned i = 0; i < PROCESS_HEAD - 1 && text[i] != '\0'; i++)
         head[i] = text[i];
 }
@@ -47,21 +44,21 @@ static void process_add_head(const char *text)
 /* A root that does not exist is none: native calls say so themselves. */
 static void process_add_root(const char *text, size_t length)
 {
-    const struct config *config = &process.config;
-    struct names_root *root = &process.roots[process.count];
+    const struct config *config = &shim_state.process.config;
+    struct names_root *root = &shim_state.roots[shim_state.process.count];
     struct utsname host;
-    if (length == 0 || process.count == NAMES_ROOTS ||
+    if (length == 0 || shim_state.process.count == NAMES_ROOTS ||
         names_root_init(root, text, length, config->run_base, process_node_name(&host), config->deadline) != 0)
         return;
     process_add_head(root->path);
     if (root->given[0] != '\0')
         process_add_head(root->given);
-    process.count++;
+    shim_state.process.count++;
 }
 
 static void process_add_roots(const char *roots)
 {
-    process.roots = process_roots;
+    cwd_forget(); /* so that cwd_now is not 0 */
     if (names_process_init() != 0 || pthread_atfork(program_share, NULL, process_in_child) != 0)
         return;
     while (*roots != '\0') {
@@ -77,11 +74,11 @@ void process_start(char *const environment[])
     real_start();
     /* Before our constructor there is no environment to be had: the real functions are all that is needed. */
     if (environment != NULL) {
-        process.started = true;
-        config_read(&process.config, environment);
-        process.preload = process.config.preload;
-        if (process.config.roots != NULL)
-            process_add_roots(process.config.roots);
+        shim_state.process.started = true;
+        config_read(&shim_state.process.config, environment);
+        shim_state.process.preload = shim_state.process.config.preload;
+        if (shim_state.process.config.roots != NULL)
+            process_add_roots(shim_state.process.config.roots);
     }
     errno = saved;
 }
@@ -98,15 +95,15 @@ bool process_ask_readable(const void *at)
     uintptr_t page = (uintptr_t)at & ~(uintptr_t)4095;
     if (page == 0 || SYS4(SYS_rt_sigprocmask, -1, (uintptr_t)at & ~(uintptr_t)7, NULL, 8) == -EFAULT)
         return false;
-    __atomic_store_n(&process.readable[page / 4096 % PROCESS_PAGES], page, __ATOMIC_RELAXED);
+    __atomic_store_n(&shim_state.process.readable[page / 4096 % PROCESS_PAGES], page, __ATOMIC_RELAXED);
     return true;
 }
 
 static uint64_t process_foreign_word(uint64_t device, struct dirid id)
 {
     uint64_t word = id.ino * 0x9e3779b97f4a7c15ull ^ id.birth ^ device * 0xff51afd7ed558ccdull;
-    for (unsigned i = 0; i < process.count; i++)
-        word += names_places(&process.roots[i]) * 0x9e3779b97f4a7c15ull;
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        word += names_places(&shim_state.roots[i]) * 0x9e3779b97f4a7c15ull;
     word ^= word >> 29;
     return word | 1;
 }
@@ -114,27 +111,28 @@ static uint64_t process_foreign_word(uint64_t device, struct dirid id)
 bool process_is_foreign(uint64_t device, struct dirid id)
 {
     uint64_t word = process_foreign_word(device, id);
-    return __atomic_load_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], __ATOMIC_RELAXED) == word;
+    return __atomic_load_n(&shim_state.process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], __ATOMIC_RELAXED) == word;
 }
 
 void process_set_foreign(uint64_t device, struct dirid id)
 {
     uint64_t word = process_foreign_word(device, id);
-    __atomic_store_n(&process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
+    __atomic_store_n(&shim_state.process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
 }
 
 static inline __attribute__((always_inline)) uint64_t process_dead_end_word(uint64_t from, const char *path)
 {
+    const uint64_t hash = record_hash(path, strlen(path));
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    uint64_t made = __atomic_load_n(&process.names_made, __ATOMIC_RELAXED);
+    uint64_t made = __atomic_load_n(&shim_state.process.names_made, __ATOMIC_RELAXED);
     uint64_t when = ((uint64_t)now.tv_sec << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
-    return (record_hash(path, strlen(path)) ^ when) | 1;
+    return (hash ^ when) | 1;
 }
 
 static inline uint64_t *process_dead_end_place(uint64_t word)
 {
-    return &process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)];
+    return &shim_state.process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)];
 }
 
 bool process_is_dead_end_from(uint64_t from, const char *path)
@@ -157,5 +155,5 @@ bool process_is_dead_end(const char *path)
 
 void process_made_name(void)
 {
-    __atomic_add_fetch(&process.names_made, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&shim_state.process.names_made, 1, __ATOMIC_RELAXED);
 }

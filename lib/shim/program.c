@@ -18,6 +18,7 @@
 #include "path/path.h"
 #include "shim/process.h"
 #include "shim/scratch.h"
+#include "shim/state.h"
 
 #define TOLD 256 /* programs that were warned about; beyond that no warning is remembered */
 #define LOADER "ld-linux"
@@ -29,22 +30,20 @@
 #define MACHINE EM_AARCH64
 #endif
 
-/* What was said is remembered in memory that a process shares with its children. */
-static uint64_t *told;
-
 void program_share(void)
 {
-    if (told != NULL)
+    if (shim_state.program.told != NULL)
         return;
-    void *page = sys_mmap(NULL, TOLD * sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    told = sys_is_error(page) ? NULL : page;
+    const size_t size = TOLD * sizeof *shim_state.program.told;
+    void *page = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shim_state.program.told = sys_is_error(page) ? NULL : page;
 }
 
 static bool program_was_told(const char *path)
 {
     program_share();
     uint64_t word = record_hash(path, strlen(path)) | 1;
-    uint64_t *at = told == NULL ? NULL : &told[word >> 1 & (TOLD - 1)];
+    uint64_t *told = shim_state.program.told, *at = told == NULL ? NULL : &told[word >> 1 & (TOLD - 1)];
     return at != NULL && __atomic_exchange_n(at, word, __ATOMIC_RELAXED) == word;
 }
 
@@ -154,8 +153,8 @@ static const char *program_about(int at, const char *path)
 /* The root that a word may stand for: by itself, or somewhere in it (--output=PATH). */
 static const struct names_root *program_root_in(const char *word, const char *directory)
 {
-    for (unsigned i = 0; i < process.count; i++) {
-        const struct names_root *root = &process.roots[i];
+    for (unsigned i = 0; i < shim_state.process.count; i++) {
+        const struct names_root *root = &shim_state.roots[i];
         if (strstr(word, root->path) != NULL || (root->given[0] != '\0' && strstr(word, root->given) != NULL))
             return root;
         if (directory != NULL && word[0] != '/' && word[0] != '-' && path_verdict(root->path, directory, word) != PATH_FOREIGN)

@@ -9,6 +9,7 @@
 
 #include "base/sys.h"
 #include "shim/bulk_lookup.h"
+#include "shim/state.h"
 
 /* The file of that name, and no other: a name has one place, so the file that is there under that name is it. */
 static bool remote_is_there(struct target *t)
@@ -26,9 +27,6 @@ static bool remote_is_there(struct target *t)
 
 /* Leaves of other nodes whose owners have been told that this process looks into them; of two with one place here the last. A
  * listing goes to and fro between all leaves of a mirror, so these have places of their own. */
-#define TOLD 1024
-static uint32_t told_leaves[TOLD];
-
 struct told {
     uint32_t *place, word;
 };
@@ -38,7 +36,7 @@ static struct told remote_told_of(const struct target *t)
     const uint64_t dir = record_sum(&t->dir, sizeof t->dir, 0);
     const uint64_t mirror = record_sum(t->found.branch, strlen(t->found.branch), dir);
     const uint32_t leaf = t->found.entry.leaf;
-    return (struct told){&told_leaves[(mirror + leaf) % TOLD], (uint32_t)(mirror >> 32) ^ leaf};
+    return (struct told){&shim_state.remote.told_leaves[(mirror + leaf) % REMOTE_TOLD], (uint32_t)(mirror >> 32) ^ leaf};
 }
 
 static bool remote_is_told(struct told leaf)

@@ -16,16 +16,16 @@
 
 static bool root_of_on_a_root_device(uint64_t device)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if (process.roots[i].device == device)
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        if (shim_state.roots[i].device == device)
             return true;
     return false;
 }
 
 static bool root_of_tells_creates(uint64_t device)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if (process.roots[i].device == device && process.roots[i].id.birth != 0)
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        if (shim_state.roots[i].device == device && shim_state.roots[i].id.birth != 0)
             return true;
     return false;
 }
@@ -65,10 +65,10 @@ static int root_of_seek(void *context)
     if (fd < 0) /* else it vanished, or was no directory: the native call says so */
         return fd == -EMFILE || fd == -ENFILE ? -EMFILE : 0;
     int code = 0;
-    for (unsigned i = 0; i < process.count && code == 0; i++)
-        if (process.roots[i].device == s->device) {
-            code = root_of_load_if_beneath(&process.roots[i], fd, s->id, s->scratch->real);
-            *s->to = &process.roots[i];
+    for (unsigned i = 0; i < shim_state.process.count && code == 0; i++)
+        if (shim_state.roots[i].device == s->device) {
+            code = root_of_load_if_beneath(&shim_state.roots[i], fd, s->id, s->scratch->real);
+            *s->to = &shim_state.roots[i];
         }
     if (fd != s->at)
         sys_close(fd);
@@ -92,8 +92,8 @@ int root_of_place(struct scratch *scratch, int at, const char *path, uint64_t de
 static int root_of_find_by_identity(uint64_t device, struct dirid id, const char *name, size_t length, struct names_root **to,
                                     struct view_found *found)
 {
-    for (unsigned i = 0; i < process.count; i++) {
-        struct names_root *root = &process.roots[i];
+    for (unsigned i = 0; i < shim_state.process.count; i++) {
+        struct names_root *root = &shim_state.roots[i];
         if (root->device != device || !names_is_attached(root))
             continue;
         int code = names_find(root, id, name, length, found);

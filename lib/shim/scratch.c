@@ -8,11 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/sys.h"
-
-#define PIECES 4096
-
-/* Common memory lies after all other: what is written at a process's start is then on fewer pages. */
-__attribute__((common)) struct scratch *scratch_pieces[PIECES];
+#include "shim/state.h"
 
 static struct scratch *scratch_map_piece(void)
 {
@@ -27,7 +23,7 @@ static struct scratch *scratch_grow(unsigned slot)
     if (fresh == NULL)
         return NULL;
     fresh->taken = 1;
-    if (__atomic_compare_exchange_n(&scratch_pieces[slot], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&shim_state.scratch[slot], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return fresh;
     sys_munmap(fresh, sizeof *fresh);
     return none != NULL && __atomic_exchange_n(&none->taken, 1, __ATOMIC_ACQUIRE) == 0 ? none : scratch_grow(slot + 1);
@@ -35,8 +31,8 @@ static struct scratch *scratch_grow(unsigned slot)
 
 struct scratch *scratch_take(void)
 {
-    for (unsigned i = 0; i < PIECES - 64; i++) {
-        struct scratch *piece = __atomic_load_n(&scratch_pieces[i], __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < SCRATCH_PIECES - 64; i++) {
+        struct scratch *piece = __atomic_load_n(&shim_state.scratch[i], __ATOMIC_ACQUIRE);
         if (piece == NULL)
             return scratch_grow(i);
         if (__atomic_load_n(&piece->taken, __ATOMIC_RELAXED) == 0 &&

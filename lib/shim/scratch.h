@@ -11,6 +11,8 @@
 
 #include "request/request.h"
 
+#define SCRATCH_PIECES 4096
+
 struct scratch {
     uint32_t taken;
     char text[2][PATH_MAX + 8]; /* the parent's text; the text a symbolic link led to (by turns) */

@@ -345,7 +345,7 @@ int target_find_second(struct target *t, const struct target *first, int at, con
 int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
     /* The kernel has read it; but some calls take NULL for the descriptor itself. */
-    if (process.count == 0 || path == NULL || (path[0] == '/' && process_is_dead_end(path)))
+    if (shim_state.process.count == 0 || path == NULL || (path[0] == '/' && process_is_dead_end(path)))
         return TARGET_COLD;
     return target_find(t, at, path, want | TARGET_ALIAS);
 }

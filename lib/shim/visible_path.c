@@ -28,9 +28,9 @@ static bool visible_path_begins_like(const char *root, const char *text, size_t 
 
 static struct names_root *visible_path_root_like(const char *text, size_t length, bool is_cut)
 {
-    for (unsigned i = 0; i < process.count; i++)
-        if (visible_path_begins_like(process.roots[i].path, text, length, is_cut))
-            return &process.roots[i];
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        if (visible_path_begins_like(shim_state.roots[i].path, text, length, is_cut))
+            return &shim_state.roots[i];
     return NULL;
 }
 

@@ -20,8 +20,8 @@ void credentials_prepare(void)
 {
     if (!process_has_roots() || SYS0(SYS_geteuid) != 0)
         return;
-    for (unsigned i = 0; i < process.count; i++)
-        names_is_attached(&process.roots[i]);
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        names_is_attached(&shim_state.roots[i]);
 }
 
 #define BECOME(CALL)                                                                                                           \

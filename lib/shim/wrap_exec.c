@@ -54,13 +54,13 @@ static const char *wrap_exec_value_of(unsigned which)
 {
     switch (which) {
     case 0:
-        return process.preload;
+        return shim_state.process.preload;
     case 1:
-        return process.config.roots;
+        return shim_state.process.config.roots;
     case 2:
-        return process.config.node;
+        return shim_state.process.config.node;
     default:
-        return process.config.run_base;
+        return shim_state.process.config.run_base;
     }
 }
 
@@ -152,7 +152,7 @@ void exec_prepare_along_path(const char *file, int directory, char *const argume
 /* The shim's own entry in the LD_PRELOAD this program was started with. */
 static const char *wrap_exec_own_library(size_t *length)
 {
-    const char *start = process.preload, *library = strstr(process.preload, LIBRARY);
+    const char *start = shim_state.process.preload, *library = strstr(shim_state.process.preload, LIBRARY);
     if (library == NULL)
         return NULL;
     for (const char *at = start; at < library; at++)

@@ -155,7 +155,7 @@ static int wrap_names_rename_words(int from_at, const char *from, int to_at, con
 static int wrap_names_outside(int code, const char *from, const char *to)
 {
     int saved = errno;
-    if (code == 0 && process.count > 0)
+    if (code == 0 && shim_state.process.count > 0)
         directory_renamed(from, to);
     errno = saved;
     return code;

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "base/sys.h"
+#include "shim/state.h"
 #include "shim/wrap.h"
 #include "shim/wrap_exec.h"
 #include "shim/wrap_open.h"
@@ -52,8 +53,8 @@ static bool wrap_spawn_reads_back(const posix_spawn_file_actions_t *sample, char
 /* Is the array what this file takes it for? What was seen once holds. */
 static bool wrap_spawn_is_readable(void)
 {
-    static int seen;
-    int readable = __atomic_load_n(&seen, __ATOMIC_RELAXED);
+    int *seen = &shim_state.abilities.reads_spawn_actions;
+    int readable = __atomic_load_n(seen, __ATOMIC_RELAXED);
     posix_spawn_file_actions_t sample;
     char path[] = "/a path";
     if (readable != 0)
@@ -64,7 +65,7 @@ static bool wrap_spawn_is_readable(void)
         REAL(posix_spawn_file_actions_addchdir_np)(&sample, path) == 0)
         readable = wrap_spawn_reads_back(&sample, path) ? 1 : -1;
     posix_spawn_file_actions_destroy(&sample);
-    __atomic_store_n(&seen, readable, __ATOMIC_RELAXED);
+    __atomic_store_n(seen, readable, __ATOMIC_RELAXED);
     return readable > 0;
 }
 

@@ -37,7 +37,7 @@ static void wrap_stat_patch_times(struct stat *stat, int at, const char *path, i
 
 static int wrap_stat_patch(int code, struct stat *stat, int at, const char *path, int flags)
 {
-    if (code != 0 || process.count == 0 || !S_ISDIR(stat->st_mode))
+    if (code != 0 || shim_state.process.count == 0 || !S_ISDIR(stat->st_mode))
         return code;
     int saved = errno;
     if (stat->st_nlink > 2 && directory_is_root(stat->st_dev, stat->st_ino))
@@ -190,7 +190,7 @@ static void wrap_stat_patch_statx_times(struct statx *stat, int at, const char *
 
 static int wrap_stat_patch_statx(int code, struct statx *stat, int at, const char *path, int flags)
 {
-    if (code != 0 || process.count == 0 || !S_ISDIR(stat->stx_mode))
+    if (code != 0 || shim_state.process.count == 0 || !S_ISDIR(stat->stx_mode))
         return code;
     int saved = errno;
     if (stat->stx_nlink > 2 && directory_is_root(names_device(stat), stat->stx_ino))

@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 
 #include "base/sys.h"
+#include "shim/state.h"
 #include "shim/wrap.h"
 #include "shim/last_lookup.h"
 
@@ -21,12 +22,12 @@ struct question {
 };
 
 /* Does the kernel (6.13) have these calls? Asked once; of the descriptor, which is none, it says so first. */
-static int in_kernel; /* 1: yes, -1: no */
 static bool wrap_xattr_is_in_kernel(void)
 {
-    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 0)
-        __atomic_store_n(&in_kernel, sys_getxattrat(-1, "x", 0, "user.x", NULL, 0) == -EBADF ? 1 : -1, __ATOMIC_RELAXED);
-    return __atomic_load_n(&in_kernel, __ATOMIC_RELAXED) == 1;
+    int *has = &shim_state.abilities.has_xattrat;
+    if (__atomic_load_n(has, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(has, sys_getxattrat(-1, "x", 0, "user.x", NULL, 0) == -EBADF ? 1 : -1, __ATOMIC_RELAXED);
+    return __atomic_load_n(has, __ATOMIC_RELAXED) == 1;
 }
 
 /* A program may have itself refused the calls that it does not know. */
@@ -64,7 +65,8 @@ static long wrap_xattr_ask(struct target *to, const struct question *asked)
 static bool wrap_xattr_ask_at_a_last_lookup(const char *path, const struct question *asked, long *answer)
 {
     struct last_lookup last_lookup;
-    if (__atomic_load_n(&in_kernel, __ATOMIC_RELAXED) != 1 || !last_lookup_at(&last_lookup, path)) /* ask finds that out */
+    const int has = __atomic_load_n(&shim_state.abilities.has_xattrat, __ATOMIC_RELAXED);
+    if (has != 1 || !last_lookup_at(&last_lookup, path)) /* ask finds that out */
         return false;
     *answer = wrap_xattr_ask_from(last_lookup.at, last_lookup.name, asked);
     return last_lookup_holds(&last_lookup, *answer) && !wrap_xattr_is_refused(*answer);

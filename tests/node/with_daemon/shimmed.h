@@ -19,10 +19,10 @@ static inline void shimmed_enter(const char *path)
     static char *environment[] = {root, run_dir, "SHUNT_NODE=n1", "LD_PRELOAD=/lib/libshunt_preload.so", NULL};
     snprintf(root, sizeof root, "SHUNT_ROOT=%s", path);
     snprintf(run_dir, sizeof run_dir, "SHUNT_RUN_DIR=%s", place_path("run"));
-    process.count = process.head_count = 0;
-    memset(process.heads, 0, sizeof process.heads);
+    shim_state.process.count = shim_state.process.head_count = 0;
+    memset(shim_state.process.heads, 0, sizeof shim_state.process.heads);
     process_start(environment);
-    cr_assert_eq(process.count, 1);
+    cr_assert_eq(shim_state.process.count, 1);
 }
 
 /* Next to the root `r`, with `r/out` and `r/in`, there is `next to`. Every regular file goes to a branch. */
@@ -34,7 +34,7 @@ static inline void shimmed_init(void)
     place_directory("beside");
     place_directory("run");
     shimmed_enter(place_path("r"));
-    served_start(&process.roots[0], "branch", "1000");
+    served_start(&shim_state.roots[0], "branch", "1000");
 }
 
 static inline void shimmed_finish(void)

@@ -165,7 +165,7 @@ static void process_init(void)
     place_directory("a");
     place_directory("b");
     place_directory("run");
-    process.count = 0;
+    shim_state.process.count = 0;
 }
 
 TestSuite(process, .init = process_init, .fini = place_finish, .timeout = 60);
@@ -182,7 +182,7 @@ static void start_with(const char *roots)
 
 Test(process, it_was_started_before_main)
 {
-    cr_assert(process.started);
+    cr_assert(shim_state.process.started);
 }
 
 Test(process, without_a_root_it_is_out_of_the_way)
@@ -191,7 +191,7 @@ Test(process, without_a_root_it_is_out_of_the_way)
     errno = EDOM;
     process_start(environment);
     cr_assert_not(process_has_roots());
-    cr_assert_str_eq(process.preload, "/x/one.so", "to be carried on all the same");
+    cr_assert_str_eq(shim_state.process.preload, "/x/one.so", "to be carried on all the same");
     cr_assert_eq(errno, EDOM);
 }
 
@@ -206,15 +206,15 @@ Test(process, roots)
     start_with(roots);
     cr_assert_eq(errno, EDOM);
     cr_assert(process_has_roots());
-    cr_assert_eq(process.count, 3, "what is no directory is no root");
-    cr_assert_str_eq(process.roots[0].path, place_path("a"));
-    cr_assert_str_eq(process.roots[1].path, place_path("b"));
-    cr_assert_str_eq(process.roots[1].given, place_path("link"), "known by both texts");
-    cr_assert_str_eq(process.roots[2].path, place);
+    cr_assert_eq(shim_state.process.count, 3, "what is no directory is no root");
+    cr_assert_str_eq(shim_state.roots[0].path, place_path("a"));
+    cr_assert_str_eq(shim_state.roots[1].path, place_path("b"));
+    cr_assert_str_eq(shim_state.roots[1].given, place_path("link"), "known by both texts");
+    cr_assert_str_eq(shim_state.roots[2].path, place);
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(process.roots[i].id.ino, place_stat(i == 2 ? "." : i == 0 ? "a" : "b").st_ino);
-    cr_assert_str_eq(process.config.node, "n1");
-    cr_assert_eq(strncmp(process.roots[0].run_dir, place_path("run/"), strlen(place_path("run/"))), 0);
+        cr_assert_eq(shim_state.roots[i].id.ino, place_stat(i == 2 ? "." : i == 0 ? "a" : "b").st_ino);
+    cr_assert_str_eq(shim_state.process.config.node, "n1");
+    cr_assert_eq(strncmp(shim_state.roots[0].run_dir, place_path("run/"), strlen(place_path("run/"))), 0);
 }
 
 Test(process, more_roots_than_there_is_room_for)
@@ -227,8 +227,8 @@ Test(process, more_roots_than_there_is_room_for)
         strcat(strcat(roots, i > 0 ? ":" : ""), place_path("%s", name));
     }
     start_with(roots);
-    cr_assert_eq(process.count, NAMES_ROOTS);
-    cr_assert_str_eq(process.roots[NAMES_ROOTS - 1].path, place_path("root%d", NAMES_ROOTS - 1));
+    cr_assert_eq(shim_state.process.count, NAMES_ROOTS);
+    cr_assert_str_eq(shim_state.roots[NAMES_ROOTS - 1].path, place_path("root%d", NAMES_ROOTS - 1));
 }
 
 Test(process, foreign_directories_are_remembered)

@@ -31,7 +31,7 @@ static char *const *shim_exec_carried(char *const environment[])
 
 static char *const *carried_by(const char *preload, char *const environment[])
 {
-    process.preload = preload;
+    shim_state.process.preload = preload;
     return shim_exec_carried(environment);
 }
 
@@ -124,7 +124,7 @@ Test(carry, only_the_shim_s_own_entry_is_added)
 Test(carry, what_the_program_did_not_have_its_child_has_not)
 {
     char *own[] = {"LD_PRELOAD=mine.so", NULL}, *nothing[] = {NULL};
-    process.config.node = NULL;
+    shim_state.process.config.node = NULL;
     char *const *child = carried_by(NULL, nothing);
     cr_assert_eq(exec_count(child), 2);
     cr_assert(value_in(child, "LD_PRELOAD") == NULL && value_in(child, "SHUNT_NODE") == NULL);

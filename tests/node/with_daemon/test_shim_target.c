@@ -42,7 +42,7 @@ static void assert_means(const struct spelling *spelling)
     struct target t;
     int found = target_find(&t, spelling->at, spelling->path, 0);
     cr_assert_eq(found, TARGET_HOT, "%s: %d", spelling->path, found);
-    cr_assert_eq(t.root, &process.roots[0]);
+    cr_assert_eq(t.root, &shim_state.roots[0]);
     cr_assert(dirid_equal(t.dir, id_at(place_path("%s", spelling->directory))), "%s", spelling->path);
     cr_assert(t.length == strlen(spelling->name) && memcmp(t.name, spelling->name, t.length) == 0, "%s", spelling->path);
     cr_assert_eq(t.parent_length, spelling->parent_length, "%s: %zu", spelling->path, t.parent_length);
@@ -310,10 +310,10 @@ Test(target, a_foreign_directory_that_came_under_the_root)
 {
     struct dirid id = id_at(place_path("beside"));
     cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
-    cr_assert(process_is_foreign(process.roots[0].device, id));
+    cr_assert(process_is_foreign(shim_state.roots[0].device, id));
     cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
-    request_raise_places(process.roots[0].channel);
-    cr_assert_not(process_is_foreign(process.roots[0].device, id));
+    request_raise_places(shim_state.roots[0].channel);
+    cr_assert_not(process_is_foreign(shim_state.roots[0].device, id));
     cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
 }
 
@@ -331,7 +331,7 @@ static bool is_remembered(const char *path)
         const struct parent_cache_path words = parent_cache_words(AT_FDCWD, path, parts.parent_length);
         if (parent_cache_recall(&words, &parent, &(uint64_t){0})) {
             cr_assert(dirid_equal(parent.dir, id_at(place_path("r/out"))));
-            cr_assert(parent.root == &process.roots[0] && parent.mount != 0);
+            cr_assert(parent.root == &shim_state.roots[0] && parent.mount != 0);
             return true;
         }
     }
@@ -371,7 +371,7 @@ Test(target, where_words_lead_is_forgotten)
     const size_t length = strlen(path) - 1;
     struct target t;
     cr_assert(is_remembered(path));
-    request_raise_places(process.roots[0].channel);
+    request_raise_places(shim_state.roots[0].channel);
     cr_assert_not(is_recalled(path, length));
     cr_assert(is_remembered(path));
     parent_cache_forget();
@@ -456,11 +456,11 @@ Test(target, places_as_the_daemon_says_them)
     cr_assert_str_eq(t.real_path, "./f");
     memset(place_text, 'p', sizeof place_text);
     static char path[PATH_MAX - 199] = "/";
-    const char *kept = process.roots[0].path;
+    const char *kept = shim_state.roots[0].path;
     memset(path + 1, 'r', PATH_MAX - 201);
-    process.roots[0].path = path;
+    shim_state.roots[0].path = path;
     cr_assert_eq(target_place_at(&t, place_text, 200), -ENAMETOOLONG);
-    process.roots[0].path = kept;
+    shim_state.roots[0].path = kept;
     target_done(&t);
 }
 
@@ -572,7 +572,7 @@ static void set_far(void)
 {
     const uint16_t far = 1;
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/channel", process.roots[0].run_dir);
+    snprintf(path, sizeof path, "%s/channel", shim_state.roots[0].run_dir);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     cr_assert_eq(pwrite(fd, &far, sizeof far, offsetof(struct channel, far)), sizeof far);
     close(fd);
@@ -830,7 +830,7 @@ Test(held, a_directory_born_needs_no_loading)
     create_commit(&t, &stat);
     cr_assert_eq(create_reserve(&t, DT_DIR, 0), BIRTH_AGAIN);
     target_done(&t);
-    cr_assert_eq(names_find(&process.roots[0], dirid_of(&stat), "", 0, &found), 0);
+    cr_assert_eq(names_find(&shim_state.roots[0], dirid_of(&stat), "", 0, &found), 0);
     cr_assert(found.dir_known && (found.dir.flags & RECORD_LOADED));
 }
 
@@ -838,7 +838,7 @@ static uint64_t shim_target_blocked(void)
 {
     struct request_answer answer;
     char text[4096];
-    cr_assert_eq(names_ask(&process.roots[0], &(struct message){.type = MESSAGE_STATUS}, &answer), 0);
+    cr_assert_eq(names_ask(&shim_state.roots[0], &(struct message){.type = MESSAGE_STATUS}, &answer), 0);
     snprintf(text, sizeof text, "%.*s", answer.message.text_answer.text.length, answer.message.text_answer.text.text);
     return strtoull(strstr(text, "\nblocked ") + 9, NULL, 10);
 }
@@ -978,7 +978,7 @@ Test(target, directories)
     int out = place_open("r/out"), beside = place_open("beside");
     born(place_path("r/out/f"), "", 0644);
     cr_assert_eq(root_of_directory(AT_FDCWD, place_path("r"), 0, &root, &id, &found), 1);
-    cr_assert(root == &process.roots[0] && dirid_equal(id, root->id));
+    cr_assert(root == &shim_state.roots[0] && dirid_equal(id, root->id));
     cr_assert_eq(root_of_directory(out, "", AT_EMPTY_PATH, &root, &id, &found), 1);
     cr_assert(dirid_equal(id, id_at(place_path("r/out"))) && (found.dir.flags & RECORD_MARKED));
     cr_assert_eq(symlink("../r/in", place_path("beside/link")), 0);

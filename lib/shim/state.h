@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* All that changes in the preload library: one struct of the process, one of each thread. The library lives in the
+ * application's process, so for each member this file says who writes it, whether it is set once or changes, what guards
+ * it, what a child has of it, and whether a signal handler may use it.
+ *
+ * True of every member unless it says otherwise:
+ *  - No lock guards it. A handler may interrupt its own thread at any instruction, and a fork may find another thread at
+ *    any point: a lock could then never be free again. Words are read and written by relaxed atomics where two threads may
+ *    meet, by acquire and release where other memory goes with them.
+ *  - A signal handler may read and write it: any wrapper may be called there.
+ *  - A forked child has a copy, which is as right as the original: nothing is reset.
+ *  - A vfork child has its parent's memory, but not its descriptors and not its working directory. It reads, and writes
+ *    what is true of its parent, too. Where that could differ the writer compares sys_getpid() with owner_pid() first.
+ *  - It begins as zeros, which mean "nothing is known": the struct takes no room in the library's file, and what is not
+ *    used is never mapped in. A wrapper may be called before the constructor has run.
+ *
+ * The types of a cache's entries are in the cache's header (fdcache_table.h), for the cache alone to use. This file
+ * includes those headers, and they do not include this one.
+ *
+ * Elsewhere: `real` and the libraries it is filled from (real.c), which are written once. real_start notes the libraries
+ * before the program's first instruction, or in the first wrapper that is called before. Each pointer of `real` goes from
+ * NULL to the one function that it can be; two threads that look for it store the same. Handlers, vfork children and
+ * forked children use all of it as it is. What lib/names and lib/request keep of a process (page, channels, queue pairs)
+ * has its rules there. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "names/names.h"
+#include "shim/bulk_lookup.h"
+#include "shim/fdcache_table.h"
+#include "shim/last_lookup.h"
+#include "shim/parent_cache.h"
+#include "shim/scratch.h"
+
+#define PROCESS_HEADS (2 * NAMES_ROOTS)
+#define PROCESS_HEAD 64
+#define PROCESS_FOREIGN 256
+#define PROCESS_DEAD_ENDS 256
+#define PROCESS_PAGES 256
+#define REMOTE_TOLD 1024
+
+struct dir_stream;
+
+/* process.h. `started` to `config` are set by process_start in the constructor, before there are other threads, and only
+ * read from then on, so they need no atomics. Nothing here is keyed by a descriptor or by the working directory, but
+ * dead_ends, where the word says which one. */
+struct process_state {
+    bool started;
+    unsigned count; /* of roots; 0: the shim is out of the way */
+    unsigned head_count;
+    const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
+    /* How the texts of the roots begin, as they are and as they were given: nearly every path is told from them by these. */
+    char heads[PROCESS_HEADS][PROCESS_HEAD];
+    struct config config;
+    /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */
+    uint32_t names_made; /* counts what this process did that can make an alias of a root; atomic addition */
+    /* Directories that were seen not to be under a root. The word holds the generation of renames (names_places) too, so
+     * that one of before a rename is never found. */
+    uint64_t foreign[PROCESS_FOREIGN];
+    /* Paths that were seen to reach no root. The word holds the second, names_made and, of a relative path, the thread's
+     * working directory (cwd_word). */
+    uint64_t dead_ends[PROCESS_DEAD_ENDS];
+    /* Addresses of pages that could be read when a path was there; read without atomics, since one that is just replaced
+     * is as good as none. */
+    uintptr_t readable[PROCESS_PAGES];
+};
+
+/* cwd.h: how often this process changed its working directory, in the upper half, and how many changes are under way.
+ * Written before and after each change by any thread, by atomic additions that release; cwd_forget raises it in a forked
+ * child, where a change that was under way never ends, and first when there are roots, so that cwd_now is not 0. */
+struct cwd_state {
+    uint64_t changes;
+};
+
+/* dir_stream.h: memory for the streams that are open. Mapped by the first thread that opens one and set once by
+ * compare-and-swap; a thread that comes second unmaps its own. A forked child has a copy, with the streams open that
+ * were. A stream is taken by an atomic exchange; the thread that has it uses it alone. */
+struct dir_stream_state {
+    struct dir_stream *range;
+};
+
+/* program.h: programs that the user was warned about, a page that the process shares with its children, so that what one
+ * child says the next does not say again. Mapped by the first fork or exec and set once, by a plain store: of two threads
+ * that come first both map one, and one page is lost. Its words are exchanged atomically. */
+struct program_state {
+    uint64_t *told;
+};
+
+/* wrap_spawn.c, wrap_xattr.c: what libc and the kernel can do. 0: not asked, 1: yes, -1: no. The first
+ * call that needs to know asks and stores the answer, relaxed; two threads get the same. Children have it from their
+ * parent, since libc and kernel are the same. To ask for reads_spawn_actions takes malloc, so not in a handler, as
+ * posix_spawn_file_actions_init is not to be called there either. */
+struct abilities {
+    int reads_spawn_actions; /* is the array of posix_spawn's file actions what wrap_spawn.c takes it for? */
+    int has_xattrat;         /* has the kernel (6.13) getxattrat and listxattrat? */
+};
+
+/* remote.h: leaves of other nodes whose owners have been told that this process looks into them; of two with one place
+ * here the last. Written by any thread, relaxed, each word for itself. A child goes by what its parent told: the owner
+ * was told of this node. */
+struct remote_state {
+    uint32_t told_leaves[REMOTE_TOLD];
+};
+
+/* What every call looks at comes first, in one line of memory: each more costs every call of the program some ns. Tables
+ * come last: what is written at a process's start is then on few pages. */
+struct shim_state {
+    _Alignas(64) struct process_state process;
+    struct cwd_state cwd;
+    /* Written by any thread; its fields by relaxed atomics, each for itself: threads that disagree cost a request more. */
+    struct bulk_lookup_state bulk_lookup;
+    /* Raised by any thread, by atomic addition, when it changes what this process may see: what threads remember of before
+     * is void then. A vfork child that does so makes its parent forget, too, which costs a look and no more. */
+    struct parent_cache_state parent_cache;
+    struct dir_stream_state dir_stream;
+    struct program_state program;
+    struct abilities abilities;
+    /* Texts and identity: set with process.count, and only read from then on. Index and channel: lib/names writes them
+     * when a root is attached, one thread at a time (`attaching`), and takes the channel away in a forked child
+     * (names_process_check, at the start of each operation and in the child's handler of pthread_atfork). */
+    struct names_root roots[NAMES_ROOTS];
+    struct remote_state remote;
+    /* Which descriptors are kept open. The users of an entry are counted; a thread changes one that has no user (CHANGES).
+     * A forked child has the same descriptors; an entry that is in use or changes at a fork stays so in the child, one
+     * fewer. A vfork child uses entries, but keeps and closes none. */
+    struct fdcache_state fdcache;
+    /* Pieces are mapped when all others are taken, put here by compare-and-swap, and stay. A piece is taken by an atomic
+     * exchange, so a handler takes another one than the operation that it interrupts. What other threads hold at a fork
+     * is never given back in the child. */
+    struct scratch *scratch[SCRATCH_PIECES];
+};
+
+extern struct shim_state shim_state;
+
+/* The state of a thread is read and written by that thread and the handlers that interrupt it, without atomics. A new
+ * thread begins with zeros. In a forked child the thread that forked goes on with its own. Initial-exec, as all that the
+ * project's flags compile: the loader makes room for it in the memory of each thread, and no access allocates or calls.
+ * The library is preloaded, never loaded later, so there always is room. */
+struct shim_thread {
+    /* cwd.h: the words (cwd_now) of the moments in which this thread's working directory was seen to be next to all
+     * roots, or in one. Each is one word and written in one store. A forked child's cwd_forget makes other words, so none
+     * of before is found; a vfork child writes none. */
+    struct {
+        uint64_t seen_apart, seen_within;
+    } cwd;
+    /* A handler may interrupt a read or write of the following two: what was read counts if the words are the same after
+     * it, and a write that is interrupted (`writing`) is left alone. A child forked in the middle of one goes on with it
+     * as the parent does. What they say is bound to cwd.changes, parent_cache.identities, the clock's tick and the
+     * generation of renames, and so is right in children. */
+    struct parent_cache_thread parent_cache;
+    struct last_lookup_thread last_lookup;
+};
+
+extern __thread struct shim_thread shim_thread;
