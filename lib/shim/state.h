@@ -4,7 +4,8 @@
 
 /* All that changes in the preload library: one struct of the process, one of each thread. The library lives in the
  * application's process, so for each member this file says who writes it, whether it is set once or changes, what guards
- * it, what a child has of it, and whether a signal handler may use it.
+ * it, what a child has of it, and whether a signal handler may use it. tests/structure/shim_state.py sees to it that no
+ * other file of lib/shim holds a variable that changes.
  *
  * True of every member unless it says otherwise:
  *  - No lock guards it. A handler may interrupt its own thread at any instruction, and a fork may find another thread at
