@@ -5,7 +5,7 @@
  * it takes locks and memory. So each is looked for when it is first wanted, in the hash tables of the
  * libraries that the program started with: these are never unloaded, so nothing that is read here changes.
  * What is found is what dlsym(RTLD_NEXT) finds, the default version in the first of the libraries after this
- * one.
+ * one. (Before glibc 2.36 dlsym finds the oldest version there.)
  *
  * If one of them has no such table, or is a filter, which changes the order of search, or if they are too
  * many, dlsym is asked for all at the start after all. */
@@ -16,6 +16,8 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "shim/real_missing.h"
 
 #define COUNT (sizeof(struct real) / sizeof(void *))
 #define LIBRARIES 256
@@ -169,9 +171,13 @@ void *real_find(size_t index)
 {
     real_start();
     void *function = real_search((const char *)&names + starts[index]);
+    if (function == NULL)
+        function = ((void **)&real)[index];
+    if (function == NULL)
+        function = real_missing(index);
     if (function != NULL)
         real_set(index, function);
-    return function != NULL ? function : ((void **)&real)[index];
+    return function;
 }
 
 static bool real_note_libraries(void)

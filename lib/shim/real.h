@@ -37,8 +37,9 @@ struct real {
 
 extern struct real real;
 
-/* One of them, by which it may be called; NULL if this libc does not have it. It is looked for when it is
- * first wanted: async-signal-safe, callable from any thread, in vfork children and before any constructor. */
+/* One of them, by which it may be called; if this libc does not have it, what stands in for it
+ * (shim/real_missing.h), or NULL. It is looked for when it is first wanted: async-signal-safe, callable from any
+ * thread, in vfork children and before any constructor. */
 #define REAL(NAME)                                                                                                             \
     (__builtin_expect(real.NAME != NULL, 1) ? real.NAME                                                                        \
                                             : (__typeof__(real.NAME))real_find(offsetof(struct real, NAME) / sizeof(void *)))

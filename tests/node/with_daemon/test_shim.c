@@ -148,11 +148,18 @@ Test(scratch, threads_take_different_pieces)
 
 TestSuite(real, .timeout = 60);
 
+/* Before glibc 2.36, RTLD_NEXT finds a name's oldest version, not its default one; before 2.34 some names are not there. */
+static bool real_is_found(const void *function, const char *name)
+{
+    const void *next = dlsym(RTLD_NEXT, name);
+    if (function == next || (next == NULL && !__GLIBC_PREREQ(2, 34)))
+        return function != NULL;
+    return !__GLIBC_PREREQ(2, 36) && function == dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), name);
+}
+
 Test(real, they_are_those_that_the_loader_finds)
 {
-#define SYMBOL(group, name, result, arguments)                                                                                 \
-    cr_expect_not_null(REAL(name), #name);                                                                                     \
-    cr_expect_eq((void *)REAL(name), dlsym(RTLD_NEXT, #name), #name);
+#define SYMBOL(group, name, result, arguments) cr_expect(real_is_found((void *)REAL(name), #name), #name);
 #include "shim/table.h"
 #undef SYMBOL
 }
