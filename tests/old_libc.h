@@ -11,6 +11,12 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
 #ifndef SYS_openat2
 #define SYS_openat2 437
 #endif
@@ -23,6 +29,11 @@
 #endif
 
 #if !__GLIBC_PREREQ(2, 34)
+static inline pid_t _Fork(void)
+{
+    return fork();
+}
+
 static inline int close_range(unsigned first, unsigned last, int flags)
 {
     return (int)syscall(SYS_close_range, first, last, flags);

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../old_libc.h"
+
 #define CHILDREN 200
 #define AT_ONCE 32
 
