@@ -37,20 +37,25 @@ static void shunt_forget(struct place *place)
     free(place);
 }
 
+/* errno is the program's: malloc changes it even when it succeeds, if the kernel has refused it a larger heap. */
 int shunt_where(const char *path, char *to, size_t size)
 {
     struct place *place;
+    int saved = errno;
     int error = shunt_find(path, PLACE_FOLLOW, &place);
     if (error == 0)
         error = folder_where(&place->folder, &place->root, place->found, to, size);
     shunt_forget(place);
+    errno = saved;
     return error;
 }
 
 int shunt_list_open(struct shunt_list **list, const char *path)
 {
+    int saved = errno;
     struct shunt_list *made = malloc(sizeof *made);
     *list = NULL;
+    errno = saved;
     if (!made)
         return -ENOMEM;
     made->at = 0;
@@ -62,6 +67,7 @@ int shunt_list_open(struct shunt_list **list, const char *path)
         shunt_list_close(made);
     else
         *list = made;
+    errno = saved;
     return error;
 }
 
@@ -79,10 +85,12 @@ int shunt_list_next(struct shunt_list *list, struct shunt_entry *entry)
 
 void shunt_list_close(struct shunt_list *list)
 {
+    int saved = errno;
     if (!list)
         return;
     place_finish(&list->place);
     free(list);
+    errno = saved;
 }
 
 static int shunt_sync_path(int at, const char *path)
@@ -116,6 +124,7 @@ static int shunt_sync_mirrors(const struct place *place)
 int shunt_sync(const char *path)
 {
     struct place *place;
+    int saved = errno;
     int error = shunt_find(path, PLACE_FOLLOW | PLACE_ENTER, &place);
     if (error == 0)
         error = folder_list(&place->folder, &place->root, 0);
@@ -124,5 +133,6 @@ int shunt_sync(const char *path)
     if (error == 0)
         error = shunt_sync_mirrors(place);
     shunt_forget(place);
+    errno = saved;
     return error;
 }
