@@ -70,26 +70,33 @@ static long by_statx(const struct place *place, long flags)
     return result;
 }
 
-/* Programs built before glibc 2.33 call these; no header declares them, and no linker finds them. */
+/* Programs built before glibc 2.33 call these; no header declares them, and no linker finds them. The version of struct stat
+ * that they were built with: x86_64 had another one before. */
+#if defined(__x86_64__)
+#define STAT_VERSION 1
+#else
+#define STAT_VERSION 0
+#endif
+
 static long by_xstat(const struct place *place, long links)
 {
     struct stat st;
     int (*call)(int, const char *, struct stat *) = dlsym(RTLD_DEFAULT, links ? "__lxstat" : "__xstat");
-    return detail_stat(call(1, place->path, &st), &st);
+    return detail_stat(call(STAT_VERSION, place->path, &st), &st);
 }
 
 static long by_xstat64(const struct place *place, long links)
 {
     struct stat st;
     int (*call)(int, const char *, struct stat *) = dlsym(RTLD_DEFAULT, links ? "__lxstat64" : "__xstat64");
-    return detail_stat(call(1, place->path, &st), &st);
+    return detail_stat(call(STAT_VERSION, place->path, &st), &st);
 }
 
 static long by_fxstatat(const struct place *place, long flags)
 {
     struct stat st;
     int (*call)(int, int, const char *, struct stat *, int) = dlsym(RTLD_DEFAULT, "__fxstatat");
-    return detail_stat(call(1, place->at, place->path, &st, (int)flags), &st);
+    return detail_stat(call(STAT_VERSION, place->at, place->path, &st, (int)flags), &st);
 }
 
 static long by_access(const struct place *place, long mode)
