@@ -33,13 +33,13 @@ int create_reserve(struct target *t, uint8_t type, uint16_t flags)
         return code;
     }
     if (code == TARGET_ASTRAY)
-        return BIRTH_AGAIN;
+        return TARGET_RETRY;
     if (code != MESSAGE_EXISTS)
         return code < 0 ? code : -EIO;
     code = t->unasked ? target_learn(t, code) : target_look(t);
     if (code == 0 && t->found.known && target_parent_has_changed(t))
         code = target_replaced(t);
-    return code == 0 || code == TARGET_ASTRAY ? BIRTH_AGAIN : code;
+    return code == 0 || code == TARGET_ASTRAY ? TARGET_RETRY : code;
 }
 
 void create_commit(struct target *t, const struct statx *stat)

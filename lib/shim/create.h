@@ -9,10 +9,7 @@
 /* Is it a name that a loader looks for by itself (libNAME.so, NAME.so.1)? Such files live in the trunk. */
 bool create_is_for_loader(const char *name, size_t length);
 
-/* Begin again: what was known of the name has changed. No -errno, since the kernel may say EAGAIN itself. */
-#define BIRTH_AGAIN (-4096)
-
-/* 0: it is ours to make at real_at/real_path; BIRTH_AGAIN: there is one, and it is known now; -errno.
+/* 0: it is ours to make at real_at/real_path; TARGET_RETRY: there is one, and it is known now; -errno.
  * `type` is the DT_ of what comes; flags: MESSAGE_TRUNK. */
 int create_reserve(struct target *, uint8_t type, uint16_t flags);
 /* Not waited for. stat: with type, inode number and birth time. */

@@ -9,7 +9,7 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "shim/create.h"
-#include "shim/hold.h"
+#include "shim/claim.h"
 #include "shim/operations.h"
 #include "shim/root_of.h"
 #include "shim/side.h"
@@ -34,7 +34,7 @@ static int operate_link_stat(struct target *t, struct statx *stat)
 
 static char *operate_link_text(const struct operate_link *l)
 {
-    return (l->to->hot ? l->to : l->from)->target.scratch->text[0];
+    return (l->to->is_managed ? l->to : l->from)->target.scratch->text[0];
 }
 
 static bool operate_link_ends_in_link(const struct target *t)
@@ -47,7 +47,7 @@ static bool operate_link_ends_in_link(const struct target *t)
 static int operate_link_old_lookup(struct operate_link *l)
 {
     struct side *from = l->from;
-    if (from->hot)
+    if (from->is_managed)
         return operate_link_stat(&from->target, &l->stat);
     const int follow = l->flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW;
     return sys_statx(from->at, from->path, (l->flags & AT_EMPTY_PATH) | follow, KIND, &l->stat);
@@ -177,7 +177,7 @@ static int operate_link_places(struct target *from, struct target *to, int flags
 
 static int operate_link_real(struct side *from, struct target *to, int flags)
 {
-    if (!from->hot)
+    if (!from->is_managed)
         return sys_linkat(from->at, from->path, to->real_at, to->real_path, flags);
     int code = target_place(&from->target);
     return code == 0 ? operate_link_places(&from->target, to, flags & ~AT_SYMLINK_FOLLOW) : code;
@@ -206,7 +206,7 @@ static int operate_link_reserved(struct operate_link *l)
         target_withdraw(to);
     /* Asked about only now: an operation on the old name may wait for the new one, or it is the same. */
     long result = code;
-    return from->hot && target_again(&from->target, &result) ? BIRTH_AGAIN : (int)result;
+    return from->is_managed && target_again(&from->target, &result) ? TARGET_RETRY : (int)result;
 }
 
 static int operate_link_once(struct operate_link *l)
@@ -230,14 +230,19 @@ static int operate_link_out(struct operate_link *l)
 
 int operate_link(struct side *from, struct side *to, int flags)
 {
-    struct operate_link link = {.from = from, .to = to, .flags = flags, .where = !from->hot ? IN : !to->hot ? OUT : INSIDE};
+    struct operate_link link = {.from = from,
+                                .to = to,
+                                .flags = flags,
+                                .where = !from->is_managed ? IN
+                                         : !to->is_managed ? OUT
+                                                           : INSIDE};
     int code;
     if (link.where == OUT)
         code = operate_link_out(&link);
     else
         do
-            code = HOLD_UNDISTURBED(operate_link_once(&link));
-        while (code == BIRTH_AGAIN);
+            code = CLAIM_UNINTERRUPTED(operate_link_once(&link));
+        while (code == TARGET_RETRY);
     side_done(from);
     side_done(to);
     return code;

@@ -11,7 +11,7 @@
 #include "base/sys.h"
 #include "shim/create.h"
 #include "shim/remote.h"
-#include "shim/hold.h"
+#include "shim/claim.h"
 #include "shim/operations.h"
 
 /* The words without a slash after them, which would lead through a link. */
@@ -63,7 +63,7 @@ static int operate_open_found_instead(struct target *t)
     else
         target_withdraw(t);
     code = target_look(t);
-    return code == 0 ? BIRTH_AGAIN : code;
+    return code == 0 ? TARGET_RETRY : code;
 }
 
 /* Is that file the one that was just made at real_at/real_path? */
@@ -120,7 +120,7 @@ static int operate_open_new(struct target *t, int flags, mode_t mode)
         remote_made(t, &stat);
     }
     long result = fd;
-    return target_has_moved(t, &result) ? BIRTH_AGAIN : (int)result;
+    return target_has_moved(t, &result) ? TARGET_RETRY : (int)result;
 }
 
 static int operate_open_once(struct target *t, int flags, mode_t mode)
@@ -134,11 +134,11 @@ static int operate_open_once(struct target *t, int flags, mode_t mode)
     } else if (!(flags & O_CREAT)) {
         return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
     }
-    return HOLD_UNDISTURBED(operate_open_new(t, flags, mode));
+    return CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode));
 }
 
 /* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
- * the call to another name. Or its path leads to another directory. BIRTH_AGAIN, or what the native call answers where
+ * the call to another name. Or its path leads to another directory. TARGET_RETRY, or what the native call answers where
  * that is not ours. */
 static int operate_open_follow(struct target *t, int flags, mode_t mode)
 {
@@ -146,9 +146,9 @@ static int operate_open_follow(struct target *t, int flags, mode_t mode)
     const char *path = t->path;
     const bool follows = !(flags & (O_EXCL | O_NOFOLLOW));
     if (!t->unseen && (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || !follows))
-        return BIRTH_AGAIN;
+        return TARGET_RETRY;
     int how = target_find_again(t, TARGET_MAKES | (follows ? TARGET_FOLLOW : 0));
-    return how == TARGET_HOT ? BIRTH_AGAIN : how < 0 ? how : sys_openat(at, path, flags, mode);
+    return how == TARGET_MANAGED ? TARGET_RETRY : how < 0 ? how : sys_openat(at, path, flags, mode);
 }
 
 int operate_open(struct target *t, int flags, mode_t mode)
@@ -163,7 +163,7 @@ int operate_open(struct target *t, int flags, mode_t mode)
     else
         do
             fd = operate_open_once(t, flags, mode);
-        while (fd == BIRTH_AGAIN && (fd = operate_open_follow(t, flags, mode)) == BIRTH_AGAIN);
+        while (fd == TARGET_RETRY && (fd = operate_open_follow(t, flags, mode)) == TARGET_RETRY);
     target_done(t);
     return fd;
 }
@@ -204,7 +204,7 @@ static int operate_open_make_once(struct target *t, const struct made *what)
     code = operate_open_make_at(t->real_at, t->real_path, what);
     HOOK("make-made");
     if (code == -EEXIST)
-        return operate_open_found_instead(t) == BIRTH_AGAIN ? -EEXIST : -EIO;
+        return operate_open_found_instead(t) == TARGET_RETRY ? -EEXIST : -EIO;
     if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
         target_withdraw(t);
     else
@@ -223,8 +223,8 @@ static int operate_open_make(struct target *t, const struct made *what)
             code = operate_open_make_at(t->at, t->path, what);
     } else {
         do
-            code = HOLD_UNDISTURBED(operate_open_make_once(t, what));
-        while (code == BIRTH_AGAIN);
+            code = CLAIM_UNINTERRUPTED(operate_open_make_once(t, what));
+        while (code == TARGET_RETRY);
     }
     target_done(t);
     return code;

@@ -12,7 +12,8 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "shim/create.h"
-#include "shim/hold.h"
+#include "shim/promote.h"
+#include "shim/claim.h"
 #include "shim/root_of.h"
 #include "shim/side.h"
 
@@ -65,7 +66,7 @@ static int operate_rename_make_bare(struct rename *r)
     if (code != 0 || !S_ISDIR(stat.stx_mode))
         return 0;
     r->gone = dirid_of(&stat);
-    code = hold_directory(to, &stat);
+    code = claim_directory(to, &stat);
     if (code == 0)
         target_withdraw(to);
     return code < 0 ? code : 0;
@@ -134,7 +135,7 @@ int operate_rename_missed(struct target *from, struct target *to, long code)
     long of_to = code;
     bool moved = from != NULL && operate_rename_has_moved(from, &code);
     moved |= to != NULL && operate_rename_has_moved(to, &of_to);
-    return moved ? BIRTH_AGAIN : code != -ENOENT ? (int)code : (int)of_to;
+    return moved ? TARGET_RETRY : code != -ENOENT ? (int)code : (int)of_to;
 }
 
 static int operate_rename_places(struct target *from, struct target *to, unsigned flags)
@@ -226,14 +227,14 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
     struct rename rename = {.from = from,
                             .to = to,
                             .flags = flags,
-                            .where = !from->hot ? RENAME_IN
-                                     : !to->hot ? RENAME_OUT
-                                                : RENAME_INSIDE};
+                            .where = !from->is_managed ? RENAME_IN
+                                     : !to->is_managed ? RENAME_OUT
+                                                       : RENAME_INSIDE};
     int code = rename_checks_paths(&rename);
     if (code == 0)
         do
-            code = HOLD_UNDISTURBED(operate_rename_attempt(&rename));
-        while (code == BIRTH_AGAIN);
+            code = CLAIM_UNINTERRUPTED(operate_rename_attempt(&rename));
+        while (code == TARGET_RETRY);
     side_done(from);
     side_done(to);
     return code;

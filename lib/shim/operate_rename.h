@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The parts of operate_rename: one attempt each, with signals blocked. 0, -errno, or BIRTH_AGAIN: to be looked up and tried
+/* The parts of operate_rename: one attempt each, with signals blocked. 0, -errno, or TARGET_RETRY: to be looked up and tried
  * once more. */
 
 #include "shim/rename_checks.h"
@@ -11,5 +11,5 @@ int operate_rename_out(struct rename *); /* out of the root, in operate_rename_a
 int operate_rename_in(struct rename *);  /* into the root, there too */
 
 /* A rename of the file system between names that are held ended with `code`. -ENOENT: one of them was not where it was thought
- * to be; if it is elsewhere now, BIRTH_AGAIN. `from` or `to` may be NULL. */
+ * to be; if it is elsewhere now, TARGET_RETRY. `from` or `to` may be NULL. */
 int operate_rename_missed(struct target *from, struct target *to, long code);

@@ -9,7 +9,8 @@
 
 #include "base/sys.h"
 #include "shim/create.h"
-#include "shim/hold.h"
+#include "shim/promote.h"
+#include "shim/claim.h"
 #include "shim/operate_rename.h"
 #include "shim/side.h"
 
@@ -62,14 +63,14 @@ int operate_rename_out(struct rename *r)
     int code = target_settled(from);
     if (code != 0)
         return code;
-    code = hold_know(from);
+    code = claim_know(from);
     if (code != 0)
         return operate_rename_across_out_natively(r, code);
     r->old = operate_rename_across_known(from);
     r->new = operate_rename_across_outside(r->to, from->scratch->text[0]);
     code = rename_checks_found(r);
     if (code == 0)
-        code = hold_name(from, MESSAGE_UNLINK);
+        code = claim_name(from, MESSAGE_UNLINK);
     if (code != 0)
         return code == MESSAGE_ABSENT ? -ENOENT : code;
     return operate_rename_across_out_held(r);
@@ -80,10 +81,10 @@ static int operate_rename_across_hold(struct target *to, uint8_t type)
 {
     int code;
     do {
-        code = to->found.known ? hold_name(to, MESSAGE_UNLINK) : create_reserve(to, type, 0);
+        code = to->found.known ? claim_name(to, MESSAGE_UNLINK) : create_reserve(to, type, 0);
         if (code == MESSAGE_ABSENT && (code = target_look(to)) == 0)
-            code = BIRTH_AGAIN;
-    } while (code == BIRTH_AGAIN);
+            code = TARGET_RETRY;
+    } while (code == TARGET_RETRY);
     return code;
 }
 

@@ -13,8 +13,8 @@
 
 /* The other side of a two-path call: a target, or words that are not ours. */
 struct side {
-    bool hot;
-    struct target target; /* if hot */
+    bool is_managed;
+    struct target target; /* if managed */
     int at;
     const char *path;
 };

@@ -120,7 +120,7 @@ void process_set_foreign(uint64_t device, struct dirid id)
     __atomic_store_n(&shim_state.process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
 }
 
-static inline __attribute__((always_inline)) uint64_t process_dead_end_word(uint64_t from, const char *path)
+static inline __attribute__((always_inline)) uint64_t process_negative_word(uint64_t from, const char *path)
 {
     const uint64_t hash = record_hash(path, strlen(path));
     struct timespec now;
@@ -130,27 +130,27 @@ static inline __attribute__((always_inline)) uint64_t process_dead_end_word(uint
     return (hash ^ when) | 1;
 }
 
-static inline uint64_t *process_dead_end_place(uint64_t word)
+static inline uint64_t *process_negative_place(uint64_t word)
 {
-    return &shim_state.process.dead_ends[word >> 1 & (PROCESS_DEAD_ENDS - 1)];
+    return &shim_state.process.negatives[word >> 1 & (PROCESS_NEGATIVES - 1)];
 }
 
-bool process_is_dead_end_from(uint64_t from, const char *path)
+bool process_is_negative_from(uint64_t from, const char *path)
 {
-    uint64_t word = process_dead_end_word(from, path);
-    return __atomic_load_n(process_dead_end_place(word), __ATOMIC_RELAXED) == word;
+    uint64_t word = process_negative_word(from, path);
+    return __atomic_load_n(process_negative_place(word), __ATOMIC_RELAXED) == word;
 }
 
-void process_set_dead_end(uint64_t from, const char *path)
+void process_set_negative(uint64_t from, const char *path)
 {
-    uint64_t word = process_dead_end_word(from, path);
-    __atomic_store_n(process_dead_end_place(word), word, __ATOMIC_RELAXED);
+    uint64_t word = process_negative_word(from, path);
+    __atomic_store_n(process_negative_place(word), word, __ATOMIC_RELAXED);
 }
 
-bool process_is_dead_end(const char *path)
+bool process_is_negative(const char *path)
 {
-    uint64_t word = process_dead_end_word(0, path);
-    return __atomic_load_n(process_dead_end_place(word), __ATOMIC_RELAXED) == word;
+    uint64_t word = process_negative_word(0, path);
+    return __atomic_load_n(process_negative_place(word), __ATOMIC_RELAXED) == word;
 }
 
 void process_made_name(void)

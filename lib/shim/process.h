@@ -46,7 +46,7 @@ void process_set_foreign(uint64_t device, struct dirid);
  * not are remembered, for as long as the second lasts, and only until this process makes, moves or links a
  * name: an alias that another process makes is seen a second later at the latest. The path is
  * absolute, and `from` 0, or it is seen from the working directory of which `from` is the word (cwd.h). */
-bool process_is_dead_end(const char *path);
-bool process_is_dead_end_from(uint64_t from, const char *path);
-void process_set_dead_end(uint64_t from, const char *path);
+bool process_is_negative(const char *path);
+bool process_is_negative_from(uint64_t from, const char *path);
+void process_set_negative(uint64_t from, const char *path);
 void process_made_name(void);

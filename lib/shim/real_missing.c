@@ -11,7 +11,7 @@
 #include "base/sys.h"
 #include "shim/real.h"
 
-static int missing_answer(long answer)
+static int real_missing_answer(long answer)
 {
     if (answer >= 0)
         return (int)answer;
@@ -19,48 +19,48 @@ static int missing_answer(long answer)
     return -1;
 }
 
-static int missing_fstatat(int at, const char *path, struct stat *to, int flags)
+static int real_missing_fstatat(int at, const char *path, struct stat *to, int flags)
 {
-    return missing_answer(SYS4(SYS_newfstatat, at, path, to, flags));
+    return real_missing_answer(SYS4(SYS_newfstatat, at, path, to, flags));
 }
 
-static int missing_stat(const char *path, struct stat *to)
+static int real_missing_stat(const char *path, struct stat *to)
 {
-    return missing_fstatat(AT_FDCWD, path, to, 0);
+    return real_missing_fstatat(AT_FDCWD, path, to, 0);
 }
 
-static int missing_lstat(const char *path, struct stat *to)
+static int real_missing_lstat(const char *path, struct stat *to)
 {
-    return missing_fstatat(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
+    return real_missing_fstatat(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
 }
 
-static int missing_fstat(int fd, struct stat *to)
+static int real_missing_fstat(int fd, struct stat *to)
 {
-    return missing_answer(SYS2(SYS_fstat, fd, to));
+    return real_missing_answer(SYS2(SYS_fstat, fd, to));
 }
 
-static int missing_mknodat(int at, const char *path, mode_t mode, dev_t device)
+static int real_missing_mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
-    return missing_answer(SYS4(SYS_mknodat, at, path, mode, (unsigned)device));
+    return real_missing_answer(SYS4(SYS_mknodat, at, path, mode, (unsigned)device));
 }
 
-static int missing_mknod(const char *path, mode_t mode, dev_t device)
+static int real_missing_mknod(const char *path, mode_t mode, dev_t device)
 {
-    return missing_mknodat(AT_FDCWD, path, mode, device);
+    return real_missing_mknodat(AT_FDCWD, path, mode, device);
 }
 
-static int missing_execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+static int real_missing_execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
-    return missing_answer(SYS5(SYS_execveat, at, path, arguments, environment, flags));
+    return real_missing_answer(SYS5(SYS_execveat, at, path, arguments, environment, flags));
 }
 
-static int missing_close_range(unsigned first, unsigned last, int flags)
+static int real_missing_close_range(unsigned first, unsigned last, int flags)
 {
-    return missing_answer(SYS3(SYS_close_range, first, last, flags));
+    return real_missing_answer(SYS3(SYS_close_range, first, last, flags));
 }
 
 /* A kernel before 5.9 closes them one by one. */
-static void missing_closefrom(int first)
+static void real_missing_closefrom(int first)
 {
     struct rlimit limit;
     unsigned fd = first > 0 ? (unsigned)first : 0;
@@ -78,20 +78,20 @@ static void missing_closefrom(int first)
 void *real_missing(size_t index)
 {
     switch (index) {
-        MISSING(stat, missing_stat)
-        MISSING(stat64, missing_stat)
-        MISSING(lstat, missing_lstat)
-        MISSING(lstat64, missing_lstat)
-        MISSING(fstatat, missing_fstatat)
-        MISSING(fstatat64, missing_fstatat)
-        MISSING(fstat, missing_fstat)
-        MISSING(fstat64, missing_fstat)
-        MISSING(__fstat64, missing_fstat)
-        MISSING(mknod, missing_mknod)
-        MISSING(mknodat, missing_mknodat)
-        MISSING(execveat, missing_execveat)
-        MISSING(close_range, missing_close_range)
-        MISSING(closefrom, missing_closefrom)
+        MISSING(stat, real_missing_stat)
+        MISSING(stat64, real_missing_stat)
+        MISSING(lstat, real_missing_lstat)
+        MISSING(lstat64, real_missing_lstat)
+        MISSING(fstatat, real_missing_fstatat)
+        MISSING(fstatat64, real_missing_fstatat)
+        MISSING(fstat, real_missing_fstat)
+        MISSING(fstat64, real_missing_fstat)
+        MISSING(__fstat64, real_missing_fstat)
+        MISSING(mknod, real_missing_mknod)
+        MISSING(mknodat, real_missing_mknodat)
+        MISSING(execveat, real_missing_execveat)
+        MISSING(close_range, real_missing_close_range)
+        MISSING(closefrom, real_missing_closefrom)
     }
     return NULL;
 }

@@ -12,7 +12,7 @@
 
 void side_done(struct side *side)
 {
-    if (side->hot)
+    if (side->is_managed)
         target_done(&side->target);
 }
 
@@ -57,21 +57,21 @@ static bool side_parent_text(const struct side *side, char *text)
 static uint64_t side_mount(const struct side *side, char *text)
 {
     struct statx stat;
-    if (side->hot)
+    if (side->is_managed)
         return side->target.mount;
     return side_parent_text(side, text) && sys_statx(side->at, text, 0, STATX_MNT_ID, &stat) == 0 ? mount_of(&stat) : 0;
 }
 
 bool side_are_across(const struct side *from, const struct side *to)
 {
-    char *text = (from->hot ? from : to)->target.scratch->text[0];
+    char *text = (from->is_managed ? from : to)->target.scratch->text[0];
     uint64_t one = side_mount(from, text), two = side_mount(to, text);
     return one != 0 && two != 0 && one != two;
 }
 
 bool side_parent_is_writable(struct side *side, char *text)
 {
-    if (side->hot)
+    if (side->is_managed)
         return target_parent_is_writable(&side->target);
     return !side_parent_text(side, text) || SYS4(SYS_faccessat2, side->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
 }

@@ -41,7 +41,7 @@
 #define PROCESS_HEADS (2 * NAMES_ROOTS)
 #define PROCESS_HEAD 64
 #define PROCESS_FOREIGN 256
-#define PROCESS_DEAD_ENDS 256
+#define PROCESS_NEGATIVES 256
 #define PROCESS_PAGES 256
 #define REMOTE_TOLD 1024
 
@@ -49,7 +49,7 @@ struct dir_stream;
 
 /* process.h. `started` to `config` are set by process_start in the constructor, before there are other threads, and only
  * read from then on, so they need no atomics. Nothing here is keyed by a descriptor or by the working directory, but
- * dead_ends, where the word says which one. */
+ * negatives, where the word says which one. */
 struct process_state {
     bool started;
     unsigned count; /* of roots; 0: the shim is out of the way */
@@ -65,7 +65,7 @@ struct process_state {
     uint64_t foreign[PROCESS_FOREIGN];
     /* Paths that were seen to reach no root. The word holds the second, names_made and, of a relative path, the thread's
      * working directory (cwd_word). */
-    uint64_t dead_ends[PROCESS_DEAD_ENDS];
+    uint64_t negatives[PROCESS_NEGATIVES];
     /* Addresses of pages that could be read when a path was there; read without atomics, since one that is just replaced
      * is as good as none. */
     uintptr_t readable[PROCESS_PAGES];

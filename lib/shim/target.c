@@ -50,7 +50,7 @@ static void target_set_words(struct target *t, int at, const char *path, const s
 }
 
 /* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
- * in a branch, it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_COLD. */
+ * in a branch, it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_FOREIGN. */
 static int target_missing_parent(int at, char *text)
 {
     struct target first;
@@ -68,17 +68,17 @@ static int target_missing_parent(int at, char *text)
         *end = kept;
         if (code == -ENOENT)
             continue;
-        int how = code == 0 ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_COLD;
+        int how = code == 0 ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_FOREIGN;
         if (how == -ENOTDIR || how == -ELOOP)
             return how; /* it is a link, whose path leads through such a file */
-        if (how != TARGET_HOT)
-            return TARGET_COLD;
+        if (how != TARGET_MANAGED)
+            return TARGET_FOREIGN;
         code = (int)TARGET_CALL(&first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
-        code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_COLD;
+        code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_FOREIGN;
         target_done(&first);
         return code;
     }
-    return TARGET_COLD;
+    return TARGET_FOREIGN;
 }
 
 static bool target_is_same_parent(const struct target *t, const struct target *first)
@@ -92,12 +92,12 @@ static int target_find_in_parent_of(struct target *t, const struct target *first
 {
     t->parent = first->parent;
     if (t->parent == TARGET_PARENT_FOREIGN)
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     t->dir = first->dir;
     t->mount = first->mount;
     t->root = first->root;
     int code = target_look(t);
-    return code == 0 ? TARGET_HOT : code;
+    return code == 0 ? TARGET_MANAGED : code;
 }
 
 /* A name that is being replaced has the type of what was there before: the file system knows better. Links
@@ -115,13 +115,13 @@ static bool target_find_new(struct target *t)
     return t->unseen;
 }
 
-/* In the directory that was found: what is known of the name, unless its home is asked anyway. TARGET_HOT or -errno. */
+/* In the directory that was found: what is known of the name, unless its home is asked anyway. TARGET_MANAGED or -errno. */
 static int target_find_name(struct target *t, unsigned want)
 {
     t->parent = TARGET_PARENT_OURS;
     t->unasked = (want & TARGET_ASKS) && !t->slash && remote_is(t);
     int code = t->unasked ? 0 : remote_look(t, want, false);
-    return code == 0 ? TARGET_HOT : code;
+    return code == 0 ? TARGET_MANAGED : code;
 }
 
 /* A file that is known where the words led to before. False: let the kernel say where they lead. */
@@ -136,31 +136,31 @@ static bool target_find_known(struct target *t, unsigned want)
     return true;
 }
 
-/* A name in the directory that the words led to before. TARGET_HOT, -errno, or TARGET_COLD: let the kernel say where they
- * lead. */
+/* A name in the directory that the words led to before. TARGET_MANAGED, -errno, or TARGET_FOREIGN: let the kernel say where
+ * they lead. */
 static int target_find_in_remembered(struct target *t, const struct parent_cache_path *words, unsigned want)
 {
     struct parent parent;
     if (!parent_cache_recall(words, &parent, &t->stamp))
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     const bool makes = want & TARGET_MAKES, there = makes && parent_cache_are_there(&parent, t->scratch);
     if (makes && !there && !(want & TARGET_LATER))
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     t->root = parent.root;
     t->dir = parent.dir;
     t->mount = parent.mount;
     if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !root_of_is_loaded(&t->found))
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     if (there)
         return target_find_name(t, want);
-    return (makes ? target_find_new(t) : target_find_known(t, want)) ? TARGET_HOT : TARGET_COLD;
+    return (makes ? target_find_new(t) : target_find_known(t, want)) ? TARGET_MANAGED : TARGET_FOREIGN;
 }
 
 /* No parent, says the kernel. A call that makes a name in a root does not ask it once more: by then there may be one. */
 static int target_missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
 {
     int code = target_missing_parent(t->at, text);
-    return code == TARGET_COLD && t->beneath && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
+    return code == TARGET_FOREIGN && t->beneath && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
@@ -169,14 +169,14 @@ static int target_find_in_seen(struct target *t, const struct parent_cache_path 
 {
     struct statx stat;
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     int code = root_of_identify(t->at, text, 0, &stat);
     if (code == -ENOENT && parts->parent_length > 0)
         return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     if (parts->last == PATH_DOTS)
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     t->dir = dirid_of(&stat);
     t->mount = mount_of(&stat);
     code = root_of(t->scratch, t->at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
@@ -187,7 +187,7 @@ static int target_find_in_seen(struct target *t, const struct parent_cache_path 
     return target_find_name(t, want);
 }
 
-/* Resolves the parent. TARGET_HOT, TARGET_COLD or -errno. */
+/* Resolves the parent. TARGET_MANAGED, TARGET_FOREIGN or -errno. */
 static int target_find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want, char *text)
 {
     struct path_parts parts;
@@ -195,12 +195,12 @@ static int target_find_parent(struct target *t, const struct target *first, int 
     target_set_words(t, at, path, &parts);
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) || parts.length > RECORD_NAME_MAX ||
         parts.parent_length + parts.length >= PATH_MAX)
-        return TARGET_COLD; /* too long a text the native call refuses, too */
+        return TARGET_FOREIGN; /* too long a text the native call refuses, too */
     if (parts.last == PATH_NAME && target_is_same_parent(t, first))
         return target_find_in_parent_of(t, first);
     const struct parent_cache_path words = parent_cache_words(at, path, parts.parent_length);
-    int code = parts.last == PATH_NAME ? target_find_in_remembered(t, &words, want) : TARGET_COLD;
-    if (code == TARGET_COLD)
+    int code = parts.last == PATH_NAME ? target_find_in_remembered(t, &words, want) : TARGET_FOREIGN;
+    if (code == TARGET_FOREIGN)
         code = target_find_in_seen(t, &words, &parts, want, text);
     for (int i = 0; code == -ESTALE && i < TRIES_MAX; i++)
         code = target_find_in_seen(t, &words, &parts, want, text);
@@ -253,7 +253,7 @@ static bool target_ends_in_link(const struct target *t, int how, unsigned want)
      * moved. */
     if (t->slash ? (want & TARGET_MAKES) != 0 : !(want & TARGET_FOLLOW))
         return false;
-    if (how == TARGET_HOT)
+    if (how == TARGET_MANAGED)
         return t->found.known && target_may_be_link(&t->found.entry);
     return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !target_is_in_proc(t);
 }
@@ -264,13 +264,13 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
     int how = target_find_parent(t, first, at, path, want, parent);
     for (int links = 0; how >= 0 && target_ends_in_link(t, how, want); links++) {
         if (links == LINKS_MAX)
-            return how == TARGET_HOT ? -ELOOP : TARGET_COLD;
+            return how == TARGET_MANAGED ? -ELOOP : TARGET_FOREIGN;
         size_t parent_length = t->parent_length;
         /* without the trailing slash, which would make the kernel follow it */
         char *plain = t->scratch->real;
         size_t plain_length = parent_length + t->length;
         if (plain_length >= PATH_MAX)
-            return TARGET_COLD;
+            return TARGET_FOREIGN;
         memcpy(plain, t->path, plain_length);
         plain[plain_length] = '\0';
         if (target_read_link(t->at, plain, parent_length, t->slash, link) != 0)
@@ -291,7 +291,7 @@ static int target_find_beneath(struct target *t, const struct target *first, int
     if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
         return -ENOMEM;
     int how = target_resolve(t, first, at, path, want);
-    if (how != TARGET_HOT || !target_is_own(t))
+    if (how != TARGET_MANAGED || !target_is_own(t))
         return how;
     t->found.known = false; /* names that shunt keeps for itself do not exist for an application */
     return want & TARGET_MAKES ? -EPERM : -ENOENT;
@@ -306,47 +306,47 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     t->want = (uint8_t)want;
     t->leaf = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     enum path_verdict verdict = prefilter(&t->scratch, at, path);
     t->beneath = verdict == PATH_BENEATH;
     uint64_t from = want & TARGET_ALIAS ? prefilter_seen_from(at, path) : 0;
-    int how = TARGET_COLD;
+    int how = TARGET_FOREIGN;
     if (want & TARGET_MAKES)
         process_made_name();
-    if (from != 0 && process_is_dead_end_from(from, path))
+    if (from != 0 && process_is_negative_from(from, path))
         want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = target_find_beneath(t, first, at, path, want);
-    if (how == TARGET_COLD && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
+    if (how == TARGET_FOREIGN && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
         (path[0] == '/' || (from != 0 && from == prefilter_seen_from(at, path))))
-        process_set_dead_end(from, path);
-    if (how != TARGET_HOT)
+        process_set_negative(from, path);
+    if (how != TARGET_MANAGED)
         scratch_give(t->scratch);
-    return verdict == PATH_IS_ROOT && how == TARGET_COLD ? TARGET_ROOT : how;
+    return verdict == PATH_IS_ROOT && how == TARGET_FOREIGN ? TARGET_ROOT : how;
 }
 
 /* The common path: no buffer, no system call. */
 int target_find(struct target *t, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && prefilter_is_plainly_foreign(path))
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     return target_classify(t, NULL, at, path, want);
 }
 
 int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
-        return TARGET_COLD;
+        return TARGET_FOREIGN;
     return target_classify(t, first, at, path, want);
 }
 
 int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
     /* The kernel has read it; but some calls take NULL for the descriptor itself. */
-    if (shim_state.process.count == 0 || path == NULL || (path[0] == '/' && process_is_dead_end(path)))
-        return TARGET_COLD;
+    if (shim_state.process.count == 0 || path == NULL || (path[0] == '/' && process_is_negative(path)))
+        return TARGET_FOREIGN;
     return target_find(t, at, path, want | TARGET_ALIAS);
 }
 
@@ -355,7 +355,7 @@ int target_find_again(struct target *t, unsigned want)
     struct target before = *t;
     int how = target_find(t, before.at, before.path, want);
     target_done(&before);
-    if (how != TARGET_HOT)
+    if (how != TARGET_MANAGED)
         t->scratch = NULL;
     return how;
 }

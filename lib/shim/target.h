@@ -20,9 +20,9 @@
 #include "shim/scratch.h"
 
 enum target_how {
-    TARGET_COLD = 0, /* not ours: the original call with the original arguments */
-    TARGET_HOT = 1,  /* ours: operate on the target, then target_done */
-    TARGET_ROOT = 2, /* the root itself, by its text; otherwise like COLD */
+    TARGET_FOREIGN = 0, /* not ours: the original call with the original arguments */
+    TARGET_MANAGED = 1, /* ours: operate on the target, then target_done */
+    TARGET_ROOT = 2,    /* the root itself, by its text; otherwise like COLD */
 };
 
 enum target_want {
@@ -67,7 +67,7 @@ struct target {
     struct scratch *scratch;
 };
 
-/* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_HOT there
+/* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_MANAGED there
  * is nothing to give back. */
 int target_find(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the
@@ -76,7 +76,7 @@ int target_find_second(struct target *, const struct target *first, int at, cons
 /* After a native call has said ENOENT, the same with TARGET_ALIAS, but for paths that were seen to lead nowhere
  * (process.h): the only thing that a failed search outside all roots pays for. */
 int target_find_alias(struct target *, int at, const char *path, unsigned want);
-/* The same words again. After anything but TARGET_HOT there is nothing to give back. */
+/* The same words again. After anything but TARGET_MANAGED there is nothing to give back. */
 int target_find_again(struct target *, unsigned want);
 void target_done(struct target *);
 
@@ -173,6 +173,8 @@ int target_hold(struct target *, struct message *);
 int target_hold_both(struct target *, struct target *other, struct message *);
 /* Tells it how the change went, without an answer. */
 void target_tell(struct target *, struct message *);
+/* Begin again: what was known of the name has changed. No -errno, since the kernel may say EAGAIN itself. */
+#define TARGET_RETRY (-4096)
 /* Nothing was changed. Waits, since nobody may see what a call that failed had announced: the directory's times, for
  * one. */
 void target_withdraw(struct target *);

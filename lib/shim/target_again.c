@@ -50,7 +50,7 @@ static bool target_again_follow_again(struct target *t, long *result)
     const int at = t->at;
     const uint8_t want = t->want, again = t->again;
     int how = target_find(t, at, path, want & ~(unsigned)TARGET_LOOKS);
-    if (how == TARGET_HOT) {
+    if (how == TARGET_MANAGED) {
         t->want = want;
         t->again = again + 1;
         scratch_give(scratch);
@@ -61,7 +61,7 @@ static bool target_again_follow_again(struct target *t, long *result)
     t->at = at;
     t->found.known = false;
     t->foreign = true;
-    process_made_name(); /* it is no dead end: nothing has said that nothing is there */
+    process_made_name(); /* it is not negative: nothing has said that nothing is there */
     if (how < 0)
         *result = how;
     return how >= 0;

@@ -42,7 +42,7 @@ static inline unsigned wrap_follow(int flags)
         struct target t;                                                                                                       \
         long answer_;                                                                                                          \
         int how_ = target_find(&t, AT, PATH, WANT);                                                                            \
-        if (__builtin_expect(how_ == TARGET_HOT, 0)) {                                                                         \
+        if (__builtin_expect(how_ == TARGET_MANAGED, 0)) {                                                                     \
             answer_ = wrap_answer(OURS);                                                                                       \
         } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                                      \
             answer_ = wrap_answer(how_);                                                                                       \
@@ -51,7 +51,7 @@ static inline unsigned wrap_follow(int flags)
             if (__builtin_expect(answer_ == -1, 0) && errno == ENOENT) {                                                       \
                 if (how_ >= 0 && !((WANT)&TARGET_MAKES))                                                                       \
                     how_ = target_find_alias(&t, AT, PATH, WANT);                                                              \
-                if (how_ == TARGET_HOT)                                                                                        \
+                if (how_ == TARGET_MANAGED)                                                                                    \
                     answer_ = wrap_answer(OURS);                                                                               \
                 else if (how_ < 0) /* the kernel objects to nothing else */                                                    \
                     errno = -how_;                                                                                             \

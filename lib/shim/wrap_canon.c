@@ -58,7 +58,7 @@ static int wrap_canon_resolve(const char *path, char *to, char **answer, unsigne
     struct target t;
     char buffer[PATH_MAX], words[PATH_MAX];
     int how = target_find(&t, AT_FDCWD, wrap_canon_shortened(path, words), TARGET_FOLLOW | want);
-    if (how == TARGET_COLD || how == TARGET_ROOT)
+    if (how == TARGET_FOREIGN || how == TARGET_ROOT)
         return 0;
     *answer = NULL;
     if (how < 0)

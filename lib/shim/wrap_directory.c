@@ -25,8 +25,8 @@ static DIR *wrap_directory_not_a_directory(int at, const char *path)
 {
     struct target t;
     int saved = errno;
-    int how = saved == ENOENT ? target_find_alias(&t, at, path, TARGET_FOLLOW) : TARGET_COLD;
-    if (how == TARGET_HOT) {
+    int how = saved == ENOENT ? target_find_alias(&t, at, path, TARGET_FOLLOW) : TARGET_FOREIGN;
+    if (how == TARGET_MANAGED) {
         int code = target_settled(&t);
         saved = code != 0 ? -code : target_is_away(&t) ? ENOTDIR : ENOENT;
         target_done(&t);

@@ -26,7 +26,7 @@
 static void wrap_exec_promote_one(int at, const char *path)
 {
     struct target t;
-    if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_HOT)
+    if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_MANAGED)
         operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
 }
 
@@ -229,7 +229,7 @@ int exec_error(int at, const char *path, int error)
     if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots())
         return error;
     int how = target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
-    if (how == TARGET_HOT)
+    if (how == TARGET_MANAGED)
         target_done(&t);
     return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
 }

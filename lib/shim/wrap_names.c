@@ -39,7 +39,7 @@ static int wrap_names_remove_directory(int at, const char *path, int (*original)
 {
     struct target t;
     int how = target_find(&t, at, path, TARGET_MAKES);
-    if (how == TARGET_HOT)
+    if (how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rmdir(&t));
     if (how == TARGET_ROOT && !wrap_names_ends_in_dots(path))
         how = -EBUSY;
@@ -80,9 +80,9 @@ WRAPPER int remove(const char *path)
     struct target t;
     int saved = errno;
     int how = target_find(&t, AT_FDCWD, path, MAKES);
-    if (how != TARGET_HOT && how != TARGET_ROOT)
+    if (how != TARGET_MANAGED && how != TARGET_ROOT)
         return how < 0 ? (int)wrap_answer(how) : REAL(remove)(path);
-    if (how == TARGET_HOT)
+    if (how == TARGET_MANAGED)
         target_done(&t);
     if (unlink(path) == 0)
         return 0;
@@ -97,17 +97,17 @@ static int wrap_names_find_side(struct side *side, const struct side *first, int
 {
     *side = (struct side){.at = at, .path = path};
     int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want);
-    side->hot = how == TARGET_HOT;
+    side->is_managed = how == TARGET_MANAGED;
     return how;
 }
 
 static void wrap_names_drop(struct side *side)
 {
-    if (side->hot)
+    if (side->is_managed)
         target_done(&side->target);
 }
 
-/* How a call about two paths goes on: TARGET_COLD, both are foreign; TARGET_HOT, at least one is ours; or
+/* How a call about two paths goes on: TARGET_FOREIGN, both are foreign; TARGET_MANAGED, at least one is ours; or
  * -errno. */
 static int wrap_names_find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
                                  int to_at, const char *to_path)
@@ -115,7 +115,9 @@ static int wrap_names_find_sides(struct side *from, int from_at, const char *fro
     int one = wrap_names_find_side(from, NULL, from_at, from_path, want);
     int two = wrap_names_find_side(to, from, to_at, to_path, TARGET_MAKES);
     if (one >= 0 && two >= 0)
-        return from->hot || to->hot ? TARGET_HOT : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT : TARGET_COLD;
+        return from->is_managed || to->is_managed         ? TARGET_MANAGED
+               : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
+                                                          : TARGET_FOREIGN;
     wrap_names_drop(from);
     wrap_names_drop(to);
     return one < 0 ? one : two;
@@ -127,7 +129,7 @@ static int wrap_names_first_error(int from_at, const char *from, int error)
     struct side side;
     int code = wrap_names_find_side(&side, NULL, from_at, from, TARGET_MAKES);
     wrap_names_drop(&side);
-    if (code < 0 || code == TARGET_HOT)
+    if (code < 0 || code == TARGET_MANAGED)
         return code < 0 ? code : error;
     code = side_parent_outside(&side);
     return code == 0 ? error : code;
@@ -137,14 +139,14 @@ static int wrap_names_rename_words(int from_at, const char *from, int to_at, con
 {
     struct side one, two;
     const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
-    *how = TARGET_COLD;
+    *how = TARGET_FOREIGN;
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return 0; /* the kernel says so */
     *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
-    if (*how == TARGET_HOT)
+    if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (wrap_names_ends_in_dots(from) || wrap_names_ends_in_dots(to)))
-        *how = TARGET_COLD; /* the kernel says EBUSY itself */
+        *how = TARGET_FOREIGN; /* the kernel says EBUSY itself */
     if (*how == TARGET_ROOT)
         return (int)wrap_answer(-EBUSY);
     if (*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT)
@@ -167,7 +169,7 @@ WRAPPER int rename(const char *from, const char *to)
     WRAPPER_LAUNDER(from);
     WRAPPER_LAUNDER(to);
     int code = wrap_names_rename_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
-    return how == TARGET_COLD ? wrap_names_outside(REAL(rename)(from, to), from, to) : code;
+    return how == TARGET_FOREIGN ? wrap_names_outside(REAL(rename)(from, to), from, to) : code;
 }
 
 WRAPPER int renameat(int from_at, const char *from, int to_at, const char *to)
@@ -176,7 +178,7 @@ WRAPPER int renameat(int from_at, const char *from, int to_at, const char *to)
     WRAPPER_LAUNDER(from);
     WRAPPER_LAUNDER(to);
     int code = wrap_names_rename_words(from_at, from, to_at, to, 0, &how);
-    return how == TARGET_COLD ? wrap_names_outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
+    return how == TARGET_FOREIGN ? wrap_names_outside(REAL(renameat)(from_at, from, to_at, to), from, to) : code;
 }
 
 WRAPPER int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
@@ -185,25 +187,25 @@ WRAPPER int renameat2(int from_at, const char *from, int to_at, const char *to, 
     WRAPPER_LAUNDER(from);
     WRAPPER_LAUNDER(to);
     int code = wrap_names_rename_words(from_at, from, to_at, to, flags, &how);
-    return how == TARGET_COLD ? wrap_names_outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
+    return how == TARGET_FOREIGN ? wrap_names_outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
 }
 
 static int wrap_names_link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
 {
     struct stat stat;
-    *how = TARGET_COLD;
+    *how = TARGET_FOREIGN;
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
         return 0; /* the kernel says so */
     struct side one, two;
     *how = wrap_names_find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS,
                                  &two, to_at, to);
-    if (*how == TARGET_HOT)
+    if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
         fstatat(from_at, from, &stat, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return -1; /* the first path's error goes first */
     if (*how == TARGET_ROOT)
-        *how = TARGET_COLD; /* a directory: the kernel says EPERM, or EEXIST */
+        *how = TARGET_FOREIGN; /* a directory: the kernel says EPERM, or EEXIST */
     return *how < 0 ? (int)wrap_answer(*how) : 0;
 }
 
@@ -213,7 +215,7 @@ WRAPPER int link(const char *from, const char *to)
     WRAPPER_LAUNDER(from);
     WRAPPER_LAUNDER(to);
     int code = wrap_names_link_words(AT_FDCWD, from, AT_FDCWD, to, 0, &how);
-    return how == TARGET_COLD ? REAL(link)(from, to) : code;
+    return how == TARGET_FOREIGN ? REAL(link)(from, to) : code;
 }
 
 WRAPPER int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
@@ -222,7 +224,7 @@ WRAPPER int linkat(int from_at, const char *from, int to_at, const char *to, int
     WRAPPER_LAUNDER(from);
     WRAPPER_LAUNDER(to);
     int code = wrap_names_link_words(from_at, from, to_at, to, flags, &how);
-    return how == TARGET_COLD ? REAL(linkat)(from_at, from, to_at, to, flags) : code;
+    return how == TARGET_FOREIGN ? REAL(linkat)(from_at, from, to_at, to, flags) : code;
 }
 
 WRAPPER int symlink(const char *text, const char *path)

@@ -151,7 +151,7 @@ static int wrap_spawn_plan_chdir(struct step *step, int base)
 {
     struct target t;
     int how = target_find(&t, base, step->chdir.path, TARGET_FOLLOW | TARGET_ALIAS);
-    return how == TARGET_HOT ? wrap_spawn_lead_there(&t, &step->chdir.path) : how < 0 ? how : 0;
+    return how == TARGET_MANAGED ? wrap_spawn_lead_there(&t, &step->chdir.path) : how < 0 ? how : 0;
 }
 
 /* A file that is to be made is made now: an error is that of posix_spawn, whatever an earlier step would have
@@ -162,12 +162,12 @@ static int wrap_spawn_plan_open(struct step *step, int base)
     const int flags = step->open.flags, creates = flags & O_CREAT;
     unsigned want = (wrap_open_want(flags) & ~(TARGET_ASKS | TARGET_LATER | TARGET_LOOKS)) | (creates ? 0 : TARGET_ALIAS);
     int how = target_find(&t, base, step->open.path, want);
-    const int settled = how == TARGET_HOT && creates ? target_settled(&t) : 0;
+    const int settled = how == TARGET_MANAGED && creates ? target_settled(&t) : 0;
     if (settled != 0) {
         target_done(&t);
         return settled;
     }
-    if (how == TARGET_HOT && creates && (!t.found.known || (flags & O_EXCL))) {
+    if (how == TARGET_MANAGED && creates && (!t.found.known || (flags & O_EXCL))) {
         int made = operate_open(&t, O_WRONLY | O_CREAT | O_CLOEXEC | (flags & (O_EXCL | O_NOFOLLOW)), step->open.mode);
         if (made < 0)
             return made;
@@ -175,7 +175,7 @@ static int wrap_spawn_plan_open(struct step *step, int base)
         step->open.flags &= ~O_EXCL;
         how = target_find(&t, base, step->open.path, want);
     }
-    if (how != TARGET_HOT)
+    if (how != TARGET_MANAGED)
         return how < 0 ? how : 0;
     if (target_is_away(&t))
         step->open.flags &= ~O_CREAT;
@@ -269,9 +269,9 @@ static bool wrap_spawn_is_beyond_us(const char *path, unsigned want)
     if (!process_has_roots() || wrap_spawn_is_readable())
         return false;
     int how = target_find(&t, AT_FDCWD, path, want | TARGET_ALIAS);
-    if (how == TARGET_HOT)
+    if (how == TARGET_MANAGED)
         target_done(&t);
-    return how != TARGET_COLD;
+    return how != TARGET_FOREIGN;
 }
 
 WRAPPER int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path,

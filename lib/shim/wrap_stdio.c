@@ -58,14 +58,14 @@ static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, 
 {
     struct target t;
     int flags = mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
-    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_COLD;
-    if (how == TARGET_HOT)
+    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
+    if (how == TARGET_MANAGED)
         return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
     if (how < 0)
         return wrap_answer(how), NULL;
     FILE *stream = original(path, mode);
     if (stream == NULL && errno == ENOENT && flags != -1 && !(flags & O_CREAT) &&
-        target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) == TARGET_HOT)
+        target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) == TARGET_MANAGED)
         return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
     return stream;
 }
@@ -124,8 +124,8 @@ static FILE *wrap_stdio_reopen(const char *path, const char *mode, FILE *stream,
 {
     struct target t;
     int flags = path != NULL && mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
-    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_COLD;
-    if (how == TARGET_HOT)
+    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
+    if (how == TARGET_MANAGED)
         return wrap_stdio_reopen_ours(&t, flags, mode, stream, which);
     if (how < 0) {
         fclose(stream);

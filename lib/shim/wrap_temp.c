@@ -18,10 +18,10 @@
 static bool wrap_temp_is_ours(const char *template)
 {
     struct target t;
-    int how = process_has_roots() ? target_find(&t, AT_FDCWD, template, TARGET_MAKES) : TARGET_COLD;
-    if (how == TARGET_HOT)
+    int how = process_has_roots() ? target_find(&t, AT_FDCWD, template, TARGET_MAKES) : TARGET_FOREIGN;
+    if (how == TARGET_MANAGED)
         target_done(&t);
-    return how == TARGET_HOT || how < 0; /* what is wrong is found again when it is made */
+    return how == TARGET_MANAGED || how < 0; /* what is wrong is found again when it is made */
 }
 
 static char *wrap_temp_place_of_x(char *template, int suffix)

@@ -25,7 +25,7 @@
         long answer_ = (REAL);                                                                                                 \
         if (answer_ == -1 && errno == ENOENT && roots_) {                                                                      \
             int how_ = target_find_alias(&t, AT_FDCWD, PATH, TARGET_FOLLOW);                                                   \
-            if (how_ == TARGET_HOT)                                                                                            \
+            if (how_ == TARGET_MANAGED)                                                                                        \
                 answer_ = wrap_answer(OURS);                                                                                   \
             else if (how_ < 0)                                                                                                 \
                 answer_ = wrap_answer(how_);                                                                                   \

@@ -63,7 +63,7 @@ static inline struct target hot(const char *path, unsigned want)
 {
     struct target t;
     int how = target_find(&t, AT_FDCWD, path, want);
-    cr_assert_eq(how, TARGET_HOT, "%s: %d", path, how);
+    cr_assert_eq(how, TARGET_MANAGED, "%s: %d", path, how);
     return t;
 }
 

@@ -277,24 +277,24 @@ static void await_second(void)
 Test(process, dead_ends_are_remembered)
 {
     await_second();
-    cr_assert_not(process_is_dead_end("/x/y"));
-    process_set_dead_end(0, "/x/y");
-    cr_assert(process_is_dead_end("/x/y"));
-    cr_assert_not(process_is_dead_end("/x/z"));
-    cr_assert_not(process_is_dead_end("/x"));
+    cr_assert_not(process_is_negative("/x/y"));
+    process_set_negative(0, "/x/y");
+    cr_assert(process_is_negative("/x/y"));
+    cr_assert_not(process_is_negative("/x/z"));
+    cr_assert_not(process_is_negative("/x"));
     process_made_name();
-    cr_assert_not(process_is_dead_end("/x/y"), "it may lead somewhere now");
-    process_set_dead_end(0, "/x/y");
-    cr_assert(process_is_dead_end("/x/y"));
+    cr_assert_not(process_is_negative("/x/y"), "it may lead somewhere now");
+    process_set_negative(0, "/x/y");
+    cr_assert(process_is_negative("/x/y"));
 }
 
 Test(process, dead_ends_are_forgotten_in_time)
 {
     await_second();
-    process_set_dead_end(0, "/x/y");
-    cr_assert(process_is_dead_end("/x/y"));
+    process_set_negative(0, "/x/y");
+    cr_assert(process_is_negative("/x/y"));
     await_second();
-    cr_assert_not(process_is_dead_end("/x/y"));
+    cr_assert_not(process_is_negative("/x/y"));
 }
 
 Test(cwd, is_believed_for_a_spin_and_until_it_changes)

@@ -7,7 +7,7 @@
 
 #include <sys/resource.h>
 
-#include "shim/hold.h"
+#include "shim/claim.h"
 #include "shimmed.h"
 
 TestSuite(stream, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
@@ -329,7 +329,7 @@ Test(stream, what_is_under_way_is_there_if_its_file_is)
     cr_assert(one != NULL && one->ino == ino_at(begun.real_path) && one->type == DT_REG);
     born(place_path("r/out/ending"), "", 0644);
     struct target ending = hot(place_path("r/out/ending"), TARGET_MAKES);
-    cr_assert_eq(hold_name(&ending, MESSAGE_UNLINK), 0);
+    cr_assert_eq(claim_name(&ending, MESSAGE_UNLINK), 0);
     cr_assert_not_null(shim_stream_find(shim_stream_listing(place_path("r/out")), "ending"));
     cr_assert_eq(unlink(ending.real_path), 0);
     cr_assert_null(shim_stream_find(shim_stream_listing(place_path("r/out")), "ending"));

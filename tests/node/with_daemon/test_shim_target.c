@@ -11,7 +11,7 @@
 
 #include "request/channel.h"
 #include "shim/cwd.h"
-#include "shim/hold.h"
+#include "shim/claim.h"
 #include "shim/fdcache.h"
 #include "shim/parent_cache.h"
 #include "shimmed.h"
@@ -23,7 +23,7 @@ static int shim_target_how(const char *path, unsigned want)
 {
     struct target t;
     int found = target_find(&t, AT_FDCWD, path, want);
-    if (found == TARGET_HOT)
+    if (found == TARGET_MANAGED)
         target_done(&t);
     return found;
 }
@@ -41,7 +41,7 @@ static void assert_means(const struct spelling *spelling)
 {
     struct target t;
     int found = target_find(&t, spelling->at, spelling->path, 0);
-    cr_assert_eq(found, TARGET_HOT, "%s: %d", spelling->path, found);
+    cr_assert_eq(found, TARGET_MANAGED, "%s: %d", spelling->path, found);
     cr_assert_eq(t.root, &shim_state.roots[0]);
     cr_assert(dirid_equal(t.dir, id_at(place_path("%s", spelling->directory))), "%s", spelling->path);
     cr_assert(t.length == strlen(spelling->name) && memcmp(t.name, spelling->name, t.length) == 0, "%s", spelling->path);
@@ -107,15 +107,15 @@ Test(target, what_is_not_ours)
     static const char *const outside[] = {"/", "//", "/etc/passwd", "/.", "/..", "relative", ".", ".."};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         for (unsigned want = 0; want < 8; want++)
-            cr_assert_eq(shim_target_how(outside[i], want), TARGET_COLD, "%s", outside[i]);
-    cr_assert_eq(shim_target_how(NULL, TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(shim_target_how("", TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(shim_target_how(place_path("root/f"), TARGET_MAKES), TARGET_COLD, "it begins like it");
-    cr_assert_eq(shim_target_how(place_path("r/../beside/f"), 0), TARGET_COLD);
-    cr_assert_eq(target_find(&t, beside, "f", TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(target_find(&t, beside, "../f", TARGET_MAKES), TARGET_COLD);
-    cr_assert_eq(target_find(&t, 999, "f", 0), TARGET_COLD, "the kernel says EBADF");
+            cr_assert_eq(shim_target_how(outside[i], want), TARGET_FOREIGN, "%s", outside[i]);
+    cr_assert_eq(shim_target_how(NULL, TARGET_MAKES), TARGET_FOREIGN);
+    cr_assert_eq(shim_target_how("", TARGET_MAKES), TARGET_FOREIGN);
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_FOREIGN);
+    cr_assert_eq(shim_target_how(place_path("root/f"), TARGET_MAKES), TARGET_FOREIGN, "it begins like it");
+    cr_assert_eq(shim_target_how(place_path("r/../beside/f"), 0), TARGET_FOREIGN);
+    cr_assert_eq(target_find(&t, beside, "f", TARGET_MAKES), TARGET_FOREIGN);
+    cr_assert_eq(target_find(&t, beside, "../f", TARGET_MAKES), TARGET_FOREIGN);
+    cr_assert_eq(target_find(&t, 999, "f", 0), TARGET_FOREIGN, "the kernel says EBADF");
 }
 
 Test(target, the_root_itself_by_its_text)
@@ -126,7 +126,7 @@ Test(target, the_root_itself_by_its_text)
     cr_assert_eq(chdir(place_path("r/out")), 0);
     cr_assert_eq(shim_target_how("..", 0), TARGET_ROOT);
     cr_assert_eq(shim_target_how("../../r", TARGET_FOLLOW), TARGET_ROOT);
-    cr_assert_eq(shim_target_how("../../beside", 0), TARGET_COLD);
+    cr_assert_eq(shim_target_how("../../beside", 0), TARGET_FOREIGN);
 }
 
 Test(target, words_that_the_kernel_is_to_judge)
@@ -134,17 +134,17 @@ Test(target, words_that_the_kernel_is_to_judge)
     char name[300];
     memset(name, 'n', sizeof name);
     name[255] = '\0';
-    cr_assert_eq(shim_target_how(place_path("r/%s", name), TARGET_MAKES), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/%s", name), TARGET_MAKES), TARGET_MANAGED);
     strcpy(name + 255, "n");
-    cr_assert_eq(shim_target_how(place_path("r/%s", name), TARGET_MAKES), TARGET_COLD, "too long");
+    cr_assert_eq(shim_target_how(place_path("r/%s", name), TARGET_MAKES), TARGET_FOREIGN, "too long");
     place_file("r/out/file", "");
     static const char *const words[] = {"r/none/f", "r/none/none/f", "r/out/file/f", "r/out/.", "r/in/..//", "r/out/none/.."};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         cr_assert_leq(shim_target_how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_ROOT, "%s", words[i]);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        cr_assert_neq(shim_target_how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_HOT, "%s", words[i]);
-    cr_assert_eq(shim_target_how(place_path("r/none/f"), TARGET_FOLLOW), TARGET_COLD);
-    cr_assert_eq(shim_target_how(place_path("r/out/file/f"), TARGET_FOLLOW), TARGET_COLD);
+        cr_assert_neq(shim_target_how(place_path("%s", words[i]), TARGET_FOLLOW), TARGET_MANAGED, "%s", words[i]);
+    cr_assert_eq(shim_target_how(place_path("r/none/f"), TARGET_FOLLOW), TARGET_FOREIGN);
+    cr_assert_eq(shim_target_how(place_path("r/out/file/f"), TARGET_FOLLOW), TARGET_FOREIGN);
 }
 
 Test(target, a_file_in_a_branch_is_no_directory)
@@ -152,7 +152,7 @@ Test(target, a_file_in_a_branch_is_no_directory)
     born(place_path("r/out/f"), "", 0644);
     cr_assert_eq(shim_target_how(place_path("r/out/f/x"), 0), -ENOTDIR, "the kernel, which does not see it, would say ENOENT");
     cr_assert_eq(shim_target_how(place_path("r/out/f/x/y"), 0), -ENOTDIR);
-    cr_assert_eq(shim_target_how(place_path("r/out/none/x"), 0), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("r/out/none/x"), 0), TARGET_FOREIGN);
 }
 
 Test(target, names_that_shunt_keeps_for_itself)
@@ -163,8 +163,8 @@ Test(target, names_that_shunt_keeps_for_itself)
         cr_assert_eq(shim_target_how(place_path("%s", own[i]), 0), -ENOENT, "%s", own[i]);
         cr_assert_eq(shim_target_how(place_path("%s", own[i]), TARGET_MAKES), -EPERM, "%s", own[i]);
     }
-    cr_assert_eq(shim_target_how(place_path("r/out/.shunt"), 0), TARGET_HOT, "in the root alone");
-    cr_assert_eq(shim_target_how(place_path("r/.shunt-di"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/out/.shunt"), 0), TARGET_MANAGED, "in the root alone");
+    cr_assert_eq(shim_target_how(place_path("r/.shunt-di"), 0), TARGET_MANAGED);
 }
 
 Test(target, a_directory_made_natively)
@@ -211,8 +211,8 @@ Test(target, links_that_lead_in_circles_or_out)
     cr_assert_eq(symlink("../beside/f", place_path("r/exit")), 0);
     cr_assert_eq(shim_target_how(place_path("r/loop"), TARGET_FOLLOW), -ELOOP);
     cr_assert_eq(shim_target_how(place_path("r/ping"), TARGET_FOLLOW), -ELOOP);
-    cr_assert_eq(shim_target_how(place_path("r/loop"), 0), TARGET_HOT);
-    cr_assert_eq(shim_target_how(place_path("r/exit"), TARGET_FOLLOW), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("r/loop"), 0), TARGET_MANAGED);
+    cr_assert_eq(shim_target_how(place_path("r/exit"), TARGET_FOLLOW), TARGET_FOREIGN);
     char from[16], to[16];
     for (int i = 0; i < 42; i++) {
         snprintf(from, sizeof from, "%d", i);
@@ -230,20 +230,20 @@ Test(target, aliases_from_outside)
     born(place_path("r/out/f"), "", 0644);
     cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0);
     cr_assert_eq(symlink("../r/out/f", place_path("beside/file")), 0);
-    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), 0), TARGET_COLD, "its text is foreign");
-    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), TARGET_MAKES), TARGET_HOT);
-    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), TARGET_ALIAS), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), 0), TARGET_FOREIGN, "its text is foreign");
+    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), TARGET_MAKES), TARGET_MANAGED);
+    cr_assert_eq(shim_target_how(place_path("beside/alias/f"), TARGET_ALIAS), TARGET_MANAGED);
     struct target t = hot(place_path("beside/file"), TARGET_FOLLOW | TARGET_ALIAS);
     cr_assert(t.found.known && t.found.entry.branch != 0);
     target_done(&t);
-    cr_assert_eq(shim_target_how(place_path("beside/file"), TARGET_ALIAS), TARGET_COLD, "the link itself is not ours");
+    cr_assert_eq(shim_target_how(place_path("beside/file"), TARGET_ALIAS), TARGET_FOREIGN, "the link itself is not ours");
 }
 
 Test(target, a_root_that_was_given_through_a_link)
 {
     cr_assert_eq(symlink("../r", place_path("beside/given")), 0);
     const char *path = place_path("beside/given/out/f");
-    cr_assert_eq(shim_target_how(path, 0), TARGET_COLD);
+    cr_assert_eq(shim_target_how(path, 0), TARGET_FOREIGN);
     shimmed_enter(place_path("beside/given"));
     assert_means(&(struct spelling){AT_FDCWD, path, "r/out", "f", strlen(path) - 1, false});
     cr_assert_eq(shim_target_how(place_path("beside/given"), 0), TARGET_ROOT);
@@ -257,11 +257,11 @@ Test(target, a_parent_by_the_same_words)
         int how;
         bool is_same;
     } pairs[] = {
-        {"r/out/f", "r/out/g", TARGET_HOT, true},         {"r/out/f", "r/in/g", TARGET_HOT, false},
-        {"r/out/f", "r/out//g", TARGET_HOT, false},       {"r/out/f", "beside/g", TARGET_COLD, false},
-        {"beside/f", "beside/g", TARGET_COLD, true},      {"beside/f", "r/out/g", TARGET_HOT, false},
-        {"beside/f", "beside/..", TARGET_COLD, false},    {"f", "r", TARGET_ROOT, false},
-        {"r/out/none/f", "r/out/none/g", -ENOENT, false}, {"beside/none/f", "beside/none/g", TARGET_COLD, false},
+        {"r/out/f", "r/out/g", TARGET_MANAGED, true},     {"r/out/f", "r/in/g", TARGET_MANAGED, false},
+        {"r/out/f", "r/out//g", TARGET_MANAGED, false},   {"r/out/f", "beside/g", TARGET_FOREIGN, false},
+        {"beside/f", "beside/g", TARGET_FOREIGN, true},   {"beside/f", "r/out/g", TARGET_MANAGED, false},
+        {"beside/f", "beside/..", TARGET_FOREIGN, false}, {"f", "r", TARGET_ROOT, false},
+        {"r/out/none/f", "r/out/none/g", -ENOENT, false}, {"beside/none/f", "beside/none/g", TARGET_FOREIGN, false},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct target one, two;
@@ -270,13 +270,13 @@ Test(target, a_parent_by_the_same_words)
         one.dir.ino ^= 1ull << 40; /* so that it shows whence the second has its */
         int found = target_find_second(&two, &one, AT_FDCWD, second, TARGET_MAKES);
         cr_assert_eq(found, pairs[i].how, "%s, %s: %d", first, second, found);
-        if (found == TARGET_HOT) {
+        if (found == TARGET_MANAGED) {
             cr_assert_eq(dirid_equal(one.dir, two.dir), pairs[i].is_same, "%s, %s", first, second);
             target_done(&two);
         } else if (pairs[i].is_same) {
             cr_assert_eq(two.parent, TARGET_PARENT_FOREIGN);
         }
-        if (how_first == TARGET_HOT)
+        if (how_first == TARGET_MANAGED)
             target_done(&one);
     }
 }
@@ -285,7 +285,7 @@ static int how_alias(const char *path)
 {
     struct target t;
     int found = target_find_alias(&t, AT_FDCWD, path, 0);
-    if (found == TARGET_HOT)
+    if (found == TARGET_MANAGED)
         target_done(&t);
     return found;
 }
@@ -296,12 +296,12 @@ Test(target, dead_ends_are_not_searched_again)
     while (clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND == second)
         usleep(1000);
     const char *path = place_path("beside/alias/f");
-    cr_assert_eq(how_alias(path), TARGET_COLD);
-    cr_assert(process_is_dead_end(path));
+    cr_assert_eq(how_alias(path), TARGET_FOREIGN);
+    cr_assert(process_is_negative(path));
     cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0); /* natively: by another program */
-    cr_assert_eq(how_alias(path), TARGET_COLD, "for the rest of the second");
-    cr_assert_eq(shim_target_how(path, TARGET_MAKES), TARGET_HOT, "a call that makes a name looks each time");
-    cr_assert_eq(how_alias(path), TARGET_HOT, "and this process made one");
+    cr_assert_eq(how_alias(path), TARGET_FOREIGN, "for the rest of the second");
+    cr_assert_eq(shim_target_how(path, TARGET_MAKES), TARGET_MANAGED, "a call that makes a name looks each time");
+    cr_assert_eq(how_alias(path), TARGET_MANAGED, "and this process made one");
 }
 
 /* What is remembered, and given back. */
@@ -309,12 +309,12 @@ Test(target, dead_ends_are_not_searched_again)
 Test(target, a_foreign_directory_that_came_under_the_root)
 {
     struct dirid id = id_at(place_path("beside"));
-    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_FOREIGN);
     cr_assert(process_is_foreign(shim_state.roots[0].device, id));
     cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
     request_raise_places(shim_state.roots[0].channel);
     cr_assert_not(process_is_foreign(shim_state.roots[0].device, id));
-    cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_MANAGED);
 }
 
 /* Is it remembered where these path leads? Within a tick of the clock, which may just have come to its end. */
@@ -326,7 +326,7 @@ static bool is_remembered(const char *path)
     path_split(&parts, path);
     for (int i = 0; i < 1000; i++) {
         for (int j = 0; j < 10; j++)
-            if (target_find(&t, AT_FDCWD, path, 0) == TARGET_HOT)
+            if (target_find(&t, AT_FDCWD, path, 0) == TARGET_MANAGED)
                 target_done(&t);
         const struct parent_cache_path words = parent_cache_words(AT_FDCWD, path, parts.parent_length);
         if (parent_cache_recall(&words, &parent, &(uint64_t){0})) {
@@ -380,7 +380,7 @@ Test(target, where_words_lead_is_forgotten)
     usleep(20000); /* a tick of the slowest clock is 10 ms */
     cr_assert_not(is_recalled(path, length));
     cr_assert(is_remembered(path));
-    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_HOT, "a call that makes a file asks the kernel");
+    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_MANAGED, "a call that makes a file asks the kernel");
     target_done(&t);
 }
 
@@ -401,12 +401,12 @@ Test(target, no_room_is_kept)
 
 Test(target, without_its_daemon_a_root_fails_closed)
 {
-    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), TARGET_MANAGED);
     served_stop(SIGKILL);
     cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), -EIO);
     cr_assert_eq(shim_target_how(place_path("r/out/f"), TARGET_MAKES), -EIO);
-    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_COLD, "what is not under it is served");
-    cr_assert_eq(shim_target_how("/etc/passwd", TARGET_ALIAS), TARGET_COLD);
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_FOREIGN, "what is not under it is served");
+    cr_assert_eq(shim_target_how("/etc/passwd", TARGET_ALIAS), TARGET_FOREIGN);
 }
 
 /* Where a name is. */
@@ -425,13 +425,13 @@ Test(target, places)
     int out = place_open("r/out");
     struct target t;
     place_file("r/in/plain", "");
-    cr_assert_eq(target_find(&t, out, "none", 0), TARGET_HOT);
+    cr_assert_eq(target_find(&t, out, "none", 0), TARGET_MANAGED);
     assert_place(&t, out, "none");
     target_done(&t);
-    cr_assert_eq(target_find(&t, out, "../in//plain", 0), TARGET_HOT);
+    cr_assert_eq(target_find(&t, out, "../in//plain", 0), TARGET_MANAGED);
     assert_place(&t, out, "../in//plain");
     target_done(&t);
-    cr_assert_eq(target_find(&t, out, "f", 0), TARGET_HOT);
+    cr_assert_eq(target_find(&t, out, "f", 0), TARGET_MANAGED);
     cr_assert(target_is_away(&t));
     snprintf(expected, sizeof expected, "%s/.shunt/b/n1.1/%s/0/f", place_path("r"), t.found.dir.mirror);
     assert_place(&t, AT_FDCWD, expected);
@@ -447,7 +447,7 @@ Test(target, places_as_the_daemon_says_them)
     int out = place_open("r/out");
     char place_text[RECORD_NAME_MAX + 1];
     struct target t;
-    cr_assert_eq(target_find(&t, out, "./f", 0), TARGET_HOT);
+    cr_assert_eq(target_find(&t, out, "./f", 0), TARGET_MANAGED);
     cr_assert_eq(target_place_at(&t, "n2.7/out-5f3a9c01d2e4/12xx", 24), 0);
     cr_assert_eq(t.real_at, AT_FDCWD);
     cr_assert_str_eq(t.real_path, place_path("r/.shunt/b/n2.7/out-5f3a9c01d2e4/12/f"));
@@ -484,7 +484,7 @@ static const char *real_place(const char *path)
 
 Test(target, a_file_found_in_the_trunk_is_adopted)
 {
-    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), TARGET_HOT);
+    cr_assert_eq(shim_target_how(place_path("r/out/f"), 0), TARGET_MANAGED);
     place_file("r/out/f", "");
     struct target t = hot(place_path("r/out/f"), 0);
     cr_assert_not(t.found.known);
@@ -562,7 +562,7 @@ Test(held, a_create_is_confirmed)
     struct statx stat = stat_at(AT_FDCWD, t.real_path);
     create_commit(&t, &stat);
     cr_assert_eq(target_settled(&t), 0, "nothing is known yet: nobody to wait for");
-    cr_assert_eq(create_reserve(&t, DT_REG, 0), BIRTH_AGAIN);
+    cr_assert_eq(create_reserve(&t, DT_REG, 0), TARGET_RETRY);
     cr_assert(t.found.known && t.found.entry.ino == stat.stx_ino && t.found.entry.state == RECORD_LIVE);
     target_done(&t);
 }
@@ -828,7 +828,7 @@ Test(held, a_directory_born_needs_no_loading)
     cr_assert_eq(mkdir(t.real_path, 0755), 0);
     struct statx stat = stat_at(AT_FDCWD, t.real_path);
     create_commit(&t, &stat);
-    cr_assert_eq(create_reserve(&t, DT_DIR, 0), BIRTH_AGAIN);
+    cr_assert_eq(create_reserve(&t, DT_DIR, 0), TARGET_RETRY);
     target_done(&t);
     cr_assert_eq(names_find(&shim_state.roots[0], dirid_of(&stat), "", 0, &found), 0);
     cr_assert(found.dir_known && (found.dir.flags & RECORD_LOADED));
@@ -878,7 +878,7 @@ Test(held, a_name)
 {
     uint64_t ino = born(place_path("r/out/f"), "", 0644);
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
-    cr_assert_eq(hold_name(&t, MESSAGE_UNLINK), 0);
+    cr_assert_eq(claim_name(&t, MESSAGE_UNLINK), 0);
     cr_assert_eq(ino_at(t.real_path), ino, "and where it is");
     cr_assert_eq(state_of(place_path("r/out/f")), RECORD_DYING);
     target_withdraw(&t);
@@ -887,8 +887,8 @@ Test(held, a_name)
     cr_assert_eq(t.found.entry.state, RECORD_LIVE);
     target_done(&t);
     t = hot(place_path("r/out/none"), TARGET_MAKES);
-    cr_assert_eq(hold_name(&t, MESSAGE_UNLINK), MESSAGE_ABSENT);
-    cr_assert_eq(hold_name(&t, MESSAGE_PROMOTE), MESSAGE_ABSENT);
+    cr_assert_eq(claim_name(&t, MESSAGE_UNLINK), MESSAGE_ABSENT);
+    cr_assert_eq(claim_name(&t, MESSAGE_PROMOTE), MESSAGE_ABSENT);
     target_done(&t);
 }
 
@@ -898,17 +898,17 @@ Test(held, a_directory)
     place_directory("r/in/native");
     struct target t = hot(place_path("r/out"), TARGET_MAKES);
     struct statx stat = stat_at(AT_FDCWD, t.path);
-    cr_assert_eq(hold_directory(&t, &stat), MESSAGE_NOT_EMPTY, "of files in a branch");
+    cr_assert_eq(claim_directory(&t, &stat), MESSAGE_NOT_EMPTY, "of files in a branch");
     struct target f = hot(place_path("r/out/f"), TARGET_MAKES);
     cr_assert_eq(operate_unlink(&f), 0);
     cr_assert(place_has("r/out/.shunt-dir"));
-    cr_assert_eq(hold_directory(&t, &stat), 0);
+    cr_assert_eq(claim_directory(&t, &stat), 0);
     cr_assert_eq(place_count("r/out"), 0, "bare");
     target_withdraw(&t);
     target_done(&t);
     t = hot(place_path("r/in/native"), TARGET_MAKES);
     stat = stat_at(AT_FDCWD, t.path);
-    cr_assert_eq(hold_directory(&t, &stat), 0, "it was loaded for that");
+    cr_assert_eq(claim_directory(&t, &stat), 0, "it was loaded for that");
     target_withdraw(&t);
     target_done(&t);
 }
@@ -962,7 +962,7 @@ Test(held, undisturbed)
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
     cr_assert_eq(sigprocmask(SIG_SETMASK, &before, NULL), 0);
-    cr_assert_eq(HOLD_UNDISTURBED(raise_it()), 0, "not while it is held");
+    cr_assert_eq(CLAIM_UNINTERRUPTED(raise_it()), 0, "not while it is held");
     cr_assert_eq(handled, 1, "but then");
     cr_assert_eq(sigprocmask(SIG_SETMASK, NULL, &after), 0);
     cr_assert(sigismember(&after, SIGUSR2) && !sigismember(&after, SIGUSR1), "as it was before");

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/claim.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/hook.h"
+#include "shim/root_of.h"
+
+#define TRIES_MAX 1000
+
+/* What was found there and is unknown all the same, was removed meanwhile, and the next one that is found is another. */
+int claim_know(struct target *t)
+{
+    struct statx stat;
+    int code = 0;
+    for (int tries = 0; code == 0 && !t->found.known && tries < TRIES_MAX; tries++) {
+        code = (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+        if (code == 0)
+            code = target_look(t);
+        if (code == 0 && !t->found.known)
+            HOOK("still-unknown");
+    }
+    return code == 0 && !t->found.known ? -EIO : code;
+}
+
+int claim_name(struct target *t, uint16_t type)
+{
+    struct message hold = {.type = type};
+    int code = target_hold(t, &hold);
+    const struct message *answer = &t->scratch->answer.message;
+    if (code != 0)
+        return code;
+    code = target_place_at(t, answer->answer.place[0].text, answer->answer.place[0].length);
+    if (code != 0)
+        target_withdraw(t);
+    return code;
+}
+
+/* Sends RMDIR for the directory that the target names; loads it if need be. */
+int claim_directory(struct target *t, const struct statx *stat)
+{
+    struct message close = {.type = MESSAGE_RMDIR, .rmdir.child = dirid_of(stat)};
+    close.dir = t->dir;
+    close.name = message_text(t->name, t->length);
+    for (int i = 0; i < 100; i++) {
+        struct names_root *root;
+        struct view_found found;
+        struct dirid id;
+        int code = names_hold(t->root, &close, &t->scratch->answer, &t->scratch->hold);
+        if (code != 0 || (code = t->scratch->answer.message.result) == 0)
+            return code;
+        request_let_go(&t->scratch->hold);
+        if (code != MESSAGE_NOT_LOADED)
+            return code;
+        code = target_load(t); /* the parent; then the directory itself */
+        if (code == 0)
+            code = root_of_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
+        if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
+            return claim_name(t, MESSAGE_UNLINK);
+        if (code < 0)
+            return code;
+    }
+    return -EIO;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "shim/promote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/sys.h"
+#include "shim/claim.h"
+#include "shim/create.h"
+#include "shim/operations.h"
+#include "union/disk.h"
+
+static int promote_by_root(struct target *t)
+{
+    struct target trunk = *t;
+    trunk.real_path = trunk.path;
+    trunk.scratch = scratch_take();
+    if (trunk.scratch == NULL)
+        return -ENOMEM;
+    int code =
+        target_place_by_root(&trunk) ? disk_rename_new(t->real_at, t->real_path, trunk.real_at, trunk.real_path) : -EXDEV;
+    scratch_give(trunk.scratch);
+    return code;
+}
+
+static int promote_held(struct target *t)
+{
+    struct statx stat;
+    int code = disk_rename_new(t->real_at, t->real_path, t->at, t->path);
+    if (code == -EXDEV)
+        code = promote_by_root(t);
+    if (code == 0)
+        code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    if (code == 0)
+        create_commit(t, &stat);
+    else
+        target_withdraw(t);
+    return code;
+}
+
+static int promote_away(struct target *t)
+{
+    long code;
+    do {
+        code = claim_name(t, MESSAGE_PROMOTE);
+        if (code == 0)
+            code = t->scratch->answer.message.answer.entry[0].branch != 0 ? promote_held(t) : (target_withdraw(t), 0);
+        else if (code == MESSAGE_ABSENT)
+            code = -ENOENT;
+    } while (target_has_moved(t, &code));
+    int looked = target_look(t);
+    return code != 0 ? (int)code : looked;
+}
+
+int promote_target(struct target *t)
+{
+    return target_is_away(t) ? CLAIM_UNINTERRUPTED(promote_away(t)) : 0;
+}
+
+int operate_promote(struct target *t)
+{
+    int code = promote_target(t);
+    target_done(t);
+    return code;
+}
