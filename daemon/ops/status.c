@@ -215,12 +215,13 @@ int status_part_stop(struct shuntd *shuntd, struct collective *collective, const
 struct asker {
     uint64_t client;
     uint32_t qp, tag;
+    uint16_t type; /* MESSAGE_STATUS, MESSAGE_STOP */
 };
 
 static int status_all_have_answered(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct asker asker = *(struct asker *)context;
-    struct message answer = {.type = MESSAGE_TEXT_ANSWER, .result = end->result};
+    struct message answer = {.type = message_answer_type(asker.type), .result = end->result};
     uint64_t values[COUNTERS];
     char text[STATUS_MAX];
     struct text t;
@@ -228,7 +229,8 @@ static int status_all_have_answered(struct shuntd *shuntd, void *context, const 
     text_init(&t, text, sizeof text);
     if (status_read_page(values, end->page, end->used))
         status_add_counters(&t, values, DAEMONS);
-    answer.text_answer.text = message_text(text, t.length);
+    if (asker.type == MESSAGE_STATUS)
+        answer.text_answer.text = message_text(text, t.length);
     return reply_send(shuntd, asker.client, asker.qp, asker.tag, &answer);
 }
 
@@ -238,7 +240,8 @@ static int status_ask_all(struct shuntd *shuntd, const struct listen_request *re
     struct asker *asker = malloc(sizeof *asker);
     if (asker == NULL)
         return -ENOMEM;
-    *asker = (struct asker){request->client, request->qp, request->message.tag};
+    *asker = (struct asker){
+        .client = request->client, .qp = request->qp, .tag = request->message.tag, .type = request->message.type};
     int code = collective_begin(shuntd, &message, NULL, status_all_have_answered, asker);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -42,7 +42,8 @@ static sem_t rung;
 /* Answers by their tags, in the order in which they were given. */
 #define REPLIES 512
 struct reply {
-    unsigned turn; /* 0: none yet */
+    uint16_t request; /* its type */
+    unsigned turn;    /* 0: none yet */
     struct message message;
     uint8_t bytes[REQUEST_ANSWER_MAX];
 };
@@ -123,6 +124,8 @@ static inline void serving_end(void)
         reply->turn = ++last_turn;
         memcpy(reply->bytes, queued->bytes, queued->size);
         cr_assert_eq(message_decode(&reply->message, reply->bytes, queued->size), 0);
+        cr_assert(reply->message.type == MESSAGE_ANSWER || reply->message.type == message_answer_type(reply->request),
+                  "type %u answers a request of type %u", reply->message.type, reply->request);
     }
     shuntd.answers->count = 0;
 }
@@ -179,6 +182,7 @@ static inline uint32_t post(pid_t client, struct message message)
 {
     cr_assert_lt(last_tag, REPLIES - 1);
     uint32_t tag = ++last_tag;
+    replies[tag].request = message.type;
     serving_hand(client, tag, &message);
     return tag;
 }

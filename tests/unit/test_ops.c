@@ -464,6 +464,13 @@ static int test_ops_vanished(const char *directory, const char *name, const stru
     return result(ME, message);
 }
 
+Test(serve, all_are_told_to_end)
+{
+    cr_assert_eq(result(ME, (struct message){.type = MESSAGE_STOP}), 0);
+    cr_assert_neq(shuntd.stop, 0);
+    shuntd.stop = 0;
+}
+
 Test(serve, what_vanished_is_forgotten)
 {
     struct record_entry entry;
