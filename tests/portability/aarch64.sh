@@ -28,7 +28,7 @@ make_build() {
     echo "deb $mirror bookworm-backports main" >"$cache/aarch64-build/etc/apt/sources.list.d/backports.list"
     debian_run aarch64-build '
         apt-get -qq update
-        apt-get -qq download qemu-user/bookworm-backports
+        apt-get -qq -o APT::Sandbox::User=root download qemu-user/bookworm-backports
         dpkg-deb -x qemu-user_*.deb /tmp/qemu
         mv /tmp/qemu/usr/bin/qemu-aarch64 /usr/bin
         rm -rf qemu-user_*.deb /tmp/qemu
