@@ -1005,7 +1005,7 @@ Test(target, the_other_side_of_a_rename)
     cr_assert_eq(target_outside(beside, "none"), 0);
     cr_assert_eq(target_outside(beside, "none/none"), -ENOENT);
     cr_assert_eq(target_outside(beside, "file/none"), -ENOTDIR);
-    cr_assert_eq(target_outside(beside, name), -ENAMETOOLONG);
-    cr_assert_eq(target_outside(beside, ".."), -EBUSY);
-    cr_assert_eq(target_outside(AT_FDCWD, "/"), -EBUSY);
+    cr_assert_eq(target_outside(beside, name), 0, "what the path ends in is not looked at");
+    cr_assert_eq(target_outside(beside, ".."), 0);
+    cr_assert_eq(target_outside(AT_FDCWD, "/"), 0);
 }
