@@ -152,7 +152,7 @@ static uint64_t main_sleep_end(struct shuntd *shuntd)
     return times < end ? times : end;
 }
 
-/* A blocked request waits for a notice, and so may a removal and a client's end. A request that waits at another daemon has
+/* A blocked request waits for a notice, and so may an rmdir and a client's end. A request that waits at another daemon has
  * this one told (NOTIFY_AWAITED); else what a notice says travels in the frame of the next question. */
 static bool main_is_awaited(struct shuntd *shuntd)
 {

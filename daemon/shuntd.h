@@ -61,7 +61,7 @@ struct shuntd_counts {
     uint64_t malformed;  /* messages dropped */
     uint64_t creates;    /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
-    uint64_t prefetched; /* creates and unlinks whose names were asked for ahead of a process (prefetch/prefetch.h) */
+    uint64_t prefetched; /* creates and unlinks whose names were prefetched (prefetch/prefetch.h) */
     uint64_t unlinks, renames, loads, blocked, client_exits;
     uint64_t remote_requests; /* questions about names that other nodes asked this home */
     uint64_t max_hops;        /* messages on the longest way of a collective that was begun here */

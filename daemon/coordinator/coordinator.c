@@ -425,7 +425,7 @@ int coordinator_settle(struct shuntd *shuntd, struct home_dir *dir, struct coord
 }
 
 /* It was empty when it was made, and nobody has asked for it yet. */
-static int coordinator_born(struct shuntd *shuntd, struct coordinator_request *question)
+static int coordinator_note_created(struct shuntd *shuntd, struct coordinator_request *question)
 {
     char path[PATH_MAX];
     const struct message *message = &question->message;
@@ -447,7 +447,7 @@ void coordinator_forget(struct home_coordinator *coordinator)
     delegation_forget(coordinator);
 }
 
-/* What ends a removal: it was removed, or not. */
+/* What ends an rmdir: it was removed, or not. */
 static int coordinator_reopen(struct shuntd *shuntd, struct coordinator_request *question)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, question->message.dir);
@@ -465,7 +465,7 @@ int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *questio
     if (route_of_dir(&shuntd->route, message->dir) != shuntd->me.number)
         return coordinator_pass_on(shuntd, question);
     if (message->type == MESSAGE_DIR_CREATED)
-        return coordinator_born(shuntd, question);
+        return coordinator_note_created(shuntd, question);
     if (message->type == MESSAGE_RETURN)
         return delegation_returned(shuntd, question);
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);

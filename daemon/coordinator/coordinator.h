@@ -78,7 +78,7 @@ int coordinator_result(struct shuntd *, struct coordinator_request *, int result
 int coordinator_pass_on(struct shuntd *, struct coordinator_request *);
 /* That member's processes use the directory: 1, 0 if that was known, -ENOMEM. */
 int coordinator_add_node(struct home_coordinator *, uint16_t member);
-/* No home has anything of its directory any more, or another daemon rules it. */
+/* No home has anything of its directory any more, or another daemon is its coordinator. */
 void coordinator_forget(struct home_coordinator *);
 void coordinator_free(struct shuntd *);
 /* Serves it again from the start. */

@@ -61,7 +61,7 @@ void delegation_forget(struct home_coordinator *coordinator)
         coordinator->in_request = coordinator->recalling = false;
 }
 
-/* It is not given again: the next gift could have the same number. */
+/* It is not delegated again: the next delegation could have the same number. */
 void delegation_lose(struct home_coordinator *coordinator)
 {
     delegation_forget(coordinator);
@@ -104,7 +104,7 @@ int delegation_member_gone(struct shuntd *shuntd, uint16_t member)
 
 /* What the daemon does whose it is. */
 
-/* With its number; that of a gift that never was one, as well. */
+/* With its number; also that of a delegation that was refused. */
 static int delegation_give_back(struct shuntd *shuntd, struct dirid id, uint64_t number)
 {
     const struct message given = {.type = MESSAGE_RETURN, .dir = id, .delegation.number = number};
@@ -118,7 +118,7 @@ static int delegation_forget_names(struct shuntd *shuntd, struct home_dir *dir)
     return index_del_names(shuntd->index, dir->id, NULL, NULL);
 }
 
-/* Names that were handed out in another epoch have not been taken; and a gift of that time may have been asked for by the
+/* Names that were handed out in another epoch have not been taken; and a delegation of that time may have been asked for by the
  * next coordinator before it came. */
 int delegation_accept(struct shuntd *shuntd, struct home_dir *dir, const struct message *answer, uint32_t epoch)
 {

@@ -6,9 +6,9 @@
  * takes a message to another node. Its coordinator delegates it to the first daemon that loads it, and recalls it before
  * another one may use it; then its names are read from the file system, and go to the homes that their shards say.
  *
- * A directory is given once. Each gift has a number, the directory's version (coordinator.h). There is none once a member has
- * left the session, be it one that crashed: whose processes are at work where, a coordinator that came later would not know.
- * RPC.md says how it goes. */
+ * A directory is delegated once. Each delegation has a number, the directory's version (coordinator.h). There is none once a
+ * member has left the session, be it one that crashed: whose processes are at work where, a coordinator that came later would
+ * not know. RPC.md says how it goes. */
 
 #include "home/home.h"
 #include "coordinator/coordinator.h"

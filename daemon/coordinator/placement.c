@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Where a birth goes, and the making of leaves for it. */
+/* Where a create goes, and how leaves are made for it. */
 
 #include "coordinator/placement.h"
 

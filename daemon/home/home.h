@@ -53,10 +53,10 @@ struct home_coordinator {
     bool created_empty;        /* it is empty: this session made it, and nobody has used it yet */
     bool in_request;           /* a question about the directory as a whole is being worked on */
     bool closing;              /* it is about to be removed */
-    bool retries_removal;      /* a name that was held is free now: the removal is tried again */
+    bool retries_removal;      /* a name that was claimed is free now: the rmdir is tried again */
     bool recalling;            /* ... that is: it is to be given back (coordinator/delegation.h) */
     bool sharded;              /* its names were handed to their homes: not only nodes[0] may have some */
-    uint64_t delegation;       /* it is wholly at home with nodes[0], by the gift of that number; 0: it is not */
+    uint64_t delegation;       /* it is wholly at home with nodes[0], by the delegation of that number; 0: it is not */
     struct link queued;        /* questions (coordinator/coordinator.h) that wait for the end of that */
     struct link awaiting_idle; /* ... that wait until no name is held */
     struct coordinator_request
@@ -104,19 +104,19 @@ struct home_dir {
     uint16_t times_source;      /* whose word its times are, 0: this daemon's */
 
     /* As home of some of its names. */
-    bool complete;                /* all of them are in the index */
-    uint64_t delegation;          /* ... whatever their shards, by the gift of that number (coordinator/delegation.h); 0: no */
-    bool recalled;                /* ... and is to be given back once no name is held */
-    bool frozen;                  /* it is about to be removed: questions wait */
-    bool reports_idle;            /* the coordinator is to hear when no name is held any more */
-    unsigned claims;              /* names */
+    bool complete;       /* all of them are in the index */
+    uint64_t delegation; /* ... whatever their shards, by the delegation of that number (coordinator/delegation.h); 0: no */
+    bool recalled;       /* ... and is to be given back once no name is held */
+    bool frozen;         /* it is about to be removed: questions wait */
+    bool reports_idle;   /* the coordinator is to hear when no name is held any more */
+    unsigned claims;     /* names */
     uint64_t existing_claimed_at; /* monotonic, when one that is there was given to somebody last; 0: never */
     unsigned prefetched_claims;   /* ... for which no process has asked yet, as far as is known here */
     bool draining;                /* a listing waits until there are none: no more are given */
     uint64_t listed, expected;    /* names that the coordinator has sent so far; of so many */
     uint64_t load_number;         /* ... the number of that load: the directory's version then */
     struct link ended_claims;     /* names that were held while it was not complete, and are not any more (home_list_name) */
-    struct link frozen_questions; /* questions that wait for the seal */
+    struct link frozen_questions; /* questions that wait for the thaw */
     uint64_t reported_leaves[4];  /* leaves of other nodes whose owners know that they were looked into */
     unsigned reported_next;
 
@@ -358,7 +358,7 @@ uint64_t home_dir_count(struct home *);
 int home_dir_note_change(struct home *, struct home_dir *, uint64_t at);
 /* It did not: they are as before. */
 int home_dir_undo_change(struct home *, struct home_dir *, uint64_t changed, bool written);
-/* What a daemon has heard and another's word of it: the later counts. True: that was news. Pure. */
+/* What a daemon has heard and another's word of it: the later counts. True: it says something new. Pure. */
 bool home_times_merge(struct home_times *, const struct home_times *word);
 bool home_times_equal(const struct home_times *, const struct home_times *);
 /* The same for a directory, whose readers see it then; `teller` is the member that said so. */
@@ -404,7 +404,7 @@ struct operation *operation_find_own(struct home *, struct dirid, const char *na
 /* NULL: out of memory. Without a request (NULL) it is ahead of one. */
 struct operation *operation_begin(struct home *, enum operation_kind, struct home_dir *, const char *name, size_t length,
                                   const struct listen_request *);
-/* What was begun ahead of a request is that one's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
+/* A prefetched operation is that request's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
 int operation_attach_request(struct home *, struct operation *, const struct listen_request *);
 /* The operation's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
@@ -436,7 +436,7 @@ int home_pin_to_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
 /* Does any request, or any question of another daemon's, wait, or is an operation waited for elsewhere? */
 bool home_has_waiting(const struct home *);
-/* Is there anything to go on with: a request, a question, news, a part of a collective? */
+/* Is there anything to go on with: a request, a question, a notification, a part of a collective? */
 bool home_has_ready(const struct home *);
 /* A request that is to be served again. */
 void home_retry(struct home *, struct blocked_request *);
@@ -460,7 +460,7 @@ int home_freeze(struct home *, struct home_dir *, uint64_t tried);
 /* That name is looked at, and not there: if it is prefetched and no process has asked for it, it is given back. 0 or -ENOMEM.
  */
 int home_recall_prefetched(struct home *, struct dirid, const char *name, size_t length);
-/* Before its names are told: 1, if it is to be awaited what has become of those that were given ahead (home_dir.casts), 0 or
+/* Before its names are told: 1, if those that were prefetched are to be awaited (home_dir.blocked_collectives), 0 or
  * -ENOMEM. */
 int home_drain_prefetched(struct home *, struct home_dir *);
 /* The claimants of names in it hear that their ends are waited for. 0 or -ENOMEM. */

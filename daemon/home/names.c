@@ -264,7 +264,7 @@ static bool names_is_at_rest(const struct home_dir *dir)
     return dir->claims == 0 && !home_dir_is_busy(dir) && !dir->writing;
 }
 
-/* Nothing stands in the way of a removal of the directory here any more. */
+/* Nothing stands in the way of the directory's rmdir here any more. */
 int home_names_wake(struct home *home, struct home_dir *dir)
 {
     if (!names_is_at_rest(dir) || !dir->reports_idle)

@@ -149,7 +149,7 @@ static bool clients_has_ended(pid_t pid, int pidfd)
     return pidfd >= 0 ? poll(&end, 1, 0) == 1 : kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Keeps a descriptor of it if one can be spared, else looks just now. The thread may have news of it, and take it out
+/* Keeps a descriptor of it if one can be spared, else looks just now. The thread may have heard of it, and take it out
  * again, before epoll_ctl has returned. */
 static void clients_follow(struct clients *clients, struct client *client)
 {

@@ -20,7 +20,7 @@ int homes_adopt(struct shuntd *);
 /* Within a batch: goes on with what is under way. 0 or a fatal -errno. */
 int homes_step(struct shuntd *);
 bool homes_are_moving(const struct shuntd *);
-/* Is there something to do for homes_step now, without any news? */
+/* Is there something to do for homes_step now, though nothing has come? */
 bool homes_are_due(const struct shuntd *);
 /* Some members have been set to SESSION_LOST: publishes that, and all begins again. 0 or a fatal -errno. */
 int homes_lose(struct shuntd *);

@@ -27,8 +27,8 @@ static int completion_count_leaf(const struct shuntd *shuntd, struct home_dir *d
     return entry->branch != 0 && entry->branch == shuntd->branch ? home_leaf_add(&dir->leaves, entry->leaf, change) : 0;
 }
 
-/* A directory that was born in this session need not be listed, since it is empty; unless it is too deep. */
-static int completion_born_directory(struct shuntd *shuntd, const struct operation *operation, struct dirid child)
+/* A directory that was made in this session need not be listed, since it is empty; unless it is too deep. */
+static int completion_note_directory(struct shuntd *shuntd, const struct operation *operation, struct dirid child)
 {
     char path[PATH_MAX];
     const char *parent = strcmp(operation->dir->path, ".") == 0 ? "" : operation->dir->path;
@@ -38,8 +38,8 @@ static int completion_born_directory(struct shuntd *shuntd, const struct operati
                                                                               : 0;
 }
 
-static int completion_ended_birth(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made,
-                                  struct dirid child)
+static int completion_ended_create(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made,
+                                   struct dirid child)
 {
     struct record_entry entry = operation->place;
     entry.type = made->type != 0 ? made->type : entry.type;
@@ -49,17 +49,17 @@ static int completion_ended_birth(struct shuntd *shuntd, struct operation *opera
                    : completion_count_leaf(shuntd, operation->dir, &entry, 1);
     operation->leaf.counted = false;
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
-        code = completion_born_directory(shuntd, operation, child);
+        code = completion_note_directory(shuntd, operation, child);
     return code == 0 ? home_rpc_end(shuntd, operation, &entry) : code;
 }
 
-static int completion_ended_removal(struct shuntd *shuntd, struct operation *operation)
+static int completion_ended_unlink(struct shuntd *shuntd, struct operation *operation)
 {
     int code = completion_count_leaf(shuntd, operation->dir, &operation->before, -1);
     return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
 }
 
-static int completion_ended_close(struct shuntd *shuntd, struct operation *operation)
+static int completion_ended_rmdir(struct shuntd *shuntd, struct operation *operation)
 {
     int code = coordinator_drop(shuntd, operation->rmdir.child);
     return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
@@ -76,14 +76,14 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
 {
     switch (operation->kind) {
     case OPERATION_CREATE:
-        return completion_ended_birth(shuntd, operation, made, child);
+        return completion_ended_create(shuntd, operation, made, child);
     case OPERATION_RENAME_TO:
-        return completion_ended_birth(shuntd, operation, made, (struct dirid){0, 0});
+        return completion_ended_create(shuntd, operation, made, (struct dirid){0, 0});
     case OPERATION_UNLINK:
     case OPERATION_RENAME_FROM:
-        return completion_ended_removal(shuntd, operation);
+        return completion_ended_unlink(shuntd, operation);
     case OPERATION_RMDIR:
-        return completion_ended_close(shuntd, operation);
+        return completion_ended_rmdir(shuntd, operation);
     case OPERATION_PROMOTE:
         return completion_ended_promotion(shuntd, operation);
     default: /* questions, which end with their answer */
@@ -119,7 +119,7 @@ static int completion_settle_pair(struct shuntd *shuntd, struct operation *opera
     return completion_pair(shuntd, from, to, &renamed);
 }
 
-/* What is on disk decides. A birth that is there happened; a removal whose file is still there did not; where
+/* What is on disk decides. A create whose file is there happened; an unlink whose file is still there did not; where
  * another file is there, it took the name over. A promotion has happened where that very file is. */
 int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation)
 {
@@ -208,7 +208,7 @@ int ops_commit(struct shuntd *shuntd, const struct listen_request *request, stru
     if (operation == NULL || operation_partner(operation) != NULL || operation->kind == OPERATION_RMDIR)
         return REPLY_SILENT;
     if (operation->kind == OPERATION_UNLINK)
-        operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: another birth, at the same place */
+        operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: a create, at the same place */
     int code = completion_succeeded(shuntd, operation, &request->message.commit.entry, request->message.commit.child);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -10,7 +10,7 @@
  * read ahead. And some of the next names, those with a home here, too, are granted to the process (grant.h), which then
  * need not even ask.
  *
- * To its home this is a birth or a removal whose process takes its time (here an operation that is `ahead`), and each rule
+ * To its home this is a create or an unlink whose process takes its time (here an operation that is prefetched), and each rule
  * about those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; a
  * request for it waits for its end, and the home tells so (NOTIFY_AWAITED), on which it is given back, unless its process has
  * asked by then. It is also given back where another request of this node is about that name; where its file would go elsewhere
@@ -25,10 +25,10 @@
 int prefetch_create(struct prefetch **);
 void prefetch_destroy(struct prefetch *);
 
-/* The process of that operation, a birth or a removal, was just told that it may begin: what it will ask for next, if that can
+/* The process of that operation, a create or an unlink, was just told that it may begin: what it will ask for next, if that can
  * be predicted, and is in a branch, is asked for. 0 or a fatal -errno. */
 int prefetch_follow(struct shuntd *, const struct operation *last);
-/* What was asked for ahead of a request is the request's from now on, if it is that and `fits`, and goes on or will. Else it is
+/* What was prefetched is the request's from now on, if it is that and `fits`, and goes on or will. Else it is
  * given back. 0 or a fatal -errno. */
 int prefetch_attach_request(struct shuntd *, const struct listen_request *, enum operation_kind, bool fits, bool *claimed);
 /* Its home has given it, and no process has asked for it: then nothing else changes it, and what it was is what it is. So a

@@ -24,7 +24,7 @@ struct stop {
 
 struct collective {
     struct link all;
-    struct link link; /* on a directory's casts */
+    struct link link; /* on a directory's blocked_collectives */
     uint64_t id;      /* here */
     uint16_t parent;  /* the member that handed it over; this daemon itself: none did */
     uint64_t parent_id;

@@ -32,7 +32,7 @@ struct statx;
 /* Needs STATX_INO | STATX_BTIME in the request that filled it. */
 struct dirid dirid_of(const struct statx *stat);
 
-/* Where the bytes of the XXH3 hash of a name decide: the leaf a birth goes to, the order of a listing (and so
+/* Where the bytes of the XXH3 hash of a name decide: the leaf a create goes to, the order of a listing (and so
  * what telldir says), the shard. 63 bits, never 0, 1 or 2: those are the positions before and after `.` and
  * `..`. */
 uint64_t record_hash(const char *name, size_t length);

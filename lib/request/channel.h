@@ -176,7 +176,7 @@ struct channel {
     struct channel_qp qp[] __attribute__((aligned(4096)));
 };
 
-_Static_assert(sizeof(struct channel_qp) == 16384, "what a lane takes is known");
+_Static_assert(sizeof(struct channel_qp) == 16384, "what a queue pair takes is known");
 #define CHANNEL_SIZE (sizeof(struct channel) + CHANNEL_QPS * sizeof(struct channel_qp))
 
 /* Is it a channel, and of this version? */

@@ -179,7 +179,7 @@ static bool dir_stream_is_the_same(const struct view_found *now, const struct vi
            (now->entry.branch == 0 || strcmp(now->branch, before->branch) == 0);
 }
 
-/* A name whose birth or end is under way is there if its file is: 0. A file that is not where it was known to be has come
+/* A name whose create or unlink is under way is there if its file is: 0. A file that is not where it was known to be has come
  * elsewhere if by now something else is known. */
 static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
 {

@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 
-/* Is a birth in a directory redirected to this node's own mirror? `nodes` is how many nodes have touched the
+/* Is a create in a directory redirected to this node's own mirror? `nodes` is how many nodes have touched the
  * directory in this session (this one included), `creates` how many files this node has made in it.
  *
  * auto: a directory that one node alone has touched stays plain. With two, a node moves to its mirror after

@@ -287,7 +287,7 @@ Test(channel, ask_and_answer)
         snprintf(name, sizeof name, "name.%d", i);
         cr_assert_eq(look_up(name, SOON), 0, "%s", name);
     }
-    cr_assert_eq(qps_of(channel_shared(), getpid()), 1, "one thread needs one lane");
+    cr_assert_eq(qps_of(channel_shared(), getpid()), 1, "one thread needs one queue pair");
 }
 
 Test(channel, a_text_goes_along)
