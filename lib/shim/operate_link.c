@@ -206,7 +206,7 @@ static int operate_link_reserved(struct operate_link *l)
         target_withdraw(to);
     /* Asked about only now: an operation on the old name may wait for the new one, or it is the same. */
     long result = code;
-    return from->is_managed && target_again(&from->target, &result) ? TARGET_RETRY : (int)result;
+    return from->is_managed && target_recheck(&from->target, &result) ? TARGET_RETRY : (int)result;
 }
 
 static int operate_link_once(struct operate_link *l)

@@ -121,23 +121,6 @@ static void operate_rename_tell_renamed(struct target *from, struct target *to, 
     target_tell(from, &renamed);
 }
 
-/* That the rename came to nothing is told and not waited for: until the daemon has heard it the index shows the name as held,
- * which says nothing of where its file is. */
-static bool operate_rename_has_moved(struct target *t, long *code)
-{
-    if (*code == -ENOENT && target_was_away(t) && target_look(t) == 0)
-        target_settled(t);
-    return target_has_moved(t, code);
-}
-
-int operate_rename_missed(struct target *from, struct target *to, long code)
-{
-    long of_to = code;
-    bool moved = from != NULL && operate_rename_has_moved(from, &code);
-    moved |= to != NULL && operate_rename_has_moved(to, &of_to);
-    return moved ? TARGET_RETRY : code != -ENOENT ? (int)code : (int)of_to;
-}
-
 static int operate_rename_places(struct target *from, struct target *to, unsigned flags)
 {
     int code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
@@ -184,7 +167,7 @@ static int operate_rename_held(struct target *from, struct target *to, unsigned 
         code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
     HOOK("rename-done");
     operate_rename_tell_renamed(from, to, code, gone);
-    return operate_rename_missed(from, to, code);
+    return side_missed(from, to, code);
 }
 
 /* The home's answer: leave to rename (0, MESSAGE_EXISTS), or why nothing is to be done. */

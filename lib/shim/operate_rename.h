@@ -9,7 +9,3 @@
 
 int operate_rename_out(struct rename *); /* out of the root, in operate_rename_across.c */
 int operate_rename_in(struct rename *);  /* into the root, there too */
-
-/* A rename of the file system between names that are held ended with `code`. -ENOENT: one of them was not where it was thought
- * to be; if it is elsewhere now, TARGET_RETRY. `from` or `to` may be NULL. */
-int operate_rename_missed(struct target *from, struct target *to, long code);

@@ -54,7 +54,7 @@ static int operate_rename_across_out_held(struct rename *r)
         target_tell(from, &gone);
     else
         target_withdraw(from);
-    return operate_rename_missed(from, NULL, code);
+    return side_missed(from, NULL, code);
 }
 
 int operate_rename_out(struct rename *r)
@@ -115,5 +115,5 @@ int operate_rename_in(struct rename *r)
         create_commit_there(to);
     else
         target_withdraw(to);
-    return operate_rename_missed(NULL, to, code);
+    return side_missed(NULL, to, code);
 }

@@ -80,3 +80,20 @@ bool side_parent_is_read_only(const struct side *side, char *text)
 {
     return side_parent_text(side, text) && SYS4(SYS_faccessat2, side->at, text, W_OK, 0) == -EROFS;
 }
+
+/* That the rename came to nothing is told and not waited for: until the daemon has heard it the index shows the name as held,
+ * which says nothing of where its file is. */
+static bool side_has_moved(struct target *t, long *code)
+{
+    if (*code == -ENOENT && target_was_away(t) && target_look(t) == 0)
+        target_settled(t);
+    return target_has_moved(t, code);
+}
+
+int side_missed(struct target *from, struct target *to, long code)
+{
+    long of_to = code;
+    bool moved = from != NULL && side_has_moved(from, &code);
+    moved |= to != NULL && side_has_moved(to, &of_to);
+    return moved ? TARGET_RETRY : code != -ENOENT ? (int)code : (int)of_to;
+}

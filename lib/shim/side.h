@@ -25,3 +25,6 @@ bool side_are_across(const struct side *from, const struct side *to);
 bool side_parent_is_writable(struct side *, char *text);
 /* Is its parent on a file system or a mount that is read-only? */
 bool side_parent_is_read_only(const struct side *, char *text);
+/* A rename of the file system between names that are held ended with `code`. -ENOENT: one of them was not where it was thought
+ * to be; if it is elsewhere now, TARGET_RETRY. `from` or `to` may be NULL. */
+int side_missed(struct target *from, struct target *to, long code);

@@ -302,7 +302,7 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
 {
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
-    t->again = 0;
+    t->rechecks = 0;
     t->want = (uint8_t)want;
     t->leaf = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */

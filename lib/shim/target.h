@@ -9,8 +9,8 @@
  * permission are its business, but for what is remembered for a moment (parent_cache.h). Whether that directory lies under a
  * root is told by its identity (root_of.h). What comes first, for most paths alone, is a look at the text (prefilter.h).
  *
- * target.c finds it; target_place.c: where it really is; target_ask.c: what the daemon is asked and told of it; target_again.c:
- * a call on it has failed. */
+ * target.c finds it; target_place.c: where it really is; target_ask.c: what the daemon is asked and told of it;
+ * target_recheck.c: a call on it has failed. */
 
 #include <stdbool.h>
 
@@ -62,7 +62,7 @@ struct target {
     int8_t leaf;                    /* which is in use (fdcache.h), -1: none */
     uint8_t want;                   /* enum target_want */
     uint8_t parent;                 /* enum target_parent */
-    uint8_t again;                  /* how often the daemon saw what this call did not find */
+    uint8_t rechecks;               /* how often the daemon saw what this call did not find */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -122,10 +122,10 @@ static inline bool target_is_away(const struct target *t)
 /* An operation on a file that exists ended with `*result`. True: what was known is out of date, try it again
  * (at a new target_place). A file that turned up in the trunk is adopted. Where nobody can say what became of it, the
  * result is that error. */
-bool target_again(struct target *, long *result);
+bool target_recheck(struct target *, long *result);
 /* Was real_path in a branch? */
 bool target_was_away(const struct target *);
-/* The same as target_again of what was to be changed at real_path, and was held: if the node whose branch that is was
+/* The same as target_recheck of what was to be changed at real_path, and was held: if the node whose branch that is was
  * lost, the branch has another name now. Where nothing was there, and that is all that is known, a few times. */
 bool target_has_moved(struct target *, long *result);
 
@@ -142,7 +142,7 @@ void target_forget(struct target *);
             result_ = target_place(T);                                                                                         \
             if (result_ == 0)                                                                                                  \
                 result_ = (CALL);                                                                                              \
-        } while (target_again(T, &result_));                                                                                   \
+        } while (target_recheck(T, &result_));                                                                                 \
         result_;                                                                                                               \
     })
 

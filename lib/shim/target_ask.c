@@ -12,7 +12,6 @@
 
 #include "base/sys.h"
 #include "base/text.h"
-#include "shim/remote.h"
 #include "shim/root_of.h"
 
 #define TRIES_MAX 1000
@@ -50,40 +49,6 @@ static int target_ask_gone(int code)
     return code == -ESTALE ? -ENOENT : code;
 }
 
-/* The index may be that of another daemon by now, or have been begun again: then the directory is loaded again. Where the
- * words do not lead to it any more, nothing is known of the name. */
-static int target_ask_look(struct target *t, unsigned want)
-{
-    t->unasked = false;
-    int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
-    for (int i = 0; code == 0 && loaded == 0 && !root_of_is_loaded(&t->found) && i < TRIES_MAX; i++)
-        if ((loaded = target_load(t)) == 0)
-            code = names_find(t->root, t->dir, t->name, t->length, &t->found);
-    if (loaded == -EIO)
-        return loaded;
-    return code == 0 ? target_ask_gone(remote_look(t, want, true)) : code;
-}
-
-int target_look(struct target *t)
-{
-    return target_ask_look(t, 0);
-}
-
-int target_peek(struct target *t)
-{
-    return target_ask_look(t, TARGET_PEEKS);
-}
-
-/* The index may say no more than before: a name that was only predicted stays pending there. */
-int target_settled(struct target *t)
-{
-    struct message lookup = {.type = MESSAGE_LOOKUP};
-    if (!t->found.known || t->found.entry.state == RECORD_LIVE)
-        return 0;
-    int code = target_ask(t, &lookup);
-    return code < 0 ? code : target_learn(t, code);
-}
-
 int target_load(struct target *t)
 {
     char *text = t->scratch->text[0];
@@ -103,15 +68,6 @@ static void target_ask_address(const struct target *t, struct message *message)
 static bool target_ask_gives_leave(const struct message *message, int result)
 {
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
-}
-
-/* Does its path lead to another directory by now, or to none? */
-bool target_parent_has_changed(struct target *t)
-{
-    struct statx stat;
-    char *text = t->scratch->text[0];
-    return path_parent_text(t->path, t->parent_length, text) != 0 || root_of_identify(t->at, text, 0, &stat) != 0 ||
-           !dirid_equal(dirid_of(&stat), t->dir) || mount_of(&stat) != t->mount;
 }
 
 /* While the daemon is at work: it stays unseen if memory was wrong. */
@@ -196,20 +152,4 @@ void target_withdraw(struct target *t)
     struct message withdraw = {.type = MESSAGE_ABORT};
     target_ask_address(t, &withdraw);
     names_withdraw(t->root, &withdraw, &t->scratch->hold);
-}
-
-/* The kernel says that a directory may not be changed before it says what is in it. */
-bool target_parent_is_writable(struct target *t)
-{
-    char *text = t->scratch->text[0];
-    if (path_parent_text(t->path, t->parent_length, text) != 0)
-        return true;
-    return SYS4(SYS_faccessat2, t->at, text, W_OK | X_OK, AT_EACCESS) != -EACCES;
-}
-
-bool target_parent_is_read_only(struct target *t)
-{
-    char *text = t->scratch->text[0];
-    return path_parent_text(t->path, t->parent_length, text) == 0 &&
-           SYS4(SYS_faccessat2, t->at, text, W_OK, AT_EACCESS) == -EROFS;
 }

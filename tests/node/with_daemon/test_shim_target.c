@@ -12,6 +12,7 @@
 #include "request/channel.h"
 #include "shim/cwd.h"
 #include "shim/claim.h"
+#include "shim/promote.h"
 #include "shim/fdcache.h"
 #include "shim/parent_cache.h"
 #include "shimmed.h"

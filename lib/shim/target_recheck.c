@@ -16,7 +16,7 @@
 #define FOLLOWED_MAX 30 /* so often path leads elsewhere by chance, while somebody exchanges directories all the time */
 
 /* A program without the shim made it: from now on the index knows it. */
-static void target_again_adopt(struct target *t)
+static void target_recheck_adopt(struct target *t)
 {
     struct statx stat;
     if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
@@ -31,28 +31,28 @@ static void target_again_adopt(struct target *t)
 /* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again,
  * either way. But if the file is there each time, the call missed something else: its other path, or words
  * that lead there no more. */
-static bool target_again_vanished(struct target *t)
+static bool target_recheck_vanished(struct target *t)
 {
     if (target_parent_has_changed(t)) /* it is not the file that has gone */
         return false;
     struct message message = {.type = MESSAGE_VANISHED, .found.entry = t->found.entry};
     int code = target_ask(t, &message);
-    if (code == MESSAGE_CHANGED && t->again++ == SEEN_MAX)
+    if (code == MESSAGE_CHANGED && t->rechecks++ == SEEN_MAX)
         return false;
     return code >= 0 && target_look(t) == 0;
 }
 
 /* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
-static bool target_again_follow_again(struct target *t, long *result)
+static bool target_recheck_follow_again(struct target *t, long *result)
 {
     struct scratch *scratch = t->scratch;
     const char *path = t->path;
     const int at = t->at;
-    const uint8_t want = t->want, again = t->again;
+    const uint8_t want = t->want, again = t->rechecks;
     int how = target_find(t, at, path, want & ~(unsigned)TARGET_LOOKS);
     if (how == TARGET_MANAGED) {
         t->want = want;
-        t->again = again + 1;
+        t->rechecks = again + 1;
         scratch_give(scratch);
         return true;
     }
@@ -67,7 +67,7 @@ static bool target_again_follow_again(struct target *t, long *result)
     return how >= 0;
 }
 
-static bool target_again_can_look(struct target *t, long *result)
+static bool target_recheck_can_look(struct target *t, long *result)
 {
     int code = target_look(t);
     if (code != 0 && code != -ENOENT) /* nobody knows */
@@ -76,40 +76,40 @@ static bool target_again_can_look(struct target *t, long *result)
 }
 
 /* Of a call that does nothing but look: do its path leads elsewhere by now, to another directory or after a link? */
-static bool target_again_is_to_follow(struct target *t)
+static bool target_recheck_is_to_follow(struct target *t)
 {
-    return (t->want & TARGET_LOOKS) && t->again < FOLLOWED_MAX &&
+    return (t->want & TARGET_LOOKS) && t->rechecks < FOLLOWED_MAX &&
            (target_parent_has_changed(t) || ((t->want & TARGET_FOLLOW) && t->found.known && t->found.entry.type == DT_LNK));
 }
 
 /* What has become of a file that is not where it is known to be. */
-static bool target_again_look_again(struct target *t, long *result)
+static bool target_recheck_look_again(struct target *t, long *result)
 {
     struct record_entry before = t->found.entry;
-    const bool looked = target_again_can_look(t, result);
-    if (target_again_is_to_follow(t))
-        return target_again_follow_again(t, result);
+    const bool looked = target_recheck_can_look(t, result);
+    if (target_recheck_is_to_follow(t))
+        return target_recheck_follow_again(t, result);
     if (!looked || !t->found.known)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
-    return t->found.entry.state == RECORD_LIVE && target_again_vanished(t);
+    return t->found.entry.state == RECORD_LIVE && target_recheck_vanished(t);
 }
 
-bool target_again(struct target *t, long *result)
+bool target_recheck(struct target *t, long *result)
 {
     if (!t->found.known && *result >= 0 && !t->foreign)
-        target_again_adopt(t);
+        target_recheck_adopt(t);
     if (!t->found.known || *result != -ENOENT || BROKEN("no-second-look"))
         return false;
-    return t->guessed ? target_again_follow_again(t, result) : target_again_look_again(t, result);
+    return t->guessed ? target_recheck_follow_again(t, result) : target_recheck_look_again(t, result);
 }
 
 bool target_has_moved(struct target *t, long *result)
 {
     if (*result != -ENOENT || !target_was_away(t))
         return false;
-    return t->found.known ? target_again(t, result) : t->again++ < SEEN_MAX && target_again_can_look(t, result);
+    return t->found.known ? target_recheck(t, result) : t->rechecks++ < SEEN_MAX && target_recheck_can_look(t, result);
 }
 
 void target_forget(struct target *t)
@@ -121,6 +121,6 @@ void target_forget(struct target *t)
         long result = -ENOENT;
         if (target_settled(t) != 0)
             return;
-        busy = target_again(t, &result) || (t->found.known && t->found.entry.state != RECORD_LIVE);
+        busy = target_recheck(t, &result) || (t->found.known && t->found.entry.state != RECORD_LIVE);
     } while (busy);
 }

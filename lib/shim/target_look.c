@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What is known of a target's name now: by the index, else by its home. */
+
+#include "shim/target.h"
+
+#include <errno.h>
+
+#include "shim/remote.h"
+#include "shim/root_of.h"
+
+#define TRIES_MAX 1000
+
+/* The index may be that of another daemon by now, or have been begun again: then the directory is loaded again. Where the
+ * words do not lead to it any more, nothing is known of the name. */
+static int target_look_up(struct target *t, unsigned want)
+{
+    t->unasked = false;
+    int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
+    for (int i = 0; code == 0 && loaded == 0 && !root_of_is_loaded(&t->found) && i < TRIES_MAX; i++)
+        if ((loaded = target_load(t)) == 0)
+            code = names_find(t->root, t->dir, t->name, t->length, &t->found);
+    if (loaded == -EIO)
+        return loaded;
+    if (code == 0)
+        code = remote_look(t, want, true);
+    return code == -ESTALE ? -ENOENT : code; /* in between there was nothing, and so nothing is there */
+}
+
+int target_look(struct target *t)
+{
+    return target_look_up(t, 0);
+}
+
+int target_peek(struct target *t)
+{
+    return target_look_up(t, TARGET_PEEKS);
+}
+
+/* The index may say no more than before: a name that was only predicted stays pending there. */
+int target_settled(struct target *t)
+{
+    struct message lookup = {.type = MESSAGE_LOOKUP};
+    if (!t->found.known || t->found.entry.state == RECORD_LIVE)
+        return 0;
+    int code = target_ask(t, &lookup);
+    return code < 0 ? code : target_learn(t, code);
+}
