@@ -236,8 +236,8 @@ static void main_tell_end(const struct shuntd *shuntd, int code)
     if (code == 0)
         log_line("stopped");
     else if (code == -EBADMSG && index_is_damaged(shuntd->index))
-        log_line("stopped: the index in %s is damaged (has something else written there?): the next shuntd makes a new one "
-                 "from the file system; if it happens again, set SHUNT_RUN_DIR to another directory",
+        log_line("stopped: %s: the index is damaged, the next shuntd makes a new one from the file system (if it happens "
+                 "again, set SHUNT_RUN_DIR to another directory)",
                  shuntd->run_dir);
     else
         log_line("stopped: %s", strerror(-code));

@@ -83,25 +83,25 @@ static int start_option(struct shuntd_options *options, int which, const char *v
     switch (which) {
     case 'r':
         if (options->root[0] != '\0')
-            return start_fail(-EINVAL, "a shuntd serves one root: start another one for %s", value);
+            return start_fail(-EINVAL, "%s: a shuntd serves one root (start another shuntd for this one)", value);
         if (strlen(value) >= sizeof options->root)
-            return start_fail(-EINVAL, "the path of the root is too long: give one of less than %zu bytes",
-                              sizeof options->root);
+            return start_fail(-EINVAL, "--root: the path is too long (give one of less than %zu bytes)", sizeof options->root);
         strcpy(options->root, value);
         return 0;
     case 'n':
         if (!layout_node_is_valid(value, strlen(value)))
-            return start_fail(-EINVAL, "'%s' is no name for a node: use letters, digits, '-', '_' and '.', at most %d", value,
-                              LAYOUT_NODE_MAX);
+            return start_fail(
+                -EINVAL, "node name '%s': invalid (use at most %d letters, digits, '-', '_' and '.', a letter or digit first)",
+                value, LAYOUT_NODE_MAX);
         strcpy(options->node, value);
         return 0;
     case 'p':
         if (config_placement_parse(value, &options->placement) != 0)
-            return start_fail(-EINVAL, "'%s' is no placement: use auto or branch", value);
+            return start_fail(-EINVAL, "--placement '%s': neither auto nor branch", value);
         return 0;
     case 'l':
         if (config_number_parse(value, UINT32_MAX, &number) != 0)
-            return start_fail(-EINVAL, "'%s' is no number of names for a leaf: use one from 1 to %u", value, UINT32_MAX);
+            return start_fail(-EINVAL, "--leaf-full '%s': not a number from 1 to %u", value, UINT32_MAX);
         options->leaf_full = (uint32_t)number;
         return 0;
     case 'a':
@@ -120,7 +120,7 @@ static int start_option(struct shuntd_options *options, int which, const char *v
         puts("shuntd " SHUNT_VERSION);
         return 1;
     default:
-        return start_fail(-EINVAL, "see shuntd --help");
+        return start_fail(-EINVAL, "usage error (see 'shuntd --help')");
     }
 }
 
@@ -154,7 +154,7 @@ int start_options(struct shuntd_options *options, int argc, char *argv[])
     for (int which; code == 0 && (which = getopt_long(argc, argv, "", long_options, NULL)) != -1;)
         code = start_option(options, which, optarg);
     if (code == 0 && (options->root[0] == '\0' || optind < argc))
-        code = start_fail(-EINVAL, "say which directory to serve: shuntd --root DIR");
+        code = start_fail(-EINVAL, "no root is given (name the shared directory with --root DIR)");
     return code;
 }
 
@@ -181,10 +181,10 @@ int start_background(void)
     int ends[2];
     start_close_inherited();
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return start_fail(-1, "no pipe could be made: %s", strerror(errno));
+        return start_fail(-1, "cannot make a pipe: %s", strerror(errno));
     pid_t child = fork();
     if (child < 0)
-        return start_fail(-1, "no process could be started: %s", strerror(errno));
+        return start_fail(-1, "cannot start a process: %s (end other processes and run this again)", strerror(errno));
     if (child > 0) {
         close(ends[1]);
         _exit(start_wait_for_child(ends[0], child));
@@ -211,7 +211,7 @@ void start_detach(const char *run_dir)
     if (to >= 0)
         close(to);
     if (chdir("/") != 0)
-        log_line("cannot change to /");
+        log_line("/: cannot be made the working directory");
 }
 
 void start_ready(int ready, bool serves)
@@ -224,7 +224,7 @@ void start_ready(int ready, bool serves)
         start_detach(running->run_dir);
     }
     if (write(ready, words, strlen(words)) < 0)
-        log_line("nobody waits for the start");
+        log_line("shuntd: the process that started it has ended");
     close(ready);
 }
 
@@ -265,11 +265,11 @@ static int start_open_root(struct shuntd *shuntd)
     const char *path = shuntd->options.root;
     int code = union_root_init(&shuntd->root, path, 0);
     if (code == -ENOENT)
-        return start_fail(code, "%s does not exist: make the directory first", path);
+        return start_fail(code, "%s: does not exist (make the directory first)", path);
     if (code == -ENOTDIR)
-        return start_fail(code, "%s is not a directory: give the directory to be shared", path);
+        return start_fail(code, "%s: not a directory (give the directory to be shared)", path);
     if (code != 0)
-        return start_fail(code, "%s cannot be opened: %s", path, strerror(-code));
+        return start_fail(code, "%s: cannot be opened: %s (check its path and permissions)", path, strerror(-code));
     return 0;
 }
 
@@ -278,17 +278,17 @@ static int start_refuse_root(const struct shuntd *shuntd, int code)
     const char *path = shuntd->root.path;
     switch (code) {
     case -EMEDIUMTYPE:
-        return start_fail(code, "%s lies on a file system whose inode numbers are not stable, which shunt cannot serve", path);
+        return start_fail(code, "%s: cannot be served, the inode numbers of its file system are not stable", path);
     case -EOPNOTSUPP:
-        return start_fail(code, "%s lies on a file system without hard links, which shunt cannot serve", path);
+        return start_fail(code, "%s: cannot be served, its file system has no hard links", path);
     case -ELOOP:
-        return start_fail(code, "%s lies inside another root: give that one instead", path);
+        return start_fail(code, "%s: lies inside another root (give that root instead)", path);
     case -EBUSY:
-        return start_fail(code, "%s is above everything, other roots too: give the directory that is to be shared", path);
+        return start_fail(code, "%s: cannot be a root, all other roots are below it (give the directory to be shared)", path);
     case -EROFS:
-        return start_fail(code, "%s is on a read-only file system: remount it writable, or use `shunt ls` to read", path);
+        return start_fail(code, "%s: the file system is read-only (remount it writable, or read with 'shunt ls')", path);
     default:
-        return start_fail(code, "%s cannot be made a root: %s", path, strerror(-code));
+        return start_fail(code, "%s: cannot be made a root: %s", path, strerror(-code));
     }
 }
 
@@ -299,7 +299,7 @@ static int start_prepare_root(struct shuntd *shuntd)
     if (code != 0)
         return start_refuse_root(shuntd, code);
     if (restamped)
-        log_line("%s is a copy of another root: it has a stamp of its own now", shuntd->root.path);
+        log_line("%s: a copy of another root, it now has a stamp of its own", shuntd->root.path);
     return 0;
 }
 
@@ -310,11 +310,10 @@ static int start_refuse_session(const struct shuntd *shuntd, const struct sessio
     const struct session_member *member = session_living(session);
     session_describe(session, member, words, sizeof words);
     if (member != NULL && session_lives(member) == -EREMOTE)
-        return start_fail(-EBUSY,
-                          "%s (end it with `shunt stop --root %s` there; `shunt start --takeover` waits whether it "
-                          "still beats)",
-                          words, root);
-    return start_fail(-EBUSY, "%s (end it with `shunt stop --root %s`, or use it with `shunt exec`)", words, root);
+        return start_fail(
+            -EBUSY, "%s: %s (run 'shunt stop --root %s' on that host; if it is gone, run 'shunt start --takeover --root %s')",
+            root, words, root, root);
+    return start_fail(-EBUSY, "%s: %s (run 'shunt stop --root %s', or use it with 'shunt exec')", root, words, root);
 }
 
 static int start_refuse_takeover(const struct shuntd *shuntd, const struct session *session, const struct session_member *who,
@@ -326,16 +325,16 @@ static int start_refuse_takeover(const struct shuntd *shuntd, const struct sessi
         return start_refuse_session(shuntd, session);
     case TAKEOVER_ALONE:
         return start_fail(-EBUSY,
-                          "node %s on host %s, which holds %s, is alone and does not beat: nobody can tell from here "
-                          "whether it lives (if that host is gone for good, remove %s/.shunt/session/epoch.*)",
-                          who->node, who->host, root, root);
+                          "%s: held by node %s on host %s alone, which has no heartbeat, so it is not known whether it lives "
+                          "(if that host is gone for good, remove %s/.shunt/session/epoch.*)",
+                          root, who->node, who->host, root);
     case TAKEOVER_BEATS:
-        return start_fail(-EBUSY, "node %s on host %s, which holds %s, lives: end it with `shunt stop --root %s` there",
-                          who->node, who->host, root, root);
+        return start_fail(-EBUSY, "%s: held by node %s on host %s, which lives (run 'shunt stop --root %s' on that host)", root,
+                          who->node, who->host, root);
     case TAKEOVER_CHANGED:
-        return start_fail(-EBUSY, "the session of %s changed while it was watched: see `shunt status --root %s`", root, root);
+        return start_fail(-EBUSY, "%s: the session changed while it was watched (run 'shunt status --root %s')", root, root);
     default:
-        return start_fail(-EBUSY, "the session of %s cannot be watched: %s", root, strerror(-code));
+        return start_fail(-EBUSY, "%s: the session cannot be watched: %s", root, strerror(-code));
     }
 }
 
@@ -367,10 +366,10 @@ static int start_outlast_taken(struct shuntd *shuntd)
         nanosleep(&pause, NULL);
     for (size_t i = 0; i < taken->count && shuntd->stop == 0 && code == 0; i++)
         if ((code = session_fence(shuntd->root.path, taken->members[i].branch)) != 0)
-            start_fail(code, "the branch %s, of a node that is gone, cannot be renamed: %s", taken->members[i].branch,
+            start_fail(code, "%s: the branch of a node that is gone cannot be renamed: %s", taken->members[i].branch,
                        strerror(-code));
     session_finish(&shuntd->superseded);
-    return code != 0 || shuntd->stop == 0 ? code : start_fail(-EINTR, "ended before it served");
+    return code != 0 || shuntd->stop == 0 ? code : start_fail(-EINTR, "interrupted before it served");
 }
 
 /* A daemon of the same user joins, under a name that nobody goes by. */
@@ -429,7 +428,7 @@ static int start_join_when_dropped(struct shuntd *shuntd)
     uint64_t until = clock_monotonic() + 4 * shuntd->options.stale + SESSION_STALE;
     int code = start_try_to_join(shuntd);
     if (code == -EINPROGRESS)
-        log_line("node %s was taken for lost: it joins again once its old branch is fenced", shuntd->me.node);
+        log_line("node %s: taken for lost, it joins again once its old branch is fenced", shuntd->me.node);
     while (code == -EINPROGRESS && shuntd->stop == 0 && clock_monotonic() < until) {
         nanosleep(&pause, NULL);
         code = start_try_to_join(shuntd);
@@ -446,7 +445,9 @@ static int start_join(struct shuntd *shuntd)
     if (code == 0)
         code = peers_address(shuntd->peers, shuntd->me.address, &size);
     if (code != 0)
-        return start_fail(code, "the fabric '%s' cannot be opened: %s (SHUNT_FABRIC)", shuntd->options.fabric, strerror(-code));
+        return start_fail(code,
+                          "SHUNT_FABRIC '%s': the network cannot be opened: %s (name a provider and an interface of this host)",
+                          shuntd->options.fabric, strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
     shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
     return start_join_when_dropped(shuntd);
@@ -476,12 +477,12 @@ static int start_claim_session(struct shuntd *shuntd)
     if (code == -EBUSY || code == -EACCES)
         return start_refuse_session(shuntd, &shuntd->session);
     if (code == -EINPROGRESS)
-        return start_fail(code,
-                          "node %s was taken for lost, and nobody fences its old branch: start it again, or stop the session",
-                          shuntd->options.node);
+        return start_fail(
+            code, "node %s: taken for lost, and no daemon has fenced its old branch (start it again, or stop the session)",
+            shuntd->options.node);
     if (code == -EXDEV)
-        return start_fail(code, "%s is another file system here than where its session is: mount that one", shuntd->root.path);
-    return start_fail(code, "the session of %s cannot be written: %s", shuntd->root.path, strerror(-code));
+        return start_fail(code, "%s: another file system than the one of its session (mount that one here)", shuntd->root.path);
+    return start_fail(code, "%s: the session cannot be written: %s", shuntd->root.path, strerror(-code));
 }
 
 /* The home of the names may be just about to open its end. */
@@ -493,20 +494,21 @@ static int start_find_home(struct shuntd *shuntd)
     int code = 0;
     while (code == 0 && (home = session_home(&shuntd->session)) != NULL && home->address_size == 0) {
         if (clock_monotonic() > until)
-            return start_fail(-EHOSTUNREACH,
-                              "the session of %s is for %s on %s alone: end it there, or start it with SHUNT_FABRIC=tcp",
-                              shuntd->root.path, home->node, home->host);
+            return start_fail(
+                -EHOSTUNREACH,
+                "%s: its session is for node %s on host %s alone (end it there, or start it with SHUNT_FABRIC=tcp)",
+                shuntd->root.path, home->node, home->host);
         nanosleep(&pause, NULL);
         session_finish(&shuntd->session);
         code = session_read(shuntd->root.path, &shuntd->session);
     }
-    return code == 0 ? 0 : start_fail(code, "the session of %s cannot be read: %s", shuntd->root.path, strerror(-code));
+    return code == 0 ? 0 : start_fail(code, "%s: the session cannot be read: %s", shuntd->root.path, strerror(-code));
 }
 
 static int start_adopt(struct shuntd *shuntd)
 {
     int code = session_view_adopt(shuntd);
-    return code == 0 ? 0 : start_fail(code, "the session of %s cannot be entered: %s", shuntd->root.path, strerror(-code));
+    return code == 0 ? 0 : start_fail(code, "%s: the session cannot be joined: %s", shuntd->root.path, strerror(-code));
 }
 
 static void *start_open_fabric(void *context)
@@ -514,7 +516,8 @@ static void *start_open_fabric(void *context)
     struct shuntd *shuntd = context;
     int code = peers_open(shuntd->peers, shuntd->options.fabric, start_ring_for_peers, shuntd);
     if (code != 0)
-        log_line("the fabric '%s' cannot be opened: %s; no other node can join", shuntd->options.fabric, strerror(-code));
+        log_line("SHUNT_FABRIC '%s': the network cannot be opened, so no other node can join: %s", shuntd->options.fabric,
+                 strerror(-code));
     return NULL;
 }
 
@@ -546,7 +549,8 @@ static int start_enter_session(struct shuntd *shuntd)
         code = session_view_join(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
     if (code == -ETIMEDOUT && home != NULL)
-        start_fail(code, "%s on %s, which is home of names of %s, does not answer", home->node, home->host, shuntd->root.path);
+        start_fail(code, "%s: node %s on host %s, the home of names, does not answer (run 'shunt status' there)",
+                   shuntd->root.path, home->node, home->host);
     return code;
 }
 
@@ -555,7 +559,7 @@ static int start_describe_self(struct shuntd *shuntd)
     int code = peers_create(&shuntd->peers);
     shuntd->branch_of = calloc(UINT16_MAX + 1, sizeof *shuntd->branch_of);
     if (code != 0 || shuntd->branch_of == NULL)
-        return start_fail(-ENOMEM, "no memory");
+        return start_fail(-ENOMEM, "not enough memory");
     session_self(&shuntd->me, shuntd->options.node);
     strcpy(shuntd->me.run_dir, shuntd->run_dir);
     return 0;
@@ -565,10 +569,10 @@ static int start_claim_branch(struct shuntd *shuntd)
 {
     int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->me.branch);
     if (code != 0)
-        return start_fail(code, "no branch could be made under %s: %s", shuntd->root.path, strerror(-code));
+        return start_fail(code, "%s: no branch can be made: %s", shuntd->root.path, strerror(-code));
     int number = union_root_add(&shuntd->root, shuntd->me.branch);
     if (number < 0)
-        return start_fail(number, "no memory");
+        return start_fail(number, "not enough memory");
     shuntd->branch = (uint16_t)number;
     snprintf(shuntd->branch_path, sizeof shuntd->branch_path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
              shuntd->me.branch);
@@ -582,10 +586,11 @@ static int start_make_run_dir(struct shuntd *shuntd)
     strcpy(parent, shuntd->run_dir);
     *strrchr(parent, '/') = '\0';
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
-        return start_fail(-errno, "%s cannot be made: %s; set SHUNT_RUN_DIR to a local directory", shuntd->run_dir,
+        return start_fail(-errno, "%s: cannot be made: %s (set SHUNT_RUN_DIR to a local directory)", shuntd->run_dir,
                           strerror(errno));
     if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
-        return start_fail(-EPERM, "%s is not a directory of your own alone: remove it, or set SHUNT_RUN_DIR", parent);
+        return start_fail(
+            -EPERM, "%s: not a directory that you alone own (remove it, or set SHUNT_RUN_DIR to another directory)", parent);
     return 0;
 }
 
@@ -597,14 +602,14 @@ static int start_await(struct shuntd *shuntd, pid_t (*holder)(const char *), con
     pid_t pid;
     while ((pid = holder(where)) != 0 && shuntd->stop == 0 && !BROKEN("former-unawaited")) {
         if (!told && clock_monotonic() - began > CLOCK_SECOND) {
-            log_line("process %d is at something that a daemon before this one let it begin: it is waited for (is it "
-                     "stopped?)",
-                     (int)pid);
+            log_line("process %d: waits for the end of a call that began under an earlier daemon (if it is stopped, run 'kill "
+                     "-CONT %d')",
+                     (int)pid, (int)pid);
             told = true;
         }
         nanosleep(&pause, NULL);
     }
-    return shuntd->stop == 0 ? 0 : start_fail(-EINTR, "ended before it served");
+    return shuntd->stop == 0 ? 0 : start_fail(-EINTR, "interrupted before it served");
 }
 
 /* A daemon that served here before may have crashed, and processes be at what it let them begin. Until they are done,
@@ -647,7 +652,7 @@ static int start_open_index(struct shuntd *shuntd)
     for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
         code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
     if (code != 0)
-        return start_fail(code, "the index in %s cannot be made: %s", shuntd->run_dir, strerror(-code));
+        return start_fail(code, "%s: the index cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
 }
 
@@ -703,7 +708,7 @@ static int start_name_run_dir(struct shuntd *shuntd)
     struct text t;
     text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
     session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
-    return text_ok(&t) ? 0 : start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR is too long");
+    return text_ok(&t) ? 0 : start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR: the path is too long (name a shorter one)");
 }
 
 /* What was meant for the programs of a job. A pidfd is taken for every process that uses the channel. */

@@ -103,9 +103,9 @@ static bool supervise_wait_for_end(pid_t pid, bool served)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     if (WIFSIGNALED(status))
-        log_line("shuntd was ended by signal %d", WTERMSIG(status));
+        log_line("shuntd: ended by signal %d", WTERMSIG(status));
     else if (served)
-        log_line("shuntd ended with status %d", WEXITSTATUS(status));
+        log_line("shuntd: ended with status %d", WEXITSTATUS(status));
     return ending != 0;
 }
 
@@ -126,7 +126,7 @@ static void supervise_go_to_background(int ready, const char *run_dir)
     char word = 'y';
     start_detach(run_dir);
     if (write(ready, &word, 1) != 1)
-        log_line("nobody waits for the start");
+        log_line("shuntd: the process that started it has ended");
     close(ready);
 }
 
@@ -146,7 +146,7 @@ int supervise(int ready, bool *again)
             return to;
         }
         if (pid < 0)
-            log_line("no process can be started: %s", strerror(errno));
+            log_line("cannot start a process: %s", strerror(errno));
         bool serves = pid > 0 && supervise_hear(from, heard), first = run_dir[0] == '\0';
         if (serves && first) {
             strcpy(run_dir, heard);
@@ -159,8 +159,8 @@ int supervise(int ready, bool *again)
         log_line("shuntd is started again");
     }
     if (ending == 0)
-        log_line("shuntd crashed %u times in a row, each time within a second: it is not started again; mend what is "
-                 "said above, then `shunt start`",
+        log_line("shuntd: crashed %u times in a row, each time within a second, so it is not started again (remove the cause "
+                 "that is named above, then run 'shunt start')",
                  PATIENCE);
     predecessor_abandon(run_dir);
     _exit(1);

@@ -107,6 +107,6 @@ bool command_one_word(const struct command *command, int argc, const char *what)
 {
     if (argc - optind == 1)
         return true;
-    error_usage(command, "give exactly one %s", what);
+    error_usage(command, "exactly one %s is required", what);
     return false;
 }

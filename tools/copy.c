@@ -291,10 +291,10 @@ int copy_into(const char *where, int directory, const char *name)
 const char *copy_words(enum copy_refusal refusal)
 {
     static const char *const words[] = {
-        [COPY_LINKED] = "has other names (hard links), which a copy would part from it: copy it by hand",
-        [COPY_UNLIKE] = "has an owner, a mode, an ACL or attributes that a copy cannot be given: copy it by hand",
-        [COPY_CHANGED] = "was changed while it was copied (stop the program that writes there and run this again)",
-        [COPY_DIFFERS] = "was copied, and what was read back is something else: look after that file system",
+        [COPY_LINKED] = "has other hard links, which a copy would not share (copy it by hand)",
+        [COPY_UNLIKE] = "its owner, mode, ACL or attributes cannot be copied (copy it by hand)",
+        [COPY_CHANGED] = "changed while it was copied (stop the program that writes there and run this again)",
+        [COPY_DIFFERS] = "the copy differs from the original when it is read back (check the file system)",
     };
     return words[refusal];
 }

@@ -71,13 +71,13 @@ static const char *counters_path_of(struct line *line)
 static const char *counters_in_words(const char *reason)
 {
     static const char *const words[][2] = {
-        {"owner", "a mirror could not be given its owner or group"},
-        {"mode", "a mirror could not be given its mode"},
-        {"attributes", "a mirror could not be given its ACLs or extended attributes"},
-        {"flags", "a mirror could not be given its inode flags or project"},
-        {"device", "it lies on another device"},
-        {"marker", "its marker could not be written"},
-        {"watched", "a program waits for its events"},
+        {"owner", "a mirror cannot be given its owner or group"},
+        {"mode", "a mirror cannot be given its mode"},
+        {"attributes", "a mirror cannot be given its ACLs or extended attributes"},
+        {"flags", "a mirror cannot be given its inode flags or project"},
+        {"device", "the directory is on another file system"},
+        {"marker", "the marker of the directory cannot be written"},
+        {"watched", "a program watches the directory (inotify, fanotify)"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i][0], reason) == 0)
@@ -91,9 +91,9 @@ void counters_print(const struct counters *counters)
     for (counters_begin(&line, counters); counters_next(&line);) {
         const char *path = counters_is_stay(&line) ? counters_path_of(&line) : NULL;
         if (counters_is_silent(&line))
-            printf("  silent   %s: it does not answer the other daemons\n", line.rest);
+            printf("  silent   %s: does not answer the other daemons\n", line.rest);
         else if (path != NULL)
-            printf("  pinned   %s: new files stay in the trunk, since %s\n", path, counters_in_words(line.rest));
+            printf("  pinned   %s: new files stay in the trunk, %s\n", path, counters_in_words(line.rest));
         else
             printf("  %-16s %s\n", line.key, line.rest);
     }

@@ -46,8 +46,7 @@ int daemon_node(struct daemon_options *options, const char *given)
         return 0;
     }
     if (!layout_node_is_valid(given, strlen(given))) {
-        error_report("'%s' is no name for a node: use at most %d letters, digits, '-', '_' and '.', a letter or "
-                     "digit first",
+        error_report("node name '%s': invalid (use at most %d letters, digits, '-', '_' and '.', a letter or digit first)",
                      given, LAYOUT_NODE_MAX);
         return -1;
     }
@@ -61,7 +60,7 @@ int daemon_take_placement(const struct command *command, const char *text, const
     *placement = text;
     if (config_placement_parse(text, &parsed) == 0)
         return 0;
-    error_usage(command, "'%s' is no placement: use auto or branch", text);
+    error_usage(command, "--placement '%s': neither auto nor branch", text);
     return -1;
 }
 
@@ -71,7 +70,7 @@ int daemon_take_leaf_full(const struct command *command, const char *text, const
     *leaf_full = text;
     if (config_number_parse(text, UINT32_MAX, &parsed) == 0)
         return 0;
-    error_usage(command, "'%s' is no number of files for a leaf from 1 to %u", text, UINT32_MAX);
+    error_usage(command, "--leaf-full '%s': not a number from 1 to %u", text, UINT32_MAX);
     return -1;
 }
 
@@ -80,7 +79,7 @@ static void daemon_become(const char *program, char *const *words)
 {
     launch_without_shim();
     SYS3(SYS_execve, program, words, environ);
-    error_report("%s cannot be run: build or install shunt as a whole", program);
+    error_report("%s: cannot be executed (build or install shunt as a whole)", program);
     _exit(STATUS_FAILED);
 }
 
@@ -92,13 +91,13 @@ static int daemon_spawn(const char *program, char *const *words)
     if (child == 0)
         daemon_become(program, words);
     if (child < 0) {
-        error_report("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
         return -1;
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        error_report("shuntd was killed by signal %d while it started: see its log", WTERMSIG(status));
+        error_report("shuntd: killed by signal %d while it started (see its log in SHUNT_RUN_DIR)", WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
@@ -167,8 +166,8 @@ static int daemon_wait_for_end(int pidfd, const struct stopping *stopping)
     progress_finish(&progress);
     if (waited < STOP_PATIENCE)
         return 0;
-    error_report("shuntd of %s (process %d) has not ended after %d s: see %s, and if it hangs, `kill -KILL %d`", stopping->root,
-                 pid, STOP_PATIENCE, stopping->member->run_dir, pid);
+    error_report("%s: shuntd (process %d) has not ended after %d s (see the log in %s; if shuntd hangs, run 'kill -KILL %d')",
+                 stopping->root, pid, STOP_PATIENCE, stopping->member->run_dir, pid);
     return -1;
 }
 
@@ -177,7 +176,8 @@ static int daemon_end_process(int pidfd, const struct stopping *stopping)
     const char *root = stopping->root;
     int error = (int)SYS4(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
     if (error == -EPERM) {
-        error_report("the session of %s belongs to %s: ask for `shunt stop --root %s`", root, stopping->session->user, root);
+        error_report("%s: the session belongs to user %s (ask that user to run 'shunt stop --root %s')", root,
+                     stopping->session->user, root);
         return -1;
     }
     return error == -ESRCH ? 0 : daemon_wait_for_end(pidfd, stopping);
@@ -198,7 +198,7 @@ static int daemon_stop_process(const struct stopping *stopping)
     if (pidfd == -ESRCH)
         return 0;
     if (pidfd < 0) {
-        error_report("process %d cannot be waited for (%s): stop it with `kill %d`", (int)pid, strerror(-pidfd), (int)pid);
+        error_report("process %d: cannot be waited for: %s (run 'kill %d')", (int)pid, strerror(-pidfd), (int)pid);
         return -1;
     }
     /* Now that the descriptor holds the process, its number cannot become another's: is it still the one? */
@@ -231,14 +231,15 @@ static int daemon_stop_session(const char *root, const char *node, const struct 
 {
     char words[512];
     if (node != NULL && session_find_node(session, node) == NULL) {
-        error_report("%s: no daemon of its session goes by the name %s: see `shunt status --root %s`", root, node, root);
+        error_report("%s: no daemon of its session is named '%s' (run 'shunt status --root %s' to see their names)", root, node,
+                     root);
         return -1;
     }
     int here = daemon_stop_members(root, node, session);
     if (here != 0)
         return here < 0 ? -1 : 0;
     session_describe(session, NULL, words, sizeof words);
-    error_report("%s: %s: run `shunt stop --root %s` there", root, words, root);
+    error_report("%s: %s (run 'shunt stop --root %s' on that host)", root, words, root);
     return -1;
 }
 
@@ -250,9 +251,8 @@ static int daemon_read_session(const char *root, struct session *session)
         return 0;
     if (error == -ENOENT || error == -ENOTDIR)
         return 1;
-    error_report("the last %s/.shunt/session/epoch.* cannot be read (%s): look at it, and stop the shuntd that it "
-                 "names",
-                 root, strerror(-error));
+    error_report("%s: the last .shunt/session/epoch.* cannot be read: %s (stop the shuntd that it names)", root,
+                 strerror(-error));
     return -1;
 }
 
@@ -337,7 +337,7 @@ static int daemon_wait_until_all_left(const char *root, const struct session *se
     progress_finish(&progress);
     if (left == 0)
         return 0;
-    error_report("%s: %zu daemon%s of its session %s not ended for %d s: see `shunt status --root %s`", root, left,
+    error_report("%s: %zu daemon%s of its session %s not ended after %d s (run 'shunt status --root %s')", root, left,
                  left == 1 ? "" : "s", left == 1 ? "has" : "have", STOP_PATIENCE, root);
     return -1;
 }
@@ -364,14 +364,16 @@ static int daemon_stop_all_nodes(const char *root, const struct session *session
     if (code == 0)
         code = daemon_wait_until_all_left(root, session) < 0 || daemon_wait_for_processes(root, session) < 0 ? -1 : 0;
     else if (code == -ETIMEDOUT)
-        error_report("%s: not all daemons of its session answer: see `shunt status --root %s`", root, root);
+        error_report("%s: not all daemons of its session answer (run 'shunt status --root %s')", root, root);
     else if (code == -EACCES || code == -EPERM)
-        error_report("the session of %s belongs to %s: ask for `shunt stop --all --root %s`", root, session->user, root);
+        error_report("%s: the session belongs to user %s (ask that user to run 'shunt stop --all --root %s')", root,
+                     session->user, root);
     else if (code == -ENOENT)
-        error_report("%s: no daemon of its session runs on this host: run `shunt stop --all --root %s` where one does", root,
-                     root);
+        error_report(
+            "%s: no daemon of its session runs on this host (run 'shunt stop --all --root %s' on a host where one does)", root,
+            root);
     else
-        error_report("%s: its daemon cannot be asked (%s): run `shunt stop --root %s` on each of its hosts", root,
+        error_report("%s: the daemon cannot be asked: %s (run 'shunt stop --root %s' on each host of the session)", root,
                      strerror(-code), root);
     return code == 0 ? 0 : -1;
 }

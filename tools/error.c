@@ -33,7 +33,7 @@ int error_usage(const struct command *command, const char *format, ...)
     va_start(arguments, format);
     error_say(format, arguments, "");
     va_end(arguments);
-    fprintf(stderr, ": see `%s%s --help`\n", command->flags & COMMAND_ALONE ? "" : "shunt ", command->name);
+    fprintf(stderr, " (see '%s%s --help')\n", command->flags & COMMAND_ALONE ? "" : "shunt ", command->name);
     return STATUS_USAGE;
 }
 
@@ -42,17 +42,17 @@ static const struct {
     const char *sentence;
 } sentences[] = {
     {ENOENT, "no such file or directory in the union"},
-    {ENOTUNIQ, "lies in no root of shunt: there is no .shunt in a directory above it, so `ls` shows all there is"},
-    {EINVAL, "is shunt's own, not a part of the union: look at it without shunt"},
-    {EBADMSG, "holds a .shunt-dir that is no marker, so its mirrors are not known: see `shunt fsck`"},
-    {EACCES, "permission denied: ask its owner, or run as the user who owns it"},
-    {EPERM, "not permitted: run as the user who owns it"},
-    {EROFS, "the file system is read-only: mount it for writing first"},
-    {ENOSPC, "no space is left on the file system: make room and run this again"},
-    {EDQUOT, "the quota is used up: make room and run this again"},
-    {ENAMETOOLONG, "the path is too long: change to a directory further down and give a shorter one"},
-    {EMULTIHOP, "is a root of its own, in another one: name it by itself, and give only one of them to `shunt start`"},
-    {EXDEV, "lies on another file system than the branch: move it by hand"},
+    {ENOTUNIQ, "in no root of shunt, since no directory above it has a .shunt (list it with 'ls')"},
+    {EINVAL, "belongs to shunt and is not part of the union (list it with 'ls')"},
+    {EBADMSG, "its .shunt-dir is damaged, so its mirrors are not known (run 'shunt fsck' on the root)"},
+    {EACCES, "permission denied (ask its owner, or run this as its owner)"},
+    {EPERM, "not permitted (run this as its owner)"},
+    {EROFS, "the file system is read-only (mount it for writing first)"},
+    {ENOSPC, "no space left on the file system (make room and run this again)"},
+    {EDQUOT, "the quota is used up (make room and run this again)"},
+    {ENAMETOOLONG, "the path is too long (change to a directory further down and give a shorter one)"},
+    {EMULTIHOP, "a root inside another root (name it by itself, and give only one of the two to 'shunt start')"},
+    {EXDEV, "on another file system than the branch (move it by hand)"},
 };
 
 void error_report_path(const char *path, int error)

@@ -120,18 +120,17 @@ static void export_show_progress(struct export *export)
 static void export_complain_appeared(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    error_report(
-        "%s: a file of that name appeared in the trunk meanwhile (stop the program that writes there and run this again)",
-        where);
+    error_report("%s: a file of that name appeared in the trunk during the export (stop the program that writes there and run "
+                 "this again)",
+                 where);
     export->failed = true;
 }
 
 static void export_complain_across(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    error_report("%s: cannot be renamed to where it belongs, which is on another file system, mount or project "
-                 "quota: run "
-                 "`shunt export --copy %s` to have such files copied",
+    error_report("%s: cannot be renamed to another file system, mount or project quota (run 'shunt export --copy %s' to copy "
+                 "such files)",
                  where, export->root.path);
     export->failed = true;
 }
@@ -216,7 +215,8 @@ static bool export_is_fixed(const struct export *export, const struct union_name
 static int export_complain_fixed(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    error_report("%s: is immutable or append-only, so it cannot be renamed: `chattr -i -a` it and run this again", where);
+    error_report("%s: immutable or append-only, so it cannot be renamed (run 'chattr -i -a' on it, then run this again)",
+                 where);
     export->failed = true;
     return -ECANCELED;
 }
@@ -405,16 +405,14 @@ static void export_complain_left(struct export *export, const struct mirror_foun
     char path[PATH_MAX + sizeof LAYOUT_BRANCHES + LAYOUT_BRANCH_MAX + NAME_MAX + 3];
     snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s/%s", root, export->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
-        error_report("%s is not shunt's: move it elsewhere and run this again", path);
+        error_report("%s: does not belong to shunt (move it elsewhere and run this again)", path);
     else if (!export->blind)
-        error_report("%s holds %zu file%s of a directory that is gone: run `shunt fsck --restore %s` to get them "
-                     "back or "
-                     "`shunt fsck --delete %s` to remove them",
+        error_report("%s: %zu file%s of a directory that is gone (run 'shunt fsck --restore %s' to restore them or 'shunt fsck "
+                     "--delete %s' to remove them)",
                      path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
     else if (!export->failed)
-        error_report("%s holds %zu file%s of a directory that is gone, or that cannot be seen (no permission, or "
-                     "covered by a "
-                     "mount): make all of %s visible and run this again",
+        error_report("%s: %zu file%s of a directory that is gone, or hidden by its permissions or a mount (make all of %s "
+                     "visible and run this again)",
                      path, mirror->files, mirror->files == 1 ? "" : "s", root);
     export->failed = true;
 }
@@ -496,7 +494,7 @@ static void export_remove_shunt(struct export *export)
     bool loosened = root >= 0 && export_loosen(root, &export->root_before);
     int error = root < 0 ? root : export_remove_own(export, root);
     if (error == -ENOTEMPTY || error == -EEXIST) {
-        error_report("%s/" LAYOUT_OWN " holds something that is not shunt's: look what it is, move it, and run this again",
+        error_report("%s/" LAYOUT_OWN ": something in it does not belong to shunt (move it elsewhere and run this again)",
                      export->root.path);
         export->failed = true;
     } else if (error < 0) {
@@ -553,7 +551,8 @@ static int export_finish(struct export *export, int signal)
     mirror_names_finish(&export->left);
     if (!signal)
         return export->failed ? STATUS_FAILED : STATUS_OK;
-    error_report("interrupted, nothing is lost: run `shunt export %s` again to go on", export->root.path);
+    error_report("%s: the export was interrupted, nothing is lost (run 'shunt export %s' to go on)", export->root.path,
+                 export->root.path);
     return 128 + signal;
 }
 
@@ -585,7 +584,7 @@ static int export_plain(struct export *export, const char *root)
 {
     struct union_root above;
     if (union_root_init(&above, root, LISTING_FIND_ROOT) == 0) {
-        error_report("%s is a part of the root %s, and only a whole root can be exported: run `shunt export %s`", root,
+        error_report("%s: only a whole root can be exported, and this is a part of %s (run 'shunt export %s')", root,
                      above.path, above.path);
         union_root_finish(&above);
         return STATUS_FAILED;

@@ -39,10 +39,10 @@ static void fsck_mirrors_look_at_known(struct fsck *fsck, const struct mirror_fo
         return;
     if (mirror->unfinished > 0)
         fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && fsck_mirrors_remove_unfinished(fsck, mirror), "unfinished-leaf", path,
-                  "a leaf was not made to its end (%zu)", mirror->unfinished);
+                  "a leaf is incomplete (%zu)", mirror->unfinished);
     if (mirror->files == 0)
         fsck_tell(fsck, FSCK_NOTE, fsck->repair && fsck_mirrors_remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
-                  "nothing is in it now");
+                  "empty");
 }
 
 /* Without reading every marker, or with a bad one, it is unknown whose files would be deleted. */
@@ -67,21 +67,23 @@ static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_f
         return;
     }
     if (fsck->blind) {
-        fsck_mirrors_tell_orphan(fsck, mirror, path,
-                                 ", or that cannot be seen (no permission, or covered by a mount): nothing is done about it");
+        fsck_mirrors_tell_orphan(
+            fsck, mirror, path,
+            ", or hidden by its permissions or a mount, so nothing is done (make the whole root visible and run this again)");
         return;
     }
     if (!fsck->restore && !fsck->discard) {
-        fsck_mirrors_tell_orphan(fsck, mirror, path, ": --restore gets them back, --delete removes them");
+        fsck_mirrors_tell_orphan(fsck, mirror, path, " (use --restore to restore them, --delete to remove them)");
         return;
     }
     if (fsck->discard && !fsck_mirrors_may_delete(fsck)) {
-        fsck_mirrors_tell_orphan(fsck, mirror, path, ", or of the one with the bad .shunt-dir: not deleted, use --restore");
+        fsck_mirrors_tell_orphan(fsck, mirror, path,
+                                 ", or of the one with the damaged .shunt-dir, so they are not deleted (use --restore)");
         return;
     }
     int error = fsck->restore ? fsck_restore(&fsck->root, mirror) : fsck_delete(&fsck->root, mirror);
     if (error < 0) {
-        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "could not be %s (%s)", fsck->restore ? "restored" : "deleted",
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "cannot be %s: %s", fsck->restore ? "restored" : "deleted",
                   strerror(-error));
         return;
     }
@@ -94,7 +96,7 @@ static void fsck_mirrors_look_at(struct fsck *fsck, const struct mirror_found *m
     char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX + NAME_MAX + 1];
     snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s", fsck->root.branches[mirror->branch - 1], mirror->name);
     if (mirror->foreign)
-        fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path, "it is not shunt's: move it elsewhere");
+        fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path, "does not belong to shunt (move it elsewhere)");
     else if (mirror->known)
         fsck_mirrors_look_at_known(fsck, mirror, path);
     else
@@ -108,7 +110,7 @@ void fsck_mirrors(struct fsck *fsck)
     if (error < 0) {
         char path[sizeof LAYOUT_BRANCHES + 1 + sizeof mirrors.unread];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", mirrors.unread);
-        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s)", strerror(-error));
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read: %s", strerror(-error));
     }
     for (size_t i = 0; i < mirrors.count; i++)
         fsck_mirrors_look_at(fsck, &mirrors.all[i]);

@@ -23,11 +23,10 @@ static void fsck_trunk_tell_marker(struct fsck *fsck, const struct folder *folde
 {
     if (!folder->listing.marked)
         fsck_tell(fsck, FSCK_REPAIRABLE, settled, "copied-marker", folder->path,
-                  "its .shunt-dir came with a copy of %s, whose files are not its own", marker->path);
+                  "its .shunt-dir was copied from %s, whose files are not in this directory", marker->path);
     else if (!dirid_equal(marker->directory, folder->listing.id))
         fsck_tell(fsck, FSCK_REPAIRABLE, settled, "restored-marker", folder->path,
-                  "its .shunt-dir was written for a directory that is gone, and this is taken for what "
-                  "became of it");
+                  "its .shunt-dir belongs to a directory that is gone, which this one replaces");
 }
 
 static void fsck_trunk_tell_conflicts(struct fsck *fsck, const struct folder *folder, bool settled)
@@ -36,7 +35,7 @@ static void fsck_trunk_tell_conflicts(struct fsck *fsck, const struct folder *fo
         const struct union_name *name = &folder->listing.names[i];
         char path[PATH_MAX];
         if (strcmp(name->name, name->on_disk) != 0 && folder_path(folder, name->on_disk, path, sizeof path) == 0)
-            fsck_tell(fsck, FSCK_REPAIRABLE, settled, "conflict", path, "is there twice, and the one that lost is called %s",
+            fsck_tell(fsck, FSCK_REPAIRABLE, settled, "conflict", path, "exists twice, the other file is renamed to %s",
                       name->name);
     }
 }
@@ -46,18 +45,16 @@ static void fsck_trunk_tell_unlisted(struct fsck *fsck, const char *path, int er
     if (error == -EBADMSG) {
         fsck->markers_bad++;
         fsck_tell(fsck, FSCK_TROUBLE, false, "bad-marker", path,
-                  "its .shunt-dir is no marker, so its mirrors look like orphans: get it from a backup, or "
-                  "run `shunt fsck "
-                  "--restore` and then remove it");
+                  "its .shunt-dir is damaged, so its mirrors look like orphans (get it from a backup, or run 'shunt fsck "
+                  "--restore' and then remove it)");
         return;
     }
     if (error == -EMULTIHOP) {
         fsck_tell(fsck, FSCK_TROUBLE, false, "root", path,
-                  "it is a root of its own, in this one: run `shunt fsck` on it, and give only one of them to `shunt "
-                  "start`");
+                  "a root inside this root (run 'shunt fsck' on it, and give only one of the two to 'shunt start')");
         return;
     }
-    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "it cannot be read (%s), nor what is below", strerror(-error));
+    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read, nor what is below: %s", strerror(-error));
 }
 
 static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *folder)
@@ -75,7 +72,7 @@ static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *fo
     bool settled = fsck_trunk_settle(fsck, folder);
     if (unfinished)
         fsck_tell(fsck, FSCK_REPAIRABLE, settled, "unfinished", folder->path,
-                  "a .shunt-dir, or the copy of a file, was not written to its end");
+                  "an incomplete .shunt-dir or copy of a file is in it");
     if (!marked)
         return;
     fsck_trunk_tell_marker(fsck, folder, &marker, settled);

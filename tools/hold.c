@@ -18,17 +18,18 @@ static void hold_complain_session(const char *root, const struct session *sessio
     const struct session_member *member = session_living(session);
     session_describe(session, member, words, sizeof words);
     if (member && session_lives(member) == -EREMOTE)
-        error_report("%s: %s: run `shunt stop --root %s` there, or remove %s/" SESSION_DIRECTORY
-                     "/epoch.* if that host is gone for good",
-                     root, words, root, root);
+        error_report(
+            "%s: %s (run 'shunt stop --root %s' on that host; if the host is gone for good, remove %s/" SESSION_DIRECTORY
+            "/epoch.*)",
+            root, words, root, root);
     else
-        error_report("%s: %s: run `shunt stop --root %s` first, or wait for its end", root, words, root);
+        error_report("%s: %s (run 'shunt stop --root %s' first, or wait for its end)", root, words, root);
 }
 
 static void hold_complain_broken(const char *root)
 {
-    error_report("the last %s/" SESSION_DIRECTORY
-                 "/epoch.* is not of this version of shunt: stop what uses the root, then remove them",
+    error_report("%s: the last " SESSION_DIRECTORY
+                 "/epoch.* is not of this version of shunt (stop the daemons of the root, then remove these files)",
                  root);
 }
 

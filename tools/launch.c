@@ -109,7 +109,7 @@ static int launch_set(const char *name, char *value)
     int error = value ? setenv(name, value, 1) : -1;
     free(value);
     if (error < 0)
-        error_report("no memory for the environment: make some free and run this again");
+        error_report("environment: not enough memory (free some and run this again)");
     return error;
 }
 
@@ -129,13 +129,13 @@ char *launch_preload(const char *others)
     if (places_preload(shim) < 0)
         return NULL;
     if (strpbrk(shim, ": ")) {
-        error_report("%s cannot be preloaded, since its path holds a colon or a space: install shunt elsewhere", shim);
+        error_report("%s: cannot be preloaded, its path has a colon or a space (install shunt elsewhere)", shim);
         return NULL;
     }
     launch_say_lib(shim);
     char *made = launch_preload_with(others, shim);
     if (!made)
-        error_report("no memory for the environment: make some free and run this again");
+        error_report("environment: not enough memory (free some and run this again)");
     return made;
 }
 
@@ -161,7 +161,7 @@ int launch_exec(const struct roots *roots, const char *node, char **command)
     memcpy(words + 3, command, count * sizeof *words);
     fflush(NULL);
     SYS3(SYS_execve, "/proc/self/exe", words, environ);
-    error_report("/proc/self/exe cannot be executed: mount /proc");
+    error_report("/proc/self/exe: cannot be executed (mount /proc)");
     free(words);
     return LAUNCH_NO_SHIM;
 }
@@ -184,8 +184,8 @@ bool launch_shim_is_loaded(void)
 static int launch_complain_command(const char *command, int error)
 {
     bool missing = error == ENOENT || error == ENOTDIR;
-    error_report(missing ? "%s: command not found (%s): check its spelling and PATH"
-                         : "%s: cannot be executed (%s): check what it is and its permissions",
+    error_report(missing ? "%s: command not found: %s (check its spelling and PATH)"
+                         : "%s: cannot be executed: %s (check its type and permissions)",
                  command, strerror(error));
     return missing ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
 }

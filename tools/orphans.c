@@ -58,9 +58,8 @@ void orphans_report(const char *path)
         return;
     size_t files = orphans_has_mirrors(&root) && orphans_collect(&root, &known) ? orphans_count_files(&root, &known) : 0;
     if (files > 0)
-        error_report("warning: %s holds %zu file%s of a directory that is gone, which will not be shown: see "
-                     "`shunt fsck %s`",
-                     root.path, files, files == 1 ? "" : "s", root.path);
+        error_report("%s: warning: %zu file%s of a directory that is gone will not be shown (run 'shunt fsck %s')", root.path,
+                     files, files == 1 ? "" : "s", root.path);
     mirror_names_finish(&known);
     union_root_finish(&root);
 }

@@ -31,7 +31,7 @@ static int places_look(const char *const *places, const char *what, char to[PATH
 {
     char directory[PATH_MAX], candidate[2 * PATH_MAX];
     if (!places_own_directory(directory)) {
-        error_report("/proc/self/exe cannot be read, so %s cannot be found: mount /proc", what);
+        error_report("%s: cannot be found, since /proc/self/exe cannot be read (mount /proc)", what);
         return -1;
     }
     for (; *places; places++) {
@@ -40,7 +40,7 @@ static int places_look(const char *const *places, const char *what, char to[PATH
         if (realpath(candidate, to) && access(to, R_OK) == 0)
             return 0;
     }
-    error_report("%s is not beside %s/shunt: build or install shunt as a whole", what, directory);
+    error_report("%s: not found next to %s/shunt (build or install shunt as a whole)", what, directory);
     return -1;
 }
 

@@ -24,11 +24,11 @@ void roots_finish(struct roots *roots)
 static int roots_complain_root(const char *path, int error)
 {
     if (error == -ENOENT)
-        error_report("the root %s does not exist: make the directory first, or name another", path);
+        error_report("%s: does not exist (make the directory first, or name another one)", path);
     else if (error == -ENOTDIR)
-        error_report("the root %s is no directory: name a directory", path);
+        error_report("%s: not a directory (name a directory)", path);
     else
-        error_report("the root %s cannot be opened (%s): check its path and permissions", path, strerror(-error));
+        error_report("%s: cannot be opened: %s (check its path and permissions)", path, strerror(-error));
     return -1;
 }
 
@@ -50,14 +50,14 @@ int roots_add(struct roots *roots, const char *path)
     if (error < 0)
         return roots_complain_root(path, error);
     if (strchr(at, ':')) {
-        error_report("the root %s has a colon in its path, which separates roots in SHUNT_ROOT: rename it", at);
+        error_report("%s: its path has a colon, which separates roots in SHUNT_ROOT (rename it)", at);
         return -1;
     }
     for (size_t i = 0; i < roots->count; i++)
         if (!strcmp(roots->paths[i], at))
             return 0;
     if (roots->count == ROOTS_MAX) {
-        error_report("more than %d roots at once: use one further up", ROOTS_MAX);
+        error_report("--root: more than %d roots (use a directory further up)", ROOTS_MAX);
         return -1;
     }
     roots->paths[roots->count] = strdup(at);
@@ -79,7 +79,7 @@ int roots_default(struct roots *roots)
             error = roots_add(roots, path);
     free(copy);
     if (error == 0 && roots->count == 0) {
-        error_report("no root is given: name the shared directory with --root DIR or in SHUNT_ROOT");
+        error_report("no root is given (name the shared directory with --root DIR or in SHUNT_ROOT)");
         error = -1;
     }
     return error;

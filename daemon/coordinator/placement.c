@@ -201,10 +201,10 @@ int placement_pin(struct shuntd *shuntd, struct home_dir *dir, enum record_why w
 static int placement_not_made(struct shuntd *shuntd, struct home_dir *dir, int result)
 {
     if (result > 0) {
-        log_line("%s: new files stay in the trunk: reason %d", dir->path, result);
+        log_line("%s: new files stay in the trunk, reason %d (run 'shunt status' to see it in words)", dir->path, result);
         return placement_pin(shuntd, dir, (enum record_why)result);
     }
-    log_line("no leaf could be made for %s: %s", dir->path, strerror(-result));
+    log_line("%s: no leaf can be made: %s", dir->path, strerror(-result));
     if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: a waiting client is to tell its new place */
         return reply_forget_dir(shuntd, dir);
     return home_pin_to_trunk(&dir->blocked);

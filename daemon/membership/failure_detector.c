@@ -135,8 +135,7 @@ static int failure_detector_lose(struct shuntd *shuntd, const struct session_mem
         return 0;
     if (!failure_detector_reaches_half(shuntd)) {
         if (!shuntd->failure_detector->told)
-            log_line("members are silent, but less than half of all are reached from here: the session stays "
-                     "as it is");
+            log_line("session: members are silent, but less than half of all can be reached from here, so none is removed");
         shuntd->failure_detector->told = true;
         return 0;
     }
@@ -144,7 +143,8 @@ static int failure_detector_lose(struct shuntd *shuntd, const struct session_mem
     for (size_t i = 0; i < count; i++)
         if (failure_detector_is_gone(shuntd, charges[i])) {
             struct session_member *member = session_find(&shuntd->session, charges[i]->number);
-            log_line("%s on host %s is silent on the file system and on the fabric: it is lost", member->node, member->host);
+            log_line("node %s on host %s: silent on the file system and on the network, so it is removed from the session",
+                     member->node, member->host);
             member->home = SESSION_LOST;
         }
     HOOK("member-lost");
@@ -183,7 +183,7 @@ static int failure_detector_drop(struct shuntd *shuntd, const struct charge *cha
     HOOK("branch-fenced");
     int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number) : charge->fenced;
     if (code != 0 && code != shuntd->failure_detector->fenced)
-        log_line("the lost node's branch %s cannot be fenced: %s", charge->branch, strerror(-code));
+        log_line("%s: the branch of the lost node cannot be fenced: %s", charge->branch, strerror(-code));
     shuntd->failure_detector->fenced = code;
     return code == 0 ? session_view_refresh(shuntd) : 0;
 }

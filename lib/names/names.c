@@ -144,38 +144,52 @@ void names_process_is_new(struct names_root *roots, unsigned count)
     sys_set_signals(before);
 }
 
-static const char *names_reason(int code)
+/* What a user can do about it stands in parentheses: `before`, the root if `of_root`, `after`. */
+struct names_failure {
+    const char *failure, *before;
+    bool of_root;
+    const char *after;
+};
+
+static struct names_failure names_explain(int code)
 {
     switch (code) {
     case -ENOENT:
-        return "no daemon serves it on this node: start one with `shunt start`, or use `shunt run`";
+        return (struct names_failure){"no daemon is running for this root", " (run 'shunt start --root ", true, "')"};
     case -EHOSTDOWN:
-        return "its daemon on this node has ended: start it again with `shunt start`";
+        return (struct names_failure){"the daemon of this node has ended", " (run 'shunt start --root ", true, "')"};
     case -EACCES:
     case -EPERM:
-        return "its daemon belongs to another user";
+        return (struct names_failure){"the daemon belongs to another user", " (run 'shunt status --root ", true,
+                                      "' to see which)"};
     case -ESTALE:
     case -EBADMSG:
-        return "the index found is damaged or of another session: stop the daemon and start it again";
+        return (struct names_failure){"the index of the daemon is damaged or of another session", " (run 'shunt stop --root ",
+                                      true, "', then 'shunt start')"};
     case -EPROTO:
-        return "its daemon is of another version of shunt: stop it and start it again";
+        return (struct names_failure){"the daemon is of another version of shunt", " (run 'shunt stop --root ", true,
+                                      "', then 'shunt start')"};
     case -EMFILE:
     case -ENFILE:
-        return "there is no descriptor to map its index with";
+        return (struct names_failure){"too many open files to map the index", " (raise the limit with 'ulimit -n')", false, ""};
     case -EUSERS:
-        return "too many threads of this node use it at once";
+        return (struct names_failure){"too many threads of this node use it", " (run fewer processes on this node)", false, ""};
     case -EXDEV:
-        return "its daemon is in another PID namespace: start one inside the container";
+        return (struct names_failure){"the daemon is in another PID namespace", " (run 'shunt start --root ", true,
+                                      "' inside the container)"};
     case -EINPROGRESS:
-        return "its daemon on this node has crashed and was not started again in time: see its log";
+        return (struct names_failure){"the daemon crashed and was not started again in time", " (run 'shunt status --root ",
+                                      true, "', and see the log in its run dir)"};
     case -ETIMEDOUT:
-        return "its daemon did not answer in time (SHUNT_DEADLINE); `shunt status` says if another node is silent";
+        return (struct names_failure){"the daemon did not answer within SHUNT_DEADLINE", " (run 'shunt status --root ", true,
+                                      "' to see whether another node is silent)"};
     case -ENOLINK:
-        return "its daemon cannot reach the session on the file system, and other nodes may have gone on without this one";
+        return (struct names_failure){"the daemon cannot reach the session on the file system", " (run 'shunt status --root ",
+                                      true, "' on another node)"};
     case -ENOMEM:
-        return "there is no memory to map its index";
+        return (struct names_failure){"not enough memory to map the index", " (raise the limit with 'ulimit -v')", false, ""};
     default:
-        return "its daemon cannot be reached";
+        return (struct names_failure){"the daemon cannot be reached", " (run 'shunt status --root ", true, "')"};
     }
 }
 
@@ -188,8 +202,11 @@ static struct iovec names_words(const char *text)
  */
 static int names_fail(struct names_root *root, int code)
 {
-    const struct iovec line[] = {names_words("shunt: "), names_words(root->path), names_words(" cannot be used: "),
-                                 names_words(names_reason(code)), names_words("\n")};
+    struct names_failure failure = names_explain(code);
+    const struct iovec line[] = {names_words("shunt: "),      names_words(root->path),
+                                 names_words(": "),           names_words(failure.failure),
+                                 names_words(failure.before), names_words(failure.of_root ? root->path : ""),
+                                 names_words(failure.after),  names_words("\n")};
     if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0)
         SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
     return -EIO;

@@ -269,9 +269,8 @@ void session_describe(const struct session *session, const struct session_member
 {
     struct text t;
     text_init(&t, to, size);
-    text_add(&t, "a session of ");
+    text_add(&t, "held by a session of ");
     epoch_add_owner(&t, session);
-    text_add(&t, " holds it");
     if (session->count > 0)
         epoch_add_place(&t, member ? member : session->members, session->count - 1);
     text_add(&t, " since ");

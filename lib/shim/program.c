@@ -103,12 +103,12 @@ static const char *program_about_elf(int fd, const char *path)
     if (!program_read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         return NULL;
     if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != MACHINE)
-        return " is for another kind of machine than shunt";
+        return "built for another kind of machine than shunt";
     if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(fd, &head, loader))
         return NULL;
     if (loader[0] == '\0') /* but the loader itself, as a program, loads the shim */
-        return strncmp(program_base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL ? NULL : " is statically linked";
-    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : " is linked with another C library";
+        return strncmp(program_base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL ? NULL : "statically linked";
+    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : "linked with another C library";
 }
 
 static bool program_changes_user(const struct statx *stat)
@@ -128,9 +128,9 @@ static const char *program_about_rights(int fd)
         sys_statx(fd, "", AT_EMPTY_PATH, STATX_MODE | STATX_UID | STATX_GID, &stat) != 0)
         return NULL;
     if (program_changes_user(&stat))
-        return " changes its user or group";
+        return "changes its user or group";
     bool capable = SYS0(SYS_geteuid) != 0 && SYS4(SYS_fgetxattr, fd, CAPABILITIES, NULL, 0) > 0;
-    return capable ? " has capabilities of its own" : NULL;
+    return capable ? "has capabilities of its own" : NULL;
 }
 
 /* Why the shim will not be in that program, or NULL. */
@@ -183,12 +183,13 @@ static struct iovec program_words(const char *text)
 
 static void program_say(const char *path, const char *why, const struct names_root *root)
 {
-    const struct iovec line[] = {program_words("shunt: warning: "),
+    const struct iovec line[] = {program_words("shunt: "),
                                  program_words(path),
+                                 program_words(": warning: "),
                                  program_words(why),
-                                 program_words(", so what it does with files under "),
+                                 program_words(", so shunt does not see what it does with files under "),
                                  program_words(root->path),
-                                 program_words(" will not be seen by shunt\n")};
+                                 program_words("\n")};
     SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
 }
 

@@ -177,7 +177,7 @@ def test_a_second_one_in_the_same_directory_is_told(bench):
     try:
         done = bench("--rank", "0/2")
         done.check(1)
-        assert "another `shunt bench` begins in this directory, or was killed" in done.err
+        assert "another 'shunt bench' begins in this directory or was killed" in done.err
     finally:
         (bench.directory / "shunt-bench.meet").unlink()
 
@@ -199,7 +199,7 @@ def test_plots(bench, area):
 def test_without_gnuplot_it_says_so_before_it_measures(bench, area):
     done = bench("--plot", area / "plot.svg", PATH="/nowhere")
     done.check(1)
-    assert "there is no gnuplot" in done.err and not done.out
+    assert "gnuplot: command not found" in done.err and not done.out
 
 
 def test_where_no_plot_can_be_it_says_so_before_it_measures(bench, area):
@@ -219,7 +219,7 @@ def test_refuses_to_run_in_a_root_and_under_shunt(bench, shunt, root):
     finally:
         shunt("stop", "--root", root).check()
     within.check(1)
-    assert "is in a root of shunt" in within.err
+    assert "inside a root of shunt" in within.err
     under.check(2)
     assert "runs under shunt already" in under.err
 
@@ -227,7 +227,7 @@ def test_refuses_to_run_in_a_root_and_under_shunt(bench, shunt, root):
 def test_a_daemon_that_cannot_start(bench):
     done = bench("-f", 5, "--fake-nodes", 2, SHUNT_FABRIC="none")
     done.check(1)
-    assert "shuntd: a session of " in done.err and not done.out
+    assert ": held by a session of " in done.err and not done.out
 
 
 def test_a_full_disk(bench, area):
@@ -306,7 +306,7 @@ def test_a_second_signal_need_not_wait(bench):
         assert process.wait(60) == 128 + signal.SIGTERM
     finally:
         os.kill(worker, signal.SIGCONT)
-    assert f"process {conductor} goes on cleaning up" in process.stderr.read()
+    assert f"process {conductor}: still removing the files" in process.stderr.read()
     bench.wait_for_nothing()
 
 
@@ -345,7 +345,7 @@ def test_an_agent_that_is_killed(bench):
     conductor, = children(process.pid)
     os.kill(children(conductor)[0], signal.SIGKILL)
     _, words = process.communicate(timeout=60)
-    assert "process 0 on fake0 has ended before its time" in words
+    assert "process 0 on fake0: ended before the benchmark did" in words
     assert process.returncode == 1
 
 

@@ -54,7 +54,7 @@ def test_a_root_is_given_once(build, area):
     for name in ("a", "b"):
         (area / name).mkdir()
     result = run([build / "daemon" / "shuntd", "--root", area / "a", "--root", area / "b"])
-    assert result.status == 2 and f"start another one for {area / 'b'}" in result.err
+    assert result.status == 2 and f"{area / 'b'}: a shuntd serves one root" in result.err
     assert not any((area / name / ".shunt").exists() for name in ("a", "b"))
 
 

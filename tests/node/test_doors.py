@@ -106,7 +106,7 @@ def test_status_says_that_a_directory_is_watched(started):  # noqa: F811
     watch(started, "out")
     watch(started, ".")
     said = started.tool("status", "--root", started.root).check()
-    assert "out: new files stay in the trunk, since a program waits for its events" in said
+    assert "out: new files stay in the trunk, a program watches the directory" in said
     told = json.loads(started.tool("status", "--json", "--root", started.root).check())
     assert "watched" in json.dumps(told)
 

@@ -228,7 +228,7 @@ def test_the_space_runs_out_under_a_copy(shunt, area, small):
     assert "export --copy" in result.err and sorted(os.listdir(leaf)) == ["a", "b"]
     result = shunt("export", "--copy", union.root)
     result.check(1)
-    assert "no space is left" in result.err and result.err.count("\n") == 1, result.err
+    assert "no space left" in result.err and result.err.count("\n") == 1, result.err
     assert sorted(os.listdir(union.root / "out")) == [".shunt-dir", "a"] and os.listdir(leaf) == ["b"]
     run(["mount", "-o", "remount,size=40m", small]).check()
     result = shunt("export", "--copy", union.root)

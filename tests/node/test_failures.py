@@ -125,7 +125,7 @@ def test_a_root_that_is_none(shunt, area, command, name, sentence):
     assert (area / "file").read_text() == "precious"
 
 
-@pytest.mark.parametrize("name, sentence", [("none", "does not exist"), ("file", "is not a directory"),
+@pytest.mark.parametrize("name, sentence", [("none", "does not exist"), ("file", "not a directory"),
                                             ("x" * 300, "cannot be opened"), ("y/" * 2500, "too long")])
 def test_the_daemon_itself_refuses_a_root_that_is_none(build, area, name, sentence):
     (area / "file").write_text("")
@@ -186,7 +186,7 @@ def odd_file_system(mounts, root):
         server.wait()
 
 
-@pytest.mark.parametrize("oddity, sentence", [("nolinks", "without hard links"), ("unstable", "not stable")])
+@pytest.mark.parametrize("oddity, sentence", [("nolinks", "no hard links"), ("unstable", "not stable")])
 def test_a_file_system_that_will_not_do(shunt, root, run_base, mounts, odd_file_system, oddity, sentence):
     odd_file_system(oddity)
     session = Session(shunt, root, run_base, prefix=mounts.prefix)
@@ -355,7 +355,7 @@ def test_the_members_of_a_session(started, shunt):
 
 
 def test_a_session_that_lives_on_this_host(started):
-    words = ("holds it on host", f"process {started.daemon()}", "since 20", "shunt exec")
+    words = ("held by a session", f"process {started.daemon()}", "since 20", "shunt exec")
     one_sentence(started.start(), *words)
     one_sentence(started.tool("run", "--root", started.root, "--", "touch", started.root / "out" / "x"), *words)
     assert is_untouched(started.root / "out")
@@ -390,11 +390,11 @@ if IS_SUPERUSER:
         mine.start().check()
         mine.exec("sh", "-c", f"echo words >{mine.root}/out/file").check()
         assert redirected_files(mine.root)
-        words = ("a session of root holds it on host", socket.gethostname(), "since 20")
+        words = ("held by a session of root on host", socket.gethostname(), "since 20")
         one_sentence(theirs.start(), *words)
         one_sentence(theirs.tool("run", "--root", theirs.root, "--", "touch", theirs.root / "out" / "x"), *words)
         result = theirs.exec("touch", theirs.root / "out" / "x")
-        assert result.status == 1 and "cannot be used" in result.err and "Input/output error" in result.err
+        assert result.status == 1 and "(run 'shunt " in result.err and "Input/output error" in result.err
         assert theirs.tool("stop", "--root", theirs.root).status == 1 and is_running(mine.daemon())
         # Reading is for everyone.
         assert theirs.tool("ls", theirs.root / "out").check() == "file\n"
@@ -433,7 +433,7 @@ def test_no_daemon(session):
                     ["ln", "-s", "there", "new"], ["ls"]):
         result = session.exec(*command, cwd=session.root / "out")
         assert result.status != 0 and "Input/output error" in result.err
-        assert result.err.count("cannot be used: no daemon serves it") == 1, result.err
+        assert result.err.count("no daemon is running for this root") == 1, result.err
     assert [path.name for path in (session.root / "out").iterdir()] == ["there"]
     assert [path.name for path in session.root.iterdir()] == ["out"], "exec left something behind"
 
@@ -537,7 +537,7 @@ def test_a_daemon_that_is_gone_with_its_supervisor(started):
     process.kill()
     process.wait()
     made += re.findall(r"f\d+(?=\n)", process.stdout.read())  # what it told before it was killed
-    assert process.stderr.read().count("its daemon on this node has ended") == 1
+    assert process.stderr.read().count("the daemon of this node has ended") == 1
     listed = started.names("out")
     assert set(made) <= set(listed) and len(listed) <= len(made) + 2, "one more by each end at most"
     started.stop().check()
@@ -584,7 +584,7 @@ def test_an_index_that_is_overwritten(started):
     with standing_still(started.daemon()):
         data.write_bytes(os.urandom(data.stat().st_size))
         result = started.exec("touch", started.root / "out" / "new")
-    assert result.status == 1 and "cannot be used" in result.err and "Input/output error" in result.err
+    assert result.status == 1 and "(run 'shunt " in result.err and "Input/output error" in result.err
     assert [path.name for path in (started.root / "out").iterdir()] == [".shunt-dir"]
     started.stop()
     started.start().check()
@@ -603,7 +603,7 @@ def test_a_daemon_whose_index_is_overwritten_says_so(started, kept):
     started.tool("status", "--root", started.root)
     started.exec("touch", started.root / "out" / "new")
     wait_until(lambda: started.daemon() != pid)
-    assert f"stopped: the index in {run_dir} is damaged" in (run_dir / "log").read_text()
+    assert f"stopped: {run_dir}: the index is damaged" in (run_dir / "log").read_text()
     assert started.exec("touch", started.root / "out" / "new").check() == ""
     assert started.names("out") == ["before", "new"]
 

@@ -208,14 +208,14 @@ def test_srun(launch, root):
 def test_a_rank_without_the_shim_does_not_run(launch, root):
     result = srun_job(launch, root, "sh", "-c", 'echo 1 >"$0/x"', root, SCRUB=1)
     result.check(97)
-    assert f"rank 5 on {HERE} would run without shunt" in result.err
+    assert f"rank 5 on {HERE}: would run without shunt" in result.err
     assert os.listdir(root) == []
 
 
 def test_a_rank_without_a_daemon_does_not_run(launch, root):
     result = srun_job(launch, root, "sh", "-c", 'echo 1 >"$0/x"', root, JOB_NODE="elsewhere")
     result.check(97)
-    assert f"rank 5 on {HERE} cannot use {root}: the daemon of node elsewhere does not answer" in result.err
+    assert f"{root}: rank 5 on {HERE} cannot use it, the daemon of node elsewhere does not answer" in result.err
     assert os.listdir(root) == []
 
 
@@ -330,7 +330,7 @@ def test_ranks_are_spread_over_pretended_nodes(several, root):
     assert "rank 5" in result.err and "node fake2 does not answer" in result.err
 
 
-@pytest.mark.parametrize("bad, sentence", [("bad", "node bad has no daemon"), ("unreachable", "node unreachable was not reached")])
+@pytest.mark.parametrize("bad, sentence", [("bad", "node bad: no daemon"), ("unreachable", "node unreachable: not reached")])
 def test_a_node_that_fails_ends_the_launch(several, root, area, bad, sentence):
     (area / "hosts").write_text(f"a\n{bad}\nb\n")
     result = several(root, "--hosts", area / "hosts", "touch", area / "ran")
@@ -344,7 +344,7 @@ def test_a_node_that_fails_ends_the_launch(several, root, area, bad, sentence):
 def test_a_node_that_fails_under_srun_stops_the_others(several, root, area):
     result = several(root, "srun", "touch", area / "ran", SLURM_JOB_ID=1, SLURM_JOB_NODELIST="a,bad,b")
     assert result.status == 1
-    assert "shuntd: this one does not" in result.err and "node bad has no daemon" in result.err
+    assert "shuntd: this one does not" in result.err and "node bad: no daemon" in result.err
     assert not (area / "ran").exists()
     assert notes(several)[0] == notes(several)[1]
 
@@ -353,7 +353,7 @@ def test_a_daemon_that_dies_is_told(launch, shunt, root, area):
     job = launch.start(root, "sh", "-c", 'touch "$0"; while [ ! -e "$1" ]; do sleep 0.05; done', area / "runs", area / "end")
     wait_for(area / "runs")
     kill_daemon(json.loads(shunt("status", "--json", "--root", root).out)[0]["pid"])
-    assert "a daemon of node" in job.stderr.readline()
+    assert "a daemon has ended" in job.stderr.readline()
     (area / "end").touch()
     job.communicate(timeout=60)
     shunt.run(root, ["true"]).check()
@@ -375,7 +375,7 @@ def test_a_signal_comes_to_the_job_and_all_is_in_order(launch, shunt, root, name
     job.send_signal(getattr(signal, f"SIG{name}"))
     _, err = job.communicate(timeout=60)
     assert job.returncode == 9
-    assert f"run `shunt export {root}`" in err
+    assert f"run 'shunt export {root}'" in err
     assert_no_session(shunt, root)
     shunt("export", root).check()
     assert_plain(root)
@@ -456,13 +456,13 @@ def test_scontrol_knows_lists_that_we_do_not(launch, root):
     (["mpirun.openmpi", "-n", "1"], {}, "no program is found"),
     (["srun", "--multi-prog", "f"], {}, "takes programs from a file"),
     (["--hosts", "/nowhere", "true"], {}, "cannot be read"),
-    (["true"], {"SLURM_JOB_NODELIST": "a;b"}, "is no list of nodes"),
-    (["--fake-nodes", "0", "true"], {}, "no number of nodes"),
-    (["--fake-nodes", "4097", "true"], {}, "no number of nodes"),
+    (["true"], {"SLURM_JOB_NODELIST": "a;b"}, "is not a list of nodes"),
+    (["--fake-nodes", "0", "true"], {}, "not a number from 1"),
+    (["--fake-nodes", "4097", "true"], {}, "not a number from 1"),
     (["--fake-nodes", "2", "--hosts", "file", "true"], {}, "--hosts and --fake-nodes exclude each other"),
-    (["--placement", "x", "true"], {}, "'x' is no placement"),
+    (["--placement", "x", "true"], {}, "--placement 'x': neither auto nor branch"),
     (["--leaf-full", "4294967296", "true"], {}, "from 1 to 4294967295"),
-    ([], {}, "give a command"),
+    ([], {}, "no command is given"),
 ])
 def test_refused_with_a_sentence(launch, root, words, settings, sentence):
     result = launch(root, *words, **settings)

@@ -462,13 +462,13 @@ def capable_copy(area):
 
 
 UNSEEN = {
-    "static": (lambda area: compiled(area, "unseen.c", "-static"), "is statically linked"),
-    "static-pie": (lambda area: compiled(area, "unseen.c", "-static-pie"), "is statically linked"),
-    "musl": (lambda area: compiled(area, "unseen.c", compiler="musl-gcc"), "is linked with another C library"),
+    "static": (lambda area: compiled(area, "unseen.c", "-static"), "statically linked"),
+    "static-pie": (lambda area: compiled(area, "unseen.c", "-static-pie"), "statically linked"),
+    "musl": (lambda area: compiled(area, "unseen.c", compiler="musl-gcc"), "linked with another C library"),
     "setuid": (setuid_copy, "changes its user or group"),
 }
 if platform.machine() == "x86_64":
-    UNSEEN["32-bit"] = (lambda area: compiled(area, "unseen.c", "-m32"), "is for another kind of machine")
+    UNSEEN["32-bit"] = (lambda area: compiled(area, "unseen.c", "-m32"), "built for another kind of machine")
 
 
 def own_lines(result):
@@ -477,7 +477,7 @@ def own_lines(result):
 
 
 def warning(program, why, root):
-    return [f"shunt: warning: {program} {why}, so what it does with files under {root} will not be seen by shunt"]
+    return [f"shunt: {program}: warning: {why}, so shunt does not see what it does with files under {root}"]
 
 
 @unsanitized

@@ -92,23 +92,23 @@ Test(plan, says_what_makes_no_sense)
 {
     static const struct {
         const char *line, *words;
-    } wrong[] = {{"-n 0 d", "'0' does not do for --processes N"},
-                 {"-n 4097 d", "'4097' does not do for --processes N"},
-                 {"-f 10000000 d", "'10000000' does not do for --files N"},
-                 {"-s 1,,2 d", "'1,,2' does not do for --size"},
-                 {"-s 1,2,3,4,5,6,7,8,9 d", "does not do for --size"},
-                 {"-s 99999999999999999999999999999999999999 d", "does not do for --size"},
-                 {"-o create,creat d", "'create,creat' does not do for --operations LIST"},
-                 {"-c shunt, d", "'shunt,' does not do for --configurations LIST"},
-                 {"-r 0 d", "'0' does not do for --repetitions N"},
-                 {"-p trunk d", "'trunk' does not do for --placement auto|branch"},
-                 {"--plot a.pdf d", "'a.pdf' does not do for --plot FILE"},
-                 {"--rank 2/2 d", "'2/2' does not do for --rank I/N"},
-                 {"--json --csv d", "give --json or --csv, not both"},
-                 {"-n 2 --fake-nodes 3 d", "2 processes do not fill 3 nodes"},
+    } wrong[] = {{"-n 0 d", "--processes '0': invalid value (N is expected"},
+                 {"-n 4097 d", "--processes '4097': invalid value (N is expected"},
+                 {"-f 10000000 d", "--files '10000000': invalid value (N is expected"},
+                 {"-s 1,,2 d", "--size '1,,2': invalid value ("},
+                 {"-s 1,2,3,4,5,6,7,8,9 d", "9': invalid value ("},
+                 {"-s 99999999999999999999999999999999999999 d", "9': invalid value ("},
+                 {"-o create,creat d", "--operations 'create,creat': invalid value (LIST is expected"},
+                 {"-c shunt, d", "--configurations 'shunt,': invalid value (LIST is expected"},
+                 {"-r 0 d", "--repetitions '0': invalid value (N is expected"},
+                 {"-p trunk d", "--placement 'trunk': invalid value (auto|branch is expected"},
+                 {"--plot a.pdf d", "--plot 'a.pdf': invalid value (FILE is expected"},
+                 {"--rank 2/2 d", "--rank '2/2': invalid value (I/N is expected"},
+                 {"--json --csv d", "--json and --csv exclude each other"},
+                 {"-n 2 --fake-nodes 3 d", "2 processes are too few for 3 nodes"},
                  {"-n 3 --rank 0/2 d", "this is one of 2 processes"},
-                 {"-n 3", "give exactly one directory"},
-                 {"a b", "give exactly one directory"}};
+                 {"-n 3", "exactly one directory is required"},
+                 {"a b", "exactly one directory is required"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct plan plan;
         cr_assert_eq(read_line(&plan, wrong[i].line), COMMAND_WRONG, "%s", wrong[i].line);
@@ -443,10 +443,10 @@ Test(site, dangerous_places_are_refused)
     place_directory("root/out");
     place_directory("with:colon");
     place_file("file", "");
-    assert_refused(place_path("root"), "is in a root of shunt");
-    assert_refused(place_path("root/out"), "is in a root of shunt");
+    assert_refused(place_path("root"), "inside a root of shunt");
+    assert_refused(place_path("root/out"), "inside a root of shunt");
     assert_refused(place_path("with:colon"), "has a colon");
-    assert_refused(place_path("file"), "is no directory");
+    assert_refused(place_path("file"), "not a directory");
     assert_refused(place_path("missing"), "No such file");
     cr_assert_eq(site_check(place_path("root/.."), to), 0);
     cr_assert_str_eq(to, place);

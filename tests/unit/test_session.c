@@ -236,11 +236,11 @@ Test(session, is_described)
     strcpy(members[0].host, "login2");
     strcpy(members[1].host, "login3");
     session_describe(&session, NULL, words, sizeof words);
-    cr_assert_str_eq(words, "a session of alice holds it on host login2 (node n017, process 1234) since "
+    cr_assert_str_eq(words, "held by a session of alice on host login2 (node n017, process 1234) since "
                             "2024-05-01 12:34:56 UTC");
     session.count = 3;
     session_describe(&session, &members[1], words, sizeof words);
-    cr_assert_str_eq(words, "a session of alice holds it on host login3 (node n017, process 5, and 2 other nodes) "
+    cr_assert_str_eq(words, "held by a session of alice on host login3 (node n017, process 5, and 2 other nodes) "
                             "since 2024-05-01 12:34:56 UTC");
     const struct {
         uint64_t since;

@@ -143,7 +143,7 @@ static void assert_wrong(int command, const char *line, const char *complaint)
 {
     int option;
     char whole[256];
-    snprintf(whole, sizeof whole, "shunt: %s: see `shunt %s --help`\n", complaint, commands[command].name);
+    snprintf(whole, sizeof whole, "shunt: %s (see 'shunt %s --help')\n", complaint, commands[command].name);
     read_words(&commands[command], line);
     hear();
     while ((option = next_option()) > 0)
@@ -245,8 +245,8 @@ Test(command, takes_exactly_one_word)
 {
     static const struct {
         const char *line, *complaint;
-    } cases[] = {{"-l", "shunt: give exactly one root: see `shunt eat --help`\n"},
-                 {"one two", "shunt: give exactly one root: see `shunt eat --help`\n"},
+    } cases[] = {{"-l", "shunt: exactly one root is required (see 'shunt eat --help')\n"},
+                 {"one two", "shunt: exactly one root is required (see 'shunt eat --help')\n"},
                  {"-l one", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         read_words(&commands[EAT], cases[i].line);
@@ -286,9 +286,9 @@ static const char *complaint_of(int error)
 Test(complain, says_what_to_do)
 {
     cr_assert(strstr(complaint_of(-ENOENT), "in the union"));
-    cr_assert(strstr(complaint_of(-ENOTUNIQ), "lies in no root of shunt"));
-    cr_assert(strstr(complaint_of(-EINVAL), "shunt's own"));
-    cr_assert(strstr(complaint_of(-EBADMSG), "`shunt fsck`"));
+    cr_assert(strstr(complaint_of(-ENOTUNIQ), "in no root of shunt"));
+    cr_assert(strstr(complaint_of(-EINVAL), "belongs to shunt"));
+    cr_assert(strstr(complaint_of(-EBADMSG), "'shunt fsck'"));
     cr_assert(strstr(complaint_of(-EXDEV), "another file system"));
     cr_assert_str_eq(complaint_of(-ELOOP), "Too many levels of symbolic links\n");
 }
@@ -698,10 +698,10 @@ Test(counters, in_words)
 {
     cr_assert_str_eq(tools_arguments_printed("creates 12\nredirected 18446744073709551615\n"),
                      "  creates          12\n  redirected       18446744073709551615\n");
-    cr_assert_str_eq(tools_arguments_printed("silent n7\n"), "  silent   n7: it does not answer the other daemons\n");
+    cr_assert_str_eq(tools_arguments_printed("silent n7\n"), "  silent   n7: does not answer the other daemons\n");
     cr_assert_str_eq(tools_arguments_printed("pinned owner a b/c  d\npinned new-reason x\n"),
-                     "  pinned   a b/c  d: new files stay in the trunk, since a mirror could not be given its owner or "
-                     "group\n  pinned   x: new files stay in the trunk, since new-reason\n");
+                     "  pinned   a b/c  d: new files stay in the trunk, a mirror cannot be given its owner or "
+                     "group\n  pinned   x: new files stay in the trunk, new-reason\n");
 }
 
 Test(counters, in_json)
@@ -725,7 +725,7 @@ Test(counters, a_text_that_is_none)
     cr_assert_str_eq(tools_arguments_printed(KEY_63 " 1\n"), "  " KEY_63 " 1\n");
     cr_assert_str_empty(tools_arguments_printed(KEY_63 "k 1\n"));
     cr_assert_str_eq(tools_arguments_printed("pinned owner\n"),
-                     "  pinned   : new files stay in the trunk, since a mirror could not be given its owner or group\n");
+                     "  pinned   : new files stay in the trunk, a mirror cannot be given its owner or group\n");
     cr_assert_str_eq(as_json(""), "{\n  \"counters\": {},\n  \"silent\": [],\n  \"pinned\": []\n}\n");
 }
 

@@ -65,8 +65,8 @@ static int agent_take_top(struct agent *agent, const char *directory, const stru
     agent->options.alone = order->nodes == 1;
     if (stat(agent->top, &found) == 0)
         return 0;
-    error_report("process %u on %s does not see %s: give all processes the same shared directory", agent->hello.rank,
-                 nodes_here(), agent->top);
+    error_report("%s: process %u on %s does not see this directory (give all processes the same shared directory)", agent->top,
+                 agent->hello.rank, nodes_here());
     return -ENOENT;
 }
 
@@ -87,7 +87,7 @@ static pid_t agent_split(const struct agent *agent)
     if (child == 0)
         sigprocmask(SIG_SETMASK, &agent->watch.before, NULL);
     if (child < 0)
-        error_report("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
     return child;
 }
 
@@ -117,7 +117,7 @@ static void agent_become_worker(struct agent *agent, enum talk_kind kind, int so
     if (kind == TALK_SHIMMED)
         _exit(launch_exec(&agent->roots, agent->options.node, words));
     SYS3(SYS_execve, own, words, environ);
-    error_report("/proc/self/exe cannot be executed: mount /proc");
+    error_report("/proc/self/exe: cannot be executed (mount /proc)");
     _exit(STATUS_FAILED);
 }
 
@@ -195,7 +195,7 @@ static int agent_work_with(struct agent *agent, const char *directory)
 {
     agent->socket = rendezvous_connect(agent->meet, &agent->hello);
     if (agent->socket < 0) {
-        error_report("process %u on %s cannot reach the first one: %s", agent->hello.rank, nodes_here(),
+        error_report("process %u on %s: cannot connect to process 0: %s", agent->hello.rank, nodes_here(),
                      strerror(-agent->socket));
         return STATUS_FAILED;
     }
@@ -234,8 +234,9 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
     progress_finish(&progress);
     if (found || signal > 0)
         return found ? STATUS_OK : 128 + signal;
-    error_report("process 0 has not written %s/" MEET_FILE " for %d s: start all, and give all the same directory", directory,
-                 MEET_PATIENCE);
+    error_report("%s/" MEET_FILE
+                 ": process 0 has not written it within %d s (start all processes, and give all the same directory)",
+                 directory, MEET_PATIENCE);
     return STATUS_FAILED;
 }
 

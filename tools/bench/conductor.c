@@ -51,7 +51,7 @@ static int conductor_start_agent(struct conductor *conductor, uint32_t rank)
         _exit(agent_run(conductor->plan, conductor->directory, rank, &conductor->meet));
     }
     if (child < 0) {
-        error_report("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
         return conductor_fail(conductor);
     }
     conductor->peers[rank].child = child;
@@ -87,10 +87,9 @@ static int conductor_complain_missing(struct conductor *conductor, enum talk_kin
     uint32_t rank = 0;
     while (*conductor_socket_of(conductor, kind, rank) >= 0)
         rank++;
-    error_report("%u of %u processes did not come within %d s, process %u among them: start all, and give all "
-                 "the same "
-                 "directory",
-                 missing, conductor->count, MEET_PATIENCE, rank);
+    error_report(
+        "%u of %u processes, among them process %u: not started within %d s (start all, and give all the same directory)",
+        missing, conductor->count, rank, MEET_PATIENCE);
     return conductor_fail(conductor);
 }
 
@@ -115,7 +114,7 @@ static int conductor_gather_shown(struct conductor *conductor, enum talk_kind ki
         int socket = listener.revents ? rendezvous_accept(&conductor->meet, &hello) : -EAGAIN;
         if (socket < 0 && socket != -EAGAIN) {
             progress_finish(progress);
-            error_report("too many files are open for %u processes: raise the limit with `ulimit -n`", conductor->count);
+            error_report("%u processes: too many open files (raise the limit with 'ulimit -n')", conductor->count);
             return conductor_fail(conductor);
         }
         missing -= socket >= 0 ? (uint32_t)conductor_take_hello(conductor, &hello, socket) : 0;
@@ -165,7 +164,7 @@ static int conductor_find_neighbour(struct conductor *conductor)
     free(node);
     if (error == 0)
         return 0;
-    error_report("no memory for %u processes: use fewer", conductor->count);
+    error_report("%u processes: not enough memory (use fewer)", conductor->count);
     return conductor_fail(conductor);
 }
 
@@ -178,7 +177,7 @@ static int conductor_make_peers(struct conductor *conductor)
             *conductor_socket_of(conductor, (enum talk_kind)kind, i) = -1;
     if (conductor->peers && conductor->polls)
         return 0;
-    error_report("no memory for %u processes: use fewer", conductor->count);
+    error_report("%u processes: not enough memory (use fewer)", conductor->count);
     return conductor_fail(conductor);
 }
 
@@ -215,7 +214,7 @@ static bool conductor_is_asked(const struct conductor *conductor, enum conductor
 
 static int conductor_complain_lost(struct conductor *conductor, uint32_t rank)
 {
-    error_report("process %u on %s has ended before its time", rank, conductor->peers[rank].name);
+    error_report("process %u on %s: ended before the benchmark did", rank, conductor->peers[rank].name);
     return conductor_fail(conductor);
 }
 

@@ -167,9 +167,9 @@ static int plan_complain_value(const struct command *command, int option)
     while (choice->letter != option)
         choice++;
     if (choice->argument)
-        error_usage(command, "'%s' does not do for --%s %s", optarg, choice->name, choice->argument);
+        error_usage(command, "--%s '%s': invalid value (%s is expected)", choice->name, optarg, choice->argument);
     else
-        error_usage(command, "give --json or --csv, not both");
+        error_usage(command, "--json and --csv exclude each other");
     return COMMAND_WRONG;
 }
 
@@ -179,7 +179,7 @@ static int plan_settle_processes(struct plan *plan, const struct command *comman
     if (plan->rank.count == 0)
         rank_find(environ, PLAN_PROCESSES_MAX, &plan->rank);
     if (plan->rank.count > 1 && plan->processes > 0 && plan->processes != plan->rank.count) {
-        error_usage(command, "this is one of %u processes: leave -n out", plan->rank.count);
+        error_usage(command, "-n: not allowed, since this is one of %u processes", plan->rank.count);
         return COMMAND_WRONG;
     }
     if (plan->rank.count > 1)
@@ -187,7 +187,7 @@ static int plan_settle_processes(struct plan *plan, const struct command *comman
     if (plan->processes == 0)
         plan->processes = plan->fakes > 2 ? plan->fakes : 2;
     if (plan->fakes > plan->processes) {
-        error_usage(command, "%lu processes do not fill %lu nodes", plan->processes, plan->fakes);
+        error_usage(command, "-n: %lu processes are too few for %lu nodes", plan->processes, plan->fakes);
         return COMMAND_WRONG;
     }
     return COMMAND_END;

@@ -27,7 +27,7 @@ static int plot_check_place(const char *path)
     directory[slash != NULL ? length : 1] = '\0';
     if (access(directory, W_OK | X_OK) == 0)
         return 0;
-    error_report("%s cannot be drawn there: %s: %s", path, directory, strerror(errno));
+    error_report("%s: cannot be written in %s: %s", path, directory, strerror(errno));
     return -1;
 }
 
@@ -40,8 +40,7 @@ int plot_check(const struct plan *plan)
             return -1;
     if (plan->plot_count == 0 || capture(words, version, sizeof version) == 0)
         return 0;
-    error_report("there is no gnuplot, which draws what --plot asks for: install it (gnuplot-nox does), or leave "
-                 "--plot out");
+    error_report("gnuplot: command not found (install it, or leave --plot out)");
     return -1;
 }
 
@@ -117,7 +116,7 @@ static int plot_draw(struct results *results, const char *path)
         plot_write(results, path, gnuplot);
     if (gnuplot && pclose(gnuplot) == 0)
         return 0;
-    error_report("%s could not be drawn: see what gnuplot says", path);
+    error_report("%s: gnuplot failed (its message is above)", path);
     return -1;
 }
 

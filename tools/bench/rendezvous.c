@@ -61,7 +61,7 @@ static int rendezvous_begin_to_listen(struct rendezvous *meet, bool wide)
     meet->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (meet->listener < 0 || bind(meet->listener, (struct sockaddr *)&at, size) < 0 || listen(meet->listener, 4096) < 0 ||
         getsockname(meet->listener, (struct sockaddr *)&at, &size) < 0) {
-        error_report("the processes of this benchmark cannot talk to each other over TCP: %s", strerror(errno));
+        error_report("TCP: cannot listen for the other processes: %s", strerror(errno));
         return -1;
     }
     meet->port = ntohs(at.sin_port);
@@ -91,9 +91,9 @@ static int rendezvous_write_file(struct rendezvous *meet, const char *directory)
     int fd = open(meet->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         if (errno == EEXIST)
-            error_report("%s is there: another `shunt bench` begins in this directory, or was killed; if none "
-                         "does, remove it",
-                         meet->file);
+            error_report(
+                "%s: exists, another 'shunt bench' begins in this directory or was killed (if none runs, remove this file)",
+                meet->file);
         else
             error_report_path(directory, -errno);
         meet->file[0] = '\0';

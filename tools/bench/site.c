@@ -42,7 +42,7 @@ static int site_refuse_root(const char *path)
     struct union_root root;
     int error = union_root_init(&root, path, LISTING_FIND_ROOT);
     if (error == 0) {
-        error_report("%s is in a root of shunt, where native runs cannot be measured: give a directory beside it", path);
+        error_report("%s: inside a root of shunt, where native runs cannot be measured (give a directory outside it)", path);
         union_root_finish(&root);
     } else if (error != -ENOTUNIQ) {
         error_report_path(path, error);
@@ -54,15 +54,16 @@ int site_check(const char *directory, char to[PATH_MAX])
 {
     struct stat stat_of;
     if (!realpath(directory, to) || stat(to, &stat_of) < 0) {
-        error_report("%s cannot be measured (%s): give a directory of the file system in question", directory, strerror(errno));
+        error_report("%s: cannot be measured: %s (give a directory of the file system to be measured)", directory,
+                     strerror(errno));
         return -1;
     }
     if (!S_ISDIR(stat_of.st_mode)) {
-        error_report("%s is no directory: give one of the file system in question", directory);
+        error_report("%s: not a directory (give a directory of the file system to be measured)", directory);
         return -1;
     }
     if (strchr(to, ':') || strlen(to) + sizeof SITE_NAME > SITE_TOP_MAX) {
-        error_report("%s cannot hold a root, since its path is too long or has a colon: give another directory", to);
+        error_report("%s: cannot be a root, its path is too long or has a colon (give another directory)", to);
         return -1;
     }
     return site_refuse_root(to);
@@ -101,7 +102,7 @@ int site_remove(struct site *site)
         return 0;
     int error = nftw(site->top, site_remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
     if (error < 0)
-        error_report("%s could not be removed (%s): remove it", site->top, strerror(-error));
+        error_report("%s: cannot be removed: %s (remove it by hand)", site->top, strerror(-error));
     site->top[0] = '\0';
     return error < 0 ? -1 : 0;
 }

@@ -75,7 +75,7 @@ static int command_bench_begin(const struct plan *plan, const char *directory)
     if (plot_check(plan) < 0)
         return STATUS_FAILED;
     if (results_init(&results, plan) < 0) {
-        error_report("no memory for so many repetitions: ask for fewer");
+        error_report("--repetitions: not enough memory for so many repetitions (ask for fewer)");
         return STATUS_FAILED;
     }
     int status = command_bench_conduct(plan, directory, &results);
@@ -95,7 +95,7 @@ static void command_bench_run_apart(const struct plan *plan, const char *directo
         _exit(128 + SIGTERM);
     int status = command_bench_begin(plan, directory);
     if (fflush(stdout) < 0 && status == STATUS_OK) {
-        error_report("standard output cannot be written: %s", strerror(errno));
+        error_report("standard output: cannot be written: %s", strerror(errno));
         status = STATUS_FAILED;
     }
     _exit(status);
@@ -108,7 +108,7 @@ static int command_bench_wait_for(pid_t child, struct signal_wait *watch)
     while (waitpid(child, &status, WNOHANG) == 0) {
         int signal = signal_wait_next(watch, NULL, 0, -1);
         if (signal > 0 && before > 0) {
-            error_report("process %d goes on cleaning up", (int)child);
+            error_report("process %d: still removing the files of the benchmark", (int)child);
             return 128 + signal;
         }
         if (signal > 0)
@@ -128,7 +128,7 @@ static int command_bench_guard(const struct plan *plan, const char *directory)
     if (child == 0)
         command_bench_run_apart(plan, directory, &watch, own);
     if (child < 0)
-        error_report("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
     int status = child < 0 ? STATUS_FAILED : command_bench_wait_for(child, &watch);
     signal_wait_finish(&watch);
     return status;
@@ -142,9 +142,8 @@ int command_bench(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (launch_shim_is_loaded()) {
-        error_report("this runs under shunt already, where nothing can be measured natively: run it by itself, "
-                     "also in an "
-                     "MPI launch, and it starts shunt where it needs it");
+        error_report("bench: runs under shunt already, so nothing can be measured natively (run it without 'shunt exec' and "
+                     "shunt-launch, it starts shunt itself)");
         return STATUS_USAGE;
     }
     return site_check(plan.directory, directory) < 0 ? STATUS_FAILED : command_bench_guard(&plan, directory);

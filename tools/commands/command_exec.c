@@ -27,7 +27,7 @@ int command_exec(const struct command *command, int argc, char **argv)
             node = optarg;
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind == argc)
-        status = error_usage(command, "give a command");
+        status = error_usage(command, "no command is given");
     else if (!wrong && end == COMMAND_END && (roots_default(&roots) < 0 || daemon_node(&options, node) < 0))
         status = STATUS_USAGE;
     else if (!wrong && end == COMMAND_END)

@@ -125,7 +125,7 @@ static int command_find_take_type(const struct command *command, struct wanted *
             wanted->type = types[i].type;
             return 0;
         }
-    error_usage(command, "-type takes one of f, d, l, p and s, not '%s'", optarg);
+    error_usage(command, "-type '%s': not one of f, d, l, p and s", optarg);
     return COMMAND_WRONG;
 }
 

@@ -94,7 +94,7 @@ static int command_fsck_check_root(struct fsck *fsck, const char *path)
     if (command_fsck_is_root(&fsck->root))
         status = command_fsck_check_held(fsck);
     else
-        error_report("%s is no root: there is no .shunt in it, so there is nothing to check", fsck->root.path);
+        error_report("%s: not a root, it has no .shunt (give the directory that has one)", fsck->root.path);
     union_root_finish(&fsck->root);
     return status;
 }

@@ -12,11 +12,10 @@ int command_prove(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
-        return error_usage(command, "give a command");
+        return error_usage(command, "no command is given");
     if (!launch_shim_is_loaded()) {
-        error_report("the dynamic loader did not load %s, so nothing would go through shunt: check that this "
-                     "machine can load "
-                     "it (`ldd` it) and that nothing forbids LD_PRELOAD",
+        error_report("%s: not loaded by the dynamic loader, so nothing would go through shunt (check it with 'ldd', and that "
+                     "nothing removes LD_PRELOAD)",
                      LAUNCH_PRELOAD_NAME);
         return LAUNCH_NO_SHIM;
     }

@@ -89,7 +89,7 @@ static int command_run_command(const struct run *run, char **words)
         _exit(launch_exec(&run->roots, run->options.node, words));
     }
     if (child < 0)
-        error_report("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
     running_child = child;
     sigprocmask(SIG_SETMASK, &mask, NULL);
     int status = child < 0 ? STATUS_FAILED : command_run_wait_for(child);
@@ -155,7 +155,7 @@ int command_run(const struct command *command, int argc, char **argv)
     int end = command_run_take_options(&run, command, argc, argv);
     int status = command_status(end);
     if (end == COMMAND_END && optind == argc)
-        status = error_usage(command, "give a command");
+        status = error_usage(command, "no command is given");
     else if (end == COMMAND_END)
         status = roots_default(&run.roots) < 0 ? STATUS_USAGE : command_run_all(&run, argv + optind);
     roots_finish(&run.roots);

@@ -60,7 +60,7 @@ int command_start(const struct command *command, int argc, char **argv)
     int end = command_start_take_options(command, argc, argv, &roots, &options, &node);
     int status = command_status(end);
     if (end == COMMAND_END && optind < argc)
-        status = error_usage(command, "unexpected argument '%s' (roots are given with --root)", argv[optind]);
+        status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
     else if (end == COMMAND_END)
         status = roots_default(&roots) < 0 ? STATUS_USAGE : command_start_start(&roots, &options, node);
     roots_finish(&roots);

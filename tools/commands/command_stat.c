@@ -91,7 +91,7 @@ int command_stat(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
-        return error_usage(command, "give at least one path");
+        return error_usage(command, "no path is given");
     struct json json = {0};
     if (!as_json)
         return command_stat_all(NULL, argv + optind);

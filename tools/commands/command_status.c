@@ -44,8 +44,8 @@ struct standing {
 static const char *command_status_reason(const struct standing *standing)
 {
     if (!standing->counted)
-        return "no daemon of it runs on this host";
-    return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "its daemon cannot be asked";
+        return "no daemon of its session runs on this host";
+    return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "the daemon cannot be asked";
 }
 
 static void command_status_ask(struct standing *standing, const struct session_member *member)
@@ -61,7 +61,7 @@ static void command_status_ask_all(struct standing *standing)
     if (standing->counted)
         standing->all_error = counters_ask(&standing->all, standing->member->run_dir, true);
     if (standing->all_error != 0)
-        error_report("%s: %s: what all have counted cannot be told", standing->root, command_status_reason(standing));
+        error_report("%s: no counters of all daemons, %s", standing->root, command_status_reason(standing));
 }
 
 /* It is told of the node that was asked for; else of one that lives and answers, of one that lives, or of the first. */
@@ -72,7 +72,8 @@ static void command_status_look_at_session(struct standing *standing)
     const struct session_member *named = node ? session_find_node(session, node) : NULL;
     standing->nobody = node && !named;
     if (standing->nobody)
-        error_report("%s: no daemon of its session goes by the name '%s'", standing->root, node);
+        error_report("%s: no daemon of its session is named '%s' (run 'shunt status --root %s' to see their names)",
+                     standing->root, node, standing->root);
     standing->member = named ? named : session_living(session);
     if (!standing->member)
         standing->member = session->members;
@@ -190,8 +191,8 @@ static void command_status_print_words(const struct standing *standing)
     session_describe(&standing->session, standing->member, words, sizeof words);
     printf("%s: %s\n", standing->root, words);
     printf("  state    %s\n", standing->lives == 1   ? "alive"
-                              : standing->lives == 0 ? "dead: `shunt start` takes over"
-                                                     : "on another host: ask there");
+                              : standing->lives == 0 ? "dead (run 'shunt start' to take over)"
+                                                     : "on another host (run 'shunt status' there)");
     printf("  branch   %s (of %zu)\n", standing->member->branch, standing->branches);
     printf("  run dir  %s\n", standing->member->run_dir);
     command_status_print_members(&standing->session);
@@ -242,7 +243,7 @@ int command_status_of(const struct command *command, int argc, char **argv)
             asking.json = true;
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind < argc)
-        status = error_usage(command, "unexpected argument '%s' (roots are given with --root)", argv[optind]);
+        status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
     else if (!wrong && end == COMMAND_END)
         status = roots_default(&roots) < 0 ? STATUS_USAGE : command_status_print_all(&roots, &asking);
     roots_finish(&roots);

@@ -29,7 +29,7 @@ int command_stop(const struct command *command, int argc, char **argv)
             wrong = roots_add(&roots, optarg);
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind < argc)
-        status = error_usage(command, "unexpected argument '%s' (roots are given with --root)", argv[optind]);
+        status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
     else if (!wrong && end == COMMAND_END && roots_default(&roots) < 0)
         status = STATUS_USAGE;
     else if (!wrong && end == COMMAND_END && all && node != NULL)

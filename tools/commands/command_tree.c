@@ -194,6 +194,6 @@ int command_tree(const struct command *command, int argc, char **argv)
     if (option != COMMAND_END)
         return command_status(option);
     if (argc - optind > 1)
-        return error_usage(command, "give at most one path");
+        return error_usage(command, "unexpected argument '%s'", argv[optind + 1]);
     return command_tree_of(&tree, optind < argc ? argv[optind] : ".");
 }

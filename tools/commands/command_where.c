@@ -26,7 +26,7 @@ int command_where(const struct command *command, int argc, char **argv)
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
-        return error_usage(command, "give at least one path");
+        return error_usage(command, "no path is given");
     struct place place;
     int status = STATUS_OK;
     place_init(&place);

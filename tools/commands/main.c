@@ -57,7 +57,7 @@ static void main_print_overview(void)
 
 static int main_complain_command(const char *name)
 {
-    error_report("unknown subcommand '%s' (see `shunt --help`)", name);
+    error_report("unknown subcommand '%s' (see 'shunt --help')", name);
     return STATUS_USAGE;
 }
 
@@ -77,7 +77,7 @@ static int main_command_of_help(const struct command *command, int argc, char **
 static int main_dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        error_report("no subcommand is given (see `shunt --help`)");
+        error_report("no subcommand is given (see 'shunt --help')");
         return STATUS_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
@@ -89,7 +89,7 @@ static int main_dispatch(int argc, char **argv)
         return STATUS_OK;
     }
     if (argv[1][0] == '-') {
-        error_report("unknown option '%s': see `shunt --help`", argv[1]);
+        error_report("unknown option '%s' (see 'shunt --help')", argv[1]);
         return STATUS_USAGE;
     }
     const struct command *command = command_find(commands, argv[1]);
@@ -103,6 +103,6 @@ int main(int argc, char **argv)
     int status = main_dispatch(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    error_report("standard output cannot be written: %s", strerror(errno));
+    error_report("standard output: cannot be written: %s", strerror(errno));
     return status ? status : STATUS_FAILED;
 }

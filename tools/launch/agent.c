@@ -116,9 +116,8 @@ static void agent_stop(struct agent_process *agent)
     for (agent_reap(agent); agent->count > 0 && clock_monotonic() < end; agent_reap(agent))
         signal_wait_next(&agent->watch, NULL, 0, 1000);
     for (size_t i = 0; i < agent->count; i++)
-        error_report("shuntd (process %d) has not ended after %d s on %s: see its log, and if it hangs, `kill -KILL "
-                     "%d`",
-                     (int)agent->daemons[i], PATIENCE, agent->options.node, (int)agent->daemons[i]);
+        error_report("%s: shuntd (process %d) has not ended after %d s (see its log; if it hangs, run 'kill -KILL %d')",
+                     agent->options.node, (int)agent->daemons[i], PATIENCE, (int)agent->daemons[i]);
     agent_tell(agent, agent->count == 0 ? AGENT_STOPPED : AGENT_STUCK);
 }
 

@@ -24,7 +24,7 @@ static void agents_become(const struct agents_member *member, const struct signa
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     execvp(member->words.at[0], member->words.at);
-    error_report("%s cannot be run: %s", member->words.at[0], strerror(errno));
+    error_report("%s: cannot be executed: %s", member->words.at[0], strerror(errno));
     _exit(127);
 }
 
@@ -83,7 +83,7 @@ static void agents_take_failure(struct agents *agents, const struct agents_membe
 {
     const char *node = member->count == 1 ? agents->nodes->names[member->first] : name;
     agents->failed = agents->told = true;
-    error_report("node %s has no daemon (its reason stands above), so nothing is run", node);
+    error_report("node %s: no daemon, so nothing is run (its message is above)", node);
 }
 
 static void agents_take_word(struct agents *agents, struct agents_member *member, const char *name, const char *word)
@@ -95,7 +95,8 @@ static void agents_take_word(struct agents *agents, struct agents_member *member
     else if (!strcmp(word, AGENT_FAILED))
         agents_take_failure(agents, member, name);
     else if (!strcmp(word, AGENT_DIED))
-        error_report("a daemon of node %s has ended: what needs it fails there with EIO until `shunt start`", name);
+        error_report("node %s: a daemon has ended, and calls that need it fail with EIO (run 'shunt start' on that node)",
+                     name);
 }
 
 /* Launchers may put something before a line, and say things of their own. */
@@ -137,11 +138,11 @@ static void agents_complain_lost(struct agents *agents, const struct agents_memb
 {
     for (size_t i = member->first; i < member->first + member->count; i++)
         if (!agents->serves[i])
-            error_report("node %s was not reached: `%s` ended before a daemon served there", agents->nodes->names[i],
+            error_report("node %s: not reached, '%s' ended before a daemon served there", agents->nodes->names[i],
                          member->words.at[0]);
     if (member->served == member->count)
-        error_report("node %s%s has lost its keeper, `%s`: its daemon may have ended, too", agents->nodes->names[member->first],
-                     member->count > 1 ? " and others" : "", member->words.at[0]);
+        error_report("node %s%s: '%s' has ended, so its daemon may have ended, too (run 'shunt status')",
+                     agents->nodes->names[member->first], member->count > 1 ? " and others" : "", member->words.at[0]);
     agents->told = true;
 }
 
@@ -199,7 +200,7 @@ static void agents_complain_late(const struct agents *agents)
 {
     for (size_t i = 0; i < agents->nodes->count; i++)
         if (!agents->serves[i])
-            error_report("node %s has no daemon after %d s, so nothing is run", agents->nodes->names[i], START_PATIENCE);
+            error_report("node %s: no daemon after %d s, so nothing is run", agents->nodes->names[i], START_PATIENCE);
 }
 
 int agents_start(struct agents *agents, struct signal_wait *watch)
@@ -210,7 +211,7 @@ int agents_start(struct agents *agents, struct signal_wait *watch)
         int error = agents_start_member(&agents->members[i], watch);
         agents->failed = error < 0;
         if (error < 0)
-            error_report("node %s: no process can be made for it (%s): end some and run this again",
+            error_report("node %s: cannot start a process for it: %s (end other processes and run this again)",
                          agents->nodes->names[agents->members[i].first], strerror(-error));
     }
     while (signal == 0 && !agents->failed && !agents_all_serve(agents) && clock_monotonic() < end)
@@ -229,8 +230,8 @@ static int agents_complain_unstopped(const struct agents *agents)
         const struct agents_member *member = &agents->members[i];
         if (member->pid == 0 && member->stopped >= member->served)
             continue;
-        error_report("node %s%s has not said that its daemon has stopped: look at `shunt status`",
-                     agents->nodes->names[member->first], member->count > 1 ? ", or one of those after it," : "");
+        error_report("node %s%s: no message that the daemon has stopped (run 'shunt status')",
+                     agents->nodes->names[member->first], member->count > 1 ? ", or one of those after it" : "");
         answer = -1;
     }
     return answer;

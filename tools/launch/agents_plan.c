@@ -134,7 +134,7 @@ int agents_init(struct agents *agents, const struct nodes *nodes, const struct a
     }
     if (agents->members && agents->serves && agents_plan_is_complete(agents))
         return 0;
-    error_report("no memory for %zu nodes: make some free and run this again", nodes->count);
+    error_report("%zu nodes: not enough memory (free some and run this again)", nodes->count);
     agents_finish(agents);
     return -1;
 }

@@ -58,7 +58,7 @@ struct job_end job_run(const struct job *job, struct agents *agents, struct sign
     if (child == 0)
         job_become(job, watch, apart);
     if (child < 0) {
-        error_report("no process can be made (%s): end some and run this again", strerror(errno));
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
         end.status = STATUS_FAILED;
         return end;
     }

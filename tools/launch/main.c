@@ -48,7 +48,7 @@ static int main_take_number(const struct command *command, struct launch *launch
 {
     if (config_number_parse(text, NODES_MAX, &launch->fakes) == 0)
         return 0;
-    error_usage(command, "'%s' is no number of nodes from 1 to %d", text, NODES_MAX);
+    error_usage(command, "--fake-nodes '%s': not a number from 1 to %d", text, NODES_MAX);
     return -1;
 }
 
@@ -95,7 +95,7 @@ static int main_leave(const struct launch *launch)
 static void main_complain_kept(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->roots.count; i++)
-        error_report("%s is left as it is: go on there with another session, or run `shunt export %s`", launch->roots.paths[i],
+        error_report("%s: not exported (run 'shunt export %s' when no other session is to use it)", launch->roots.paths[i],
                      launch->roots.paths[i]);
 }
 
@@ -160,7 +160,7 @@ static int main_launch(const struct command *command, int argc, char **argv)
         wrong = main_take_option(command, &launch, option);
     int status = wrong == COMMAND_HELPED ? STATUS_OK : wrong ? STATUS_USAGE : command_status(option);
     if (wrong == 0 && option == COMMAND_END && optind == argc)
-        status = error_usage(command, "give a command");
+        status = error_usage(command, "no command is given");
     else if (wrong == 0 && option == COMMAND_END && launch.hosts != NULL && launch.fakes > 0)
         status = error_usage(command, "--hosts and --fake-nodes exclude each other");
     else if (wrong == 0 && option == COMMAND_END)
@@ -178,6 +178,6 @@ int main(int argc, char **argv)
     int status = main_launch(&commands[0], argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    error_report("standard output cannot be written: %s", strerror(errno));
+    error_report("standard output: cannot be written: %s", strerror(errno));
     return status ? status : STATUS_FAILED;
 }

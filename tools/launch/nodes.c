@@ -71,11 +71,11 @@ static int nodes_add(void *context, const char *name)
 static int nodes_complain_list(const char *source, const char *text, int error)
 {
     if (error == -E2BIG)
-        error_report("%s names more than %d nodes: use fewer", source, NODES_MAX);
+        error_report("%s: more than %d nodes (use fewer)", source, NODES_MAX);
     else if (error == -EBADMSG)
-        error_report("%s is no list of nodes: '%.60s': name them in a file with --hosts", source, text);
+        error_report("%s: '%.60s' is not a list of nodes (name them in a file with --hosts)", source, text);
     else
-        error_report("the nodes cannot be had from %s: %s", source, strerror(-error));
+        error_report("%s: the nodes cannot be read: %s", source, strerror(-error));
     return -1;
 }
 
@@ -103,7 +103,7 @@ static int nodes_take_file(struct nodes *nodes, const char *source, const char *
 {
     char *text = nodes_read_file(path);
     if (!text) {
-        error_report("%s, a file of nodes, cannot be read (%s): check its path", path, strerror(errno));
+        error_report("%s: the file of nodes cannot be read: %s (check its path)", path, strerror(errno));
         return -1;
     }
     nodes->source = source;
@@ -160,7 +160,7 @@ static int nodes_from_flux(struct nodes *nodes, const char *uri)
     if (status == 0)
         answer = nodes_take_list(nodes, "flux getattr hostlist", text);
     else
-        error_report("FLUX_URI is set, but `flux getattr hostlist` fails: name the nodes in a file with --hosts");
+        error_report("FLUX_URI: is set, but 'flux getattr hostlist' fails (name the nodes in a file with --hosts)");
     free(text);
     return answer;
 }
@@ -211,7 +211,7 @@ int nodes_find(struct nodes *nodes, const char *file, const struct line *line)
     if (error < 0 || nodes->count > 0)
         return error;
     if (*nodes->source) {
-        error_report("%s names no node: name them in a file with --hosts", nodes->source);
+        error_report("%s: names no node (name them in a file with --hosts)", nodes->source);
         return -1;
     }
     return nodes_take_list(nodes, "this host, since there is no allocation", nodes_here());

@@ -38,22 +38,22 @@ static enum line_kind plan_ask_version(char *launcher)
     int status = capture(words, text, sizeof text);
     enum line_kind kind = status == 0 ? line_kind_of_version(text) : LINE_UNTOLD;
     if (status == 127)
-        error_report("%s: command not found: check its spelling and PATH", launcher);
+        error_report("%s: command not found (check its spelling and PATH)", launcher);
     else if (kind == LINE_UNTOLD)
-        error_report("`%s --version` names neither Open MPI nor MPICH or one of its kin: use one of them, or srun", launcher);
+        error_report("%s: '--version' names neither Open MPI nor MPICH or a relative of it (use one of them, or srun)",
+                     launcher);
     return kind;
 }
 
 static int plan_complain_line(const struct line *line, int error)
 {
     if (error == -ENOEXEC)
-        error_report("no program is found behind the options of %s: give the whole launch line", line->words[0]);
+        error_report("%s: no program is found after its options (give the whole launch line)", line->words[0]);
     else if (error == -EOPNOTSUPP)
-        error_report("%s of %s takes programs from a file, where shunt cannot prove that it is in place: write them "
-                     "in the launch line",
-                     line->file, line->words[0]);
+        error_report("%s: %s takes programs from a file, which shunt cannot check (write them in the launch line)",
+                     line->words[0], line->file);
     else
-        error_report("more than %d programs in one launch line: use fewer", LINE_PARTS_MAX);
+        error_report("launch line: more than %d programs (use fewer)", LINE_PARTS_MAX);
     return -1;
 }
 
@@ -66,7 +66,7 @@ int plan_line(struct launch *launch, char **words)
     if (error < 0)
         return plan_complain_line(&launch->line, error);
     if (kind == LINE_SRUN && !launch->fakes && !launch->hosts && !getenv("SLURM_JOB_ID")) {
-        error_report("srun would get nodes that are not known yet: run shunt-launch in a job of sbatch or salloc");
+        error_report("srun: the nodes are not known before it starts (run shunt-launch in a job of sbatch or salloc)");
         return -1;
     }
     return 0;
@@ -98,7 +98,7 @@ static int plan_find_own(struct launch *launch)
         launch->own[length] = '\0';
         return 0;
     }
-    error_report("/proc/self/exe cannot be read: mount /proc");
+    error_report("/proc/self/exe: cannot be read (mount /proc)");
     return -1;
 }
 
@@ -139,7 +139,7 @@ static char *plan_compose_preload(const struct line *line)
     free(own);
     if (!preload || !strchr(preload, ',') || line->kind != LINE_SRUN)
         return preload;
-    error_report("srun cannot pass on LD_PRELOAD='%s', which has a comma: install shunt elsewhere", preload);
+    error_report("srun: cannot pass on LD_PRELOAD '%s', which has a comma (install shunt elsewhere)", preload);
     free(preload);
     return NULL;
 }
@@ -199,7 +199,7 @@ int plan_make(struct launch *launch)
     plan_compose_agent(launch);
     plan_compose_job(launch);
     if (launch->agent.full || launch->job.full) {
-        error_report("the launch line is too long, or there is no memory for it");
+        error_report("launch line: too long, or not enough memory");
         return -1;
     }
     const struct agents_plan plan = {plan_means(launch), &launch->line, &launch->agent, launch->fakes > 0};

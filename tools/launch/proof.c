@@ -51,7 +51,7 @@ static int proof_settle_node(uint64_t fakes, char **argv)
         return 0;
     if (setenv("SHUNT_NODE", options.node, 1) == 0)
         SYS3(SYS_execve, "/proc/self/exe", argv, environ);
-    error_report("/proc/self/exe cannot be executed: mount /proc");
+    error_report("/proc/self/exe: cannot be executed (mount /proc)");
     return -1;
 }
 
@@ -62,8 +62,8 @@ static bool proof_is_served(const char *root)
     snprintf(path, sizeof path, "%s/.shunt", root);
     if (lstat(path, &stat) < 0 && errno == ENOENT)
         return true;
-    error_report("%s on %s cannot use %s: the daemon of node %s does not answer there", proof_rank_words(), nodes_here(), root,
-                 getenv("SHUNT_NODE"));
+    error_report("%s: %s on %s cannot use it, the daemon of node %s does not answer (run 'shunt status --root %s' there)", root,
+                 proof_rank_words(), nodes_here(), getenv("SHUNT_NODE"), root);
     return false;
 }
 
@@ -72,10 +72,10 @@ static bool proof_prove(void)
     struct roots roots;
     roots_init(&roots);
     if (!launch_shim_is_loaded()) {
-        error_report("%s on %s would run without shunt, since " LAUNCH_PRELOAD_NAME
-                     " is not loaded into it: check that the launcher passes LD_PRELOAD on (it is '%s'), and `ldd` "
-                     "the library there",
-                     proof_rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
+        error_report(
+            "%s on %s: would run without shunt, " LAUNCH_PRELOAD_NAME
+            " is not loaded (check that the launcher passes LD_PRELOAD on, which is '%s', and run 'ldd' on the library there)",
+            proof_rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
         return false;
     }
     bool served = roots_default(&roots) == 0;
@@ -91,11 +91,11 @@ int proof_run(const struct command *command, int argc, char **argv)
     int option;
     while ((option = command_option(command, argc, argv)) >= 0)
         if (config_number_parse(optarg, NODES_MAX, &fakes) < 0)
-            return error_usage(command, "'%s' is no number of nodes", optarg);
+            return error_usage(command, "--fake-nodes '%s': not a number", optarg);
     if (option != COMMAND_END)
         return command_status(option);
     if (optind == argc)
-        return error_usage(command, "give a command");
+        return error_usage(command, "no command is given");
     if (proof_settle_node(fakes, argv - 1) < 0 || !proof_prove())
         return PROOF_FAILED;
     return launch_command(argv + optind);

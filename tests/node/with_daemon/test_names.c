@@ -331,7 +331,7 @@ static void assert_nothing_works(void)
 Test(root, without_a_daemon_all_fails_and_says_why_once)
 {
     char expected[2 * PATH_MAX];
-    snprintf(expected, sizeof expected, "shunt: %s cannot be used: no daemon serves it on this node: ", root.path);
+    snprintf(expected, sizeof expected, "shunt: %s: no daemon is running for this root (run 'shunt start --root ", root.path);
     hear();
     cr_assert_not(names_is_attached(&root));
     hear_end();
@@ -591,7 +591,7 @@ Test(names, a_killed_daemon_is_noticed_and_its_successor_found)
     struct record_entry entry;
     cr_assert_eq(test_names_load("out"), 0);
     served_stop(SIGKILL);
-    cr_assert(strstr(why_not_attached(), "its daemon on this node has ended"));
+    cr_assert(strstr(why_not_attached(), "the daemon of this node has ended"));
     cr_assert_eq(look_up(out, "t", &entry), -EIO);
     start_daemon();
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_NOT_LOADED, "it begins with nothing");
@@ -604,7 +604,7 @@ Test(names, a_stopped_daemon_leaves_nothing)
     struct view_found found;
     cr_assert_eq(test_names_load("out"), 0);
     cr_assert_eq(served_stop(SIGTERM), 0);
-    cr_assert(strstr(why_not_attached(), "no daemon serves it"));
+    cr_assert(strstr(why_not_attached(), "no daemon is running for this root"));
     cr_assert_eq(names_find(&root, out, "t", 1, &found), -EIO, "an index that nobody keeps up");
 }
 
@@ -620,7 +620,7 @@ Test(names, a_daemon_that_hangs)
     hear_end();
     kill(served_pid, SIGCONT);
     cr_assert_eq(heard_lines(heard_error.words), 1, "%s", heard_error.words);
-    cr_assert(strstr(heard_error.words, "did not answer in time"), "%s", heard_error.words);
+    cr_assert(strstr(heard_error.words, "did not answer within SHUNT_DEADLINE"), "%s", heard_error.words);
     root.deadline = SOON;
     cr_assert_eq(look_up(out, "t", &entry), MESSAGE_EXISTS);
 }
@@ -698,7 +698,7 @@ Test(names, a_damaged_index_is_refused)
     set_aside();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         write_noise(in_run_dir("index"), sizes[i]);
-        cr_assert(strstr(why_not_attached(), "cannot be used"), "%zu bytes", sizes[i]);
+        cr_assert(strstr(why_not_attached(), "shunt: "), "%zu bytes", sizes[i]);
         cr_assert_not(root.view || root.channel, "both or none");
     }
     cr_assert_eq(mappings_of("/channel"), 0, "what was mapped without success is given back");
