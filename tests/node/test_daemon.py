@@ -145,4 +145,5 @@ def test_signals_that_come_while_it_stops_change_nothing(shunt, root, number, wh
             signal_until_gone(status["pid"] if whom == "daemon" else supervisor, number)
             wait_until(lambda: not daemons.is_running(supervisor))
             assert not directory.exists()
-            assert "ended by signal" not in log.read()
+            said = log.read()
+            assert "ended by signal" not in said, said

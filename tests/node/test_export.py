@@ -275,8 +275,8 @@ def test_a_root_in_another_one_is_left_alone(shunt, area):
     copied = area / "outer/copied"
     run(["cp", "-a", inner, copied]).check()  # is none: its stamp is another directory's
     ended = shunt.run(outer, ["sh", "-c", make.replace("out/", "")], "branch", cwd=outer)
-    assert ended.status != 0 and "project/inner: is a root of its own" in ended.err and "copied" not in ended.err
-    assert "project/inner: root: it is a root of its own" in shunt("fsck", outer).out
+    assert ended.status != 0 and "project/inner: a root inside another root" in ended.err and "copied" not in ended.err
+    assert "project/inner: root: a root inside this root (run" in shunt("fsck", outer).out
     assert shunt("ls", inner / "out").check().split() == ["f1", "f2", "f3"]
     shunt("export", inner).check()
     assert_plain(inner)
