@@ -58,7 +58,7 @@ enum counter {
     COUNTERS
 };
 
-/* tools/shunt.1 says what each is. */
+/* tools/shunt-status.1 says what each is. */
 static const char *const names[COUNTERS] = {
     [DAEMONS] = "daemons",
     [REQUESTS] = "requests",
