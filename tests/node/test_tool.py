@@ -491,7 +491,7 @@ def test_a_session_of_another_host_is_in_the_way(shunt, union):
     result = shunt("export", union.root)
     result.check(1)
     assert "on host elsewhere" in result.err and "host is gone for good" in result.err
-    assert "there" in shunt("stop", "--root", union.root).err
+    assert "on that host" in shunt("stop", "--root", union.root).err
 
 
 def test_a_dead_session_is_not(shunt, union):
