@@ -126,10 +126,16 @@ def test_start_lets_go_of_the_terminal(build, root):
 def signal_until_gone(pid, number):
     """Sends the signal every millisecond for as long as that process runs."""
     deadline = time.monotonic() + 30
-    while daemons.is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} did not end"
-        os.kill(pid, number)
-        time.sleep(0.001)
+    process = os.pidfd_open(pid)
+    try:
+        while daemons.is_running(pid):
+            assert time.monotonic() < deadline, f"process {pid} did not end"
+            signal.pidfd_send_signal(process, number)
+            time.sleep(0.001)
+    except ProcessLookupError:  # it has ended since it was looked at
+        pass
+    finally:
+        os.close(process)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
