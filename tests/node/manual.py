@@ -5,6 +5,20 @@
 import re
 import shlex
 
+from conftest import REPOSITORY
+
+OVERVIEW = REPOSITORY / "tools" / "shunt.1"
+PAGES = [OVERVIEW, *sorted(OVERVIEW.parent.glob("shunt-*.1"))]
+
+
+def page_of(subcommand):
+    """The page that names it under NAME, else the overview."""
+    for page in PAGES[1:]:
+        names = page.read_text().split(".SH NAME\n")[1].split(" \\- ")[0]
+        if f"shunt-{subcommand}" in names.replace("\\-", "-").split(", "):
+            return page
+    return OVERVIEW
+
 
 def synopses(page):
     """[(command, its line)] of a man page, as they stand there."""

@@ -310,7 +310,6 @@ def test_standard_output_that_is_full(shunt, union):
 
 
 SUBCOMMANDS = ["run", "start", "exec", "stop", "status", "ls", "stat", "tree", "where", "find", "export", "fsck", "bench"]
-PAGE = REPOSITORY / "tools" / "shunt.1"
 
 
 def test_help_is_one_table(shunt):
@@ -329,11 +328,11 @@ def test_help_is_one_table(shunt):
 
 def test_every_option_is_in_the_man_page(shunt):
     for subcommand in SUBCOMMANDS:
-        own = PAGE.with_name(f"shunt-{subcommand}.1")  # of a subcommand that has more to say than fits there
-        page = (PAGE.read_text() + (own.read_text() if own.exists() else "")).replace("\\-", "-")
+        text = manual.page_of(subcommand).read_text().split("\n.SH DESCRIPTION\n")[1]
+        words_of_page = re.findall(r"[\w-]+", re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-"))
         for line in shunt(subcommand, "--help").check().splitlines()[4:]:
             for word in line[:24].replace(",", " ").split():
-                assert not word.startswith("-") or word in page, f"{subcommand} {word}"
+                assert not word.startswith("-") or word in words_of_page, f"{subcommand} {word}"
 
 
 def test_the_manual_of_the_library_names_all_that_it_has():
@@ -345,12 +344,17 @@ def test_the_manual_of_the_library_names_all_that_it_has():
     assert len(fields) == 5 and set(fields) <= manual.italics(page)
 
 
-def test_the_synopsis_of_the_man_page_has_every_subcommand_once_and_its_options(shunt):
+def test_the_synopses_of_the_man_pages_have_every_subcommand_once_and_its_options(shunt):
     subcommands = re.findall(r"^  ([a-z]+) ", shunt("help").check(), re.M)
     assert subcommands == [*SUBCOMMANDS, "help"]
-    synopses = manual.synopses(PAGE)
-    assert [name for name, _ in synopses] == [f"shunt {subcommand}" for subcommand in subcommands]
-    for subcommand, (_, line) in zip(subcommands, synopses):
+    synopses = [(page, *synopsis) for page in manual.PAGES for synopsis in manual.synopses(page)]
+    names = [name for _, name, _ in synopses]
+    assert sorted(names) == sorted(["shunt", *(f"shunt {subcommand}" for subcommand in subcommands)])
+    for page, name, line in synopses:
+        if name == "shunt":
+            continue
+        subcommand = name.split()[1]
+        assert page == manual.page_of(subcommand), name
         text = shunt("help", subcommand).check()
         usage, options = text.splitlines()[0], manual.options_of(text)
         assert manual.names_all(line, options), f"{subcommand} {line}"
@@ -725,7 +729,7 @@ def test_the_manual_names_every_field_of_json(shunt, union, subcommand):
     out = union.root / "out"
     where = {"ls": [out], "stat": [out / "b", out / "link"], "tree": [out]}.get(subcommand, [union.root])
     made = json.loads(shunt(subcommand, "--json", *where).out)
-    assert manual.keys_of(made) == manual.fields_of_json(PAGE, subcommand)
+    assert manual.keys_of(made) == manual.fields_of_json(manual.page_of(subcommand), subcommand)
 
 
 def test_fsck_of_a_clean_root(shunt, union):
