@@ -732,6 +732,14 @@ def test_the_manual_names_every_field_of_json(shunt, union, subcommand):
     assert manual.keys_of(made) == manual.fields_of_json(manual.page_of(subcommand), subcommand)
 
 
+def test_the_manual_names_every_kind_of_finding():
+    kinds = {kind for source in (REPOSITORY / "tools").glob("fsck*.c")
+             for kind in re.findall(r'\bfsck_tell\([^"]*"([a-z-]+)"', source.read_text())}
+    section = manual.page_of("fsck").read_text().split("\n.SH FINDINGS\n")[1].split("\n.SH ")[0]
+    named = [kind.replace("\\-", "-") for kind in re.findall(r"^\.TP\n\.B (.*)$", section, re.M)]
+    assert len(kinds) == 12 and sorted(named) == sorted(kinds)
+
+
 def test_fsck_of_a_clean_root(shunt, union):
     assert shunt("fsck", union.root).check() == f"{union.root}: clean (4 directories)\n"
     made = json.loads(shunt("fsck", "--json", union.root).check())
