@@ -200,7 +200,7 @@ def root(tmp_path):
 
 
 def test_installed_files(installed):
-    pages = [f"shunt-{of}.1" for of in ("bench", "export", "fsck", "launch", "run", "status")]
+    pages = [f"shunt-{of}.1" for of in ("bench", "export", "fsck", "launch", "ls", "run", "status")]
     for name in ("shunt.h", "shunt.1", *pages, "shunt.pc", "libshunt.so", "libshunt.so.0", "libshunt_preload.so"):
         assert one(installed, name).stat().st_size > 0
     for program in (installed.glob("**/bin/shunt"), installed.glob("**/bin/shunt-launch"), installed.glob("**/shunt/shuntd")):

@@ -25,8 +25,8 @@ for compiler in gcc clang; do
     fi
     python3 "$top/tests/structure/hardening.py" "$build"
     DESTDIR=$scratch/installed-$compiler meson install -C "$build" --quiet
-    for file in bin/shunt bin/shunt-launch libexec/shunt/shuntd include/shunt/shunt.h share/man/man7/shunt.7 share/man/man1/shunt.1 \
-            share/man/man1/shunt-{bench,export,fsck,launch,run,status}.1; do
+    for file in bin/shunt bin/shunt-launch libexec/shunt/shuntd include/shunt/shunt.h share/man/man7/shunt.7 \
+            share/man/man1/shunt.1 share/man/man1/shunt-{bench,export,fsck,launch,ls,run,status}.1; do
         if [ ! -e "$scratch/installed-$compiler/usr/local/$file" ]; then
             echo "release.sh: $file was not installed" >&2
             exit 1
