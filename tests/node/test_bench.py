@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 
 import manual
 import pytest
-from conftest import REPOSITORY, environment, run
+from conftest import environment, run
 
 OPERATIONS = ["create", "open", "stat", "utime", "readdir", "rename", "unlink"]
 LAUNCHERS = ("SLURM_", "FLUX_", "OMPI_", "PMI_", "PMIX_", "MV2_")
@@ -101,7 +101,7 @@ def test_json_has_every_operation_in_every_configuration(bench):
     assert (found["nodes"], found["pretended"], found["mounts"]) == (["fake0", "fake1"], True, 1)
     assert found["export"]["files"] == 40
     assert "shared directory" in found["verdict"]
-    assert manual.keys_of(found) == manual.fields_of_json(REPOSITORY / "tools" / "shunt.1", "bench")
+    assert manual.keys_of(found) == manual.fields_of_json(manual.page_of("bench"), "bench")
     pairs = {(one["of"], one["to"]) for one in found["ratios"]}
     assert pairs == {("private", "shared"), ("shunt", "shared"), ("shunt-private", "private")}
 

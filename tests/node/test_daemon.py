@@ -14,7 +14,7 @@ from pathlib import Path
 import daemons
 import manual
 import pytest
-from conftest import REPOSITORY, run, wait_until
+from conftest import run, wait_until
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_counters_tell_what_was_done(shunt, served):
 
 
 def test_the_manual_names_every_field_of_json(shunt, served):
-    page = REPOSITORY / "tools" / "shunt-status.1"
+    page = manual.page_of("status")
     shunt("exec", "--root", served, "--", "mkdir", served / "d").check()
     [made] = json.loads(shunt("status", "--all", "--json", "--root", served).check())
     keys = manual.keys_of(made, but=("counters", "all"))
