@@ -51,7 +51,7 @@ static void main_print_overview(void)
     for (const struct command *command = commands; command->name; command++)
         if (!(command->flags & COMMAND_HIDDEN))
             printf("  %-8s %s\n", command->name, command->help);
-    printf("\n`shunt SUBCOMMAND --help` explains a subcommand; `man shunt` explains all. SHUNT_ROOT names roots, "
+    printf("\n`shunt SUBCOMMAND --help` explains a subcommand; `man shunt` names the page of each. SHUNT_ROOT names roots, "
            "separated by `:`.\n");
 }
 
