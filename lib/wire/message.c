@@ -49,6 +49,9 @@ struct message_field {
     FIELD(U64, MEMBER.round), FIELD(U64, MEMBER.changed), FIELD(U64, MEMBER.settled), FIELD(BOOL, MEMBER.written)
 
 _Static_assert(sizeof(struct message) <= UINT8_MAX, "an offset is one byte");
+_Static_assert(sizeof(struct message) - offsetof(struct message, coordinator_answer) ==
+                   sizeof((struct message *)0)->coordinator_answer,
+               "the first body is the largest");
 
 static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX + 1] = {
     [MESSAGE_LOAD] = {DIR, FIELD(PATH, load.path)},

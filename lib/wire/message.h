@@ -147,7 +147,15 @@ struct message {
     uint32_t epoch; /* between daemons: of the homes, as the sender knew them */
     struct dirid dir;
     struct message_text name; /* in dir */
-    union {
+    union {                   /* the largest first: an initialiser that names no body clears that one */
+        struct {
+            struct message_record record;
+            uint32_t node_count; /* LOAD: so many nodes use it */
+            bool leaf_is_made;   /* MARK: the wanted leaf, too */
+            uint32_t why;        /* MARK: enum record_why */
+            uint64_t delegation; /* LOAD: to the sender, by this number; 0: not */
+            uint64_t names;      /* LOAD: so many were sent before; UINT64_MAX: with an earlier answer */
+        } coordinator_answer;
         struct {
             struct record_entry entry[2];
             struct message_text place[2]; /* of those entries: BRANCH/MIRROR/LEAF, empty in the trunk */
@@ -206,14 +214,6 @@ struct message {
         struct {
             uint64_t number;
         } delegation; /* RECALL, RETURN */
-        struct {
-            struct message_record record;
-            uint32_t node_count; /* LOAD: so many nodes use it */
-            bool leaf_is_made;   /* MARK: the wanted leaf, too */
-            uint32_t why;        /* MARK: enum record_why */
-            uint64_t delegation; /* LOAD: to the sender, by this number; 0: not */
-            uint64_t names;      /* LOAD: so many were sent before; UINT64_MAX: with an earlier answer */
-        } coordinator_answer;
         struct {
             struct message_record record;
             struct message_text path;
