@@ -422,7 +422,7 @@ def test_status_of_a_node(pair):
     for node in "ab":
         assert json.loads(pair.at("status", node, "--json").check())[0]["node"] == node
     nobody = pair.at("status", "c")
-    assert nobody.status == 1 and "goes by the name 'c'" in nobody.err
+    assert nobody.status == 1 and "is named 'c'" in nobody.err
     pair.kill(pair.member("b")["pid"])
     dead = pair.at("status", "b", "--json")
     told, = json.loads(dead.out)
@@ -623,7 +623,7 @@ def test_another_node_of_the_same_name_is_refused(pair):
 def test_a_session_that_is_alone_is_not_joined(session):
     session.start("a", SHUNT_FABRIC="none")
     refused = session.at("start", "b")
-    assert refused.status == 1 and "for a on" in refused.err and "alone" in refused.err
+    assert refused.status == 1 and "for node a on" in refused.err and "alone" in refused.err
 
 
 def test_its_files_are_the_users_alone(pair):
