@@ -11,6 +11,7 @@ import sys
 
 import network_tap
 import pytest
+from daemons import epoch_lines
 
 ONE_NETWORK = pytest.mark.parametrize("net", ["network"], indirect=True)
 TAP = pathlib.Path(network_tap.__file__)
@@ -53,18 +54,9 @@ class Tap:
         return network_tap.read_streams(self.file.read_bytes(), port)
 
 
-def epoch_text(session):
-    while True:
-        newest = max(session.root.glob(".shunt/session/epoch.*"), key=lambda path: int(path.suffix[1:]))
-        try:
-            return newest.read_text()
-        except FileNotFoundError:  # superseded, and removed, since it was listed: there is a newer one
-            pass
-
-
 def address_of(session, node):
     """As the session tells it, once the daemon has said it: a struct sockaddr_in."""
-    told = re.search(rf"\nnode {node}\n(?:.*\n)*?address ([0-9a-f]+)\n", epoch_text(session))
+    told = re.search(rf"\nnode {node}\n(?:.*\n)*?address ([0-9a-f]+)\n", "\n".join(epoch_lines(session.root)) + "\n")
     return told and bytes.fromhex(told[1])
 
 

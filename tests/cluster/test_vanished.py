@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+from daemons import epoch_lines
 
 pytestmark = pytest.mark.parametrize("net", ["host"], indirect=True)
 
@@ -79,21 +80,12 @@ def test_who_was_only_silent_comes_back_as_another(nodes):
     assert "session: has gone on without this daemon" in log_of(nodes, "c")
 
 
-def epoch_names(path, line):
-    """Says an epoch of the session that? One that has been superseded may be gone by the time it is read."""
-    try:
-        return line in path.read_bytes()
-    except FileNotFoundError:
-        return False
-
-
 def test_who_ends_while_it_joins_is_lost_like_others(nodes, build):
     """Before its first look at anything: as soon as it is a member."""
     words = [build / "daemon" / "shuntd", "--root", nodes.root, "--node", "d", "--placement", "branch", "--foreground"]
     joining = subprocess.Popen(list(map(str, words)), env={**nodes.environment(), **nodes.net.settings("d")},
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    epochs = nodes.root / ".shunt" / "session"
-    while not any(epoch_names(path, b"node d\n") for path in epochs.glob("epoch.*")):
+    while "node d" not in epoch_lines(nodes.root):
         assert joining.poll() is None
     joining.kill()
     joining.wait()

@@ -9,6 +9,16 @@ import signal
 import time
 
 
+def epoch_lines(root):
+    """Those of the newest epoch's file; [] without one."""
+    while True:
+        epochs = sorted((pathlib.Path(root) / ".shunt" / "session").glob("epoch.*"), key=lambda path: int(path.suffix[1:]))
+        try:
+            return epochs[-1].read_text().splitlines() if epochs else []
+        except FileNotFoundError:  # superseded, and removed, since it was listed: there is a newer one
+            pass
+
+
 def wait_until(condition, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():

@@ -8,6 +8,8 @@ import pathlib
 import socket
 import struct
 
+from daemons import epoch_lines
+
 AT_FDCWD = -100
 STATX_BTIME = 0x800
 
@@ -69,16 +71,6 @@ class Union:
             f"member 1\nnode n1\nbranch n1.1\nhost {host or socket.gethostname()}\nboot {boot}\n"
             f"pid {pid or os.getpid()}\nstarted {started}\nsince 1700000000000000000\nrun /dev/shm/nowhere\n"
             f"address \nhome yes\n")
-
-
-def epoch_lines(root):
-    """Those of the newest epoch's file; [] without one."""
-    while True:
-        epochs = sorted((pathlib.Path(root) / ".shunt" / "session").glob("epoch.*"), key=lambda path: int(path.suffix[1:]))
-        try:
-            return epochs[-1].read_text().splitlines() if epochs else []
-        except FileNotFoundError:  # superseded, and removed, since it was listed: there is a newer one
-            pass
 
 
 def session_of(root):

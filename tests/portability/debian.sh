@@ -11,7 +11,7 @@ debian_need() {
     command -v "$1" >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$2"
 }
 
-# debian_make NAME RELEASE ARCHITECTURE PACKAGES: from the mirror that apt uses here. What was not made whole is made anew.
+# debian_make NAME RELEASE ARCHITECTURE PACKAGES: from the mirror that apt uses here. What was not made to its end is made again.
 debian_make() {
     local name=$1 release=$2 architecture=$3 packages=$4
     [ ! -e "$cache/$name" ] || return 0

@@ -17,7 +17,7 @@ STATE = PRELOAD / "state.c"
 # {source: {variable: why it may stand there}}
 WRITE_ONCE = {
     PRELOAD / "real.c": {
-        "real": "table.h makes its type; each pointer goes from NULL to the one function that it can be, whoever asks first",
+        "real": "table.h makes its type; each pointer goes from NULL to the one function that it can be, the same for every thread",
         "libraries": "filled before the program's first instruction, read from then on; only real.c knows what it means",
         "library_count": "of libraries, filled with them",
         "started": "set when libraries are filled",
