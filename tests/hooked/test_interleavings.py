@@ -339,8 +339,13 @@ def test_links_that_cross_do_not_wait_for_each_other(stage, guard):
                                 held[i].at("link-reserved"), SHUNT_DEADLINE="5"))
         found[i].reached()
         stage.does("a", f"os.unlink({old!r})")
-    for meeting in (*found, *held):
-        meeting.go() if meeting in found else (meeting.reached(), meeting.go())
+    for meeting in found:
+        meeting.go()
+    # Both hold their new names before either goes on: else the first finds the name of the second free.
+    for meeting in held:
+        meeting.reached()
+    for meeting in held:
+        meeting.go()
     expect(guard, [link.answer() for link in links] == ["ENOENT", "ENOENT"])
 
 
