@@ -28,7 +28,7 @@ _shunt()
     bench:--operations | bench:-o | bench:--neighbour | bench:-b)
         _shunt_list "$word" create open stat utime readdir rename unlink ;;
     bench:--configurations | bench:-c) _shunt_list "$word" private shared shunt shunt-private ;;
-    find:-type) mapfile -t COMPREPLY < <(compgen -W 'f d l p s' -- "$word") ;;
+    find:-type) mapfile -t COMPREPLY < <(compgen -W 'f d l p s b c' -- "$word") ;;
     *)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand") --help" -- "$word")

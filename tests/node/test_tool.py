@@ -372,6 +372,7 @@ def test_completion(shunt):
     assert complete("st") == ["start", "stop", "status", "stat"]
     assert complete("fsck", "--re") == ["--repair", "--restore"]
     assert complete("find", "-na") == ["-name"]
+    assert complete("find", "-ne") == ["-newer"] and complete("find", "-type", "b") == ["b"]
     assert complete("run", "--placement", "b") == ["branch"]
 
 

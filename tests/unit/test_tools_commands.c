@@ -231,13 +231,45 @@ Test(commands, find)
     assert_found("-branch n", "");
     assert_found("out -trunk -type f", "out/t\n");
     assert_found("out/x out/t -branch n1.1", "out/x\n");
+    assert_found("-path ./out/x*", "./out/x\n./out/x10\n");
+    assert_found("-path ./out*x -name x -branch n1 -branch n1.1", "./out/x\n");
+    assert_found("out/ -name out", "out/\n");
+    assert_found("-name x* -name *0 -count", "1\n");
+    assert_found("-type b -count", "0\n");
     cr_assert_eq(tools_commands_run(&the_find, "out/sub out/t -print0"), STATUS_OK);
     cr_assert_eq(heard_out.length, 14);
     cr_assert_eq(memcmp(heard_out.words, "out/sub\0out/t\0", 14), 0);
 }
 
+static void set_time(const char *path, time_t seconds)
+{
+    struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    cr_assert_eq(utimensat(AT_FDCWD, place_path("%s", path), times, AT_SYMLINK_NOFOLLOW), 0, "%s: %m", path);
+}
+
+Test(commands, find_asks_directories_for_their_time)
+{
+    place_file("stamp", "");
+    set_time("stamp", 1000);
+    set_time("r", 900);
+    set_time("r/out", 1000);
+    set_time("r/out/sub", 1001);
+    set_time("r/.shunt/b/n1.1/" OUT "/0", 1001);
+    set_time("r/.shunt/b/n2.1/" OUT "/3", 999);
+    assert_found("out -newer ../stamp", "out/x\n");
+    set_time("r/out", 1001);
+    assert_found("out -newer ../stamp", "out/t\nout/x\nout/sub\n");
+    assert_found("out/x out/y out/t -newer ../stamp", "out/x\nout/t\n");
+    set_time("r/out/t", 1001);
+    assert_found("out -newer ../stamp -newer out/t -count", "0\n");
+    assert_found("out -newer out/t -newer ../stamp -count", "0\n");
+}
+
 Test(commands, find_complains)
 {
+    cr_assert_eq(tools_commands_run(&the_find, "-count -print0"), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_find, "-newer nothing"), STATUS_FAILED);
+    cr_assert_str_empty(heard_out.words);
     cr_assert_eq(tools_commands_run(&the_find, "-type x"), STATUS_USAGE);
     cr_assert_eq(tools_commands_run(&the_find, "-type ff"), STATUS_USAGE);
     cr_assert_eq(tools_commands_run(&the_find, "-branch n1 -trunk"), STATUS_USAGE);

@@ -5,31 +5,58 @@
 #include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "api/place.h"
 #include "describe.h"
+#include "newer.h"
 #include "shown.h"
 #include "command.h"
 #include "commands.h"
 #include "walk.h"
 
-enum { FIND_NAME = COMMAND_LONG + 1, FIND_TYPE, FIND_BRANCH, FIND_TRUNK, FIND_PRINT0 };
+enum { FIND_NAME = COMMAND_LONG + 1, FIND_PATH, FIND_TYPE, FIND_BRANCH, FIND_TRUNK, FIND_NEWER, FIND_COUNT, FIND_PRINT0 };
 
 const struct choice command_find_choices[] = {
-    {FIND_NAME, "name", "GLOB", "only names that this pattern matches"},
-    {FIND_TYPE, "type", "f|d|l|p|s", "only files, directories, links, FIFOs or sockets"},
+    {FIND_NAME, "name", "PATTERN", "only names that this pattern matches"},
+    {FIND_PATH, "path", "PATTERN", "only what this pattern matches as it is printed, also across slashes"},
+    {FIND_TYPE, "type", "f|d|l|p|s|b|c", "only files, directories, links, FIFOs, sockets, block or character devices"},
     {FIND_BRANCH, "branch", "NAME", "only what lies in this branch, or in any of this node"},
     {FIND_TRUNK, "trunk", NULL, "only what lies in the trunk"},
+    {FIND_NEWER, "newer", "FILE", "only what lies in a directory that was modified after FILE was"},
+    {FIND_COUNT, "count", NULL, "print only how many there are"},
     {FIND_PRINT0, "print0", NULL, "end each path with a zero byte, for xargs -0"},
     {0},
 };
 
-struct wanted {
-    const char *name, *branch;
-    uint8_t type; /* 0: any */
-    bool trunk;
-    char end;
+/* One condition. */
+struct test {
+    int option;
+    const char *text;
+    uint8_t type; /* of -type */
 };
+
+/* What they are asked about. */
+struct candidate {
+    const char *path, *name;
+    uint8_t type;
+    const char *branch; /* NULL: the trunk */
+};
+
+struct find {
+    struct test *tests; /* all are to hold */
+    size_t test_count;
+    struct newer newer;
+    bool counts, ends_in_zero;
+    size_t matches;
+    int status;
+};
+
+static void command_find_fail(struct find *find, const char *path, int error)
+{
+    error_report_path(path, error);
+    find->status = STATUS_FAILED;
+}
 
 static bool command_find_branch_matches(const char *branch, const char *wanted)
 {
@@ -38,134 +65,230 @@ static bool command_find_branch_matches(const char *branch, const char *wanted)
     return !strcmp(branch, wanted) || (strlen(wanted) == node && !strncmp(branch, wanted, node));
 }
 
-static bool command_find_matches(const struct wanted *wanted, const struct union_root *root, const char *name, uint8_t type,
-                                 const struct union_name *entry)
+static bool command_find_test_holds(const struct test *test, const struct candidate *candidate)
 {
-    const char *branch = describe_branch(root, entry);
-    if (wanted->type != 0 && type != wanted->type)
-        return false;
-    if (branch ? wanted->trunk : wanted->branch != NULL)
-        return false;
-    if (wanted->branch && !command_find_branch_matches(branch, wanted->branch))
-        return false;
-    return !wanted->name || fnmatch(wanted->name, name, 0) == 0;
+    switch (test->option) {
+    case FIND_NAME:
+        return fnmatch(test->text, candidate->name, 0) == 0;
+    case FIND_PATH:
+        return fnmatch(test->text, candidate->path, 0) == 0;
+    case FIND_TYPE:
+        return candidate->type == test->type;
+    case FIND_BRANCH:
+        return candidate->branch && command_find_branch_matches(candidate->branch, test->text);
+    case FIND_TRUNK:
+        return !candidate->branch;
+    default: /* -newer, which is asked by itself */
+        return true;
+    }
 }
 
-static void command_find_print(const struct wanted *wanted, const char *path)
+static bool command_find_matches(const struct find *find, const struct candidate *candidate)
 {
-    if (wanted->end == '\0')
+    size_t i = 0;
+    while (i < find->test_count && command_find_test_holds(&find->tests[i], candidate))
+        i++;
+    return i == find->test_count;
+}
+
+static void command_find_print(struct find *find, const char *path)
+{
+    find->matches++;
+    if (find->counts)
+        return;
+    if (find->ends_in_zero)
         fputs(path, stdout);
     else
         describe_print(path);
-    putchar(wanted->end);
+    putchar(find->ends_in_zero ? '\0' : '\n');
 }
 
-static void command_find_print_folder(const struct wanted *wanted, const struct walk *walk, const char *shown)
+static void command_find_try_name(struct find *find, const struct folder *folder, const struct union_root *root,
+                                  const struct union_name *name, const struct candidate *candidate)
+{
+    if (!command_find_matches(find, candidate))
+        return;
+    int newer = find->newer.asked ? newer_name(&find->newer, folder, root, name) : 1;
+    if (newer < 0)
+        command_find_fail(find, candidate->path, newer);
+    else if (newer)
+        command_find_print(find, candidate->path);
+}
+
+static void command_find_print_folder(struct find *find, const struct walk *walk, const char *shown)
 {
     char path[2 * PATH_MAX];
     const struct listing *listing = &walk->folder.listing;
-    for (size_t i = 0; i < listing->count; i++) {
+    newer_enter(&find->newer, &walk->before);
+    for (size_t i = 0; i < listing->count && !ferror(stdout); i++) {
         const struct union_name *name = &listing->names[i];
-        if (name->type != DT_DIR && command_find_matches(wanted, walk->root, name->name, name->type, name) &&
-            visible_path_join(shown, name->name, path, sizeof path) == 0)
-            command_find_print(wanted, path);
+        if (name->type == DT_DIR || visible_path_join(shown, name->name, path, sizeof path) < 0)
+            continue;
+        struct candidate candidate = {path, name->name, name->type, describe_branch(walk->root, name)};
+        command_find_try_name(find, &walk->folder, walk->root, name, &candidate);
     }
 }
 
-static const char *command_find_last_of(const char *path)
+/* The last component, without the slashes after it. */
+static const char *command_find_last_of(const char *path, char to[NAME_MAX + 1])
 {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    begin -= begin == end && begin > 0; /* it is `/` */
+    snprintf(to, NAME_MAX + 1, "%.*s", (int)(end - begin), path + begin);
+    return to;
 }
 
-static int command_find_below(const struct wanted *wanted, const struct place *place, const char *spelling)
+static void command_find_try_directory(struct find *find, const struct walk *walk, const char *shown)
+{
+    char last[NAME_MAX + 1];
+    struct candidate candidate = {shown, command_find_last_of(shown, last), DT_DIR, NULL};
+    if (!command_find_matches(find, &candidate))
+        return;
+    int newer = find->newer.asked ? newer_directory(&find->newer, walk->root_fd, walk->folder.path) : 1;
+    if (newer < 0)
+        command_find_fail(find, shown, newer);
+    else if (newer)
+        command_find_print(find, shown);
+}
+
+static void command_find_below(struct find *find, const struct place *place, const char *spelling)
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
-    int status = STATUS_OK, more = walk_init(&walk, &place->root, place->folder.path, 0);
+    int more = walk_init(&walk, &place->root, place->folder.path, 0);
     if (more < 0)
-        error_report_path(spelling, more);
-    for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0) {
+        command_find_fail(find, spelling, more);
+    for (; more == 0 && !ferror(stdout) && (more = walk_next(&walk)) != 0; more = 0) {
         int error = visible_path_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
-        if (error == 0 && command_find_matches(wanted, walk.root, command_find_last_of(shown), DT_DIR, NULL))
-            command_find_print(wanted, shown);
-        if (more < 0 || error < 0) {
-            error_report_path(shown, more < 0 ? more : error);
-            status = STATUS_FAILED;
-        } else {
-            command_find_print_folder(wanted, &walk, shown);
-        }
+        if (error == 0)
+            command_find_try_directory(find, &walk, shown);
+        if (more < 0 || error < 0)
+            command_find_fail(find, shown, more < 0 ? more : error);
+        else
+            command_find_print_folder(find, &walk, shown);
     }
     walk_finish(&walk);
-    return more < 0 ? STATUS_FAILED : status;
 }
 
-static int command_find_one(const struct wanted *wanted, struct place *place, const char *path)
+/* What is no directory. */
+static void command_find_itself(struct find *find, const struct place *place, const char *path)
 {
-    int error = place_find(place, path, PLACE_ENTER);
+    char last[NAME_MAX + 1];
+    struct statx stat;
+    struct candidate candidate = {path, command_find_last_of(path, last), place->found->type,
+                                  describe_branch(&place->root, place->found)};
+    int error = find->newer.asked ? folder_stat(&place->folder, &place->root, NULL, &stat) : 0;
     if (error < 0) {
-        error_report_path(path, error);
-        return STATUS_FAILED;
+        command_find_fail(find, path, error);
+        return;
     }
-    if (!place->found)
-        return command_find_below(wanted, place, path);
-    if (command_find_matches(wanted, &place->root, place->found->name, place->found->type, place->found))
-        command_find_print(wanted, path);
-    return STATUS_OK;
+    if (find->newer.asked)
+        newer_enter(&find->newer, &stat);
+    command_find_try_name(find, &place->folder, &place->root, place->found, &candidate);
 }
 
-static int command_find_take_type(const struct command *command, struct wanted *wanted)
+static void command_find_paths(struct find *find, char **paths)
+{
+    struct place place;
+    place_init(&place);
+    for (; *paths; paths++) {
+        int error = place_find(&place, *paths, PLACE_ENTER);
+        if (error < 0)
+            command_find_fail(find, *paths, error);
+        else if (place.found)
+            command_find_itself(find, &place, *paths);
+        else
+            command_find_below(find, &place, *paths);
+    }
+    place_finish(&place);
+}
+
+static int command_find_take_type(const struct command *command, struct test *test)
 {
     static const struct {
         char letter;
         uint8_t type;
-    } types[] = {{'f', DT_REG}, {'d', DT_DIR}, {'l', DT_LNK}, {'p', DT_FIFO}, {'s', DT_SOCK}};
+    } types[] = {{'f', DT_REG}, {'d', DT_DIR}, {'l', DT_LNK}, {'p', DT_FIFO}, {'s', DT_SOCK}, {'b', DT_BLK}, {'c', DT_CHR}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (optarg[0] == types[i].letter && optarg[1] == '\0') {
-            wanted->type = types[i].type;
+        if (test->text[0] == types[i].letter && test->text[1] == '\0') {
+            test->type = types[i].type;
             return 0;
         }
-    error_usage(command, "-type '%s': not one of f, d, l, p and s", optarg);
+    error_usage(command, "-type '%s': not one of f, d, l, p, s, b and c", test->text);
     return COMMAND_WRONG;
 }
 
-static int command_find_take_options(struct wanted *wanted, const struct command *command, int argc, char **argv)
+/* There are as many tests as arguments at most. */
+static int command_find_take_options(struct find *find, const struct command *command, int argc, char **argv)
 {
     int option, wrong = 0;
-    while (wrong == 0 && (option = command_option(command, argc, argv)) >= 0)
-        switch (option) {
-        case FIND_NAME:
-            wanted->name = optarg;
-            break;
-        case FIND_TYPE:
-            wrong = command_find_take_type(command, wanted);
-            break;
-        case FIND_BRANCH:
-            wanted->branch = optarg;
-            break;
-        case FIND_TRUNK:
-            wanted->trunk = true;
-            break;
-        default:
-            wanted->end = '\0';
-        }
+    while (wrong == 0 && (option = command_option(command, argc, argv)) >= 0) {
+        struct test test = {.option = option, .text = optarg};
+        if (option == FIND_TYPE)
+            wrong = command_find_take_type(command, &test);
+        if (option == FIND_COUNT)
+            find->counts = true;
+        else if (option == FIND_PRINT0)
+            find->ends_in_zero = true;
+        else
+            find->tests[find->test_count++] = test;
+    }
     return wrong ? wrong : option;
+}
+
+static bool command_find_has(const struct find *find, int option)
+{
+    size_t i = 0;
+    while (i < find->test_count && find->tests[i].option != option)
+        i++;
+    return i < find->test_count;
+}
+
+static int command_find_take_times(struct find *find)
+{
+    for (size_t i = 0; i < find->test_count; i++) {
+        int error = find->tests[i].option == FIND_NEWER ? newer_add(&find->newer, find->tests[i].text) : 0;
+        if (error < 0) {
+            error_report("%s: has no time for -newer to compare with: %s (name a file that exists)", find->tests[i].text,
+                         strerror(-error));
+            return STATUS_FAILED;
+        }
+    }
+    return STATUS_OK;
+}
+
+static int command_find_run(struct find *find, const struct command *command, int argc, char **argv)
+{
+    static char *here[] = {".", NULL};
+    int end = command_find_take_options(find, command, argc, argv);
+    if (end != COMMAND_END)
+        return command_status(end);
+    if (command_find_has(find, FIND_BRANCH) && command_find_has(find, FIND_TRUNK))
+        return error_usage(command, "-branch and -trunk exclude each other");
+    if (find->counts && find->ends_in_zero)
+        return error_usage(command, "-count and -print0 exclude each other");
+    if (command_find_take_times(find) != STATUS_OK)
+        return STATUS_FAILED;
+    command_find_paths(find, optind < argc ? argv + optind : here);
+    if (find->counts)
+        printf("%zu\n", find->matches);
+    return find->status;
 }
 
 int command_find_files(const struct command *command, int argc, char **argv)
 {
-    struct wanted wanted = {.end = '\n'};
-    int end = command_find_take_options(&wanted, command, argc, argv);
-    if (end != COMMAND_END)
-        return command_status(end);
-    if (wanted.branch && wanted.trunk)
-        return error_usage(command, "-branch and -trunk exclude each other");
-    static char *here[] = {".", NULL};
-    struct place place;
-    int status = STATUS_OK;
-    place_init(&place);
-    for (char **path = optind < argc ? argv + optind : here; *path; path++)
-        status |= command_find_one(&wanted, &place, *path);
-    place_finish(&place);
+    struct find find = {.tests = calloc((size_t)argc, sizeof *find.tests), .status = STATUS_OK};
+    int status = STATUS_FAILED;
+    if (find.tests)
+        status = command_find_run(&find, command, argc, argv);
+    else
+        error_report("%s: %s", argv[0], strerror(ENOMEM));
+    newer_finish(&find.newer);
+    free(find.tests);
     return status;
 }
