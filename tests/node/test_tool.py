@@ -717,6 +717,21 @@ def test_a_directory_that_may_not_be_listed_is_not_taken_for_gone(shunt, user, a
     assert snapshot(union.root) == {"hidden": None, "hidden/out": None, "hidden/out/b": "first branch"}
 
 
+@pytest.mark.parametrize("mode, below", [(0o311, ["hidden/b"]), (0o100, ["hidden/b"]), (0o400, []), (0, [])])
+def test_find_says_which_directory_it_may_not_list(shunt, user, area, mode, below):
+    union = Union(area / "root")
+    mirror = union.mark("hidden", 1)
+    union.put("n1.1", mirror, "b", "first branch")
+    (union.root / "hidden" / "unseen").write_text("")
+    (union.root / "other").mkdir()
+    give(union.root, user)
+    (union.root / "hidden").chmod(mode)
+    result = as_user(user, shunt, area, ["find", union.root])
+    (union.root / "hidden").chmod(0o755)
+    assert result.check(1).splitlines() == [str(union.root / path) for path in (".", "hidden", *below, "other")]
+    assert result.err == f"shunt: {union.root}/hidden: permission denied (ask its owner, or run this as its owner)\n"
+
+
 # fsck
 
 

@@ -127,6 +127,8 @@ static void command_find_print_folder(struct find *find, const struct walk *walk
         struct candidate candidate = {path, name->name, name->type, describe_branch(walk->root, name)};
         command_find_try_name(find, &walk->folder, walk->root, name, &candidate);
     }
+    if (listing->trunk_unlisted)
+        command_find_fail(find, shown, -EACCES);
 }
 
 /* The last component, without the slashes after it. */
