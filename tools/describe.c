@@ -176,6 +176,25 @@ int describe_json(struct json *json, const struct folder *folder, const struct u
     return 0;
 }
 
+int describe_json_name(const struct folder *folder, const struct union_root *root, const struct union_name *name,
+                       const char *path)
+{
+    struct json json = {.flat = true};
+    char where[PATH_MAX];
+    int error = folder_where(folder, root, name, where, sizeof where);
+    if (error < 0)
+        return error;
+    json_open(&json, NULL, '{');
+    json_text(&json, "path", path);
+    json_text(&json, "type", describe_json_type(DTTOIF(name->type)));
+    json_unsigned(&json, "ino", name->ino);
+    json_text(&json, "branch", describe_branch(root, name));
+    json_unsigned(&json, "leaf", name->leaf);
+    json_text(&json, "where", where);
+    json_close(&json, '}');
+    return 0;
+}
+
 static bool describe_to_terminal(void)
 {
     static int answer = -1;

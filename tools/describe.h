@@ -32,6 +32,8 @@ const char *describe_target(const struct folder *, const struct union_name *, ch
 /* The object that --json prints of one entry (NULL: of the directory itself), called `path`. 0, or the -errno
  * of its stat, and nothing printed. */
 int describe_json(struct json *, const struct folder *, const struct union_root *, const struct union_name *, const char *path);
+/* A line with an object of what the listing knows of an entry, called `path`: no stat. 0 or -errno, and nothing printed. */
+int describe_json_name(const struct folder *, const struct union_root *, const struct union_name *, const char *path);
 /* Bytes that would move the cursor as `?`, if standard output is a terminal. */
 void describe_print(const char *name);
 /* How many columns describe_print takes. */

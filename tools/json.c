@@ -51,13 +51,18 @@ static void json_write_text(const char *text)
     putchar('"');
 }
 
+static void json_break(const struct json *json)
+{
+    if (!json->flat)
+        printf("\n%*s", (int)(2 * json->depth), "");
+}
+
 static void json_begin(struct json *json, const char *key)
 {
     if (json->begun)
-        putchar(',');
+        fputs(json->flat ? ", " : ",", stdout);
     if (json->begun || json->depth > 0)
-        putchar('\n');
-    printf("%*s", (int)(2 * json->depth), "");
+        json_break(json);
     json->begun = true;
     if (!key)
         return;
@@ -77,7 +82,7 @@ void json_close(struct json *json, char bracket)
 {
     json->depth--;
     if (json->begun)
-        printf("\n%*s", (int)(2 * json->depth), "");
+        json_break(json);
     putchar(bracket);
     json->begun = true;
     if (json->depth == 0)

@@ -11,6 +11,7 @@
 struct json {
     unsigned depth;
     bool begun; /* the innermost has something in it */
+    bool flat;  /* all on one line */
 };
 
 void json_open(struct json *, const char *key, char bracket);

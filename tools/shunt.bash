@@ -22,7 +22,7 @@ _shunt()
     help:*)
         mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
     *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
-    *:--root | export:* | fsck:*)
+    *:--root | export:* | fsck:* | names:*)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand")" -- "$word") ;;
     bench:--operations | bench:-o | bench:--neighbour | bench:-b)

@@ -235,7 +235,8 @@ Test(command, every_choice_of_every_command_is_understood)
                                    {"status", "", "", command_status_choices},
                                    {"exec", "", "", command_exec_choices, COMMAND_COMMAND},
                                    {"run", "", "", command_run_choices, COMMAND_COMMAND},
-                                   {"find", "", "", command_find_choices, COMMAND_SINGLE_DASH}};
+                                   {"find", "", "", command_find_choices, COMMAND_SINGLE_DASH},
+                                   {"names", "", "", command_names_choices}};
     for (size_t i = 0; i < sizeof real / sizeof *real; i++)
         for (const struct choice *choice = real[i].choices; choice->letter; choice++)
             assert_choice_works(&real[i], choice);
@@ -330,6 +331,22 @@ Test(json, is_laid_out)
         "{\n  \"name\": \"a\",\n  \"list\": [\n    -9223372036854775808,\n"
         "    18446744073709551615,\n    {}\n  ],\n  \"none\": [],\n  \"half\": 0.5,\n  \"endless\": null,\n  \"yes\": true,\n"
         "  \"no\": false,\n  \"nothing\": null\n}\n");
+}
+
+Test(json, is_laid_out_on_one_line)
+{
+    struct json json = {.flat = true};
+    hear();
+    json_open(&json, NULL, '{');
+    json_text(&json, "name", "a");
+    json_open(&json, "list", '[');
+    json_number(&json, NULL, 1);
+    json_number(&json, NULL, 2);
+    json_close(&json, ']');
+    json_text(&json, "nothing", NULL);
+    json_close(&json, '}');
+    hear_end();
+    cr_assert_str_eq(heard_out.words, "{\"name\": \"a\", \"list\": [1, 2], \"nothing\": null}\n");
 }
 
 Test(json, quotes_names_of_every_kind)

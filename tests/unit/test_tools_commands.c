@@ -187,6 +187,7 @@ Test(fsck, deletes)
 
 static const struct command the_fsck = {"fsck", "", "", command_fsck_choices, 0, command_fsck};
 static const struct command the_find = {"find", "", "", command_find_choices, COMMAND_SINGLE_DASH, command_find_files};
+static const struct command the_names = {"names", "", "", command_names_choices, 0, command_names};
 static const struct command the_where = {"where", "", "", NULL, 0, command_where};
 static const struct command the_ls = {"ls", "", "", command_ls_choices, 0, command_ls};
 static const struct command the_stat = {"stat", "", "", command_stat_choices, 0, command_stat};
@@ -263,6 +264,26 @@ Test(commands, find_asks_directories_for_their_time)
     set_time("r/out/t", 1001);
     assert_found("out -newer ../stamp -newer out/t -count", "0\n");
     assert_found("out -newer out/t -newer ../stamp -count", "0\n");
+}
+
+Test(commands, names)
+{
+    char expected[2 * PATH_MAX];
+    cr_assert_eq(tools_commands_run(&the_names, "."), STATUS_OK);
+    cr_assert_str_eq(heard_out.words, "out\nout/sub\nout/t\nout/x\nout/y\n");
+    cr_assert_eq(tools_commands_run(&the_names, "../r -0"), STATUS_OK);
+    cr_assert_eq(heard_out.length, 30);
+    cr_assert_eq(memcmp(heard_out.words, "out\0out/sub\0out/t\0out/x\0out/y\0", 30), 0);
+    cr_assert_eq(tools_commands_run(&the_names, "--json ."), STATUS_OK);
+    snprintf(expected, sizeof expected,
+             "{\"path\": \"out/y\", \"type\": \"file\", \"ino\": %llu, \"branch\": \"n2.1\", \"leaf\": 3, ",
+             (unsigned long long)place_stat("r/.shunt/b/n2.1/" OUT "/3/y").st_ino);
+    cr_assert(strstr(heard_out.words, expected), "%s", heard_out.words);
+    cr_assert_eq(heard_lines(heard_out.words), 5);
+    cr_assert_eq(tools_commands_run(&the_names, "out"), STATUS_FAILED);
+    cr_assert(strstr(heard_error.words, "out: a part of the root "), "%s", heard_error.words);
+    cr_assert_eq(tools_commands_run(&the_names, ". --json -0"), STATUS_USAGE);
+    cr_assert_eq(tools_commands_run(&the_names, ""), STATUS_USAGE);
 }
 
 Test(commands, find_complains)

@@ -7,14 +7,15 @@
 #include "command.h"
 
 extern const struct choice command_ls_choices[], command_stat_choices[], command_tree_choices[], command_find_choices[],
-    command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[], command_status_choices[],
-    command_exec_choices[], command_run_choices[];
+    command_names_choices[], command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[],
+    command_status_choices[], command_exec_choices[], command_run_choices[];
 
 int command_ls(const struct command *, int argc, char **argv);
 int command_stat(const struct command *, int argc, char **argv);
 int command_tree(const struct command *, int argc, char **argv);
 int command_where(const struct command *, int argc, char **argv);
 int command_find_files(const struct command *, int argc, char **argv);
+int command_names(const struct command *, int argc, char **argv);
 int command_export(const struct command *, int argc, char **argv);
 int command_fsck(const struct command *, int argc, char **argv);
 int command_start(const struct command *, int argc, char **argv);

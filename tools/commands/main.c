@@ -31,6 +31,8 @@ static const struct command commands[] = {
     {"where", "PATH...", "Print where files really lie, one path a line.", NULL, 0, command_where},
     {"find", "[PATH]... [OPTION]...", "Print the paths of files that are wanted.", command_find_choices, COMMAND_SINGLE_DASH,
      command_find_files},
+    {"names", "[-0] [--json] ROOT", "Print all names of a root as a stream, for scripts.", command_names_choices, 0,
+     command_names},
     {"export", "[--dry-run] [--copy] [--progress] [--json] ROOT", "Make a root a plain directory again.",
      command_export_choices, 0, command_export},
     {"fsck", "[--repair] [--restore | --delete] [--json] ROOT", "Look for what is wrong in a root, and set it right.",
