@@ -110,7 +110,7 @@ size_t record_entry_encode(uint8_t to[16], const struct record_entry *entry)
     return RECORD_ENTRY_SIZE;
 }
 
-static bool record_type_is_known(uint8_t type)
+bool record_type_is_known(uint8_t type)
 {
     const unsigned known = 1u << DT_UNKNOWN | 1u << DT_FIFO | 1u << DT_CHR | 1u << DT_DIR | 1u << DT_BLK | 1u << DT_REG |
                            1u << DT_LNK | 1u << DT_SOCK;

@@ -58,6 +58,9 @@ enum record_state {
     RECORD_DYING = 3,   /* likewise for its end */
 };
 
+/* Is it a type of files that this system knows (DT_UNKNOWN is)? */
+bool record_type_is_known(uint8_t type);
+
 /* What is known of a name. Its identity is (branch, leaf, ino). */
 struct record_entry {
     uint8_t type;    /* DT_REG and so on */
