@@ -8,7 +8,7 @@ set -eu -o pipefail
 . "$(dirname "$(readlink -f "$0")")/debian.sh"
 
 packages=gcc,libc6-dev,ninja-build,pkg-config,python3,python3-pytest,libxxhash-dev,libunwind-dev,libfabric-dev,libsodium-dev
-packages+=,binutils,libcriterion-dev,procps,attr,acl,e2fsprogs,groff-base
+packages+=,liblmdb-dev,binutils,libcriterion-dev,procps,attr,acl,e2fsprogs,groff-base
 debian_make debian11 bullseye "$(dpkg --print-architecture)" "$packages"
 
 # Debian 11 has Meson 0.56; shunt needs 1.0, which is Python alone.

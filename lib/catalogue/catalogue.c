@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "catalogue/catalogue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalogue/codec.h"
+#include "catalogue/environment.h"
+
+#define CATALOGUE_NODE 11  /* what LMDB adds to a record: header, offset, the byte that makes it even */
+#define CATALOGUE_PATHS 32 /* pages from a root to a leaf, in each of its trees, and what a split adds */
+
+void catalogue_close(struct catalogue *c)
+{
+    environment_close(c);
+}
+
+int catalogue_begin(struct catalogue *c)
+{
+    return c->file >= 0 ? -EROFS : environment_begin(c);
+}
+
+int catalogue_end(struct catalogue *c)
+{
+    return c->batch == NULL ? -EINVAL : environment_commit(c);
+}
+
+void catalogue_undo(struct catalogue *c)
+{
+    if (c->batch != NULL)
+        environment_give_up(c, 0);
+}
+
+/* What is known of a directory. A code (environment.h). */
+static int catalogue_find(struct catalogue *c, MDB_txn *txn, struct dirid id, struct codec_directory *directory)
+{
+    uint8_t bytes[CODEC_DIRECTORY_KEY_SIZE];
+    MDB_val key = {sizeof bytes, bytes}, value;
+    codec_directory_key(bytes, id);
+    int code = mdb_get(txn, c->directories, &key, &value);
+    return code != 0 ? code : codec_directory_decode(directory, value.mv_data, value.mv_size);
+}
+
+/* 1: known with this stamp; 0: not; -errno. */
+static int catalogue_find_proof(struct catalogue *c, MDB_txn *txn, const struct catalogue_stamp *now,
+                                struct codec_directory *directory)
+{
+    int code = catalogue_find(c, txn, now->id, directory);
+    if (code == MDB_NOTFOUND)
+        return 0;
+    if (code != 0)
+        return environment_error(code);
+    return directory->mtime == now->mtime && directory->ctime == now->ctime;
+}
+
+static int catalogue_compare(const void *a, const void *b)
+{
+    const struct catalogue_name *one = a, *other = b;
+    return strcmp(one->name, other->name);
+}
+
+/* Sorts the names, checks them, and sums them up. */
+static int catalogue_sum_up(struct catalogue_name *names, size_t count, struct codec_directory *directory)
+{
+    qsort(names, count, sizeof *names, catalogue_compare);
+    directory->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct codec_name name = {0, names[i].name, strlen(names[i].name), names[i].ino, names[i].type};
+        if (!codec_name_is_valid(name.name, name.length) || !record_type_is_known(name.type))
+            return -EINVAL;
+        if (i > 0 && !strcmp(names[i - 1].name, name.name))
+            return -EINVAL;
+        directory->length += name.length;
+        directory->sum = codec_sum(directory->sum, &name);
+    }
+    return 0;
+}
+
+/* At most so many pages hold these names, with the branches above them: each is filled until the next name does not fit. */
+static uint64_t catalogue_pages(const struct catalogue *c, const struct codec_directory *directory)
+{
+    const uint64_t each = CATALOGUE_NODE + CODEC_LIST_SIZE + CODEC_NAME_SIZE;
+    const uint64_t leaves = (directory->count * each + directory->length) / (c->page - 2 * CODEC_NAME_KEY_MAX) + 1;
+    return leaves + leaves / 8;
+}
+
+/* Moves a cursor to the first name of a list. */
+static int catalogue_seek(MDB_cursor *cursor, uint8_t list[CODEC_LIST_SIZE], MDB_val *key, MDB_val *value)
+{
+    *key = (MDB_val){CODEC_LIST_SIZE, list};
+    return mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
+}
+
+static bool catalogue_is_of_list(const MDB_val *key, const uint8_t list[CODEC_LIST_SIZE])
+{
+    return key->mv_size >= CODEC_LIST_SIZE && !memcmp(key->mv_data, list, CODEC_LIST_SIZE);
+}
+
+static int catalogue_delete_list(MDB_cursor *cursor, uint64_t number)
+{
+    uint8_t list[CODEC_LIST_SIZE];
+    MDB_val key, value;
+    codec_list(list, number);
+    int code = catalogue_seek(cursor, list, &key, &value);
+    while (code == 0 && catalogue_is_of_list(&key, list)) {
+        code = mdb_cursor_del(cursor, 0);
+        if (code == 0)
+            /* After a deletion it is the one that has taken the place. */
+            code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    }
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
+/* A number higher than all that are there: the names come after all others then, and fill the pages. */
+static int catalogue_next_list(MDB_cursor *cursor, uint64_t *list)
+{
+    struct codec_name last;
+    MDB_val key, value;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
+    *list = 1;
+    if (code == 0)
+        code = codec_name_decode(&last, key.mv_data, key.mv_size, value.mv_data, value.mv_size);
+    if (code == 0)
+        *list = last.list + 1;
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
+static int catalogue_append(MDB_cursor *cursor, uint64_t list, const struct catalogue_name *names, size_t count)
+{
+    uint8_t key_bytes[CODEC_NAME_KEY_MAX], value_bytes[CODEC_NAME_SIZE];
+    int code = 0;
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const struct codec_name name = {list, names[i].name, strlen(names[i].name), names[i].ino, names[i].type};
+        MDB_val key = {codec_name_encode(key_bytes, value_bytes, &name), key_bytes};
+        MDB_val value = {sizeof value_bytes, value_bytes};
+        code = mdb_cursor_put(cursor, &key, &value, MDB_APPEND);
+    }
+    return code;
+}
+
+static int catalogue_put_directory(struct catalogue *c, struct dirid id, const struct codec_directory *directory)
+{
+    uint8_t key_bytes[CODEC_DIRECTORY_KEY_SIZE], value_bytes[CODEC_DIRECTORY_SIZE];
+    MDB_val key = {sizeof key_bytes, key_bytes}, value = {sizeof value_bytes, value_bytes};
+    codec_directory_key(key_bytes, id);
+    codec_directory_encode(value_bytes, directory);
+    return mdb_put(c->batch, c->directories, &key, &value, 0);
+}
+
+/* The names of a directory instead of the list that it had. */
+static int catalogue_replace(struct catalogue *c, struct dirid id, uint64_t old, struct codec_directory *directory,
+                             const struct catalogue_name *names)
+{
+    MDB_cursor *cursor;
+    int code = mdb_cursor_open(c->batch, c->names, &cursor);
+    if (code != 0)
+        return code;
+    if (directory->count > 0)
+        code = catalogue_next_list(cursor, &directory->list);
+    if (code == 0)
+        code = catalogue_append(cursor, directory->list, names, directory->count);
+    if (code == 0 && old != 0)
+        code = catalogue_delete_list(cursor, old);
+    mdb_cursor_close(cursor);
+    return code != 0 ? code : catalogue_put_directory(c, id, directory);
+}
+
+/* Readies a batch for a directory with so many new pages; `old` is what was known of it: nothing if it is all zeros. */
+static int catalogue_prepare(struct catalogue *c, struct dirid id, uint64_t pages, struct codec_directory *old)
+{
+    if (c->batch == NULL)
+        return c->failed < 0 ? c->failed : -EINVAL;
+    int code = catalogue_find(c, c->batch, id, old);
+    if (code == MDB_NOTFOUND)
+        *old = (struct codec_directory){0};
+    else if (code != 0)
+        return environment_give_up(c, code);
+    return environment_make_room(c, pages + catalogue_pages(c, old) + CATALOGUE_PATHS);
+}
+
+int catalogue_put(struct catalogue *c, const struct catalogue_stamp *stamp, struct catalogue_name *names, size_t count)
+{
+    struct codec_directory old, directory = {.mtime = stamp->mtime, .ctime = stamp->ctime};
+    int code = catalogue_sum_up(names, count, &directory);
+    if (code < 0)
+        return code;
+    code = catalogue_prepare(c, stamp->id, catalogue_pages(c, &directory), &old);
+    if (code < 0)
+        return code;
+    code = catalogue_replace(c, stamp->id, old.list, &directory, names);
+    return code != 0 ? environment_give_up(c, code) : 0;
+}
+
+static int catalogue_delete(struct catalogue *c, struct dirid id, uint64_t list)
+{
+    uint8_t bytes[CODEC_DIRECTORY_KEY_SIZE];
+    MDB_val key = {sizeof bytes, bytes};
+    MDB_cursor *cursor;
+    codec_directory_key(bytes, id);
+    int code = mdb_del(c->batch, c->directories, &key, NULL);
+    if (code == 0 && list != 0 && (code = mdb_cursor_open(c->batch, c->names, &cursor)) == 0) {
+        code = catalogue_delete_list(cursor, list);
+        mdb_cursor_close(cursor);
+    }
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
+int catalogue_drop(struct catalogue *c, struct dirid id)
+{
+    struct codec_directory old;
+    int code = catalogue_prepare(c, id, 0, &old);
+    if (code < 0)
+        return code;
+    code = catalogue_delete(c, id, old.list);
+    return code != 0 ? environment_give_up(c, code) : 0;
+}
+
+int catalogue_proves(struct catalogue *c, const struct catalogue_stamp *now, uint64_t *count)
+{
+    struct codec_directory directory;
+    MDB_txn *txn;
+    int answer = environment_read(c, &txn);
+    if (answer < 0)
+        return answer;
+    answer = catalogue_find_proof(c, txn, now, &directory);
+    if (answer == 1)
+        *count = directory.count;
+    environment_read_end(c, txn);
+    return answer;
+}
+
+/* Tells one name, which is terminated for that. */
+static int catalogue_tell(const struct codec_name *record, catalogue_each *each, void *context)
+{
+    char terminated[RECORD_NAME_MAX + 1];
+    memcpy(terminated, record->name, record->length);
+    terminated[record->length] = '\0';
+    const struct catalogue_name name = {terminated, record->ino, record->type};
+    return each(context, &name, record->length);
+}
+
+/* 1, -EBADMSG, or what `each` said. */
+static int catalogue_walk_list(MDB_cursor *cursor, const struct codec_directory *directory, catalogue_each *each, void *context)
+{
+    struct codec_directory seen = {0};
+    struct codec_name name;
+    uint8_t list[CODEC_LIST_SIZE];
+    MDB_val key, value;
+    codec_list(list, directory->list);
+    int code = catalogue_seek(cursor, list, &key, &value);
+    for (; code == 0 && catalogue_is_of_list(&key, list); code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        int answer = codec_name_decode(&name, key.mv_data, key.mv_size, value.mv_data, value.mv_size);
+        if (answer == 0)
+            answer = catalogue_tell(&name, each, context);
+        if (answer != 0)
+            return answer;
+        seen.count++;
+        seen.sum = codec_sum(seen.sum, &name);
+    }
+    if (code != 0 && code != MDB_NOTFOUND)
+        return environment_error(code);
+    return seen.count == directory->count && seen.sum == directory->sum ? 1 : -EBADMSG;
+}
+
+int catalogue_walk(struct catalogue *c, const struct catalogue_stamp *now, catalogue_each *each, void *context)
+{
+    struct codec_directory directory;
+    MDB_cursor *cursor;
+    MDB_txn *txn;
+    int answer = environment_read(c, &txn);
+    if (answer < 0)
+        return answer;
+    answer = catalogue_find_proof(c, txn, now, &directory);
+    if (answer == 1 && directory.count > 0) {
+        answer = environment_error(mdb_cursor_open(txn, c->names, &cursor));
+        if (answer == 0) {
+            answer = catalogue_walk_list(cursor, &directory, each, context);
+            mdb_cursor_close(cursor);
+        }
+    }
+    environment_read_end(c, txn);
+    return answer;
+}
+
+int catalogue_measure(struct catalogue *c, struct catalogue_size *size)
+{
+    MDB_stat directories, names;
+    MDB_txn *txn;
+    int error = environment_read(c, &txn);
+    if (error < 0)
+        return error;
+    error = environment_error(mdb_stat(txn, c->directories, &directories));
+    if (error == 0)
+        error = environment_error(mdb_stat(txn, c->names, &names));
+    if (error == 0)
+        *size = (struct catalogue_size){environment_bytes(c), directories.ms_entries, names.ms_entries};
+    environment_read_end(c, txn);
+    return error;
+}

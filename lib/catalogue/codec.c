@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "catalogue/codec.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#define CODEC_MAGIC "shnt-cat"
+#define CODEC_MAGIC_SIZE 8
+#define CODEC_BYTE_ORDER 0x01020304u
+
+/* Big-endian, so that the order of the keys' bytes is that of the numbers. */
+static uint8_t *codec_put_key(uint8_t *to, uint64_t number)
+{
+    number = htobe64(number);
+    return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
+}
+
+static uint8_t *codec_put64(uint8_t *to, uint64_t number)
+{
+    number = htole64(number);
+    return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
+}
+
+static uint64_t codec_get64(const uint8_t *from)
+{
+    uint64_t number;
+    memcpy(&number, from, sizeof number);
+    return le64toh(number);
+}
+
+void codec_about_encode(uint8_t to[CODEC_ABOUT_SIZE], struct dirid root)
+{
+    const uint32_t format = htole32(CATALOGUE_FORMAT);
+    memcpy(to, CODEC_MAGIC, CODEC_MAGIC_SIZE);
+    memcpy(to + CODEC_MAGIC_SIZE, &format, sizeof format);
+    codec_put64(codec_put64(to + 12, root.ino), root.birth);
+}
+
+int codec_about_decode(struct dirid *root, const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    uint32_t format;
+    if (size != CODEC_ABOUT_SIZE || memcmp(from, CODEC_MAGIC, CODEC_MAGIC_SIZE) != 0)
+        return -EBADMSG;
+    memcpy(&format, from + CODEC_MAGIC_SIZE, sizeof format);
+    if (le32toh(format) != CATALOGUE_FORMAT)
+        return -EBADMSG;
+    *root = (struct dirid){codec_get64(from + 12), codec_get64(from + 20)};
+    return 0;
+}
+
+void codec_directory_key(uint8_t to[CODEC_DIRECTORY_KEY_SIZE], struct dirid id)
+{
+    codec_put_key(codec_put_key(to, id.ino), id.birth);
+}
+
+void codec_directory_encode(uint8_t to[CODEC_DIRECTORY_SIZE], const struct codec_directory *directory)
+{
+    uint8_t *at = codec_put64(codec_put64(to, (uint64_t)directory->mtime), (uint64_t)directory->ctime);
+    at = codec_put64(codec_put64(at, directory->list), directory->count);
+    codec_put64(codec_put64(at, directory->length), directory->sum);
+}
+
+int codec_directory_decode(struct codec_directory *directory, const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    if (size != CODEC_DIRECTORY_SIZE)
+        return -EBADMSG;
+    *directory = (struct codec_directory){.mtime = (int64_t)codec_get64(from),
+                                          .ctime = (int64_t)codec_get64(from + 8),
+                                          .list = codec_get64(from + 16),
+                                          .count = codec_get64(from + 24),
+                                          .length = codec_get64(from + 32),
+                                          .sum = codec_get64(from + 40)};
+    if ((directory->list == 0) != (directory->count == 0) || directory->count > CODEC_COUNT_MAX)
+        return -EBADMSG;
+    const bool fits = directory->length >= directory->count && directory->length <= directory->count * RECORD_NAME_MAX;
+    return fits ? 0 : -EBADMSG;
+}
+
+bool codec_name_is_valid(const char *name, size_t length)
+{
+    if (length == 0 || length > RECORD_NAME_MAX || memchr(name, '/', length) != NULL || memchr(name, '\0', length) != NULL)
+        return false;
+    return name[0] != '.' || (length != 1 && (length != 2 || name[1] != '.'));
+}
+
+void codec_list(uint8_t to[CODEC_LIST_SIZE], uint64_t list)
+{
+    codec_put_key(to, list);
+}
+
+static void codec_name_value(uint8_t to[CODEC_NAME_SIZE], const struct codec_name *name)
+{
+    *codec_put64(to, name->ino) = name->type;
+}
+
+size_t codec_name_encode(uint8_t key[CODEC_NAME_KEY_MAX], uint8_t value[CODEC_NAME_SIZE], const struct codec_name *name)
+{
+    memcpy(codec_put_key(key, name->list), name->name, name->length);
+    codec_name_value(value, name);
+    return CODEC_LIST_SIZE + name->length;
+}
+
+int codec_name_decode(struct codec_name *name, const void *key, size_t key_size, const void *value, size_t size)
+{
+    const uint8_t *from = value;
+    uint64_t list;
+    if (size != CODEC_NAME_SIZE || key_size < CODEC_LIST_SIZE)
+        return -EBADMSG;
+    memcpy(&list, key, sizeof list);
+    *name = (struct codec_name){.list = be64toh(list),
+                                .name = (const char *)key + CODEC_LIST_SIZE,
+                                .length = key_size - CODEC_LIST_SIZE,
+                                .ino = codec_get64(from),
+                                .type = from[8]};
+    if (name->list == 0 || !record_type_is_known(name->type))
+        return -EBADMSG;
+    return codec_name_is_valid(name->name, name->length) ? 0 : -EBADMSG;
+}
+
+uint64_t codec_sum(uint64_t sum, const struct codec_name *name)
+{
+    uint8_t bytes[CODEC_NAME_SIZE + RECORD_NAME_MAX];
+    codec_name_value(bytes, name);
+    memcpy(bytes + CODEC_NAME_SIZE, name->name, name->length);
+    return record_sum(bytes, CODEC_NAME_SIZE + name->length, sum);
+}
+
+/* As it stands in a file. The numbers are the machine's own, as LMDB's are before it. */
+struct codec_trailer_layout {
+    char magic[CODEC_MAGIC_SIZE];
+    uint32_t byte_order, format, word_size, zero;
+    uint64_t ino, birth, bytes;
+    uint8_t hash[CODEC_HASH_SIZE];
+};
+_Static_assert(sizeof(struct codec_trailer_layout) == CODEC_TRAILER_SIZE, "without padding");
+
+void codec_trailer_encode(uint8_t to[CODEC_TRAILER_SIZE], const struct codec_trailer *trailer)
+{
+    struct codec_trailer_layout layout = {.byte_order = CODEC_BYTE_ORDER,
+                                          .format = CATALOGUE_FORMAT,
+                                          .word_size = sizeof(size_t),
+                                          .ino = trailer->root.ino,
+                                          .birth = trailer->root.birth,
+                                          .bytes = trailer->bytes};
+    memcpy(layout.magic, CODEC_MAGIC, CODEC_MAGIC_SIZE);
+    memcpy(to, &layout, sizeof layout);
+}
+
+int codec_trailer_decode(struct codec_trailer *trailer, const void *bytes, size_t size)
+{
+    struct codec_trailer_layout layout;
+    if (size != sizeof layout)
+        return -EBADMSG;
+    memcpy(&layout, bytes, sizeof layout);
+    if (memcmp(layout.magic, CODEC_MAGIC, CODEC_MAGIC_SIZE) != 0 || layout.byte_order != CODEC_BYTE_ORDER)
+        return -EBADMSG;
+    if (layout.format != CATALOGUE_FORMAT || layout.word_size != sizeof(size_t) || layout.zero != 0)
+        return -EBADMSG;
+    *trailer = (struct codec_trailer){{layout.ino, layout.birth}, layout.bytes};
+    return 0;
+}

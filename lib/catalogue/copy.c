@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* A copy: LMDB's compact copy, then a trailer by which damage is seen before LMDB reads it. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "catalogue/codec.h"
+#include "catalogue/environment.h"
+#include "union/disk.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define COPY_PIECE ((size_t)1 << 20)
+#define COPY_NAME_MAX 64
+#define COPY_MODE 0644 /* who may read the directory may read the names in it */
+#define COPY_FLAGS (MDB_RDONLY | MDB_NOLOCK | MDB_NOSUBDIR | MDB_NOTLS)
+
+/* Reads all of it; less is -EBADMSG. */
+static int copy_read(int file, void *to, size_t size, uint64_t offset)
+{
+    uint8_t *at = to;
+    while (size > 0) {
+        ssize_t more = SYS4(SYS_pread64, file, at, size, offset);
+        if (more == -EINTR)
+            continue;
+        if (more <= 0)
+            return more < 0 ? (int)more : -EBADMSG;
+        at += more;
+        size -= (size_t)more;
+        offset += (uint64_t)more;
+    }
+    return 0;
+}
+
+static int copy_hash_pieces(XXH3_state_t *state, uint8_t *piece, int file, uint64_t bytes)
+{
+    int error = 0;
+    for (uint64_t offset = 0; offset < bytes && error == 0; offset += COPY_PIECE) {
+        const size_t size = bytes - offset < COPY_PIECE ? (size_t)(bytes - offset) : COPY_PIECE;
+        error = copy_read(file, piece, size, offset);
+        if (error == 0)
+            XXH3_128bits_update(state, piece, size);
+    }
+    return error;
+}
+
+/* The hash of so many bytes of the file and of a trailer up to its own hash. */
+static int copy_hash(int file, uint64_t bytes, const uint8_t trailer[CODEC_TRAILER_SIZE], uint8_t hash[CODEC_HASH_SIZE])
+{
+    XXH3_state_t *state = XXH3_createState();
+    uint8_t *piece = malloc(COPY_PIECE);
+    int error = state != NULL && piece != NULL ? 0 : -ENOMEM;
+    if (error == 0) {
+        XXH3_128bits_reset(state);
+        error = copy_hash_pieces(state, piece, file, bytes);
+    }
+    if (error == 0) {
+        XXH128_canonical_t canonical;
+        XXH3_128bits_update(state, trailer, CODEC_TRAILER_SIZE - CODEC_HASH_SIZE);
+        XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
+        memcpy(hash, canonical.digest, CODEC_HASH_SIZE);
+    }
+    free(piece);
+    XXH3_freeState(state);
+    return error;
+}
+
+static int copy_append_trailer(int file, struct dirid root)
+{
+    const off_t bytes = sys_lseek(file, 0, SEEK_END);
+    if (bytes < 0)
+        return (int)bytes;
+    uint8_t trailer[CODEC_TRAILER_SIZE];
+    codec_trailer_encode(trailer, &(struct codec_trailer){root, (uint64_t)bytes});
+    int error = copy_hash(file, (uint64_t)bytes, trailer, trailer + CODEC_TRAILER_SIZE - CODEC_HASH_SIZE);
+    if (error < 0)
+        return error;
+    const ssize_t wrote = SYS4(SYS_pwrite64, file, trailer, sizeof trailer, bytes);
+    if (wrote != (ssize_t)sizeof trailer)
+        return wrote < 0 ? (int)wrote : -ENOSPC;
+    return 0;
+}
+
+static int copy_write(struct catalogue *c, int file)
+{
+    int error = environment_error(mdb_env_copyfd2(c->env, file, MDB_CP_COMPACT));
+    if (error == 0)
+        error = copy_append_trailer(file, c->root);
+    if (error == 0)
+        error = sys_fchmod(file, COPY_MODE);
+    return error == 0 ? (int)SYS1(SYS_fsync, file) : error;
+}
+
+/* That the new name stays is not promised: without it the old copy is there, or none. */
+static void copy_sync_directory(int directory)
+{
+    int fd = disk_reopen(directory);
+    if (fd < 0)
+        return;
+    SYS1(SYS_fsync, fd);
+    sys_close(fd);
+}
+
+int catalogue_copy(struct catalogue *c, int directory, const char *name)
+{
+    char temporary[COPY_NAME_MAX];
+    struct text t;
+    if (c->failed < 0)
+        return c->failed;
+    text_init(&t, temporary, sizeof temporary);
+    text_add(&t, "catalogue.new-");
+    text_number(&t, (uint64_t)sys_getpid(), 10);
+    sys_unlinkat(directory, temporary, 0); /* of a process of that number that was killed */
+    int file = sys_openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return file;
+    int error = copy_write(c, file);
+    const int closed = sys_close(file);
+    if (error == 0)
+        error = closed;
+    if (error == 0)
+        error = sys_renameat2(directory, temporary, directory, name, 0);
+    if (error < 0)
+        sys_unlinkat(directory, temporary, 0);
+    else
+        copy_sync_directory(directory);
+    return error;
+}
+
+/* The size of what precedes a good trailer of this root, in `bytes`. */
+static int copy_verify(int file, struct dirid root, uint64_t *bytes)
+{
+    uint8_t trailer[CODEC_TRAILER_SIZE], hash[CODEC_HASH_SIZE];
+    struct codec_trailer said;
+    struct statx stat;
+    int error = sys_statx(file, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &stat);
+    if (error < 0)
+        return error;
+    if (!S_ISREG(stat.stx_mode) || stat.stx_size <= sizeof trailer)
+        return -EBADMSG;
+    *bytes = stat.stx_size - sizeof trailer;
+    error = copy_read(file, trailer, sizeof trailer, *bytes);
+    if (error == 0)
+        error = codec_trailer_decode(&said, trailer, sizeof trailer);
+    if (error == 0 && said.bytes != *bytes)
+        error = -EBADMSG;
+    if (error == 0 && !dirid_equal(said.root, root))
+        error = -ESTALE;
+    if (error == 0)
+        error = copy_hash(file, *bytes, trailer, hash);
+    if (error == 0 && memcmp(hash, trailer + CODEC_TRAILER_SIZE - CODEC_HASH_SIZE, sizeof hash) != 0)
+        error = -EBADMSG;
+    return error;
+}
+
+/* By its descriptor, so that what was verified is what LMDB maps, whatever has the name meanwhile. */
+static int copy_open(struct catalogue *c, struct dirid root)
+{
+    char proc[DISK_PROC_SIZE];
+    uint64_t bytes;
+    int error = copy_verify(c->file, root, &bytes);
+    if (error < 0)
+        return error;
+    disk_proc(proc, c->file);
+    return environment_open(c, proc, COPY_FLAGS, (size_t)bytes, root);
+}
+
+int catalogue_open_copy(struct catalogue **catalogue, int directory, const char *name, struct dirid root)
+{
+    struct catalogue *c;
+    /* O_NONBLOCK: a FIFO in its place must not hold us. */
+    int file = sys_openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    if (file < 0)
+        return file == -ELOOP || file == -ENXIO ? -EBADMSG : file;
+    int error = environment_create(&c);
+    if (error < 0) {
+        sys_close(file);
+        return error;
+    }
+    c->file = file;
+    error = copy_open(c, root);
+    if (error < 0)
+        environment_close(c);
+    else
+        *catalogue = c;
+    return error;
+}
