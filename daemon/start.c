@@ -651,6 +651,8 @@ static int start_open_index(struct shuntd *shuntd)
         code = index_create(&shuntd->index, shuntd->run_dir, start_index_size(), &stamp);
     for (size_t i = 0; code == 0 && i < shuntd->root.branch_count; i++)
         code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
+    if (code == 0) /* a root that can take no name is not served */
+        code = index_make_room_for(shuntd->index, 1, 0);
     if (code != 0)
         return start_fail(code, "%s: the index cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;

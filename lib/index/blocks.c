@@ -12,8 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP (1ull << 20) /* the file grows by as much, or by less if it cannot */
+#define STEP (1ull << 20) /* the file grows by as much, or by less if it cannot, or while it is small */
 #define LEAST (64ull << 10)
+#define SMALL (4 * STEP)
 
 /* At the begin of what was given back. */
 struct link {
@@ -57,7 +58,7 @@ static bool blocks_extend_to(struct blocks *blocks, uint64_t size)
 
 static bool blocks_extend(struct blocks *blocks, uint64_t size)
 {
-    return size <= blocks->there || blocks_extend_to(blocks, blocks_round_up(size, STEP)) ||
+    return size <= blocks->there || (size > SMALL && blocks_extend_to(blocks, blocks_round_up(size, STEP))) ||
            blocks_extend_to(blocks, blocks_round_up(size, LEAST));
 }
 
