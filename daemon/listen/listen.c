@@ -34,6 +34,7 @@ struct listen {
     uint32_t visited_words;
     unsigned at;               /* the one to go on with */
     pid_t dying;               /* ended, its last messages are being taken */
+    uint32_t bulks;            /* a bit for each bulk buffer whose memory is there */
     enum channel_sleep sleep;  /* for what it is left */
     struct adaptive_spin spin; /* before it begins */
     bool answered;             /* a client since it looked last, which may soon ask again */
@@ -54,14 +55,25 @@ static int listen_lock_life(struct channel *channel)
     return -(code != 0 ? code : pthread_mutex_lock(&channel->life));
 }
 
+/* What is used of it in any case; the rest when it is used: on a full tmpfs a page that is not there would be a SIGBUS, in an
+ * application. */
+static int listen_allocate_first(int fd)
+{
+    const off_t hints = offsetof(struct channel, location_hints), qps = offsetof(struct channel, qp);
+    const size_t of_hints = CHANNEL_LOCATION_HINTS_FIRST * sizeof(struct channel_location_hint);
+    if (ftruncate(fd, CHANNEL_SIZE) != 0)
+        return -errno;
+    int code = posix_fallocate(fd, 0, hints + (off_t)of_hints);
+    return -(code != 0 ? code : posix_fallocate(fd, qps, CHANNEL_QPS_FIRST * sizeof(struct channel_qp)));
+}
+
 static int listen_map_new(struct listen *listen, const char *path)
 {
     unlink(path);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    /* All of it now: on a full tmpfs a page that is not there yet would be a SIGBUS in an application. */
-    int code = -posix_fallocate(fd, 0, CHANNEL_SIZE);
+    int code = listen_allocate_first(fd);
     void *mapped = code == 0 ? mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (code == 0 && mapped == MAP_FAILED)
         code = -errno;
@@ -89,6 +101,8 @@ static int listen_make_channel(struct listen *listen, uint64_t session, struct d
     listen->channel->lease = CHANNEL_FOR_EVER;
     listen->channel->places = CHANNEL_PLACES;
     listen->channel->pid_namespace = request_pid_namespace();
+    listen->channel->there[0] = (1ull << CHANNEL_QPS_FIRST) - 1;
+    listen->channel->hints = CHANNEL_LOCATION_HINTS_FIRST - 1;
     code = listen_lock_life(listen->channel);
     __atomic_store_n(&listen->channel->magic, CHANNEL_MAGIC, __ATOMIC_RELEASE);
     return code != 0 ? code : rename(path, listen->path) == 0 ? 0 : -errno;
@@ -410,11 +424,16 @@ int listen_next(struct listen *listen, struct listen_request *request, uint64_t 
     return 0;
 }
 
+static bool listen_is_qp_of(const struct listen *listen, unsigned number, pid_t client)
+{
+    return channel_qp_is_there(listen->channel, number) && (pid_t)listen->channel->qp[number].owner == client;
+}
+
 static bool listen_has_messages(struct listen *listen, pid_t client)
 {
     for (unsigned i = 0; i < CHANNEL_QPS; i++) {
         struct channel_qp *qp = &listen->channel->qp[i];
-        if ((pid_t)qp->owner == client && qp->taken != __atomic_load_n(&qp->written, __ATOMIC_ACQUIRE))
+        if (listen_is_qp_of(listen, i, client) && qp->taken != __atomic_load_n(&qp->written, __ATOMIC_ACQUIRE))
             return true;
     }
     return false;
@@ -424,7 +443,7 @@ static bool listen_has_messages(struct listen *listen, pid_t client)
 static void listen_announce(struct listen *listen, pid_t client)
 {
     for (unsigned i = 0; i < CHANNEL_QPS; i++)
-        if ((pid_t)listen->channel->qp[i].owner == client) {
+        if (listen_is_qp_of(listen, i, client)) {
             listen->to_take[i / 64] |= 1ull << (i % 64);
             listen->words |= 1u << i / 64;
         }
@@ -460,13 +479,13 @@ void listen_forget(struct listen *listen, pid_t client)
 {
     for (unsigned i = 0; i < CHANNEL_QPS; i++) {
         struct channel_qp *qp = &listen->channel->qp[i];
-        if ((pid_t)qp->owner != client)
+        if (!listen_is_qp_of(listen, i, client))
             continue;
         qp->holding = 0;
         __atomic_and_fetch(&qp->reply, CHANNEL_ANSWERED(CHANNEL_TAG_MAX), __ATOMIC_RELAXED);
         __atomic_store_n(&qp->owner, 0, __ATOMIC_RELEASE);
     }
-    for (unsigned i = 0; i < CHANNEL_BULKS; i++)
+    for (unsigned i = 0; i < CHANNEL_BULKS && listen->bulks >> i & 1; i++)
         if ((pid_t)__atomic_load_n(&listen->channel->bulks[i].owner, __ATOMIC_RELAXED) == client)
             listen_free_bulk(&listen->channel->bulks[i]);
 }
@@ -487,10 +506,20 @@ bool listen_answer(struct listen *listen, uint32_t number, uint64_t client, uint
     return listen_is_there(listen, number, client) && listen_put_answer(listen, number, tag, bytes, size);
 }
 
-/* What is written before the answer is, nobody looks at. */
+/* Its memory is there, or can be made now. */
+static bool listen_make_bulk(struct listen *listen, int number)
+{
+    struct channel_bulk *bulk = &listen->channel->bulks[number];
+    if ((listen->bulks >> number & 1) == 0 && sys_populate(bulk, sizeof *bulk) == 0)
+        listen->bulks |= 1u << number;
+    return (listen->bulks >> number & 1) != 0;
+}
+
+/* The first one that is free, so that those that are there are the first ones. What is written before the answer is, nobody
+ * looks at. */
 int listen_put_page(struct listen *listen, uint64_t client, const char *page, size_t size)
 {
-    for (int i = 0; i < CHANNEL_BULKS; i++) {
+    for (int i = 0; i < CHANNEL_BULKS && listen_make_bulk(listen, i); i++) {
         struct channel_bulk *bulk = &listen->channel->bulks[i];
         if (__atomic_load_n(&bulk->owner, __ATOMIC_ACQUIRE) != 0)
             continue;

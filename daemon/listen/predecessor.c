@@ -64,6 +64,8 @@ static pid_t predecessor_holder_of(const struct channel *channel, const char *ru
     if (channel->pid_namespace != request_pid_namespace())
         return 0;
     for (unsigned i = 0; i < CHANNEL_QPS; i++) {
+        if (!channel_qp_is_there(channel, i))
+            continue;
         pid_t owner = (pid_t)__atomic_load_n(&channel->qp[i].owner, __ATOMIC_SEQ_CST);
         if (owner != 0 && __atomic_load_n(&channel->qp[i].holding, __ATOMIC_SEQ_CST) != 0 &&
             predecessor_has_channel(owner, run_dir))

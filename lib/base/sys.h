@@ -9,6 +9,7 @@
  * returned: zero or a positive value, or -errno. errno is not touched. All are async-signal-safe and callable
  * from any thread, in a vfork child, and before constructors have run. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -24,7 +25,6 @@
 #include "base/kernel_abi.h"
 
 #if defined(__clang_analyzer__)
-#include <errno.h>
 #include <unistd.h>
 /* What an analyser can follow: it knows nothing of what the assembler below writes. */
 static inline long sys_call(long number, long a, long b, long c, long d, long e, long f)
@@ -199,6 +199,22 @@ static inline int sys_futex_wait_bits(const uint32_t *word, uint32_t seen, const
 static inline int sys_futex_wake_bits(const uint32_t *word, uint32_t bits)
 {
     return (int)SYS6(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
+}
+
+#define SYS_LEAST_PAGE 4096u
+
+/* Makes the pages of a shared mapping of a file be there, and changes nothing in them: 0; -ENOSPC: the file system has no room
+ * for one, and a load or store there would be a SIGBUS. The kernel writes the page in the process's place (a futex operation
+ * that adds no bit), and a system call that meets such a page fails. MADV_POPULATE_WRITE would do (Linux 5.14); fallocate needs
+ * a descriptor, and raises SIGXFSZ. */
+static inline int sys_populate(void *at, size_t size)
+{
+    for (size_t i = 0; i < size; i += SYS_LEAST_PAGE) {
+        char *word = (char *)at + i;
+        if (SYS6(SYS_futex, word, FUTEX_WAKE_OP, 0, 0, word, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) < 0)
+            return -ENOSPC;
+    }
+    return 0;
 }
 
 /* Lets no signal be delivered to this thread until sys_set_signals, and answers the mask that stood before.

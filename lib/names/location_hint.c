@@ -85,6 +85,7 @@ static void location_hint_remember(const struct names_root *root, struct dirid d
 void names_remember(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                     const struct record_entry *entry, const char *branch, const char *mirror)
 {
+    request_make_location_hints(root->channel);
     location_hint_remember(root, dir, name, length, entry, branch, mirror, false);
 }
 
@@ -107,6 +108,7 @@ uint64_t names_bulk_lookup(struct names_root *root, struct dirid dir, const char
     size_t at = 0;
     if (names_ask(root, &list, answer) != 0)
         return from;
+    request_make_location_hints(root->channel);
     const struct message *page = &answer->message;
     while (page->result == 0 && page_next(page->text_answer.text.text, page->text_answer.text.length, &at, &next) == 1)
         if (next.entry.state == RECORD_LIVE &&

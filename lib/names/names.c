@@ -174,6 +174,9 @@ static struct names_failure names_explain(int code)
         return (struct names_failure){"too many open files to map the index", " (raise the limit with 'ulimit -n')", false, ""};
     case -EUSERS:
         return (struct names_failure){"too many threads of this node use it", " (run fewer processes on this node)", false, ""};
+    case -ENOSPC:
+        return (struct names_failure){"the run directory is full, so this process cannot reach the daemon",
+                                      " (make room where SHUNT_RUN_DIR is, by default in /dev/shm)", false, ""};
     case -EXDEV:
         return (struct names_failure){"the daemon is in another PID namespace", " (run 'shunt start --root ", true,
                                       "' inside the container)"};

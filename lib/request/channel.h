@@ -42,6 +42,13 @@
  * likewise, if somebody else is to have the name: the first swap decides. What has become of grants the daemon sees
  * when it next looks at the queue pair, or when it is asked about that name.
  *
+ * Most of the file has no memory at first: a root with nothing in it takes little. A page that a full tmpfs has no room for
+ * would be a SIGBUS, in an application, so nothing is loaded or stored there before its pages were made (sys_populate): a queue
+ * pair's by the first process that takes it, which says so in `there`; a bulk buffer's by the daemon; those of the location
+ * hints by the first process that has one to remember. Where there is no room, it is an error, a short page, and fewer hints.
+ * What was made stays, and a process takes a queue pair that is there before it makes one. Who looks through all queue pairs
+ * looks at those that are there.
+ *
  * Everything a side reads from the other's memory is copied before it is checked; but for a bulk buffer's text, of which each
  * number is copied, and which is read within its bounds whatever becomes of it meanwhile (wire/page.h). */
 
@@ -54,15 +61,17 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define CHANNEL_VERSION 18
+#define CHANNEL_VERSION 19
 #define CHANNEL_QPS 2048
-#define CHANNEL_ROW 32 /* queue pairs in a row: a bit each */
+#define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
+#define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
 #define CHANNEL_SLOTS 8
 #define CHANNEL_USUAL 128 /* bytes that messages and answers take as a rule */
 #define CHANNEL_GRANTS 32
 #define CHANNEL_GRANT_NAME 64
 #define CHANNEL_GRANT_PLACE 254
-#define CHANNEL_LOCATION_HINTS 8192 /* a power of two */
+#define CHANNEL_LOCATION_HINTS 8192     /* a power of two */
+#define CHANNEL_LOCATION_HINTS_FIRST 16 /* likewise; whose memory is there from the begin on */
 #define CHANNEL_BULKS 16
 #define CHANNEL_PLACES ((uint64_t)1 << 32)
 
@@ -158,6 +167,7 @@ struct channel {
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t granting;    /* how many queue pairs have grants: what was done by those the daemon may not have seen yet */
     uint32_t losses;      /* raised when a bit was cleared, before the names leave the index */
+    uint32_t hints;       /* how many location hints are there, less one: CHANNEL_LOCATION_HINTS, or the first */
     uint64_t places;      /* how many renames of directories are under way in the session, and from CHANNEL_PLACES on, how often
                            * one had another place or let others through: forget where words led (shim/parent_cache.h) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
@@ -171,6 +181,7 @@ struct channel {
     /* A bit for each queue pair in which something came that the daemon is to look at now, or that can wait until it does. */
     uint64_t asked[CHANNEL_QPS / 64] __attribute__((aligned(64)));
     uint64_t told[CHANNEL_QPS / 64];
+    uint64_t there[CHANNEL_QPS / 64]; /* a bit for each whose memory is there; set by who made it, and never cleared */
     struct channel_location_hint location_hints[CHANNEL_LOCATION_HINTS] __attribute__((aligned(4096)));
     struct channel_bulk bulks[CHANNEL_BULKS];
     struct channel_qp qp[] __attribute__((aligned(4096)));
@@ -178,6 +189,15 @@ struct channel {
 
 _Static_assert(sizeof(struct channel_qp) == 16384, "what a queue pair takes is known");
 #define CHANNEL_SIZE (sizeof(struct channel) + CHANNEL_QPS * sizeof(struct channel_qp))
+
+_Static_assert(CHANNEL_QPS_FIRST < 64, "they are in the first word of `there`");
+_Static_assert(CHANNEL_LOCATION_HINTS_FIRST * sizeof(struct channel_location_hint) <= 4096, "they are in one page");
+
+/* May it be looked at? */
+static inline bool channel_qp_is_there(const struct channel *channel, unsigned number)
+{
+    return (__atomic_load_n(&channel->there[number / 64], __ATOMIC_ACQUIRE) >> number % 64 & 1) != 0;
+}
 
 /* Is it a channel, and of this version? */
 static inline bool channel_is_known(const struct channel *channel)

@@ -44,6 +44,8 @@ struct request_channel {
     pid_t owner;
     uint32_t given;            /* counts the queue pairs that were given back */
     uint32_t wanting;          /* threads that wait for one */
+    bool full;                 /* there was no memory for the one that was claimed last */
+    bool hints_tried;          /* for all location hints there is memory, or there was none when this process wanted it */
     struct adaptive_spin spin; /* before a thread goes to sleep */
     struct held_qp held[QPS_HELD];
 };
@@ -244,7 +246,19 @@ _Static_assert(sizeof(struct channel_location_hint) == REQUEST_LOCATION_HINT, "w
 
 void *request_location_hints(struct request_channel *mine, uint64_t key)
 {
-    return &mine->channel->location_hints[key * REQUEST_ALIKE & (CHANNEL_LOCATION_HINTS - 1)];
+    const uint32_t there = __atomic_load_n(&mine->channel->hints, __ATOMIC_ACQUIRE) & (CHANNEL_LOCATION_HINTS - 1);
+    return &mine->channel->location_hints[key * REQUEST_ALIKE & there];
+}
+
+void request_make_location_hints(struct request_channel *mine)
+{
+    struct channel *channel = mine->channel;
+    if (__atomic_load_n(&mine->hints_tried, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&mine->hints_tried, true, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&channel->hints, __ATOMIC_RELAXED) != CHANNEL_LOCATION_HINTS - 1 &&
+        sys_populate(channel->location_hints, sizeof channel->location_hints) == 0)
+        __atomic_store_n(&channel->hints, CHANNEL_LOCATION_HINTS - 1, __ATOMIC_RELEASE);
 }
 
 uint32_t request_losses(const struct request_channel *mine)
@@ -267,20 +281,57 @@ void request_raise_places(struct request_channel *mine)
     __atomic_add_fetch(&mine->channel->places, CHANNEL_PLACES, __ATOMIC_ACQ_REL);
 }
 
-/* Takes a queue pair of the node for this process; its number + 1, or 0. Starting from the process id, so that
- * processes do not try the same ones, and neighbours are in a row. A new owner goes on where the queue pair's counters
- * stand. */
-static uint32_t request_claim_qp(struct request_channel *mine)
+/* One that is there. A new owner goes on where the queue pair's counters stand. */
+static bool request_own_qp(struct request_channel *mine, uint32_t number)
 {
-    uint32_t start = (uint32_t)mine->owner;
+    struct channel_qp *qp = &mine->channel->qp[number];
+    uint32_t nobody = 0;
+    return __atomic_load_n(&qp->owner, __ATOMIC_RELAXED) == 0 &&
+           __atomic_compare_exchange_n(&qp->owner, &nobody, (uint32_t)mine->owner, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Several processes may do so at once with one queue pair, which changes nothing in it. */
+static bool request_make_qp(struct request_channel *mine, uint32_t number)
+{
+    struct channel *channel = mine->channel;
+    const bool made = sys_populate(&channel->qp[number], sizeof channel->qp[number]) == 0;
+    if (made)
+        __atomic_fetch_or(&channel->there[number / 64], 1ull << number % 64, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&mine->full, !made, __ATOMIC_RELAXED);
+    return made;
+}
+
+/* Takes a queue pair of the node for this process, of those that are there or of the others; its number + 1, or 0. Starting
+ * from the process id, so that processes do not try the same ones, and neighbours are in a row. */
+static uint32_t request_claim_qp_of(struct request_channel *mine, bool there)
+{
+    uint32_t start = there ? (uint32_t)mine->owner % CHANNEL_QPS_FIRST : (uint32_t)mine->owner;
     for (uint32_t i = 0; i < CHANNEL_QPS; i++) {
-        uint32_t number = (start + i) % CHANNEL_QPS, nobody = 0;
-        struct channel_qp *qp = &mine->channel->qp[number];
-        if (__atomic_load_n(&qp->owner, __ATOMIC_RELAXED) == 0 &&
-            __atomic_compare_exchange_n(&qp->owner, &nobody, (uint32_t)mine->owner, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        uint32_t number = (start + i) % CHANNEL_QPS;
+        if (channel_qp_is_there(mine->channel, number) != there)
+            continue;
+        if (!there && !request_make_qp(mine, number))
+            return 0;
+        if (request_own_qp(mine, number))
             return number + 1;
     }
     return 0;
+}
+
+/* Once for each: apart, so that it takes no register of what each request goes through. */
+__attribute__((noinline)) static uint32_t request_claim_qp(struct request_channel *mine)
+{
+    __atomic_store_n(&mine->full, false, __ATOMIC_RELAXED);
+    const uint32_t number = request_claim_qp_of(mine, true);
+    return number != 0 ? number : request_claim_qp_of(mine, false);
+}
+
+/* Why there was none. */
+static int request_explain_no_qp(const struct request_channel *mine)
+{
+    if (!channel_is_alive(mine->channel))
+        return -EHOSTDOWN;
+    return __atomic_load_n(&mine->full, __ATOMIC_RELAXED) ? -ENOSPC : -EUSERS;
 }
 
 static bool request_is_answered(const struct channel_qp *qp, uint32_t tag)
@@ -344,7 +395,7 @@ static struct held_qp *request_qp_try_all(struct request_channel *mine, unsigned
             held->tag = __atomic_load_n(&mine->channel->qp[held->number - 1].reply, __ATOMIC_ACQUIRE) >> CHANNEL_REPLY_BITS;
             return held;
         }
-        request_qp_give(mine, held, QP_FREE);
+        __atomic_store_n(&held->busy, QP_FREE, __ATOMIC_RELEASE); /* who waits would find none either, and is not woken */
         return NULL;
     }
     return NULL;
@@ -550,7 +601,7 @@ static int request_exchange(struct request_channel *mine, const struct message *
     struct message tagged = *message;
     struct held_qp *held = request_qp_take(mine, message, deadline);
     if (held == NULL)
-        return channel_is_alive(mine->channel) ? -EUSERS : -EHOSTDOWN;
+        return request_explain_no_qp(mine);
     struct channel_qp *qp = &mine->channel->qp[held->number - 1];
     const uint32_t before = request_reply_before(qp);
     held->tag = held->tag < CHANNEL_TAG_MAX ? held->tag + 1 : 1;
@@ -678,7 +729,7 @@ int request_tell(struct request_channel *mine, const struct message *message)
     const enum channel_sleep what = message->type == MESSAGE_VISITED ? CHANNEL_FOR_REQUESTS : CHANNEL_FOR_ALL;
     struct held_qp *held = request_qp_take(mine, message, UINT64_MAX);
     if (held == NULL)
-        return channel_is_alive(mine->channel) ? -EUSERS : -EHOSTDOWN;
+        return request_explain_no_qp(mine);
     int code = request_put(mine->channel, held->number - 1, message, what);
     request_qp_give(mine, held, QP_FREE);
     return code;

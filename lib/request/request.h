@@ -55,6 +55,9 @@ uint32_t request_losses(const struct request_channel *);
 /* So many times so many bytes that the processes of the node share, for what was seen of names with keys like that; they may
  * hold anything. */
 void *request_location_hints(struct request_channel *, uint64_t key);
+/* Before something is remembered there: until a process of the node has called it, there are few of them. A process tries once,
+ * and few they stay while the run directory is full. */
+void request_make_location_hints(struct request_channel *);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_channel *);
 /* Does the root's file system ask a server for each part of a path? */
@@ -82,7 +85,8 @@ struct request_answer {
 /* Asks and waits. Answers 0 when `answer` holds one (whatever its result); -EHOSTDOWN: the daemon is gone,
  * the request may or may not have been carried out; -ETIMEDOUT: no answer within `deadline` ns, the daemon
  * will look at the disk and settle it; -EUSERS: every queue pair of the node is taken, or was taken by threads of
- * this process until then; -EINVAL: a length is out of range, nothing was sent. */
+ * this process until then; -ENOSPC: so it is with those that have memory, and the run directory is full; -EINVAL: a length is
+ * out of range, nothing was sent. */
 int request_ask(struct request_channel *, const struct message *, struct request_answer *, uint64_t deadline);
 /* The text of an answer was read: the bulk buffer it may lie in is for others. */
 void request_read(struct request_answer *);
@@ -109,5 +113,5 @@ bool request_end(struct request_hold *, const struct message *);
 bool request_is_granted(const struct request_channel *, const struct message *);
 /* Tells, without waiting (but for a queue pair, where more threads of the process wait than there are) and, unless
  * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is
- * answered about the same name. 0, -EHOSTDOWN, -EUSERS, -EINVAL. */
+ * answered about the same name. 0, -EHOSTDOWN, -EUSERS, -ENOSPC, -EINVAL. */
 int request_tell(struct request_channel *, const struct message *);

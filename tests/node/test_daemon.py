@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -153,3 +154,67 @@ def test_signals_that_come_while_it_stops_change_nothing(shunt, root, number, wh
             assert not directory.exists()
             said = log.read()
             assert "ended by signal" not in said, said
+
+
+# What the run directory takes
+
+THREADS = """
+import os, sys, threading
+os.chdir(sys.argv[1])
+everybody = threading.Barrier(4)
+
+def work(i):
+    everybody.wait()
+    for j in range(10):
+        os.close(os.open(f"{os.getpid()}-{i}-{j}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.stat(f"{os.getpid()}-{i}-{j}")
+
+said, say = os.pipe()
+wait, go_on = os.pipe()
+for i in range(100):
+    if os.fork() == 0:
+        os.close(go_on)
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os.write(say, b".")
+        os.read(wait, 1)
+        os._exit(0)
+for i in range(100):
+    os.read(said, 1)
+print(len(os.listdir(".")))
+"""
+
+
+def taken_by(directory):
+    """In bytes; a file that is being made has another name at the moment, or is gone."""
+    return sum(path.stat().st_blocks * 512 for path in directory.iterdir())
+
+
+def test_a_root_with_nothing_in_it_takes_little(shunt, root):
+    shunt("start", "--root", root).check()
+    status = status_of(shunt, root)
+    directory = Path(status["run_dir"])
+    assert taken_by(directory) <= 2_000_000
+    assert shunt("exec", "--root", root, "--", "ls", "-A", root).check() == ""
+    assert taken_by(directory) <= 2_000_000
+    os.kill(status["pid"], signal.SIGKILL)
+    wait_until(lambda: status_of(shunt, root)["pid"] not in (status["pid"], None))
+    assert taken_by(directory) <= 2_000_000
+    shunt("stop", "--root", root).check()
+
+
+def test_many_processes_take_as_much_as_they_use(shunt, served):
+    directory = Path(status_of(shunt, served)["run_dir"])
+    channel = directory / "channel"
+    before = channel.stat().st_blocks * 512
+    for _ in range(2):
+        assert shunt("exec", "--root", served, "--", sys.executable, "-c", THREADS, served).check() == "4000\n"
+        after = channel.stat().st_blocks * 512
+        assert 60 * 16384 <= after - before <= 500 * 16384
+        shunt("exec", "--root", served, "--", "sh", "-c", f"rm {served}/*").check()
+    os.kill(status_of(shunt, served)["pid"], signal.SIGKILL)
+    wait_until(lambda: channel.exists() and channel.stat().st_blocks * 512 < after)
+    assert shunt("exec", "--root", served, "--", "ls", served).check() == ""

@@ -270,6 +270,52 @@ def test_a_run_directory_that_gets_full(quick, area, mounts):
     assert sorted(quick.shunt("ls", "-1", root / "out").check().split()) == listed
 
 
+# Processes that use the root at once, and stay; those that could not try again when they are told.
+PROCESSES = OUTCOME + r"""
+import errno, os, sys
+directory, count = sys.argv[1], int(sys.argv[2])
+def create(name):
+    os.close(os.open(f"{directory}/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+said, say = os.pipe()
+wait, go_on = os.pipe()
+children = []
+for i in range(count):
+    children.append(os.fork())
+    if children[-1] == 0:
+        os.close(go_on)
+        os.write(say, f"{outcome(lambda: create(i))}\n".encode())
+        os.read(wait, 1)
+        again = outcome(lambda: os.stat(f"{directory}/{i}"))
+        os._exit(0 if again == "ok" or outcome(lambda: create(i)) == "ok" else 1)
+told = os.fdopen(said)
+print(*(told.readline().strip() for i in range(count)), flush=True)
+input()
+os.close(go_on)
+print(*{os.waitpid(child, 0)[1] for child in children})
+"""
+
+
+def test_a_run_directory_without_room_for_more_processes(quick, area, mounts):
+    """The first ones are served, others fail with EIO until there is room; no process, nor the daemon, gets a SIGBUS."""
+    small = area / "small"
+    tmpfs(mounts, small, "3m")
+    session, root = Session(quick.shunt, quick.root, small, prefix=mounts.prefix), quick.root
+    session.start().check()
+    daemon = session.daemon()
+    fill(mounts, small)
+    many = session.popen(PYTHON, "-c", PROCESSES, root / "out", 100, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+    said = many.stdout.readline().split()
+    assert set(said) == {"ok", "EIO"} and 20 <= said.count("ok") <= 32, said
+    mounts("rm", small / "fill").check()
+    out, err = many.communicate("\n", timeout=60)
+    assert out == "0\n", out
+    assert "the run directory is full" in err, err
+    assert session.daemon() == daemon and is_running(daemon)
+    assert len(session.names("out")) == 100
+    session.stop().check()
+
+
 def test_a_daemon_with_a_limit_of_file_size(quick):
     """For good, and not by a signal. What does not fit is refused, the rest goes on."""
     make_large(quick, 90000)

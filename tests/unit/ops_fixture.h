@@ -159,10 +159,11 @@ static inline void serving_finish(void)
     place_finish();
 }
 
-/* Where a process looks for a queue pair first. */
+/* Where this process looks for a queue pair first; others are as if they had one of those that are not there at first. */
 static inline uint32_t serving_qp(pid_t client)
 {
-    return (uint32_t)client % CHANNEL_QPS;
+    return client == getpid() ? (uint32_t)client % CHANNEL_QPS_FIRST
+                              : CHANNEL_QPS_FIRST + (uint32_t)client % (CHANNEL_QPS - CHANNEL_QPS_FIRST);
 }
 
 /* Hands over a message; jobs that it starts are under way afterwards. */

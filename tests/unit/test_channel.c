@@ -5,8 +5,10 @@
  * daemon. */
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -264,7 +266,7 @@ static unsigned qps_of(const struct channel *memory, pid_t pid)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < CHANNEL_QPS; i++)
-        count += __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+        count += channel_qp_is_there(memory, i) && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
     return count;
 }
 
@@ -633,7 +635,8 @@ static void wait_and_be_killed(void)
 static const struct channel_qp *qp_of(const struct channel *memory, pid_t pid)
 {
     unsigned i = 0;
-    while (i + 1 < CHANNEL_QPS && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) != (uint32_t)pid)
+    while (i + 1 < CHANNEL_QPS &&
+           !(channel_qp_is_there(memory, i) && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid))
         i++;
     return &memory->qp[i];
 }
@@ -782,4 +785,180 @@ Test(channel, a_daemon_that_ended_on_purpose_is_not_waited_for)
     cr_assert_eq(look_up("a", SOON), -EHOSTDOWN);
     cr_assert_neq(request_attach(&again, place), -EINPROGRESS);
     munmap(memory, CHANNEL_SIZE);
+}
+
+/* A run directory that is full, on a file system of its own. Where none may be mounted there is nothing to see. */
+
+#define SMALL_SIZE "size=2m"
+
+static bool small_is_mounted;
+
+static void small_init(void)
+{
+    place_init();
+    small_is_mounted = unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) == 0 &&
+                       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                       mount("none", place, "tmpfs", 0, SMALL_SIZE) == 0;
+    cr_assert_eq(chmod(place, 0700), 0);
+    start_server();
+    cr_assert_eq(request_attach(&channel, place), 0);
+}
+
+static void small_finish(void)
+{
+    kill_server();
+    if (small_is_mounted)
+        umount2(place, MNT_DETACH);
+    place_finish();
+}
+
+TestSuite(small, .init = small_init, .fini = small_finish, .timeout = 120);
+
+static void small_fill(void)
+{
+    static const char block[4096];
+    int fd = open(place_path("fill"), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    while (write(fd, block, sizeof block) == sizeof block)
+        ;
+    cr_assert_eq(errno, ENOSPC);
+    close(fd);
+}
+
+static void small_make_room(void)
+{
+    cr_assert_eq(unlink(place_path("fill")), 0);
+}
+
+static uint64_t small_used(void)
+{
+    return (uint64_t)place_stat("channel").st_blocks * 512;
+}
+
+/* As if other processes had them. */
+static void small_take_first_qps(struct channel *memory)
+{
+    for (unsigned i = 0; i < CHANNEL_QPS_FIRST; i++)
+        memory->qp[i].owner = 1;
+}
+
+Test(small, memory_is_there_when_it_is_used)
+{
+    struct channel *memory = channel_shared();
+    struct request_answer answer;
+    if (!small_is_mounted)
+        return;
+    const uint64_t first = small_used();
+    cr_assert_lt(first, 700000, "%lu bytes", first);
+    cr_assert_eq(look_up("a", SOON), 0);
+    cr_assert_eq(small_used(), first, "the first queue pairs are there");
+    small_take_first_qps(memory);
+    pid_t client = fork();
+    if (client == 0)
+        be_a_client();
+    waitpid(client, NULL, 0);
+    while (channel_counts().deaths < 1)
+        usleep(1000);
+    cr_assert_eq(small_used(), first + sizeof(struct channel_qp), "one more");
+    cr_assert_eq(channel_list(&answer, PAGE_MAX, false), 0);
+    cr_assert_eq(small_used(), first + sizeof(struct channel_qp) + sizeof(struct channel_bulk));
+    request_read(&answer);
+    kill_server();
+    cr_assert_eq(predecessor_holder(place), 0);
+    cr_assert_eq(small_used(), first + sizeof(struct channel_qp) + sizeof(struct channel_bulk), "a look makes none");
+}
+
+Test(small, a_qp_that_is_there_is_taken_again)
+{
+    struct channel *memory = channel_shared();
+    if (!small_is_mounted)
+        return;
+    const uint64_t first = small_used();
+    for (unsigned i = 1; i <= 100; i++) {
+        pid_t client = fork();
+        if (client == 0)
+            be_a_client();
+        waitpid(client, NULL, 0);
+        while (channel_counts().deaths < i)
+            usleep(1000);
+    }
+    cr_assert_eq(small_used(), first);
+    cr_assert_eq(qps_of(memory, getpid()), 1);
+}
+
+Test(small, no_room_for_a_qp_is_an_error)
+{
+    struct channel *memory = channel_shared();
+    if (!small_is_mounted)
+        return;
+    small_take_first_qps(memory);
+    small_fill();
+    const uint64_t used = small_used();
+    cr_assert_eq(look_up("a", SOON), -ENOSPC);
+    cr_assert_eq(channel_tell("a"), -ENOSPC);
+    cr_assert_eq(small_used(), used);
+    memory->qp[5].owner = 0;
+    cr_assert_eq(look_up("a", SOON), 0, "another has ended");
+    small_make_room();
+    cr_assert_eq(look_up("a", SOON), 0);
+    cr_assert_eq(qps_of(memory, getpid()), 1);
+}
+
+/* Threads of one process wait for each other, if there is no room for more. */
+Test(small, many_threads_without_room)
+{
+    struct channel *memory = channel_shared();
+    pthread_t threads[16];
+    void *wrong;
+    if (!small_is_mounted)
+        return;
+    small_take_first_qps(memory);
+    memory->qp[3].owner = memory->qp[4].owner = 0;
+    small_fill();
+    for (size_t i = 0; i < 16; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, look_often, (void *)(i + 1)), 0);
+    for (size_t i = 0; i < 16; i++) {
+        cr_assert_eq(pthread_join(threads[i], &wrong), 0);
+        cr_assert_null(wrong, "thread %zu", i);
+    }
+    cr_assert_leq(qps_of(memory, getpid()), 2);
+}
+
+Test(small, no_room_for_a_bulk_means_no_bulk)
+{
+    struct request_answer answer;
+    if (!small_is_mounted)
+        return;
+    cr_assert_eq(look_up("a", SOON), 0);
+    small_fill();
+    cr_assert_eq(channel_list(&answer, PAGE_MAX, false), -ENOBUFS);
+    small_make_room();
+    cr_assert_eq(channel_list(&answer, PAGE_MAX, false), 0);
+    request_read(&answer);
+}
+
+static uint64_t hints_in_use(struct request_channel *mine)
+{
+    const char *first = request_location_hints(mine, 0), *last = first;
+    for (uint64_t key = 0; key < CHANNEL_LOCATION_HINTS; key++)
+        if ((const char *)request_location_hints(mine, key) > last)
+            last = request_location_hints(mine, key);
+    return (uint64_t)(last - first) / REQUEST_LOCATION_HINT + REQUEST_ALIKE;
+}
+
+Test(small, no_room_for_location_hints_means_few)
+{
+    struct request_channel *again;
+    if (!small_is_mounted)
+        return;
+    cr_assert_eq(hints_in_use(channel), CHANNEL_LOCATION_HINTS_FIRST);
+    small_fill();
+    request_make_location_hints(channel);
+    cr_assert_eq(hints_in_use(channel), CHANNEL_LOCATION_HINTS_FIRST);
+    memset(request_location_hints(channel, 3), 1, REQUEST_ALIKE * REQUEST_LOCATION_HINT);
+    small_make_room();
+    cr_assert_eq(mount("none", place, NULL, MS_REMOUNT, "size=8m"), 0);
+    cr_assert_eq(request_attach(&again, place), 0);
+    request_make_location_hints(again);
+    cr_assert_eq(hints_in_use(again), CHANNEL_LOCATION_HINTS);
+    cr_assert_eq(hints_in_use(channel), CHANNEL_LOCATION_HINTS, "other processes have them, too");
 }

@@ -130,7 +130,7 @@ static unsigned qps_of(const struct channel *memory, pid_t pid)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < CHANNEL_QPS; i++)
-        count += __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
+        count += channel_qp_is_there(memory, i) && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
     return count;
 }
 
