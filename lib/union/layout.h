@@ -9,6 +9,7 @@
  *   ROOT/.shunt/root                 the stamp: which root this is (lib/session/stamp.h)
  *   ROOT/.shunt/session/             who serves it now (lib/session/SESSION.md)
  *   ROOT/.shunt/b/NODE.N/            the branch of a node, incarnation N
+ *   ROOT/.shunt/b/NODE.N/catalogue   the names of directories as its session left them (lib/catalogue/FORMAT.md)
  *   ROOT/.shunt/b/NODE.N/LABEL-ID/   the mirror of the directory whose marker says `mirror LABEL-ID`
  *   ROOT/.shunt/b/NODE.N/LABEL-ID/L/ leaf L of it: redirected files under their own names
  *   DIRECTORY/.shunt-dir             the marker of a redirected directory */
@@ -24,16 +25,24 @@
 #define LAYOUT_OWN ".shunt"
 #define LAYOUT_BRANCHES ".shunt/b"
 #define LAYOUT_MARKER ".shunt-dir"
+#define LAYOUT_CATALOGUE "catalogue"
+#define LAYOUT_CATALOGUE_NEW LAYOUT_CATALOGUE ".new-" /* and a process id: while it is written */
 #define LAYOUT_BRANCH_MAX RECORD_BRANCH_MAX
 #define LAYOUT_NODE_MAX 60
 #define LAYOUT_LEAF_MAX (1u << 20) /* leaves are 0 to LAYOUT_LEAF_MAX - 1 */
 
-/* The mirror of a directory in a branch. Check text_ok. */
-static inline void layout_mirror(struct text *t, const char *root, const char *branch, const char *mirror)
+/* A branch. Check text_ok. */
+static inline void layout_branch(struct text *t, const char *root, const char *branch)
 {
     text_add(t, root);
     text_add(t, "/" LAYOUT_BRANCHES "/");
     text_add(t, branch);
+}
+
+/* The mirror of a directory in a branch. Check text_ok. */
+static inline void layout_mirror(struct text *t, const char *root, const char *branch, const char *mirror)
+{
+    layout_branch(t, root, branch);
     text_add(t, "/");
     text_add(t, mirror);
 }
@@ -64,6 +73,12 @@ static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
     if (length == marker || (length == LAYOUT_UNFINISHED && name[marker] == '.'))
         return memcmp(name, LAYOUT_MARKER, marker) == 0;
     return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
+}
+
+/* In a branch: is it a catalogue, or one that is being written? */
+static inline bool layout_is_catalogue(const char *name)
+{
+    return strcmp(name, LAYOUT_CATALOGUE) == 0 || strncmp(name, LAYOUT_CATALOGUE_NEW, sizeof LAYOUT_CATALOGUE_NEW - 1) == 0;
 }
 
 /* What the copy of the redirected file with that inode number is called until it is in its place. */

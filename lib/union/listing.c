@@ -12,6 +12,8 @@
 #include "union/disk.h"
 
 #define LISTING_BUFFER (256 * 1024) /* for the names of one directory */
+#define LISTING_FIRST 4096          /* of the buffer, for a first part: if there is more, the source is asked */
+#define LISTING_RECORD_MAX 280      /* of getdents64: what does not fit any more into a buffer that it fills */
 #define LISTING_LEAVES_BUFFER 32768 /* for the leaves of one mirror */
 #define LISTING_ARENA_FIRST 4096
 #define LISTING_ARENA_MAX (1 << 20)
@@ -78,45 +80,113 @@ static bool listing_make_room(struct reader *reader)
     return true;
 }
 
+/* A physical directory while its names are read. */
+struct part {
+    struct reader *reader;
+    struct disk_scan *scan;
+    uint16_t branch;
+    uint32_t leaf;
+};
+
 /* File systems that keep no type in their directories answer DT_UNKNOWN. */
-static uint8_t listing_type_of(int dir, const struct disk_name *one)
+static uint8_t listing_type_of(int dir, const char *name, uint8_t type)
 {
     struct statx stat;
-    if (one->type != DT_UNKNOWN || sys_statx(dir, one->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
-        return one->type;
+    if (type != DT_UNKNOWN || sys_statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
+        return type;
     return (uint8_t)IFTODT(stat.stx_mode);
 }
 
-static int listing_add(struct reader *reader, int dir, const struct disk_name *one, uint16_t branch, uint32_t leaf)
+/* listing_tell */
+static int listing_add(void *to, const char *name, size_t length, uint64_t ino, uint8_t type)
 {
-    struct listing *listing = reader->listing;
-    const char *name = listing_keep(listing, one->name, strlen(one->name));
-    if (!name || !listing_make_room(reader))
+    const struct part *part = to;
+    struct listing *listing = part->reader->listing;
+    const char *kept = listing_keep(listing, name, length);
+    if (!kept || !listing_make_room(part->reader))
         return -ENOMEM;
-    listing->names[listing->count++] = (struct union_name){
-        .name = name, .on_disk = name, .type = listing_type_of(dir, one), .branch = branch, .leaf = leaf, .ino = one->ino};
+    listing->names[listing->count++] = (struct union_name){.name = kept,
+                                                           .on_disk = kept,
+                                                           .type = listing_type_of(part->scan->fd, kept, type),
+                                                           .branch = part->branch,
+                                                           .leaf = part->leaf,
+                                                           .ino = ino};
     return 0;
 }
 
-static int listing_read_names(struct reader *reader, struct disk_scan *scan, uint16_t branch, uint32_t leaf)
+/* 1: all its names were told, and those that had been read before are forgotten; 0: it is to be read (on); -errno. */
+static int listing_ask_source(struct part *part, size_t before)
+{
+    struct listing *listing = part->reader->listing;
+    const struct listing_source *source = part->reader->root->source;
+    const size_t read = listing->count;
+    int answer = source->walk(source->context, part->scan->fd, part->branch, listing_add, part);
+    if (answer <= 0) {
+        listing->count = read;
+        return answer;
+    }
+    memmove(listing->names + before, listing->names + read, (listing->count - read) * sizeof *listing->names);
+    listing->count -= read - before;
+    return 1;
+}
+
+static int listing_add_read(struct part *part, const struct disk_name *one)
+{
+    struct reader *reader = part->reader;
+    const size_t length = strlen(one->name);
+    if (!layout_is_ours(one->name, length, reader->in_root))
+        return listing_add(part, one->name, length, one->ino, one->type);
+    reader->listing->unfinished |= part->branch == 0 && length == LAYOUT_UNFINISHED;
+    return 0;
+}
+
+static int listing_read_on(struct part *part)
 {
     const struct disk_name *one;
     int more, error = 0;
-    while (error == 0 && (more = disk_scan_next(scan, &one)) != 0) {
+    while (error == 0 && (more = disk_scan_next(part->scan, &one)) != 0) {
         if (more < 0)
             return more;
-        size_t length = strlen(one->name);
-        if (layout_is_ours(one->name, length, reader->in_root))
-            reader->listing->unfinished |= branch == 0 && length == LAYOUT_UNFINISHED;
-        else
-            error = listing_add(reader, scan->fd, one, branch, leaf);
+        error = listing_add_read(part, one);
     }
     return error;
+}
+
+/* What one call of getdents64 gives. 1 if there is probably more, 0 or -errno. */
+static int listing_read_first(struct part *part)
+{
+    const struct disk_name *one;
+    int more = 1, error = 0;
+    part->scan->size = LISTING_FIRST;
+    do {
+        more = disk_scan_next(part->scan, &one);
+        if (more > 0)
+            error = listing_add_read(part, one);
+    } while (error == 0 && more > 0 && part->scan->at < part->scan->filled);
+    part->scan->size = LISTING_BUFFER;
+    if (error < 0 || more <= 0)
+        return error < 0 ? error : more;
+    return part->scan->filled + LISTING_RECORD_MAX > LISTING_FIRST;
+}
+
+/* A small directory is read as quickly as its names are proven; of a large one, a first part has been read when that is seen.
+ */
+static int listing_read_names(struct part *part)
+{
+    const struct listing_source *source = part->reader->root->source;
+    const size_t before = part->reader->listing->count;
+    int more = source == NULL ? 0 : source->is_asked_first ? 1 : listing_read_first(part);
+    if (more == 1)
+        more = listing_ask_source(part, before);
+    if (more != 0)
+        return more < 0 ? more : 0;
+    return listing_read_on(part);
 }
 
 static int listing_read_trunk(struct reader *reader)
 {
     struct disk_scan scan;
+    struct part part = {.reader = reader, .scan = &scan};
     int fd = disk_reopen(reader->directory);
     if (fd == -EACCES) {
         reader->listing->trunk_unlisted = true;
@@ -125,7 +195,7 @@ static int listing_read_trunk(struct reader *reader)
     if (fd < 0)
         return fd;
     disk_scan_of(&scan, fd, reader->buffer, LISTING_BUFFER);
-    int error = listing_read_names(reader, &scan, 0, 0);
+    int error = listing_read_names(&part);
     disk_scan_finish(&scan);
     return error;
 }
@@ -148,11 +218,12 @@ static int listing_count_leaf(struct listing *listing, uint32_t leaf, size_t cou
 static int listing_read_leaf(struct reader *reader, int mirror, const char *name, uint16_t branch, uint32_t leaf)
 {
     struct disk_scan scan;
+    struct part part = {.reader = reader, .scan = &scan, .branch = branch, .leaf = leaf};
     size_t before = reader->listing->count;
     int error = disk_scan_init(&scan, mirror, name, reader->buffer, LISTING_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
-    error = listing_read_names(reader, &scan, branch, leaf);
+    error = listing_read_names(&part);
     disk_scan_finish(&scan);
     if (error == 0 && branch == reader->own_branch)
         error = listing_count_leaf(reader->listing, leaf, reader->listing->count - before);

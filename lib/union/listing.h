@@ -18,6 +18,19 @@
 #include "union/layout.h"
 #include "union/marker.h"
 
+/* Takes a name of a physical directory. 0, or -errno, and no more is told. */
+typedef int listing_tell(void *to, const char *name, size_t length, uint64_t ino, uint8_t type);
+
+/* Where the names of a physical directory may be known without reading it (catalogue/known.h, of which this room knows
+ * nothing). Called by every thread that lists. */
+struct listing_source {
+    void *context;
+    /* `directory` is open for reading, and stands in that branch (0: the trunk). 1: all its names were told; 0: they are not
+     * known for certain; -errno of `tell`. If it is not 1, what was told counts for nothing. */
+    int (*walk)(void *context, int directory, uint16_t branch, listing_tell *tell, void *to);
+    bool is_asked_first; /* before a directory is read, else only about one that turns out to be large */
+};
+
 /* A root and its branches, as they were when it was opened. */
 struct union_root {
     char path[PATH_MAX]; /* canonical, no trailing slash */
@@ -27,6 +40,7 @@ struct union_root {
     const char **branches;               /* names, sorted when it was opened; number N of a union_name is branches[N - 1] */
     char (*names)[2][LAYOUT_BRANCH_MAX]; /* of each, and what it was renamed to */
     struct census *census;               /* where the root's directories stand, if that was ever asked */
+    const struct listing_source *source; /* NULL: directories are read */
 };
 
 /* `path` may be any spelling of the root or, with LISTING_FIND_ROOT, of anything beneath it: the nearest
