@@ -12,6 +12,11 @@
 #define CATALOGUE_NODE 11  /* what LMDB adds to a record: header, offset, the byte that makes it even */
 #define CATALOGUE_PATHS 32 /* pages from a root to a leaf, in each of its trees, and what a split adds */
 
+const char *catalogue_path(const struct catalogue *c)
+{
+    return c->path;
+}
+
 void catalogue_close(struct catalogue *c)
 {
     environment_close(c);
@@ -180,9 +185,11 @@ static int catalogue_prepare(struct catalogue *c, struct dirid id, uint64_t page
     return environment_make_room(c, pages + catalogue_pages(c, old) + CATALOGUE_PATHS);
 }
 
-int catalogue_put(struct catalogue *c, const struct catalogue_stamp *stamp, struct catalogue_name *names, size_t count)
+int catalogue_put(struct catalogue *c, const struct catalogue_stamp *stamp, struct catalogue_name *names, size_t count,
+                  unsigned flags)
 {
-    struct codec_directory old, directory = {.mtime = stamp->mtime, .ctime = stamp->ctime};
+    struct codec_directory old,
+        directory = {.mtime = stamp->mtime, .ctime = stamp->ctime, .is_public = (flags & CATALOGUE_PUBLIC) != 0};
     int code = catalogue_sum_up(names, count, &directory);
     if (code < 0)
         return code;
@@ -225,7 +232,7 @@ int catalogue_proves(struct catalogue *c, const struct catalogue_stamp *now, uin
     if (answer < 0)
         return answer;
     answer = catalogue_find_proof(c, txn, now, &directory);
-    if (answer == 1)
+    if (answer == 1 && count != NULL)
         *count = directory.count;
     environment_read_end(c, txn);
     return answer;

@@ -6,9 +6,9 @@
  * file. FORMAT.md is the document of what is stored, and of what a stamp proves. The only room that includes lmdb.h.
  *
  * One process writes the live one, shuntd, on one thread at a time; a copy never changes, and any process reads it. All
- * functions answer 0 or -errno if nothing else is said. They allocate, and are not for signal handlers. A catalogue is used by
- * one thread at a time, and does not outlive a fork. What is not there, of another root or format, or damaged, is as if it had
- * no names. */
+ * functions answer 0 or -errno if nothing else is said. They allocate, and are not for signal handlers. Any thread may read,
+ * also while another one writes; a catalogue does not outlive a fork. What is not there, of another root or format, or damaged,
+ * is as if it had no names. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -43,15 +43,18 @@ struct catalogue_name {
     uint64_t ino;
     uint8_t type; /* DT_* */
 };
+/* Everybody may list that directory. A copy is for everybody if each of its directories is, else for its owner alone. */
+enum { CATALOGUE_PUBLIC = 1 };
 /* All the names of a directory, instead of what was known of it. They are sorted here. -EINVAL, and the batch goes on without
  * them: there is none; or a name is empty, longer than 255 bytes, `.`, `..`, has a slash, is there twice, or a type is unknown.
  */
-int catalogue_put(struct catalogue *, const struct catalogue_stamp *, struct catalogue_name *names, size_t count);
+int catalogue_put(struct catalogue *, const struct catalogue_stamp *, struct catalogue_name *names, size_t count,
+                  unsigned flags);
 /* Forgets a directory, whether it is known or not. */
 int catalogue_drop(struct catalogue *, struct dirid);
 
-/* Are the names of a directory known that has this stamp now? 1 or 0 or -errno. As catalogue_walk and catalogue_measure, it
- * sees what was put in a batch that is open. */
+/* Are the names of a directory known that has this stamp now? 1 or 0 or -errno. `count`: how many, or NULL. As catalogue_walk
+ * and catalogue_measure, it sees what was committed, and may be called by any thread, also while another one writes. */
 int catalogue_proves(struct catalogue *, const struct catalogue_stamp *now, uint64_t *count);
 /* Its names in the order of memcmp; a name (it is terminated) lives until `each` returns, which answers 0 to go on, anything
  * else to stop; that is the answer then. `each` may not change the catalogue. 1: all of them were told; 0: not known with this
@@ -59,8 +62,12 @@ int catalogue_proves(struct catalogue *, const struct catalogue_stamp *now, uint
 typedef int catalogue_each(void *context, const struct catalogue_name *name, size_t length);
 int catalogue_walk(struct catalogue *, const struct catalogue_stamp *now, catalogue_each *each, void *context);
 
+/* Removes the files of a live one that is closed. */
+void catalogue_remove(const char *path);
+/* Its path, of the live one. */
+const char *catalogue_path(const struct catalogue *);
 /* Writes a compact copy of what was committed: under a temporary name (catalogue.new-PID), fsync, rename to `name`. On an error
- * what had that name before is still there. Everybody may read it who may read the directory. */
+ * what had that name before is still there. */
 int catalogue_copy(struct catalogue *, int directory, const char *name);
 
 /* `bytes` are those of LMDB's pages as of the last commit. */

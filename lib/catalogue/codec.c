@@ -30,6 +30,8 @@ static uint64_t codec_get64(const uint8_t *from)
     return le64toh(number);
 }
 
+#define CODEC_PUBLIC 1 /* of a directory's flags */
+
 void codec_about_encode(uint8_t to[CODEC_ABOUT_SIZE], struct dirid root)
 {
     const uint32_t format = htole32(CATALOGUE_FORMAT);
@@ -60,7 +62,8 @@ void codec_directory_encode(uint8_t to[CODEC_DIRECTORY_SIZE], const struct codec
 {
     uint8_t *at = codec_put64(codec_put64(to, (uint64_t)directory->mtime), (uint64_t)directory->ctime);
     at = codec_put64(codec_put64(at, directory->list), directory->count);
-    codec_put64(codec_put64(at, directory->length), directory->sum);
+    at = codec_put64(codec_put64(at, directory->length), directory->sum);
+    codec_put64(at, directory->is_public ? CODEC_PUBLIC : 0);
 }
 
 int codec_directory_decode(struct codec_directory *directory, const void *bytes, size_t size)
@@ -73,7 +76,10 @@ int codec_directory_decode(struct codec_directory *directory, const void *bytes,
                                           .list = codec_get64(from + 16),
                                           .count = codec_get64(from + 24),
                                           .length = codec_get64(from + 32),
-                                          .sum = codec_get64(from + 40)};
+                                          .sum = codec_get64(from + 40),
+                                          .is_public = codec_get64(from + 48) == CODEC_PUBLIC};
+    if (codec_get64(from + 48) > CODEC_PUBLIC)
+        return -EBADMSG;
     if ((directory->list == 0) != (directory->count == 0) || directory->count > CODEC_COUNT_MAX)
         return -EBADMSG;
     const bool fits = directory->length >= directory->count && directory->length <= directory->count * RECORD_NAME_MAX;

@@ -18,7 +18,7 @@
 #define CODEC_ABOUT_SIZE 28
 #define CODEC_LIST_SIZE 8
 #define CODEC_DIRECTORY_KEY_SIZE 16
-#define CODEC_DIRECTORY_SIZE 48
+#define CODEC_DIRECTORY_SIZE 56
 #define CODEC_NAME_KEY_MAX (CODEC_LIST_SIZE + RECORD_NAME_MAX)
 #define CODEC_NAME_SIZE 9
 #define CODEC_HASH_SIZE 16
@@ -33,6 +33,7 @@ int codec_about_decode(struct dirid *root, const void *bytes, size_t size);
 struct codec_directory {
     int64_t mtime, ctime;
     uint64_t list;   /* where its names are; 0: it has none */
+    bool is_public;  /* everybody may list it */
     uint64_t count;  /* of its names */
     uint64_t length; /* of all its names together */
     uint64_t sum;    /* codec_sum over all of them, in order */

@@ -4,10 +4,14 @@
 /* A copy: LMDB's compact copy, then a trailer by which damage is seen before LMDB reads it. */
 
 #include <errno.h>
+#include <linux/magic.h>
+#include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include "base/hook.h"
 #include "base/text.h"
 #include "catalogue/codec.h"
 #include "catalogue/environment.h"
@@ -18,7 +22,8 @@
 
 #define COPY_PIECE ((size_t)1 << 20)
 #define COPY_NAME_MAX 64
-#define COPY_MODE 0644 /* who may read the directory may read the names in it */
+#define COPY_MODE 0644 /* if everybody may list each of its directories */
+#define COPY_PRIVATE 0600
 #define COPY_FLAGS (MDB_RDONLY | MDB_NOLOCK | MDB_NOSUBDIR | MDB_NOTLS)
 
 /* Reads all of it; less is -EBADMSG. */
@@ -87,13 +92,36 @@ static int copy_append_trailer(int file, struct dirid root)
     return 0;
 }
 
+/* May everybody know all that is in it? 1, 0 or -errno. */
+static int copy_is_public(struct catalogue *c)
+{
+    struct codec_directory directory = {.is_public = true};
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    MDB_txn *txn;
+    int code = environment_read(c, &txn);
+    if (code < 0)
+        return code;
+    code = mdb_cursor_open(txn, c->directories, &cursor);
+    if (code == 0) {
+        while (directory.is_public && (code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0)
+            if ((code = codec_directory_decode(&directory, value.mv_data, value.mv_size)) != 0)
+                break;
+        mdb_cursor_close(cursor);
+    }
+    environment_read_end(c, txn);
+    return code == 0 || code == MDB_NOTFOUND ? directory.is_public : environment_error(code);
+}
+
 static int copy_write(struct catalogue *c, int file)
 {
     int error = environment_error(mdb_env_copyfd2(c->env, file, MDB_CP_COMPACT));
     if (error == 0)
         error = copy_append_trailer(file, c->root);
     if (error == 0)
-        error = sys_fchmod(file, COPY_MODE);
+        error = copy_is_public(c);
+    if (error >= 0)
+        error = sys_fchmod(file, error == 1 ? COPY_MODE : COPY_PRIVATE);
     return error == 0 ? (int)SYS1(SYS_fsync, file) : error;
 }
 
@@ -159,6 +187,39 @@ static int copy_verify(int file, struct dirid root, uint64_t *bytes)
     return error;
 }
 
+static int copy_move(int from, int to, uint8_t *piece)
+{
+    uint64_t offset = 0;
+    for (;;) {
+        ssize_t got = SYS4(SYS_pread64, from, piece, COPY_PIECE, offset);
+        if (got == 0 || (got < 0 && got != -EINTR))
+            return (int)got;
+        ssize_t put = got > 0 ? SYS4(SYS_pwrite64, to, piece, got, offset) : 0;
+        if (put < 0)
+            return (int)put;
+        offset += (uint64_t)put;
+    }
+}
+
+/* NFS forgets a file that another client has removed, also one that is mapped here: there it is read into memory. A descriptor,
+ * which may be another one. */
+static int copy_hold(int file)
+{
+    struct statfs fs;
+    if (!BROKEN("as-on-nfs") && (fstatfs(file, &fs) != 0 || fs.f_type != NFS_SUPER_MAGIC))
+        return file;
+    uint8_t *piece = malloc(COPY_PIECE);
+    int memory = piece != NULL ? (int)SYS2(SYS_memfd_create, "catalogue", MFD_CLOEXEC) : -ENOMEM;
+    int error = memory >= 0 ? copy_move(file, memory, piece) : memory;
+    free(piece);
+    sys_close(file);
+    if (error == 0)
+        return memory;
+    if (memory >= 0)
+        sys_close(memory);
+    return error;
+}
+
 /* By its descriptor, so that what was verified is what LMDB maps, whatever has the name meanwhile. */
 static int copy_open(struct catalogue *c, struct dirid root)
 {
@@ -178,6 +239,8 @@ int catalogue_open_copy(struct catalogue **catalogue, int directory, const char 
     int file = sys_openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     if (file < 0)
         return file == -ELOOP || file == -ENXIO ? -EBADMSG : file;
+    if ((file = copy_hold(file)) < 0)
+        return file;
     int error = environment_create(&c);
     if (error < 0) {
         sys_close(file);

@@ -56,6 +56,7 @@ int environment_create(struct catalogue **catalogue)
     if (*catalogue == NULL)
         return -ENOMEM;
     (*catalogue)->file = -1;
+    pthread_rwlock_init(&(*catalogue)->map, NULL);
     return 0;
 }
 
@@ -76,6 +77,8 @@ void environment_close(struct catalogue *c)
     environment_stop(c);
     if (c->file >= 0)
         sys_close(c->file);
+    pthread_rwlock_destroy(&c->map);
+    free(c->path);
     free(c);
 }
 
@@ -166,16 +169,19 @@ int environment_open(struct catalogue *c, const char *path, unsigned flags, size
 
 int environment_read(struct catalogue *c, MDB_txn **txn)
 {
-    *txn = c->batch;
-    if (c->failed < 0 || c->batch != NULL)
-        return c->failed;
-    return environment_error(mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn));
+    pthread_rwlock_rdlock(&c->map);
+    int error = c->failed;
+    if (error == 0)
+        error = environment_error(mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn));
+    if (error < 0)
+        pthread_rwlock_unlock(&c->map);
+    return error;
 }
 
 void environment_read_end(struct catalogue *c, MDB_txn *txn)
 {
-    if (txn != c->batch)
-        mdb_txn_abort(txn);
+    mdb_txn_abort(txn);
+    pthread_rwlock_unlock(&c->map);
 }
 
 /* Makes the file as long as its pages say. It is longer after a transaction that was undone: what would be written there next
@@ -233,7 +239,9 @@ static int environment_grow(struct catalogue *c, uint64_t pages)
         return 0;
     if (!environment_has_addresses(size - info.me_mapsize))
         return -ENOMEM;
+    pthread_rwlock_wrlock(&c->map);
     c->failed = environment_error(mdb_env_set_mapsize(c->env, size));
+    pthread_rwlock_unlock(&c->map);
     return c->failed;
 }
 

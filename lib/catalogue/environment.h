@@ -7,6 +7,7 @@
  * 0 or -errno of any of them. */
 
 #include <lmdb.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "catalogue/catalogue.h"
@@ -16,11 +17,13 @@ struct catalogue {
     MDB_env *env;
     struct dirid root;
     MDB_dbi directories, names;
-    MDB_txn *batch;    /* NULL without one */
-    size_t page;       /* bytes */
-    uint64_t reserved; /* so many new pages what was put since the last commit takes at most */
-    int failed;        /* -errno once nothing works any more */
-    int file;          /* of a copy; -1 */
+    MDB_txn *batch;       /* NULL without one */
+    size_t page;          /* bytes */
+    uint64_t reserved;    /* so many new pages what was put since the last commit takes at most */
+    int failed;           /* -errno once nothing works any more */
+    int file;             /* of a copy; -1 */
+    char *path;           /* of the live one; NULL */
+    pthread_rwlock_t map; /* read: a transaction to read is open; write: the map is moved */
 };
 
 int environment_error(int code);
@@ -35,7 +38,7 @@ int environment_open(struct catalogue *, const char *path, unsigned flags, size_
 /* What the file's pages take, as of the last commit. */
 uint64_t environment_bytes(struct catalogue *);
 
-/* A transaction to read in: the batch if there is one. -errno. */
+/* A transaction to read in what was committed. By any thread. -errno. */
 int environment_read(struct catalogue *, MDB_txn **);
 void environment_read_end(struct catalogue *, MDB_txn *);
 

@@ -94,6 +94,16 @@ static int live_make(struct catalogue *c, const struct live *live, struct dirid 
     return error;
 }
 
+void catalogue_remove(const char *path)
+{
+    struct live live;
+    if (live_init(&live, path, (struct dirid){0}) < 0)
+        return;
+    live_remove(live.boot);
+    live_remove(live.lock);
+    live_remove(live.file);
+}
+
 int catalogue_open(struct catalogue **catalogue, const char *path, struct dirid root)
 {
     struct live live;
@@ -105,6 +115,8 @@ int catalogue_open(struct catalogue **catalogue, const char *path, struct dirid 
         error = live_is_known(&live) ? environment_open(c, path, LIVE_FLAGS, LIVE_MAP, root) : -ESTALE;
     if (error == -ESTALE || error == -EBADMSG || error == -ENOENT)
         error = live_make(c, &live, root);
+    if (error == 0 && (c->path = strdup(path)) == NULL)
+        error = -ENOMEM;
     if (error < 0)
         environment_close(c);
     else

@@ -62,7 +62,7 @@ static int put_some(struct catalogue *c, uint64_t number, int64_t version, size_
 {
     const struct catalogue_stamp stamp = stamp_of_number(number, version);
     struct some_names names = names_made(number, version, count);
-    int answer = catalogue_put(c, &stamp, names.at, count);
+    int answer = catalogue_put(c, &stamp, names.at, count, CATALOGUE_PUBLIC);
     names_free(&names);
     return answer;
 }
@@ -173,8 +173,8 @@ Test(catalogue, names_are_told_in_the_order_of_memcmp)
     for (size_t i = 0; i < count; i++)
         names[i] = (struct catalogue_name){text[i], i, DT_LNK};
     cr_assert_eq(catalogue_begin(c), 0);
-    cr_assert_eq(catalogue_put(c, &stamp, names, count), 0);
-    cr_assert_eq(catalogue_walk(c, &stamp, names_in_order, before), 1, "before its end, too");
+    cr_assert_eq(catalogue_put(c, &stamp, names, count, CATALOGUE_PUBLIC), 0);
+    cr_assert_eq(catalogue_walk(c, &stamp, names_in_order, before), 0, "not before its end");
     cr_assert_eq(catalogue_end(c), 0);
     *before = '\0';
     cr_assert_eq(catalogue_walk(c, &stamp, names_in_order, before), 1);
@@ -195,10 +195,10 @@ Test(catalogue, what_is_no_name_is_refused)
     cr_assert_eq(put_some(c, 1, 10, 3), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct catalogue_name names[] = {{"same", 1, DT_REG}, {bad[i], 2, DT_REG}};
-        cr_assert_eq(catalogue_put(c, &stamp, names, 2), -EINVAL, "%zu", i);
+        cr_assert_eq(catalogue_put(c, &stamp, names, 2, 0), -EINVAL, "%zu", i);
     }
     struct catalogue_name odd = {"odd", 1, 3};
-    cr_assert_eq(catalogue_put(c, &stamp, &odd, 1), -EINVAL);
+    cr_assert_eq(catalogue_put(c, &stamp, &odd, 1, 0), -EINVAL);
     cr_assert_eq(catalogue_end(c), 0);
     cr_assert_eq(walk_some(c, 1, 10, 3), 1, "the batch went on");
     cr_assert_eq(walk_some(c, 2, 10, 2), 0);
@@ -286,7 +286,8 @@ Test(catalogue, what_was_not_ended_is_undone)
     put_alone(c, 1, 10, 3);
     cr_assert_eq(catalogue_begin(c), 0);
     cr_assert_eq(put_some(c, 1, 11, 30), 0);
-    cr_assert_eq(walk_some(c, 1, 11, 30), 1);
+    cr_assert_eq(walk_some(c, 1, 11, 30), 0);
+    cr_assert_eq(walk_some(c, 1, 10, 3), 1);
     catalogue_undo(c);
     cr_assert_eq(walk_some(c, 1, 10, 3), 1);
     cr_assert_eq(catalogue_begin(c), 0);
@@ -351,7 +352,7 @@ Test(catalogue, without_addresses_what_was_there_stays)
     cr_assert_eq(put_some(c, 2, 10, 100), 0);
     int error = 0;
     for (uint64_t i = 1; i <= 12 && error == 0; i++)
-        error = catalogue_put(c, &(struct catalogue_stamp){{100 + i, 0}, 1, 1}, names.at, LARGE);
+        error = catalogue_put(c, &(struct catalogue_stamp){{100 + i, 0}, 1, 1}, names.at, LARGE, 0);
     cr_assert_eq(error, -ENOMEM);
     cr_assert_eq(catalogue_end(c), -EINVAL, "there is no batch any more");
     cr_assert_eq(walk_some(c, 1, 10, 100), 1);
@@ -764,7 +765,8 @@ Test(catalogue_codec, about)
 
 Test(catalogue_codec, directory)
 {
-    const struct codec_directory directory = {-1, 2, 3, 4, 5, 6};
+    const struct codec_directory directory = {
+        .mtime = -1, .ctime = 2, .list = 3, .count = 4, .length = 5, .sum = 6, .is_public = true};
     uint8_t bytes[CODEC_DIRECTORY_SIZE], key[CODEC_DIRECTORY_KEY_SIZE];
     struct codec_directory back;
     codec_directory_key(key, root);
@@ -772,15 +774,23 @@ Test(catalogue_codec, directory)
     codec_directory_encode(bytes, &directory);
     cr_assert_arr_eq(bytes, "\377\377\377\377\377\377\377\377\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4", 25);
     cr_assert_eq(codec_directory_decode(&back, bytes, sizeof bytes), 0);
-    cr_assert(back.mtime == -1 && back.ctime == 2 && back.list == 3 && back.count == 4 && back.length == 5 && back.sum == 6);
+    cr_assert(back.mtime == -1 && back.ctime == 2 && back.list == 3 && back.count == 4 && back.length == 5 && back.sum == 6 &&
+              back.is_public);
     cr_assert_eq(codec_directory_decode(&back, bytes, sizeof bytes - 1), -EBADMSG);
     const struct codec_directory bad[] = {
-        {0, 0, 0, 4, 5, 0}, {0, 0, 3, 0, 0, 0}, {0, 0, 3, 4, 3, 0}, {0, 0, 3, 4, 1021, 0}, {0, 0, 3, 1ull << 63, 1ull << 63, 0},
+        {.count = 4, .length = 5},
+        {.list = 3},
+        {.list = 3, .count = 4, .length = 3},
+        {.list = 3, .count = 4, .length = 1021},
+        {.list = 3, .count = 1ull << 63, .length = 1ull << 63},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         codec_directory_encode(bytes, &bad[i]);
         cr_assert_eq(codec_directory_decode(&back, bytes, sizeof bytes), -EBADMSG, "%zu", i);
     }
+    codec_directory_encode(bytes, &directory);
+    bytes[48] = 2;
+    cr_assert_eq(codec_directory_decode(&back, bytes, sizeof bytes), -EBADMSG, "an unknown flag");
 }
 
 Test(catalogue_codec, name)

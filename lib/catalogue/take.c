@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "catalogue/take.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "union/disk.h"
+#include "union/layout.h"
+
+#define TAKE_BUFFER (256 * 1024)
+#define TAKE_BLOCK (1 << 20)
+
+/* Where the bytes of names stand. */
+struct take_block {
+    struct take_block *next;
+    size_t used;
+    char bytes[TAKE_BLOCK];
+};
+
+struct take {
+    struct take_block *blocks;
+    struct catalogue_name *names;
+    size_t count, room;
+};
+
+int take_stamp(int directory, struct catalogue_stamp *to)
+{
+    struct statx stat;
+    int code = sys_statx(directory, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, CATALOGUE_STAMP_MASK, &stat);
+    return code == 0 ? catalogue_stamp_of(&stat, to) : code;
+}
+
+static const char *take_keep(struct take *take, const char *name, size_t length)
+{
+    struct take_block *block = take->blocks;
+    if (block == NULL || TAKE_BLOCK - block->used <= length) {
+        if ((block = malloc(sizeof *block)) == NULL)
+            return NULL;
+        block->next = take->blocks;
+        block->used = 0;
+        take->blocks = block;
+    }
+    char *kept = memcpy(block->bytes + block->used, name, length + 1);
+    block->used += length + 1;
+    return kept;
+}
+
+static int take_add(struct take *take, const struct disk_name *one, size_t length)
+{
+    if (take->count == take->room) {
+        const size_t room = take->room > 0 ? 2 * take->room : 256;
+        struct catalogue_name *more = realloc(take->names, room * sizeof *more);
+        if (more == NULL)
+            return -ENOMEM;
+        take->names = more;
+        take->room = room;
+    }
+    const char *name = take_keep(take, one->name, length);
+    if (name == NULL)
+        return -ENOMEM;
+    take->names[take->count++] = (struct catalogue_name){.name = name, .ino = one->ino, .type = one->type};
+    return 0;
+}
+
+static void take_finish(struct take *take)
+{
+    while (take->blocks != NULL) {
+        struct take_block *block = take->blocks;
+        take->blocks = block->next;
+        free(block);
+    }
+    free(take->names);
+}
+
+/* 1: all names; 0: one of them is being written, or the directory cannot be read. */
+static int take_read(struct take *take, struct disk_scan *scan, bool in_root)
+{
+    const struct disk_name *one;
+    int more, code = 0;
+    while (code == 0 && (more = disk_scan_next(scan, &one)) != 0) {
+        const size_t length = more > 0 ? strlen(one->name) : 0;
+        const bool is_ours = more > 0 && layout_is_ours(one->name, length, in_root);
+        if (more < 0 || (is_ours && length == LAYOUT_UNFINISHED))
+            return 0;
+        if (!is_ours)
+            code = take_add(take, one, length);
+    }
+    return code == 0 ? 1 : code;
+}
+
+static int take_put(struct catalogue *catalogue, int directory, const struct catalogue_stamp *stood, struct take *take,
+                    bool is_public)
+{
+    struct catalogue_stamp now;
+    int code = take_stamp(directory, &now);
+    if (code <= 0)
+        return 0;
+    if (!catalogue_stamp_equal(&now, stood))
+        return 0;
+    code = catalogue_put(catalogue, stood, take->names, take->count, is_public ? CATALOGUE_PUBLIC : 0);
+    return code == 0 ? 1 : code;
+}
+
+int take(struct catalogue *catalogue, int directory, const struct catalogue_stamp *stood, unsigned flags)
+{
+    struct take take = {0};
+    struct disk_scan scan;
+    char *buffer = malloc(TAKE_BUFFER);
+    if (buffer == NULL)
+        return -ENOMEM;
+    disk_scan_of(&scan, directory, buffer, TAKE_BUFFER);
+    int code = take_read(&take, &scan, (flags & TAKE_IN_ROOT) != 0);
+    if (code == 1)
+        code = take_put(catalogue, directory, stood, &take, (flags & TAKE_PUBLIC) != 0);
+    take_finish(&take);
+    free(buffer);
+    return code;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Puts a physical directory into the catalogue as it is on disk. FORMAT.md says why this proves it. Allocates. */
+
+#include "catalogue/catalogue.h"
+
+/* Within a tick of a kernel's clock (10 ms at HZ=100, the coarsest there is) a directory may change twice and have the same
+ * times: so long, in ns, a stamp must have stood before the names are read. */
+#define TAKE_STANDS (50 * 1000 * 1000)
+
+/* The stamp that an open directory has now. 1; 0: it proves nothing on this file system; -errno. */
+int take_stamp(int directory, struct catalogue_stamp *);
+
+enum {
+    TAKE_IN_ROOT = 1, /* it is the root's trunk, in which `.shunt` is not a name */
+    TAKE_PUBLIC = 2,  /* as CATALOGUE_PUBLIC */
+};
+/* `directory` is open for reading, at its beginning; it had the stamp `stood` TAKE_STANDS ago, or that one is old
+ * (catalogue_stamp_is_old). 1: its names are put; 0: it has been changed, cannot be read, or something in it is being written
+ * by shunt, and nothing is put; -errno of catalogue_put. */
+int take(struct catalogue *, int directory, const struct catalogue_stamp *stood, unsigned flags);
