@@ -462,12 +462,27 @@ static int export_remove_directory(int root, const char *path)
     return error == -ENOENT ? 0 : error;
 }
 
+/* What was known of names is of no use to a plain directory. */
+static void export_remove_catalogues(int root, const char *branch)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    if (disk_scan_init(&scan, root, branch, buffer, sizeof buffer) < 0)
+        return;
+    while (disk_scan_next(&scan, &one) > 0)
+        if (layout_is_catalogue(one->name))
+            sys_unlinkat(scan.fd, one->name, 0);
+    disk_scan_finish(&scan);
+}
+
 static int export_remove_branches(const struct export *export, int root)
 {
     int error = 0;
     for (size_t i = 0; i < export->root.branch_count && error == 0; i++) {
         char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", export->root.branches[i]);
+        export_remove_catalogues(root, path);
         error = export_remove_directory(root, path);
     }
     return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);

@@ -173,6 +173,8 @@ static int mirrors_read_branch(struct mirrors *mirrors, const struct union_root 
         return mirrors_note_unread(mirrors, root, branch, "", more);
     more = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
     while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
+        if (layout_is_catalogue(one->name))
+            continue;
         const int error =
             mirrors_note_unread(mirrors, root, branch, one->name, mirrors_add(mirrors, root, known, branch, one->name));
         first = first == 0 ? error : first;

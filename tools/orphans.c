@@ -12,7 +12,7 @@
 
 /* The mirrors that markers name. False: not all of the trunk was seen, so that any mirror may belong to a
  * directory. */
-static bool orphans_collect(const struct union_root *root, struct mirror_names *known)
+static bool orphans_collect(struct union_root *root, struct mirror_names *known)
 {
     struct walk walk;
     uint64_t end = clock_monotonic() + PATIENCE;
@@ -27,7 +27,7 @@ static bool orphans_collect(const struct union_root *root, struct mirror_names *
     return whole;
 }
 
-static size_t orphans_count_files(const struct union_root *root, struct mirror_names *known)
+static size_t orphans_count_files(struct union_root *root, struct mirror_names *known)
 {
     struct mirrors mirrors;
     size_t files = 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "catalogue/known.h"
 #include "session/stamp.h"
 #include "union/disk.h"
 
@@ -29,12 +30,14 @@ static int walk_push(struct walk *walk, const char *path)
     return 0;
 }
 
-int walk_init(struct walk *walk, const struct union_root *root, const char *from, unsigned flags)
+int walk_init(struct walk *walk, struct union_root *root, const char *from, unsigned flags)
 {
-    *walk = (struct walk){.root = root, .flags = flags, .folder.fd = -1};
+    *walk = (struct walk){.root = root, .flags = flags, .folder.fd = -1, .source = root->source};
     walk->root_fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (walk->root_fd < 0)
         return walk->root_fd;
+    if (known_create(&walk->known, root, NULL, KNOWN_FIRST) == 0)
+        root->source = known_source(walk->known);
     int error = walk_push(walk, from);
     if (error < 0)
         walk_finish(walk);
@@ -51,6 +54,9 @@ void walk_finish(struct walk *walk)
     if (walk->root_fd >= 0)
         sys_close(walk->root_fd);
     walk->root_fd = -1;
+    walk->root->source = walk->source;
+    known_destroy(walk->known);
+    walk->known = NULL;
 }
 
 static int walk_push_below(struct walk *walk, const char *name)

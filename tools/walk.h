@@ -13,7 +13,9 @@ enum {
 };
 
 struct walk {
-    const struct union_root *root;
+    struct union_root *root;
+    struct known *known;                 /* the source of its listings while it is walked, NULL: there is none */
+    const struct listing_source *source; /* before */
     int root_fd;
     unsigned flags;
     struct folder folder;
@@ -24,8 +26,9 @@ struct walk {
     size_t count, room;
 };
 
-/* `from` is relative to the root; "." is all of it. 0 or -errno. */
-int walk_init(struct walk *, const struct union_root *, const char *from, unsigned flags);
+/* `from` is relative to the root; "." is all of it. Until walk_finish directories of that root are listed from catalogues that
+ * prove them. 0 or -errno. */
+int walk_init(struct walk *, struct union_root *, const char *from, unsigned flags);
 /* 1 with the next one listed in walk->folder, 0 at the end. -errno: walk->folder.path could not be opened (fd
  * -1) or not listed; the walk goes on with the next call, and where a bad marker (-EBADMSG) is why, also into
  * what is below. -EMULTIHOP: it is a root of its own. */

@@ -21,15 +21,24 @@ struct channel {
 void place_init(struct place *place)
 {
     place->rooted = false;
+    place->known = NULL;
     place->folder.fd = -1;
     place->found = NULL;
+}
+
+static void place_leave_root(struct place *place)
+{
+    known_destroy(place->known);
+    place->known = NULL;
+    if (place->rooted)
+        union_root_finish(&place->root);
+    place->rooted = false;
 }
 
 void place_finish(struct place *place)
 {
     folder_close(&place->folder);
-    if (place->rooted)
-        union_root_finish(&place->root);
+    place_leave_root(place);
     place_init(place);
 }
 
@@ -105,11 +114,11 @@ static bool place_is_own(const char *path)
 
 static int place_load_root(struct place *place, const char *canonical)
 {
-    if (place->rooted)
-        union_root_finish(&place->root);
-    place->rooted = false;
+    place_leave_root(place);
     int error = union_root_init(&place->root, canonical, LISTING_FIND_ROOT);
     place->rooted = error == 0;
+    if (error == 0 && known_create(&place->known, &place->root, NULL, 0) == 0)
+        place->root.source = known_source(place->known);
     return error;
 }
 

@@ -7,10 +7,12 @@
  * handlers. */
 
 #include "api/folder.h"
+#include "catalogue/known.h"
 
 struct place {
     bool rooted; /* root is filled */
     struct union_root root;
+    struct known *known;            /* the source of its listings, NULL: there is none */
     struct folder folder;           /* the directory that holds it; or, with found NULL, it itself */
     const struct union_name *found; /* in folder.listing */
 };

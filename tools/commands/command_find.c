@@ -158,7 +158,7 @@ static void command_find_try_directory(struct find *find, const struct walk *wal
         command_find_print(find, shown);
 }
 
-static void command_find_below(struct find *find, const struct place *place, const char *spelling)
+static void command_find_below(struct find *find, struct place *place, const char *spelling)
 {
     struct walk walk;
     char shown[2 * PATH_MAX];

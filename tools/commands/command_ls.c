@@ -237,7 +237,7 @@ static bool command_ls_is_hidden_below(const char *path, const char *from)
     return path[skip] == '.' ? path[skip + 1] != '\0' : strstr(path + skip, "/.") != NULL;
 }
 
-static void command_ls_print_tree(struct ls *ls, const struct place *place, const char *spelling)
+static void command_ls_print_tree(struct ls *ls, struct place *place, const char *spelling)
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
@@ -256,7 +256,7 @@ static void command_ls_print_tree(struct ls *ls, const struct place *place, cons
     walk_finish(&walk);
 }
 
-static bool command_ls_shows_content(const struct ls *ls, const struct place *place)
+static bool command_ls_shows_content(const struct ls *ls, struct place *place)
 {
     return !ls->directory && (!place->found || place->found->type == DT_DIR);
 }

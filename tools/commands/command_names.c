@@ -66,7 +66,7 @@ static void command_names_print_folder(struct names *names, const struct walk *w
         command_names_fail(names, shown, -EACCES);
 }
 
-static void command_names_walk(struct names *names, const struct union_root *root, const char *spelling)
+static void command_names_walk(struct names *names, struct union_root *root, const char *spelling)
 {
     struct walk walk;
     char shown[2 * PATH_MAX];

@@ -160,6 +160,15 @@ static void command_tree_print_all(struct tree *tree, const struct folder *folde
     json_close(&tree->json, '}');
 }
 
+/* A whole tree is read once. */
+static struct known *command_tree_know(struct union_root *root)
+{
+    struct known *known = NULL;
+    if (known_create(&known, root, NULL, KNOWN_FIRST) == 0)
+        root->source = known_source(known);
+    return known;
+}
+
 static int command_tree_of(struct tree *tree, const char *path)
 {
     struct place place;
@@ -173,7 +182,9 @@ static int command_tree_of(struct tree *tree, const char *path)
         error = tree->root_fd < 0 ? tree->root_fd : 0;
     }
     if (error == 0) {
+        struct known *known = command_tree_know(&place.root);
         command_tree_print_all(tree, &place.folder, path);
+        known_destroy(known);
         sys_close(tree->root_fd);
     } else {
         error_report_path(path, error);
