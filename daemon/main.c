@@ -26,6 +26,7 @@
 #include "ops/ops.h"
 #include "prefetch/grant.h"
 #include "prefetch/prefetch.h"
+#include "recorder/recorder.h"
 #include "reply/reply.h"
 #include "rpc/receive.h"
 #include "shuntd.h"
@@ -126,7 +127,7 @@ static int main_serve_batch(struct shuntd *shuntd)
                                                     main_serve_deaths,   main_serve_overdue,
                                                     dir_times_step,      homes_step,
                                                     heartbeat_step,      failure_detector_step,
-                                                    main_serve_woken};
+                                                    recorder_step,       main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -148,8 +149,9 @@ static uint64_t main_sleep_end(struct shuntd *shuntd)
     bool waits =
         shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
     uint64_t limit = waits ? TICK : heartbeat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
-    uint64_t times = dir_times_due(shuntd);
-    return times < end ? times : end;
+    uint64_t times = dir_times_due(shuntd), recorder = recorder_due(shuntd);
+    end = times < end ? times : end;
+    return recorder < end ? recorder : end;
 }
 
 /* A blocked request waits for a notice, and so may an rmdir and a client's end. A request that waits at another daemon has
@@ -163,7 +165,7 @@ static bool main_is_awaited(struct shuntd *shuntd)
 static bool main_goes_on(struct shuntd *shuntd)
 {
     return shuntd->stop == 0 || disk_is_busy(shuntd->disk) || disk_is_busy(shuntd->heartbeat_disk) ||
-           (shuntd->stop == 1 && !homes_may_leave(shuntd));
+           (shuntd->stop == 1 && (!homes_may_leave(shuntd) || recorder_is_ending(shuntd)));
 }
 
 /* Whose turn it is to serve: main's, but while it sleeps. What comes from another daemon wakes the fabric's thread; that it

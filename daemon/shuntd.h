@@ -39,6 +39,7 @@ struct home_rpc_handlers;
 struct coordinator_handlers;
 struct prefetch_handlers;
 struct membership_handlers;
+struct recorder;
 
 #define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
 
@@ -46,6 +47,8 @@ struct shuntd_options {
     char root[PATH_MAX];
     char node[LAYOUT_NODE_MAX + 1];
     const char *run_base;
+    uint64_t catalogue_quiet;   /* ns */
+    const char *catalogue_base; /* NULL: the catalogue is in the run directory */
     enum config_placement placement;
     uint32_t leaf_full;
     bool takeover; /* of a session of other hosts that do not heartbeat */
@@ -112,6 +115,7 @@ struct shuntd {
     struct link rename_fences;                  /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
     uint64_t last_collective, last_coordinator_call;
     struct shuntd_counts counts;
+    struct recorder *recorder;   /* of the catalogue (recorder/recorder.h) */
     struct disk *heartbeat_disk; /* for heartbeats, and looks at those of others: nothing else delays them */
     bool heartbeat_under_way;    /* one is under way (membership/heartbeat.h) */
     uint64_t next_heartbeat;     /* monotonic */

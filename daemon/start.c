@@ -36,6 +36,7 @@
 #include "ops/ops.h"
 #include "prefetch/grant.h"
 #include "prefetch/prefetch.h"
+#include "recorder/recorder.h"
 #include "reply/answer_queue.h"
 #include "rpc/collective.h"
 #include "rpc/deferred.h"
@@ -139,6 +140,8 @@ static int start_from_environment(struct shuntd_options *options)
     if (config.bad != NULL)
         return start_fail(-EINVAL, "%s: invalid value (correct it or unset it)", config.bad);
     options->run_base = config.run_base;
+    options->catalogue_base = config.catalogue_base;
+    options->catalogue_quiet = config.catalogue_quiet;
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
     options->stale = config.stale;
@@ -693,6 +696,8 @@ static int start_open_rooms(struct shuntd *shuntd)
         code = disk_create(&shuntd->heartbeat_disk, shuntd, PULSE_THREADS, start_ring);
     if (code == 0)
         code = failure_detector_create(shuntd);
+    if (code == 0)
+        code = recorder_create(shuntd);
     if (code != 0)
         return start_fail(code, "%s: the channel for processes cannot be made: %s", shuntd->run_dir, strerror(-code));
     return 0;
@@ -748,6 +753,7 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
     static const char *const files[] = {"index", "channel", "channel.new", "log"};
     char path[PATH_MAX + 16];
+    recorder_remove_files(shuntd);
     for (size_t i = 0; i < sizeof files / sizeof *files - !with_log; i++) {
         snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);
         unlink(path);
@@ -756,9 +762,9 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 }
 
 /* The order: no signal handler runs any more (main's thread alone takes the signals); then the threads end, all of which ring
- * the channel's doorbell or serve from the index (the fabric's, the disk's, those of heartbeats; the one that waits for the end
- * of clients is joined by listen_destroy); then the channel, what only main's thread uses, the index, and the files of the run
- * directory. */
+ * the channel's doorbell or serve from the index (the fabric's, the disk's, those of heartbeats, the recorder's; the one that
+ * waits for the end of clients is joined by listen_destroy); then the channel, what only main's thread uses, the index, and the
+ * files of the run directory. */
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
@@ -768,6 +774,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     peers_destroy(shuntd->peers);
     disk_destroy(shuntd->disk);
     disk_destroy(shuntd->heartbeat_disk);
+    recorder_destroy(shuntd);
     failure_detector_free(shuntd);
     listen_destroy(shuntd->listen);
     collective_free(shuntd);

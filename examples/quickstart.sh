@@ -91,7 +91,7 @@ show "$shunt" where "$data/shunt/out/$newest"
 say "The root as a tree"
 show "$shunt" tree "$data/shunt"
 
-redirected=$(find "$data/shunt/.shunt/b" -type f | wc -l)
+redirected=$(find "$data/shunt/.shunt/b" -mindepth 3 -type f | wc -l)
 if [ "$redirected" -eq 0 ]; then
     echo "quickstart.sh: no file was redirected, so this run shows nothing" >&2
     exit 1

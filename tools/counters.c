@@ -58,6 +58,11 @@ static bool counters_is_silent(const struct line *line)
     return strcmp(line->key, "silent") == 0;
 }
 
+static bool counters_is_catalogue(const struct line *line)
+{
+    return strcmp(line->key, "catalogue") == 0;
+}
+
 /* The path after the reason; the reason is cut off there. */
 static const char *counters_path_of(struct line *line)
 {
@@ -85,6 +90,16 @@ static const char *counters_in_words(const char *reason)
     return reason;
 }
 
+static void counters_print_catalogue(struct line *line)
+{
+    const char *path = counters_path_of(line);
+    const int error = atoi(line->rest);
+    printf("  %-16s %s", "catalogue", path);
+    if (error != 0)
+        printf(": not written any more: %s", strerror(error));
+    putchar('\n');
+}
+
 void counters_print(const struct counters *counters)
 {
     struct line line;
@@ -92,6 +107,8 @@ void counters_print(const struct counters *counters)
         const char *path = counters_is_stay(&line) ? counters_path_of(&line) : NULL;
         if (counters_is_silent(&line))
             printf("  silent   %s: does not answer the other daemons\n", line.rest);
+        else if (counters_is_catalogue(&line))
+            counters_print_catalogue(&line);
         else if (path != NULL)
             printf("  pinned   %s: new files stay in the trunk, %s\n", path, counters_in_words(line.rest));
         else
@@ -104,14 +121,27 @@ void counters_json(const struct counters *counters, struct json *json, const cha
     struct line line;
     json_open(json, key, '{');
     for (counters_begin(&line, counters); counters_next(&line);)
-        if (!counters_is_stay(&line) && !counters_is_silent(&line))
+        if (!counters_is_stay(&line) && !counters_is_silent(&line) && !counters_is_catalogue(&line))
             json_unsigned(json, line.key, strtoull(line.rest, NULL, 10));
+    json_close(json, '}');
+}
+
+static void counters_json_catalogue(struct line *line, struct json *json)
+{
+    const char *path = counters_path_of(line);
+    const int error = atoi(line->rest);
+    json_open(json, "catalogue", '{');
+    json_text(json, "path", path);
+    json_text(json, "error", error != 0 ? strerror(error) : NULL);
     json_close(json, '}');
 }
 
 void counters_json_lists(const struct counters *counters, struct json *json)
 {
     struct line line;
+    for (counters_begin(&line, counters); counters_next(&line);)
+        if (counters_is_catalogue(&line))
+            counters_json_catalogue(&line, json);
     json_open(json, "silent", '[');
     for (counters_begin(&line, counters); counters_next(&line);)
         if (counters_is_silent(&line))

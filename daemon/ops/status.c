@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* PING, STOP, and STATUS: the daemon's counters, one `key value` a line; then `silent NODE` for members that do
- * not hear, and `stays REASON PATH` for directories that stay in the trunk although the placement says
+/* PING, STOP, and STATUS: the daemon's counters, one `key value` a line; then `catalogue ERRNO PATH`; then `silent NODE` for
+ * members that do not hear, and `pinned REASON PATH` for directories that stay in the trunk although the placement says
  * otherwise, as many as fit. STATUS and STOP of all daemons are collectives. */
 
 #include <endian.h>
@@ -18,6 +18,7 @@
 #include "ops/ops.h"
 #include "peer/peers.h"
 #include "prefetch/grant.h"
+#include "recorder/recorder.h"
 #include "reply/reply.h"
 #include "rpc/collective.h"
 #include "wire/page.h"
@@ -55,6 +56,11 @@ enum counter {
     FRAMES_RECEIVED,
     FRAMES_AGAIN,
     FRAMES_DROPPED,
+    CATALOGUE_DIRECTORIES,
+    CATALOGUE_NAMES,
+    CATALOGUE_BYTES,
+    CATALOGUE_TAKEN,
+    CATALOGUE_BEHIND, /* of all the longest */
     COUNTERS
 };
 
@@ -82,6 +88,11 @@ static const char *const names[COUNTERS] = {
     [FRAMES_RECEIVED] = "frames_received",
     [FRAMES_AGAIN] = "frames_resent",
     [FRAMES_DROPPED] = "frames_dropped",
+    [CATALOGUE_DIRECTORIES] = "catalogue_directories",
+    [CATALOGUE_NAMES] = "catalogue_names",
+    [CATALOGUE_BYTES] = "catalogue_bytes",
+    [CATALOGUE_TAKEN] = "catalogue_taken",
+    [CATALOGUE_BEHIND] = "catalogue_behind_seconds",
 };
 
 /* What processes did with what they were granted counts as soon as they did it. */
@@ -93,6 +104,8 @@ static int status_count(struct shuntd *shuntd, uint64_t to[COUNTERS])
     const struct shuntd_counts *counts = &shuntd->counts;
     const struct peers_counts *frames = peers_counts(shuntd->peers);
     struct index_size size = {0};
+    struct recorder_status catalogue;
+    recorder_get_status(shuntd, &catalogue);
     index_measure(shuntd->index, &size);
     const uint64_t values[COUNTERS] = {
         [DAEMONS] = 1,
@@ -117,6 +130,11 @@ static int status_count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [FRAMES_RECEIVED] = frames->frames_received,
         [FRAMES_AGAIN] = frames->sent_again,
         [FRAMES_DROPPED] = frames->dropped,
+        [CATALOGUE_DIRECTORIES] = catalogue.directories,
+        [CATALOGUE_NAMES] = catalogue.names,
+        [CATALOGUE_BYTES] = catalogue.bytes,
+        [CATALOGUE_TAKEN] = catalogue.taken,
+        [CATALOGUE_BEHIND] = (catalogue.behind + CLOCK_SECOND - 1) / CLOCK_SECOND, /* 0: it has all */
     };
     memcpy(to, values, sizeof values);
     return 0;
@@ -144,6 +162,18 @@ static void status_add_if_stays(struct home_dir *dir, void *context)
     text_add(t, "\n");
     if (t->full)
         before.at[before.length] = '\0', *t = before, t->full = true;
+}
+
+/* Where it is, and 0 or the error for which it is not written any more. */
+static void status_add_catalogue(struct shuntd *shuntd, struct text *t)
+{
+    struct recorder_status catalogue;
+    recorder_get_status(shuntd, &catalogue);
+    text_add(t, "catalogue ");
+    text_number(t, (uint64_t)-catalogue.failed, 10);
+    text_add(t, " ");
+    text_add(t, catalogue.path);
+    text_add(t, "\n");
 }
 
 /* Those that do not acknowledge what they are sent. */
@@ -188,7 +218,7 @@ size_t status_add_page(char *to, size_t used, const char *from, size_t size)
         return used;
     status_read_page(sum, to, used);
     for (unsigned i = 0; i < COUNTERS; i++)
-        sum[i] = i != MAX_HOPS ? sum[i] + more[i] : sum[i] > more[i] ? sum[i] : more[i];
+        sum[i] = i != MAX_HOPS && i != CATALOGUE_BEHIND ? sum[i] + more[i] : sum[i] > more[i] ? sum[i] : more[i];
     return status_write_page(to, sum);
 }
 
@@ -263,6 +293,7 @@ int ops_status(struct shuntd *shuntd, const struct listen_request *request, stru
     if (code != 0)
         return code;
     status_add_counters(&t, values, REQUESTS);
+    status_add_catalogue(shuntd, &t);
     status_add_silent(shuntd, &t);
     home_dirs_each(shuntd->home, status_add_if_stays, &t);
     answer->text_answer.text = message_text(text, t.length);

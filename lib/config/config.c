@@ -60,7 +60,7 @@ static void config_read_number(struct config *config, char *const environment[],
 
 void config_read(struct config *config, char *const environment[])
 {
-    uint64_t full = 0, deadline = 30, stale = 15;
+    uint64_t full = 0, deadline = 30, stale = 15, quiet = 10;
     *config = (struct config){0};
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
     config->node = config_value(environment, "SHUNT_NODE", NULL);
@@ -70,6 +70,9 @@ void config_read(struct config *config, char *const environment[])
         config->run_base = "/dev/shm";
         config->bad = "SHUNT_RUN_DIR";
     }
+    config->catalogue_base = config_value(environment, "SHUNT_CATALOGUE_DIR", NULL);
+    if (config->catalogue_base != NULL && config->catalogue_base[0] != '/')
+        config->bad = "SHUNT_CATALOGUE_DIR";
     config->preload = config_value(environment, "LD_PRELOAD", NULL);
     const char *placement = config_value(environment, "SHUNT_PLACEMENT", "auto");
     if (config_placement_parse(placement, &config->placement) != 0)
@@ -77,6 +80,8 @@ void config_read(struct config *config, char *const environment[])
     config_read_number(config, environment, "SHUNT_LEAF_FULL", UINT32_MAX, &full);
     config_read_number(config, environment, "SHUNT_DEADLINE", 86400, &deadline);
     config_read_number(config, environment, "SHUNT_STALE", 86400, &stale);
+    config_read_number(config, environment, "SHUNT_CATALOGUE_QUIET", 86400, &quiet);
+    config->catalogue_quiet = quiet * CLOCK_SECOND;
     config->leaf_full = (uint32_t)full;
     config->deadline = deadline * CLOCK_SECOND;
     config->stale = stale * CLOCK_SECOND;

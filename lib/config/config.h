@@ -21,8 +21,10 @@
 enum config_placement { CONFIG_AUTO = 0, CONFIG_BRANCH };
 
 struct config {
-    const char *roots; /* NULL or empty: none */
-    const char *node;  /* NULL: the host's name */
+    const char *roots;          /* NULL or empty: none */
+    const char *node;           /* NULL: the host's name */
+    uint64_t catalogue_quiet;   /* ns without a change after which the daemon writes the catalogue */
+    const char *catalogue_base; /* NULL: where the run directory is */
     const char *run_base;
     const char *preload; /* LD_PRELOAD */
     enum config_placement placement;

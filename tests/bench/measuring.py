@@ -277,7 +277,7 @@ class Area:
 
     def redirected(self):
         """How many files are in branches."""
-        return sum(len(names) for _, _, names in os.walk(self.root / ".shunt" / "b"))
+        return sum(len(names) for mirror in self.root.glob(".shunt/b/*/*/") for _, _, names in os.walk(mirror))
 
     def must_be_redirected(self):
         if self.redirected() == 0:

@@ -189,7 +189,8 @@ class Nodes:
         self.root = place / "root"
         self.count = len(ceph.mounts)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SHUNT_") and key != "LD_PRELOAD"}
-        self.environment = {**kept, "SHUNT_RUN_DIR": str(run_dir), "SHUNT_FABRIC": "tcp"}
+        self.environment = {**kept, "SHUNT_RUN_DIR": str(run_dir), "SHUNT_FABRIC": "tcp",
+                            "SHUNT_CATALOGUE_QUIET": "86400"}  # a daemon does nothing by itself
 
     def words(self, node, *words):
         """A command, to be run where the node is."""

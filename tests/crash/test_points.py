@@ -4,10 +4,12 @@
 change of names, so that its N-th time, for all N, is every point between two steps."""
 
 import itertools
+import json
 import os
 import pathlib
 import re
 import shutil
+import time
 
 import pytest
 import rounds
@@ -25,13 +27,15 @@ ROOMS = {"client": ["lib/shim"], "shuntd": ["daemon"]}
 # What a worker does not do: a program without shunt makes and takes what is found, or it is no regular file's business. Nor
 # is it certain that one lists what another one is at work on just then, which changes nothing.
 NOT_REACHED = {"adopt-found", "still-unknown", "list-doubts"}
+# Where the daemon comes when it is quiet.
+RECORDS = ["record-begun", "record-put", "record-all", "record-copied"]
 
 
 def points(who):
     sources = [path for room in ROOMS[who] for path in (REPOSITORY / room).rglob("*.c")]
     found = {name for path in sources for line in re.findall(r"HOOK\((.*)\);", path.read_text())
              for name in re.findall(r'"([a-z-]+)"', line)}
-    return sorted(found - NOT_REACHED)
+    return sorted(found - NOT_REACHED - set(RECORDS))
 
 
 def finish(place, round_):
@@ -94,6 +98,36 @@ def test_a_daemon_is_killed(served, point, time):
     has_died, round_ = kill_daemon_at(place, point, time)
     if not has_died:
         pytest.skip("one daemon alone does not come there")
+    finish(place, round_)
+
+
+def wait_until(condition, seconds=60):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("point, count", [*((point, 1) for point in RECORDS), ("record-begun", 2), ("record-put", 4), ("record-all", 2)])
+def test_a_daemon_is_killed_while_it_writes_the_catalogue(served, point, count):
+    """Which it does once it is quiet; and so does the next one."""
+    place = served(1)
+    died = place.area / "died"
+    place.start(SHUNT_HOOKS=f"{point}:kill={count}{died}", SHUNT_CATALOGUE_QUIET="1")
+    round_ = rounds.Round(place, rounds.Figures(), SEED, 0)
+
+    def has_died():
+        return pathlib.Path(f"{died}.reached").exists()
+
+    def is_recorded():
+        counters = json.loads(place.tool("n1", "status", "--json", "--root", place.root))[0]["counters"]
+        return counters["catalogue_names"] > 0 and counters["catalogue_behind_seconds"] == 0
+
+    for _ in range(2):
+        number = round_.begin(operations=OPERATIONS)
+        assert round_.workers.pop(number)[1].wait(60) == 0
+        wait_until(lambda: has_died() or is_recorded())
+    assert has_died()
     finish(place, round_)
 
 

@@ -25,7 +25,10 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent))  # of who loads th
 
 from daemons import is_running, standing_still, supervisor_of, wait_until
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+IS_SUPERUSER = os.geteuid() == 0
 
 # Settings of the one who runs the tests that would change what the programs under test do.
 FOREIGN_ENVIRONMENT = re.compile(
@@ -173,7 +176,7 @@ def assert_equal_text(native, shunt):
 def redirected_files(root):
     """The paths of the files that lie in some branch of a root: the proof that shunt did something."""
     return [os.path.join(directory, name)
-            for directory, _, names in os.walk(pathlib.Path(root) / ".shunt" / "b") for name in names]
+            for directory, _, names in os.walk(pathlib.Path(root) / ".shunt" / "b") for name in names if name != "catalogue"]
 
 
 class BranchWatch:
@@ -321,3 +324,54 @@ def native_and_shunt(shunt, area):
         return outputs
 
     return compare
+
+
+@pytest.fixture
+def run_base():
+    """Where the node-local files of this test's daemons go."""
+    directory = tempfile.mkdtemp(prefix="shunt-test.", dir="/dev/shm")
+    yield pathlib.Path(directory)
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def mounts(area):
+    """A mount name space in which to mount: gives a function that runs a command in it and shows it as a prefix."""
+    own = [] if IS_SUPERUSER else ["--user", "--map-root-user"]
+    keeper = subprocess.Popen(["unshare", *own, "--mount", "sh", "-c", "echo; exec sleep 1000"], stdout=subprocess.PIPE)
+    keeper.stdout.readline()
+    enter = [] if IS_SUPERUSER else ["--user", "--preserve-credentials"]
+    made = Mounts(["nsenter", "--target", str(keeper.pid), *enter, "--mount"], keeper.pid)
+    yield made
+    keeper.kill()
+    keeper.wait()
+
+
+class Mounts:
+    def __init__(self, prefix, pid):
+        self.prefix, self.pid = prefix, pid
+
+    def __call__(self, *command, timeout=60):
+        return run([*self.prefix, *command], timeout=timeout)
+
+    def seen(self, path):
+        """A path of the name space, for this process."""
+        return pathlib.Path(f"/proc/{self.pid}/root{path}")
+
+
+@pytest.fixture
+def odd_file_system(mounts, root):
+    """odd_file_system(oddity) mounts a FUSE file system of that kind over the root."""
+    servers = []
+
+    def mount(oddity):
+        server = subprocess.Popen([*mounts.prefix, PYTHON, HERE / "odd_file_system.py", oddity, root],
+                                  stdout=subprocess.PIPE)
+        servers.append(server)
+        assert server.stdout.readline() == b"serving\n"
+
+    yield mount
+    for server in servers:
+        mounts("umount", "--lazy", root)
+        server.kill()
+        server.wait()

@@ -3,7 +3,8 @@
 """odd_file_system.py ODDITY DIRECTORY: mounts a small file system in memory there, and serves it through /dev/fuse.
 
 ODDITY: nolinks has no hard links, as FAT has none; unstable makes up an inode number from a file's name, as file
-systems on top of a service do; none has neither oddity."""
+systems on top of a service do; coarse has times in whole seconds, and fine in nanoseconds, of a clock that is set to second N by
+making a file .clock-N, from which on the seconds stand still; none has no times, and none of these oddities."""
 
 import ctypes
 import errno
@@ -11,13 +12,15 @@ import os
 import stat
 import struct
 import sys
+import time
 import zlib
 
 LOOKUP, FORGET, GETATTR, SETATTR, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK = 1, 2, 3, 4, 8, 9, 10, 11, 12, 13
 OPEN, READ, WRITE, STATFS, RELEASE, INIT, OPENDIR, READDIR, RELEASEDIR, CREATE = 14, 15, 16, 17, 18, 26, 27, 28, 29, 35
 INTERRUPT, BATCH_FORGET = 36, 42
 WITHOUT_ANSWER = (FORGET, BATCH_FORGET, INTERRUPT)
-SET_MODE, SET_SIZE = 1, 8
+SET_MODE, SET_SIZE, SET_MTIME, SET_MTIME_NOW = 1, 8, 32, 256
+SECOND = 10**9
 
 
 class Node:
@@ -29,9 +32,11 @@ class Node:
         self.links = 1
         self.children = {}
         self.data = b""
+        self.mtime = self.ctime = 0
 
     def attributes(self):
-        return struct.pack("<6Q10I", self.ino, len(self.data), 0, 0, 0, 0, 0, 0, 0, self.mode, self.links,
+        times = [at // SECOND for at in (0, self.mtime, self.ctime)], [at % SECOND for at in (0, self.mtime, self.ctime)]
+        return struct.pack("<6Q10I", self.ino, len(self.data), 0, *times[0], *times[1], self.mode, self.links,
                            os.getuid(), os.getgid(), 0, 4096, 0)
 
     def entry(self):
@@ -43,12 +48,26 @@ class FileSystem:
         self.oddity = oddity
         self.new_node = node
         self.nodes = {1: node(1, stat.S_IFDIR | 0o777)}
+        self.stands_at = None
+
+    def now(self):
+        now = time.time_ns()
+        if self.stands_at is not None:
+            now = self.stands_at * SECOND + now % SECOND
+        return {"coarse": now // SECOND * SECOND, "fine": now}.get(self.oddity, 0)
+
+    def changed(self, *directories):
+        for directory in directories:
+            directory.mtime = directory.ctime = self.now()
 
     def add(self, parent, name, mode):
         if name in parent.children:
             raise OSError(errno.EEXIST, "")
+        if name.startswith(b".clock-"):
+            self.stands_at = int(name[7:])
         node = self.new_node(len(self.nodes) + 1, mode)
         self.nodes[node.number] = parent.children[name] = node
+        self.changed(parent, node)
         return self.named(node, name)
 
     def named(self, node, name):
@@ -74,6 +93,10 @@ class FileSystem:
             node.mode = mode
         if valid & SET_SIZE:
             node.data = node.data[:size].ljust(size, b"\0")
+        node.ctime = self.now()
+        if valid & SET_MTIME and self.oddity in ("coarse", "fine"):
+            seconds, part = *struct.unpack_from("<Q", body, 40), *struct.unpack_from("<I", body, 60)
+            node.mtime = node.ctime if valid & SET_MTIME_NOW else seconds * SECOND + (part if self.oddity == "fine" else 0)
         return self.getattr(node, body)
 
     def mknod(self, node, body):
@@ -89,6 +112,7 @@ class FileSystem:
     def unlink(self, node, body):
         self.child(node, body.rstrip(b"\0")).links -= 1
         del node.children[body.rstrip(b"\0")]
+        self.changed(node)
         return b""
 
     def rmdir(self, node, body):
@@ -101,6 +125,7 @@ class FileSystem:
         parent = self.nodes[struct.unpack_from("<Q", body)[0]]
         parent.children[new] = self.child(node, old)
         del node.children[old]
+        self.changed(node, parent)
         return b""
 
     def link(self, node, body):
@@ -109,6 +134,7 @@ class FileSystem:
         name, linked = body[8:].rstrip(b"\0"), self.nodes[struct.unpack_from("<Q", body)[0]]
         node.children[name] = linked
         linked.links += 1
+        self.changed(node)
         return self.named(linked, name).entry()
 
     def open(self, node, body):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from conftest import redirected_files
-from test_failures import run_base, session, started  # noqa: F401: fixtures
+from test_failures import session, started  # noqa: F401: fixtures
 
 CALLS = """
 import errno, os, subprocess, sys

@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from conftest import assert_plain, redirected_files, run, wait_until
-from test_failures import Session, run_base, session, started  # noqa: F401: fixtures
+from test_failures import Session, session, started  # noqa: F401: fixtures
 
 FILES = {"out/a": "1\n", "out/b": "2\n", "out/deep/c": "3\n", "other/a": "4\n"}
 TRUNK = {"out/plain": "5\n"}  # made natively, before all

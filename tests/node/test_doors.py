@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import redirected_files
-from test_failures import PYTHON, run_base, session, started, wait_until  # noqa: F401: fixtures
+from test_failures import PYTHON, session, started, wait_until  # noqa: F401: fixtures
 
 SOCKETS = r"""
 import errno, os, socket, subprocess, sys

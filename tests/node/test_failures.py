@@ -18,14 +18,11 @@ import time
 
 import pytest
 
-from conftest import (Shunt, assert_plain, environment, is_running, kill_daemon, redirected_files, run, standing_still,
-                      supervisor_of, wait_until)
+from conftest import (HERE, IS_SUPERUSER, PYTHON, Shunt, assert_plain, environment, is_running, kill_daemon,
+                      redirected_files, run, standing_still, supervisor_of, wait_until)
 from union_on_disk import Union, session_of
 
-PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-HERE = pathlib.Path(__file__).resolve().parent
 NOBODY = 65534
-IS_SUPERUSER = os.geteuid() == 0
 
 
 def one_sentence(result, *words):
@@ -88,14 +85,6 @@ def is_untouched(root):
 
 
 @pytest.fixture
-def run_base():
-    """Where the node-local files of this test's daemons go."""
-    directory = tempfile.mkdtemp(prefix="shunt-test.", dir="/dev/shm")
-    yield pathlib.Path(directory)
-    shutil.rmtree(directory)
-
-
-@pytest.fixture
 def session(shunt, root, run_base):
     """A session that is not started yet; stopped after the test, whatever became of it."""
     made = Session(shunt, root, run_base)
@@ -141,49 +130,6 @@ def test_a_root_inside_another_root(session, shunt):
 
 
 # File systems that will not do
-
-
-@pytest.fixture
-def mounts(area):
-    """A mount name space in which to mount: gives a function that runs a command in it and shows it as a prefix."""
-    own = [] if IS_SUPERUSER else ["--user", "--map-root-user"]
-    keeper = subprocess.Popen(["unshare", *own, "--mount", "sh", "-c", "echo; exec sleep 1000"], stdout=subprocess.PIPE)
-    keeper.stdout.readline()
-    enter = [] if IS_SUPERUSER else ["--user", "--preserve-credentials"]
-    made = Mounts(["nsenter", "--target", str(keeper.pid), *enter, "--mount"], keeper.pid)
-    yield made
-    keeper.kill()
-    keeper.wait()
-
-
-class Mounts:
-    def __init__(self, prefix, pid):
-        self.prefix, self.pid = prefix, pid
-
-    def __call__(self, *command, timeout=60):
-        return run([*self.prefix, *command], timeout=timeout)
-
-    def seen(self, path):
-        """A path of the name space, for this process."""
-        return pathlib.Path(f"/proc/{self.pid}/root{path}")
-
-
-@pytest.fixture
-def odd_file_system(mounts, root):
-    """odd_file_system(oddity) mounts a FUSE file system of that kind over the root."""
-    servers = []
-
-    def mount(oddity):
-        server = subprocess.Popen([*mounts.prefix, PYTHON, HERE / "odd_file_system.py", oddity, root],
-                                  stdout=subprocess.PIPE)
-        servers.append(server)
-        assert server.stdout.readline() == b"serving\n"
-
-    yield mount
-    for server in servers:
-        mounts("umount", "--lazy", root)
-        server.kill()
-        server.wait()
 
 
 @pytest.mark.parametrize("oddity, sentence", [("nolinks", "no hard links"), ("unstable", "not stable")])

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from conftest import redirected_files, run
-from test_failures import (IS_SUPERUSER, PYTHON, Session, is_running, mounts, run_base, session, started,  # noqa: F401: fixtures
+from test_failures import (IS_SUPERUSER, PYTHON, Session, is_running, session, started,  # noqa: F401: fixtures
                            tmpfs, wait_until)
 
 pytestmark = pytest.mark.skipif(not IS_SUPERUSER, reason="limits are set and lifted by root")

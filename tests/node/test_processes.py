@@ -15,7 +15,7 @@ import tempfile
 import pytest
 
 from conftest import assert_equal_text, redirected_files, run
-from test_failures import (IS_SUPERUSER, as_nobody, everybodys, run_base, session, started,  # noqa: F401: fixtures
+from test_failures import (IS_SUPERUSER, as_nobody, everybodys, session, started,  # noqa: F401: fixtures
                            wait_until)
 
 HERE = pathlib.Path(__file__).resolve().parent

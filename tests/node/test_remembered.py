@@ -8,7 +8,7 @@ import os
 import pytest
 
 from conftest import run
-from test_failures import IS_SUPERUSER, NOBODY, PYTHON, Session, run_base, session, started  # noqa: F401: fixtures
+from test_failures import IS_SUPERUSER, NOBODY, PYTHON, Session, session, started  # noqa: F401: fixtures
 from test_semantics import open_area, user  # noqa: F401: fixtures
 
 # `seen` uses words so often that where they lead is remembered, and says what is there.

@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 from conftest import redirected_files, run
-from test_failures import (IS_SUPERUSER, NOBODY, PYTHON, Session, mounts, run_base, session, started,  # noqa: F401: fixtures
+from test_failures import (IS_SUPERUSER, NOBODY, PYTHON, Session, session, started,  # noqa: F401: fixtures
                            wait_until)
 
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--"]

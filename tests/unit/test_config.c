@@ -23,6 +23,8 @@ Test(config, an_empty_environment)
         cr_assert_eq(config.leaf_full, 0);
         cr_assert_eq(config.deadline, 30 * CLOCK_SECOND);
         cr_assert_eq(config.stale, 15 * CLOCK_SECOND);
+        cr_assert_eq(config.catalogue_quiet, 10 * CLOCK_SECOND);
+        cr_assert_null(config.catalogue_base);
     }
 }
 
@@ -38,6 +40,8 @@ Test(config, everything_said)
                                  "SHUNT_DEADLINE=5",
                                  "LD_PRELOAD=/x.so /y.so",
                                  "SHUNT_STALE=90",
+                                 "SHUNT_CATALOGUE_QUIET=3",
+                                 "SHUNT_CATALOGUE_DIR=/scratch",
                                  "SHUNT_ROOT=/never/this",
                                  NULL};
     config_read(&config, environment);
@@ -50,6 +54,8 @@ Test(config, everything_said)
     cr_assert_eq(config.leaf_full, 1000);
     cr_assert_eq(config.deadline, 5 * CLOCK_SECOND);
     cr_assert_eq(config.stale, 90 * CLOCK_SECOND);
+    cr_assert_eq(config.catalogue_quiet, 3 * CLOCK_SECOND);
+    cr_assert_str_eq(config.catalogue_base, "/scratch");
     cr_assert_null(config.bad);
 }
 
@@ -80,6 +86,8 @@ Test(config, a_bad_value_is_the_default_and_named)
     check_bad("SHUNT_PLACEMENT=Branch", "SHUNT_PLACEMENT");
     check_bad("SHUNT_PLACEMENT=branch ", "SHUNT_PLACEMENT");
     check_bad("SHUNT_STALE=0", "SHUNT_STALE");
+    check_bad("SHUNT_CATALOGUE_QUIET=soon", "SHUNT_CATALOGUE_QUIET");
+    check_bad("SHUNT_CATALOGUE_DIR=scratch", "SHUNT_CATALOGUE_DIR");
     check_bad("SHUNT_RUN_DIR=run", "SHUNT_RUN_DIR");
     check_bad("SHUNT_STALE=1 s", "SHUNT_STALE");
     check_bad("SHUNT_LEAF_FULL=0", "SHUNT_LEAF_FULL");
