@@ -69,7 +69,8 @@ static int catalogue_compare(const void *a, const void *b)
 /* Sorts the names, checks them, and sums them up. */
 static int catalogue_sum_up(struct catalogue_name *names, size_t count, struct codec_directory *directory)
 {
-    qsort(names, count, sizeof *names, catalogue_compare);
+    if (count > 1) /* of an empty directory there is no array */
+        qsort(names, count, sizeof *names, catalogue_compare);
     directory->count = count;
     for (size_t i = 0; i < count; i++) {
         const struct codec_name name = {0, names[i].name, strlen(names[i].name), names[i].ino, names[i].type};

@@ -125,7 +125,8 @@ static int listing_ask_source(struct part *part, size_t before)
         listing->count = read;
         return answer;
     }
-    memmove(listing->names + before, listing->names + read, (listing->count - read) * sizeof *listing->names);
+    if (read > before)
+        memmove(listing->names + before, listing->names + read, (listing->count - read) * sizeof *listing->names);
     listing->count -= read - before;
     return 1;
 }

@@ -263,3 +263,15 @@ Test(known, threads_list_while_it_is_written_and_grows)
     cr_assert_geq(counts.taken, listers[0].listed + listers[1].listed + listers[2].listed);
     known_destroy(known);
 }
+
+Test(known, an_empty_directory_is_known_too)
+{
+    uint64_t taken;
+    for (int i = 0; i < NAMES; i++)
+        cr_assert_eq(unlink(place_path(LEAF "/n%d", i)), 0);
+    cr_assert_eq(known_record(LEAF, 0), 1);
+    struct known *known = make_known(live, KNOWN_FIRST);
+    cr_assert_eq(known_list(known, &taken), 0);
+    cr_assert_eq(taken, 1);
+    known_destroy(known);
+}
