@@ -165,6 +165,7 @@ def test_a_signal_ends_it_between_two_names(shunt, large, number):
     assert err.decode() == f"shunt: {large.root}: the list was interrupted and is not complete (run this again)\n"
 
 
+@pytest.mark.unsanitized  # the sanitizer keeps what was given back
 def test_memory_is_that_of_a_directory(shunt, area):
     """Twenty directories take no more than one of them."""
     def peak(count):
