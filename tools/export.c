@@ -444,7 +444,8 @@ static void export_look_at_mirrors(struct export *export)
     mirrors_finish(&mirrors);
 }
 
-static void export_unlink_all(int directory, const char *name)
+/* The names in a directory that are meant; NULL: all of them. */
+static void export_unlink_all(int directory, const char *name, bool (*is_meant)(const char *))
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -452,7 +453,8 @@ static void export_unlink_all(int directory, const char *name)
     if (disk_scan_init(&scan, directory, name, buffer, sizeof buffer) < 0)
         return;
     while (disk_scan_next(&scan, &one) > 0)
-        sys_unlinkat(scan.fd, one->name, 0);
+        if (is_meant == NULL || is_meant(one->name))
+            sys_unlinkat(scan.fd, one->name, 0);
     disk_scan_finish(&scan);
 }
 
@@ -462,27 +464,13 @@ static int export_remove_directory(int root, const char *path)
     return error == -ENOENT ? 0 : error;
 }
 
-/* What was known of names is of no use to a plain directory. */
-static void export_remove_catalogues(int root, const char *branch)
-{
-    char buffer[4096] __attribute__((aligned(8)));
-    struct disk_scan scan;
-    const struct disk_name *one;
-    if (disk_scan_init(&scan, root, branch, buffer, sizeof buffer) < 0)
-        return;
-    while (disk_scan_next(&scan, &one) > 0)
-        if (layout_is_catalogue(one->name))
-            sys_unlinkat(scan.fd, one->name, 0);
-    disk_scan_finish(&scan);
-}
-
 static int export_remove_branches(const struct export *export, int root)
 {
     int error = 0;
     for (size_t i = 0; i < export->root.branch_count && error == 0; i++) {
         char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", export->root.branches[i]);
-        export_remove_catalogues(root, path);
+        export_unlink_all(root, path, layout_is_catalogue);
         error = export_remove_directory(root, path);
     }
     return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);
@@ -494,7 +482,7 @@ static int export_remove_own(const struct export *export, int root)
     int error = export_remove_branches(export, root);
     if (error < 0)
         return error;
-    export_unlink_all(root, LAYOUT_OWN "/session");
+    export_unlink_all(root, LAYOUT_OWN "/session", NULL);
     error = export_remove_directory(root, LAYOUT_OWN "/session");
     if (error < 0)
         return error;
