@@ -203,21 +203,21 @@ static void record_job_look_at_mirrors(struct record_pass *pass, int trunk, cons
 }
 
 /* May everybody search this directory, or list it, too? */
-static bool record_job_allows(int at, const char *path, mode_t bits)
+static bool record_job_allows(const char *path, mode_t bits)
 {
     struct statx stat;
-    return sys_statx(at, path, AT_SYMLINK_NOFOLLOW, STATX_MODE, &stat) == 0 && (stat.stx_mode & bits) == bits;
+    return sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_MODE, &stat) == 0 && (stat.stx_mode & bits) == bits;
 }
 
 /* `path` is absolute, and below the root's. */
 static bool record_job_is_public(const struct shuntd *shuntd, char *path)
 {
-    bool is_public = record_job_allows(AT_FDCWD, path, S_IROTH | S_IXOTH);
+    bool is_public = record_job_allows(path, S_IROTH | S_IXOTH);
     const size_t root = strlen(shuntd->root.path);
     for (char *slash = strrchr(path, '/'); is_public && slash != NULL && (size_t)(slash - path) > root;
          slash = strrchr(path, '/')) {
         *slash = '\0';
-        is_public = record_job_allows(AT_FDCWD, path, S_IXOTH);
+        is_public = record_job_allows(path, S_IXOTH);
     }
     return is_public;
 }

@@ -16,6 +16,7 @@
 #include "catalogue/codec.h"
 #include "catalogue/environment.h"
 #include "union/disk.h"
+#include "union/layout.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -142,7 +143,7 @@ int catalogue_copy(struct catalogue *c, int directory, const char *name)
     if (c->failed < 0)
         return c->failed;
     text_init(&t, temporary, sizeof temporary);
-    text_add(&t, "catalogue.new-");
+    text_add(&t, LAYOUT_CATALOGUE_NEW);
     text_number(&t, (uint64_t)sys_getpid(), 10);
     sys_unlinkat(directory, temporary, 0); /* of a process of that number that was killed */
     int file = sys_openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -10,6 +10,7 @@
 
 #include "base/sys.h"
 #include "base/text.h"
+#include "catalogue/take.h"
 #include "union/disk.h"
 
 struct known {
@@ -123,11 +124,7 @@ static int known_walk_source(void *context, int directory, uint16_t branch, list
     struct known *known = context;
     struct known_walk walk = {.tell = tell, .to = to};
     struct catalogue_stamp now;
-    struct statx stat;
-    struct catalogue *from = NULL;
-    if (sys_statx(directory, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, CATALOGUE_STAMP_MASK, &stat) == 0 &&
-        catalogue_stamp_of(&stat, &now))
-        from = known_find(known, &now, branch);
+    struct catalogue *from = take_stamp(directory, &now) == 1 ? known_find(known, &now, branch) : NULL;
     int answer = from != NULL ? catalogue_walk(from, &now, known_tell, &walk) : 0;
     if (answer == 1) {
         __atomic_add_fetch(&known->counts.taken, 1, __ATOMIC_RELAXED);

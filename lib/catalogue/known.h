@@ -14,7 +14,7 @@ struct known;
 
 struct known_counts {
     uint64_t copies;         /* that were opened */
-    uint64_t taken, unknown; /* directories whose names were taken from a catalogue, and that were asked about in vain */
+    uint64_t taken, unknown; /* directories whose names were taken from a catalogue, and directories that no catalogue proved */
     uint64_t names;          /* that were taken */
 };
 
