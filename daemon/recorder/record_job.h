@@ -31,7 +31,7 @@ struct record_job {
     struct known *known;
     struct record_places *places;
     struct record_dirs dirs;
-    bool *is_others; /* by the number of a branch: another member's, who looks at it */
+    bool *is_others; /* by the number of a branch: it is another member's, whose daemon records it */
     size_t branch_count;
     uint64_t served; /* recorder.c's */
     bool is_last, is_to_copy;

@@ -76,7 +76,7 @@ static void record_places_spread(struct record_places *places)
     places->room = room;
 }
 
-/* A directory that was moved has another place: it is put anew. */
+/* A directory that was moved is entered again with its new path. */
 int record_places_see(struct record_places *places, struct dirid id, const char *path)
 {
     struct record_place **at = record_places_bucket(places->buckets, places->room, id);

@@ -46,7 +46,7 @@
  * would be a SIGBUS, in an application, so nothing is loaded or stored there before its pages were made (sys_populate): a queue
  * pair's by the first process that takes it, which says so in `there`; a bulk buffer's by the daemon; those of the location
  * hints by the first process that has one to remember. Where there is no room, it is an error, a short page, and fewer hints.
- * What was made stays, and a process takes a queue pair that is there before it makes one. Who looks through all queue pairs
+ * What was made stays, and a process takes a queue pair that is there before it makes one. Code that scans all queue pairs
  * looks at those that are there.
  *
  * Everything a side reads from the other's memory is copied before it is checked; but for a bulk buffer's text, of which each

@@ -395,7 +395,7 @@ static struct held_qp *request_qp_try_all(struct request_channel *mine, unsigned
             held->tag = __atomic_load_n(&mine->channel->qp[held->number - 1].reply, __ATOMIC_ACQUIRE) >> CHANNEL_REPLY_BITS;
             return held;
         }
-        __atomic_store_n(&held->busy, QP_FREE, __ATOMIC_RELEASE); /* who waits would find none either, and is not woken */
+        __atomic_store_n(&held->busy, QP_FREE, __ATOMIC_RELEASE); /* a waiting thread would find none either */
         return NULL;
     }
     return NULL;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Catalogues of several nodes: what is loaded from them is what the file system has, whoever wrote them and whoever is there."""
+"""Catalogues of several nodes: a listing that is loaded from them equals the file system, whichever nodes wrote them or are present."""
 
 import os
 import subprocess
