@@ -94,14 +94,6 @@ static int walk_push_unlisted(struct walk *walk)
     return more;
 }
 
-static int walk_list(struct walk *walk)
-{
-    int error = folder_list(&walk->folder, walk->root, walk->flags & WALK_SETTLE ? LISTING_SETTLE : 0);
-    int pushed = error == 0 ? walk_push_listed(walk) : error == -EBADMSG ? walk_push_unlisted(walk) : error;
-    walk->partial |= pushed < 0 || (error == 0 && walk->folder.listing.trunk_unlisted);
-    return error < 0 ? error : pushed < 0 ? pushed : 1;
-}
-
 /* Another root that lies in this one: what its markers say is of its own `.shunt`. A copy of one is none. */
 static bool walk_is_another_root(const struct walk *walk)
 {
@@ -116,6 +108,34 @@ static bool walk_is_another_root(const struct walk *walk)
     return is_one;
 }
 
+/* Nothing of it is open any more. */
+static int walk_refuse(struct walk *walk, int error)
+{
+    char path[PATH_MAX];
+    strcpy(path, walk->folder.path);
+    folder_close(&walk->folder);
+    folder_of(&walk->folder, -1, path);
+    walk->partial = true;
+    return error;
+}
+
+/* What the listing says; `error` is how it went. */
+static bool walk_may_hold_root(const struct walk *walk, int error)
+{
+    const struct listing *listing = &walk->folder.listing;
+    return error < 0 || listing->trunk_unlisted || listing_find(listing, LAYOUT_OWN, sizeof LAYOUT_OWN - 1) != NULL;
+}
+
+static int walk_list(struct walk *walk)
+{
+    int error = folder_list(&walk->folder, walk->root, walk->flags & WALK_SETTLE ? LISTING_SETTLE : 0);
+    if (!(walk->flags & WALK_SETTLE) && walk_may_hold_root(walk, error) && walk_is_another_root(walk))
+        return walk_refuse(walk, -EMULTIHOP);
+    int pushed = error == 0 ? walk_push_listed(walk) : error == -EBADMSG ? walk_push_unlisted(walk) : error;
+    walk->partial |= pushed < 0 || (error == 0 && walk->folder.listing.trunk_unlisted);
+    return error < 0 ? error : pushed < 0 ? pushed : 1;
+}
+
 /* Opens a step's directory: 0, 1 if it is not to be walked (it went meanwhile, or it is on another device),
  * -errno. */
 static int walk_take(struct walk *walk, const char *path)
@@ -125,13 +145,11 @@ static int walk_take(struct walk *walk, const char *path)
         return 1;
     if (error == 0)
         error = folder_stat(&walk->folder, walk->root, NULL, &walk->before);
-    if (error == 0 && walk_is_another_root(walk))
-        error = -EMULTIHOP;
+    if (error == 0 && walk->flags & WALK_SETTLE && walk_is_another_root(walk))
+        error = -EMULTIHOP; /* before it is settled; else its listing says whether it may be one */
     if (error < 0) {
-        folder_close(&walk->folder);
-        folder_of(&walk->folder, -1, path);
-        walk->partial = true;
-        return error;
+        folder_of(&walk->folder, walk->folder.fd, path);
+        return walk_refuse(walk, error);
     }
     if (!(walk->flags & WALK_ONE_DEVICE) || disk_device(&walk->before) == walk->root->device)
         return 0;

@@ -18,6 +18,7 @@
 
 #define RECORD_JOB_PARTS 1024 /* that are looked at before the first of them is read: one wait for all */
 #define RECORD_JOB_BUFFER 32768
+#define RECORD_JOB_MARKER (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* as open takes it */
 #define RECORD_JOB_LEAST (16ull << 20) /* bytes that are left to all others on the file system of the live catalogue, */
 #define RECORD_JOB_SHARE 4             /* ... and this part of it */
 
@@ -67,9 +68,10 @@ void record_dirs_free(struct record_dirs *dirs)
 
 /* The job. */
 
-/* A physical directory that no catalogue proves. */
+/* A physical directory, or a marker, that no catalogue proves. */
 struct record_part {
     char *path; /* absolute */
+    bool is_marker;
     struct catalogue_stamp stood;
     unsigned flags; /* of take */
 };
@@ -104,10 +106,10 @@ static void record_job_read(struct record_pass *pass, const struct record_part *
         job->result = -ENOSPC;
         return;
     }
-    int fd = sys_openat(AT_FDCWD, part->path, DISK_DIRECTORY, 0);
+    int fd = sys_openat(AT_FDCWD, part->path, part->is_marker ? RECORD_JOB_MARKER : DISK_DIRECTORY, 0);
     if (fd < 0)
         return;
-    int code = take(job->live, fd, &part->stood, part->flags);
+    int code = part->is_marker ? take_marker(job->live, fd, &part->stood) : take(job->live, fd, &part->stood, part->flags);
     HOOK("record-put");
     sys_close(fd);
     job->is_complete &= code == 1;
@@ -130,27 +132,39 @@ static void record_job_read_all(struct record_pass *pass)
     pass->is_young = false;
 }
 
-/* Is it to be read? */
-static bool record_job_is_unknown(struct record_pass *pass, const char *path, int fd, uint16_t branch,
-                                  struct catalogue_stamp *stood)
+/* Notes what no catalogue proves, to be read. */
+static void record_job_add(struct record_pass *pass, const char *path, const struct record_part *part)
 {
-    return take_stamp(fd, stood) == 1 && record_places_see(pass->job->places, stood->id, path) == 0 &&
-           !known_proves(pass->job->known, stood, branch);
+    struct record_part *to = &pass->parts[pass->count];
+    *to = *part;
+    to->path = strdup(path);
+    if (to->path == NULL)
+        return;
+    pass->count++;
+    pass->is_young |= !catalogue_stamp_is_old(&to->stood, (int64_t)clock_of(CLOCK_REALTIME));
+    if (pass->count == RECORD_JOB_PARTS)
+        record_job_read_all(pass);
 }
 
 static void record_job_note(struct record_pass *pass, const char *path, int fd, uint16_t branch, unsigned flags)
 {
-    struct record_part *part = &pass->parts[pass->count];
-    if (!record_job_is_unknown(pass, path, fd, branch, &part->stood))
-        return;
-    part->path = strdup(path);
-    part->flags = flags;
-    if (part->path == NULL)
-        return;
-    pass->count++;
-    pass->is_young |= !catalogue_stamp_is_old(&part->stood, (int64_t)clock_of(CLOCK_REALTIME));
-    if (pass->count == RECORD_JOB_PARTS)
-        record_job_read_all(pass);
+    struct record_part part = {.flags = flags};
+    if (take_stamp(fd, &part.stood) == 1 && record_places_see(pass->job->places, part.stood.id, path) == 0 &&
+        !known_proves(pass->job->known, &part.stood, branch))
+        record_job_add(pass, path, &part);
+}
+
+static void record_job_note_marker(struct record_pass *pass, const char *directory, int fd)
+{
+    struct record_part part = {.is_marker = true};
+    char path[2 * PATH_MAX];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, directory);
+    text_add(&t, "/" LAYOUT_MARKER);
+    if (text_ok(&t) && take_stamp_at(fd, LAYOUT_MARKER, &part.stood) == 1 &&
+        record_places_see(pass->job->places, part.stood.id, path) == 0 && !known_proves_marker(pass->job->known, &part.stood))
+        record_job_add(pass, path, &part);
 }
 
 static void record_job_look_at_leaf(struct record_pass *pass, const char *mirror, const char *leaf, uint16_t branch,
@@ -181,6 +195,7 @@ static void record_job_look_at_mirror(struct record_pass *pass, const struct mar
     int more = text_ok(&t) ? disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer) : -ENAMETOOLONG;
     if (more < 0)
         return;
+    record_job_note(pass, path, scan.fd, branch, flags);
     while (record_job_goes_on(pass) && disk_scan_next(&scan, &one) > 0)
         if (layout_number(one->name, strlen(one->name), &leaf))
             record_job_look_at_leaf(pass, path, one->name, branch, flags);
@@ -243,8 +258,10 @@ static void record_job_look_at(struct record_pass *pass, const struct record_dir
     if (fd < 0)
         return;
     const unsigned flags = record_job_flags(pass, dir, path);
-    if (dir->is_coordinated)
+    if (dir->is_coordinated) {
         record_job_note(pass, path, fd, 0, flags);
+        record_job_note_marker(pass, path, fd);
+    }
     record_job_look_at_mirrors(pass, fd, dir, flags & ~(unsigned)TAKE_IN_ROOT);
     sys_close(fd);
 }

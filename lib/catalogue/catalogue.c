@@ -201,6 +201,43 @@ int catalogue_put(struct catalogue *c, const struct catalogue_stamp *stamp, stru
     return code != 0 ? environment_give_up(c, code) : 0;
 }
 
+static int catalogue_write_marker(struct catalogue *c, struct dirid id, const struct codec_marker *marker)
+{
+    uint8_t key_bytes[CODEC_DIRECTORY_KEY_SIZE], value_bytes[CODEC_MARKER_MAX];
+    MDB_val key = {sizeof key_bytes, key_bytes}, value = {codec_marker_encode(value_bytes, marker), value_bytes};
+    codec_directory_key(key_bytes, id);
+    return mdb_put(c->batch, c->markers, &key, &value, 0);
+}
+
+int catalogue_put_marker(struct catalogue *c, const struct catalogue_stamp *stamp, const struct marker *marker)
+{
+    const struct codec_marker record = {.mtime = stamp->mtime,
+                                        .ctime = stamp->ctime,
+                                        .id = marker->id,
+                                        .directory = marker->directory,
+                                        .root = marker->root,
+                                        .mirror = marker->mirror,
+                                        .length = strlen(marker->mirror)};
+    if (record.id == 0 || !codec_name_is_valid(record.mirror, record.length))
+        return -EINVAL;
+    if (c->batch == NULL)
+        return c->failed < 0 ? c->failed : -EINVAL;
+    int code = environment_make_room(c, CATALOGUE_PATHS);
+    if (code < 0)
+        return code;
+    code = catalogue_write_marker(c, stamp->id, &record);
+    return code != 0 ? environment_give_up(c, code) : 0;
+}
+
+static int catalogue_delete_marker(struct catalogue *c, struct dirid id)
+{
+    uint8_t bytes[CODEC_DIRECTORY_KEY_SIZE];
+    MDB_val key = {sizeof bytes, bytes};
+    codec_directory_key(bytes, id);
+    int code = mdb_del(c->batch, c->markers, &key, NULL);
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
 static int catalogue_delete(struct catalogue *c, struct dirid id, uint64_t list)
 {
     uint8_t bytes[CODEC_DIRECTORY_KEY_SIZE];
@@ -222,6 +259,8 @@ int catalogue_drop(struct catalogue *c, struct dirid id)
     if (code < 0)
         return code;
     code = catalogue_delete(c, id, old.list);
+    if (code == 0)
+        code = catalogue_delete_marker(c, id);
     return code != 0 ? environment_give_up(c, code) : 0;
 }
 
@@ -290,6 +329,38 @@ int catalogue_walk(struct catalogue *c, const struct catalogue_stamp *now, catal
     }
     environment_read_end(c, txn);
     return answer;
+}
+
+/* A code. */
+static int catalogue_read_marker(struct catalogue *c, MDB_txn *txn, const struct catalogue_stamp *now, struct marker *marker)
+{
+    uint8_t bytes[CODEC_DIRECTORY_KEY_SIZE];
+    MDB_val key = {sizeof bytes, bytes}, value;
+    struct codec_marker record;
+    codec_directory_key(bytes, now->id);
+    int code = mdb_get(txn, c->markers, &key, &value);
+    if (code == 0)
+        code = codec_marker_decode(&record, value.mv_data, value.mv_size);
+    if (code == 0 && (record.mtime != now->mtime || record.ctime != now->ctime))
+        return MDB_NOTFOUND;
+    if (code != 0)
+        return code;
+    *marker = (struct marker){.id = record.id, .directory = record.directory, .root = record.root};
+    memcpy(marker->mirror, record.mirror, record.length);
+    return 0;
+}
+
+int catalogue_marker(struct catalogue *c, const struct catalogue_stamp *now, struct marker *marker)
+{
+    MDB_txn *txn;
+    int code = environment_read(c, &txn);
+    if (code < 0)
+        return code;
+    code = catalogue_read_marker(c, txn, now, marker);
+    environment_read_end(c, txn);
+    if (code == MDB_NOTFOUND)
+        return 0;
+    return code == 0 ? 1 : environment_error(code);
 }
 
 int catalogue_measure(struct catalogue *c, struct catalogue_size *size)

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The catalogue: the names of physical directories (a trunk directory, a leaf), each with a stamp that proves them, in an LMDB
- * file. FORMAT.md is the document of what is stored, and of what a stamp proves. The only room that includes lmdb.h.
+/* The catalogue: the names of physical directories (a trunk directory, a mirror, a leaf), and what markers say, each with a
+ * stamp that proves it, in an LMDB file. FORMAT.md is the document of what is stored, and of what a stamp proves. The only room
+ * that includes lmdb.h.
  *
  * One process writes the live one, shuntd, on one thread at a time; a copy never changes, and any process reads it. All
  * functions answer 0 or -errno if nothing else is said. They allocate, and are not for signal handlers. Any thread may read,
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "catalogue/stamp.h"
+#include "union/marker.h"
 
 struct catalogue;
 
@@ -50,7 +52,9 @@ enum { CATALOGUE_PUBLIC = 1 };
  */
 int catalogue_put(struct catalogue *, const struct catalogue_stamp *, struct catalogue_name *names, size_t count,
                   unsigned flags);
-/* Forgets a directory, whether it is known or not. */
+/* What a marker says, all but its path; the stamp is that of the file. As catalogue_put. */
+int catalogue_put_marker(struct catalogue *, const struct catalogue_stamp *, const struct marker *);
+/* Forgets a directory, or a marker, whether it is known or not. */
 int catalogue_drop(struct catalogue *, struct dirid);
 
 /* Are the names of a directory known that has this stamp now? 1 or 0 or -errno. `count`: how many, or NULL. As catalogue_walk
@@ -61,6 +65,9 @@ int catalogue_proves(struct catalogue *, const struct catalogue_stamp *now, uint
  * stamp, none was told; -EBADMSG: damaged, and what was told counts for nothing. */
 typedef int catalogue_each(void *context, const struct catalogue_name *name, size_t length);
 int catalogue_walk(struct catalogue *, const struct catalogue_stamp *now, catalogue_each *each, void *context);
+
+/* What the marker says whose file has this stamp now; its path is empty. 1; 0: not known with this stamp; -errno. */
+int catalogue_marker(struct catalogue *, const struct catalogue_stamp *now, struct marker *);
 
 /* Removes the files of a live one that is closed. */
 void catalogue_remove(const char *path);

@@ -135,6 +135,30 @@ uint64_t codec_sum(uint64_t sum, const struct codec_name *name)
     return record_sum(bytes, CODEC_NAME_SIZE + name->length, sum);
 }
 
+size_t codec_marker_encode(uint8_t to[CODEC_MARKER_MAX], const struct codec_marker *marker)
+{
+    uint8_t *at = codec_put64(codec_put64(to, (uint64_t)marker->mtime), (uint64_t)marker->ctime);
+    at = codec_put64(codec_put64(at, marker->directory.ino), marker->directory.birth);
+    at = codec_put64(codec_put64(at, marker->root.ino), marker->root.birth);
+    memcpy(codec_put64(at, marker->id), marker->mirror, marker->length);
+    return CODEC_MARKER_FIXED + marker->length;
+}
+
+int codec_marker_decode(struct codec_marker *marker, const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    if (size <= CODEC_MARKER_FIXED || size >= CODEC_MARKER_MAX)
+        return -EBADMSG;
+    *marker = (struct codec_marker){.mtime = (int64_t)codec_get64(from),
+                                    .ctime = (int64_t)codec_get64(from + 8),
+                                    .directory = {codec_get64(from + 16), codec_get64(from + 24)},
+                                    .root = {codec_get64(from + 32), codec_get64(from + 40)},
+                                    .id = codec_get64(from + 48),
+                                    .mirror = (const char *)from + CODEC_MARKER_FIXED,
+                                    .length = size - CODEC_MARKER_FIXED};
+    return codec_name_is_valid(marker->mirror, marker->length) && marker->id != 0 ? 0 : -EBADMSG;
+}
+
 /* As it stands in a file. The numbers are the machine's own, as LMDB's are before it. */
 struct codec_trailer_layout {
     char magic[CODEC_MAGIC_SIZE];

@@ -13,7 +13,7 @@
 
 #include "index/record.h"
 
-#define CATALOGUE_FORMAT 1 /* raised when what is in the file changes its meaning */
+#define CATALOGUE_FORMAT 2 /* raised when what is in the file changes its meaning */
 
 #define CODEC_ABOUT_SIZE 28
 #define CODEC_LIST_SIZE 8
@@ -21,6 +21,8 @@
 #define CODEC_DIRECTORY_SIZE 56
 #define CODEC_NAME_KEY_MAX (CODEC_LIST_SIZE + RECORD_NAME_MAX)
 #define CODEC_NAME_SIZE 9
+#define CODEC_MARKER_FIXED 56 /* before the name of its mirrors */
+#define CODEC_MARKER_MAX (CODEC_MARKER_FIXED + RECORD_MIRROR_MAX)
 #define CODEC_HASH_SIZE 16
 #define CODEC_TRAILER_SIZE 64
 
@@ -60,6 +62,18 @@ size_t codec_name_encode(uint8_t key[CODEC_NAME_KEY_MAX], uint8_t value[CODEC_NA
 int codec_name_decode(struct codec_name *, const void *key, size_t key_size, const void *value, size_t size);
 /* Goes on with a sum, which begins as 0, by one more name. */
 uint64_t codec_sum(uint64_t sum, const struct codec_name *);
+
+struct codec_marker {
+    int64_t mtime, ctime; /* of its file */
+    uint64_t id;
+    struct dirid directory, root;
+    const char *mirror; /* not terminated */
+    size_t length;
+};
+/* The size. The name of the mirrors must be valid, and shorter than RECORD_MIRROR_MAX. */
+size_t codec_marker_encode(uint8_t to[CODEC_MARKER_MAX], const struct codec_marker *);
+/* The name points into `bytes`. */
+int codec_marker_decode(struct codec_marker *, const void *bytes, size_t size);
 
 struct codec_trailer {
     struct dirid root;

@@ -13,10 +13,11 @@
 #include "base/sys.h"
 #include "catalogue/codec.h"
 
-#define ENVIRONMENT_DATABASES 3
+#define ENVIRONMENT_DATABASES 4
 #define ENVIRONMENT_ABOUT "about"
 #define ENVIRONMENT_DIRECTORIES "directories"
 #define ENVIRONMENT_NAMES "names"
+#define ENVIRONMENT_MARKERS "markers"
 #define ENVIRONMENT_FULL (1u << 20)           /* less than that is left on a file system: it is full */
 #define ENVIRONMENT_BATCH (64u << 20)         /* a transaction keeps its new pages in memory: it is committed at that size */
 #define ENVIRONMENT_SPARE 64                  /* pages that are kept free for what LMDB itself writes at a commit */
@@ -117,6 +118,8 @@ static int environment_databases(struct catalogue *c, unsigned flags, struct dir
         code = mdb_dbi_open(txn, ENVIRONMENT_DIRECTORIES, create, &c->directories);
     if (code == 0)
         code = mdb_dbi_open(txn, ENVIRONMENT_NAMES, create, &c->names);
+    if (code == 0)
+        code = mdb_dbi_open(txn, ENVIRONMENT_MARKERS, create, &c->markers);
     if (code == 0)
         code = mdb_stat(txn, c->names, &stat);
     if (code != 0) {

@@ -24,6 +24,7 @@ int known_create(struct known **, const struct union_root *root, struct catalogu
 /* Takes NULL. No listing may be under way. */
 void known_destroy(struct known *);
 const struct listing_source *known_source(const struct known *);
-/* Does any of them prove a directory that has this stamp now? */
+/* Does any of them prove a directory, or a marker, that has this stamp now? */
 bool known_proves(struct known *, const struct catalogue_stamp *now, uint16_t branch);
+bool known_proves_marker(struct known *, const struct catalogue_stamp *now);
 void known_count(struct known *, struct known_counts *);

@@ -26,11 +26,17 @@ struct take {
     size_t count, room;
 };
 
-int take_stamp(int directory, struct catalogue_stamp *to)
+int take_stamp_at(int directory, const char *name, struct catalogue_stamp *to)
 {
     struct statx stat;
-    int code = sys_statx(directory, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, CATALOGUE_STAMP_MASK, &stat);
+    const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_FORCE_SYNC;
+    int code = sys_statx(directory, name, flags, CATALOGUE_STAMP_MASK, &stat);
     return code == 0 ? catalogue_stamp_of(&stat, to) : code;
+}
+
+int take_stamp(int directory, struct catalogue_stamp *to)
+{
+    return take_stamp_at(directory, "", to);
 }
 
 static const char *take_keep(struct take *take, const char *name, size_t length)
@@ -118,4 +124,18 @@ int take(struct catalogue *catalogue, int directory, const struct catalogue_stam
     take_finish(&take);
     free(buffer);
     return code;
+}
+
+int take_marker(struct catalogue *catalogue, int file, const struct catalogue_stamp *stood)
+{
+    char text[MARKER_SIZE_MAX];
+    struct marker marker;
+    struct catalogue_stamp now;
+    ssize_t length = disk_read_all(file, text, sizeof text);
+    if (length < 0 || marker_parse(&marker, text, (size_t)length) < 0)
+        return 0;
+    if (take_stamp(file, &now) != 1 || !catalogue_stamp_equal(&now, stood))
+        return 0;
+    int code = catalogue_put_marker(catalogue, stood, &marker);
+    return code == 0 ? 1 : code;
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "union/disk.h"
+#include "union/sort.h"
 
 #define CONFLICT_INFIX ".shunt-conflict-"
 
@@ -289,7 +290,7 @@ int conflict_settle(const struct conflict_scene *scene)
         memcpy(listing->names + listing->count, losers, lost * sizeof *losers);
         listing->count += lost;
         listing->conflicts = lost;
-        qsort(listing->names, listing->count, sizeof *listing->names, listing_compare);
+        sort_names(listing->names, listing->count);
     }
     free(losers);
     return error;

@@ -18,5 +18,3 @@ int conflict_settle(const struct conflict_scene *);
 
 /* Memory that lives as long as the listing. NULL: none. */
 char *listing_keep(struct listing *, const char *name, size_t length);
-/* By name, then branch, then leaf; for qsort. */
-int listing_compare(const void *, const void *);

@@ -10,11 +10,13 @@
 #include "union/census.h"
 #include "union/conflict.h"
 #include "union/disk.h"
+#include "union/sort.h"
 
-#define LISTING_BUFFER (256 * 1024) /* for the names of one directory */
-#define LISTING_FIRST 4096          /* of the buffer, for a first part: if there is more, the source is asked */
-#define LISTING_RECORD_MAX 280      /* of getdents64: what does not fit any more into a buffer that it fills */
-#define LISTING_LEAVES_BUFFER 32768 /* for the leaves of one mirror */
+#define LISTING_BUFFER (256 * 1024)               /* for the names of one directory */
+#define LISTING_FIRST 4096                        /* of the buffer, for a first part: if there is more, the source is asked */
+#define LISTING_RECORD_MAX 280                    /* of getdents64: what does not fit any more into a buffer that it fills */
+#define LISTING_LEAVES_BUFFER 32768               /* for the leaves of one mirror */
+#define LISTING_LEAF_MAX (RECORD_MIRROR_MAX + 16) /* the path of a leaf below its branch */
 #define LISTING_ARENA_FIRST 4096
 #define LISTING_ARENA_MAX (1 << 20)
 
@@ -56,17 +58,6 @@ char *listing_keep(struct listing *listing, const char *name, size_t length)
     return to;
 }
 
-int listing_compare(const void *a, const void *b)
-{
-    const struct union_name *one = a, *other = b;
-    int order = strcmp(one->name, other->name);
-    if (order != 0)
-        return order;
-    if (one->branch != other->branch)
-        return one->branch < other->branch ? -1 : 1;
-    return one->leaf < other->leaf ? -1 : one->leaf > other->leaf;
-}
-
 static bool listing_make_room(struct reader *reader)
 {
     if (reader->listing->count < reader->room)
@@ -83,16 +74,17 @@ static bool listing_make_room(struct reader *reader)
 /* A physical directory while its names are read. */
 struct part {
     struct reader *reader;
-    struct disk_scan *scan;
+    struct disk_scan *scan; /* NULL: it is not open */
     uint16_t branch;
     uint32_t leaf;
 };
 
-/* File systems that keep no type in their directories answer DT_UNKNOWN. */
-static uint8_t listing_type_of(int dir, const char *name, uint8_t type)
+/* File systems that keep no type in their directories answer DT_UNKNOWN; a source does not. */
+static uint8_t listing_type_of(const struct part *part, const char *name, uint8_t type)
 {
     struct statx stat;
-    if (type != DT_UNKNOWN || sys_statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
+    if (type != DT_UNKNOWN || part->scan == NULL ||
+        sys_statx(part->scan->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) < 0)
         return type;
     return (uint8_t)IFTODT(stat.stx_mode);
 }
@@ -107,20 +99,27 @@ static int listing_add(void *to, const char *name, size_t length, uint64_t ino, 
         return -ENOMEM;
     listing->names[listing->count++] = (struct union_name){.name = kept,
                                                            .on_disk = kept,
-                                                           .type = listing_type_of(part->scan->fd, kept, type),
+                                                           .type = listing_type_of(part, kept, type),
                                                            .branch = part->branch,
                                                            .leaf = part->leaf,
                                                            .ino = ino};
     return 0;
 }
 
-/* 1: all its names were told, and those that had been read before are forgotten; 0: it is to be read (on); -errno. */
-static int listing_ask_source(struct part *part, size_t before)
+static const struct listing_source *listing_asked_first(const struct reader *reader)
+{
+    const struct listing_source *source = reader->root->source;
+    return source != NULL && source->is_asked_first ? source : NULL;
+}
+
+/* 1: all its names were told, and those that had been read before are forgotten; 0: it is to be read (on); -errno. `directory`
+ * and `path` as the source has them. */
+static int listing_ask_source(struct part *part, int directory, const char *path, size_t before)
 {
     struct listing *listing = part->reader->listing;
     const struct listing_source *source = part->reader->root->source;
     const size_t read = listing->count;
-    int answer = source->walk(source->context, part->scan->fd, part->branch, listing_add, part);
+    int answer = source->walk(source->context, directory, path, part->branch, listing_add, part);
     if (answer <= 0) {
         listing->count = read;
         return answer;
@@ -176,9 +175,9 @@ static int listing_read_names(struct part *part)
 {
     const struct listing_source *source = part->reader->root->source;
     const size_t before = part->reader->listing->count;
-    int more = source == NULL ? 0 : source->is_asked_first ? 1 : listing_read_first(part);
+    int more = source == NULL || source->is_asked_first ? 0 : listing_read_first(part);
     if (more == 1)
-        more = listing_ask_source(part, before);
+        more = listing_ask_source(part, part->scan->fd, "", before);
     if (more != 0)
         return more < 0 ? more : 0;
     return listing_read_on(part);
@@ -187,7 +186,11 @@ static int listing_read_names(struct part *part)
 static int listing_read_trunk(struct reader *reader)
 {
     struct disk_scan scan;
-    struct part part = {.reader = reader, .scan = &scan};
+    struct part part = {.reader = reader};
+    int known = listing_asked_first(reader) ? listing_ask_source(&part, reader->directory, "", 0) : 0;
+    if (known != 0)
+        return known < 0 ? known : 0;
+    part.scan = &scan;
     int fd = disk_reopen(reader->directory);
     if (fd == -EACCES) {
         reader->listing->trunk_unlisted = true;
@@ -215,20 +218,43 @@ static int listing_count_leaf(struct listing *listing, uint32_t leaf, size_t cou
     return 0;
 }
 
+/* As listing_ask_source. */
+static int listing_ask_leaf(struct part *part)
+{
+    char path[LISTING_LEAF_MAX];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, part->reader->listing->marker.mirror);
+    text_add(&t, "/");
+    text_number(&t, part->leaf, 10);
+    return listing_ask_source(part, -1, path, part->reader->listing->count);
+}
+
 /* What went since its name was read, or is no directory, is no leaf. */
-static int listing_read_leaf(struct reader *reader, int mirror, const char *name, uint16_t branch, uint32_t leaf)
+static int listing_open_leaf(const struct part *closed, int mirror, const char *path)
 {
     struct disk_scan scan;
-    struct part part = {.reader = reader, .scan = &scan, .branch = branch, .leaf = leaf};
-    size_t before = reader->listing->count;
-    int error = disk_scan_init(&scan, mirror, name, reader->buffer, LISTING_BUFFER);
+    struct part part = *closed;
+    int error = disk_scan_init(&scan, mirror, path, part.reader->buffer, LISTING_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
+    part.scan = &scan;
     error = listing_read_names(&part);
     disk_scan_finish(&scan);
-    if (error == 0 && branch == reader->own_branch)
-        error = listing_count_leaf(reader->listing, leaf, reader->listing->count - before);
     return error;
+}
+
+/* `path` is absolute, or relative to `mirror`. */
+static int listing_read_leaf(struct reader *reader, int mirror, const char *path, uint16_t branch, uint32_t leaf)
+{
+    struct part part = {.reader = reader, .branch = branch, .leaf = leaf};
+    const size_t before = reader->listing->count;
+    int answer = listing_asked_first(reader) ? listing_ask_leaf(&part) : 0;
+    if (answer == 0)
+        answer = listing_open_leaf(&part, mirror, path);
+    if (answer >= 0 && branch == reader->own_branch)
+        answer = listing_count_leaf(reader->listing, leaf, reader->listing->count - before);
+    return answer < 0 ? answer : 0;
 }
 
 /* Leaves being made have other names than numbers. */
@@ -246,6 +272,59 @@ static int listing_read_leaves(struct reader *reader, struct disk_scan *scan, ui
     return error;
 }
 
+/* The leaves of a mirror that the source knows. */
+struct leaves {
+    uint32_t *leaves;
+    size_t count, room;
+};
+
+/* listing_tell. Names that are no numbers are those of leaves that are being made. */
+static int listing_note_leaf(void *to, const char *name, size_t length, uint64_t ino, uint8_t type)
+{
+    struct leaves *leaves = to;
+    uint32_t leaf;
+    (void)ino, (void)type;
+    if (!layout_number(name, length, &leaf) || leaf >= LAYOUT_LEAF_MAX)
+        return 0;
+    if (leaves->count == leaves->room) {
+        const size_t room = leaves->room > 0 ? 2 * leaves->room : 16;
+        uint32_t *more = realloc(leaves->leaves, room * sizeof *more);
+        if (more == NULL)
+            return -ENOMEM;
+        leaves->leaves = more;
+        leaves->room = room;
+    }
+    leaves->leaves[leaves->count++] = leaf;
+    return 0;
+}
+
+static int listing_read_known_leaf(struct reader *reader, const char *mirror, uint16_t branch, uint32_t leaf)
+{
+    char path[PATH_MAX];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, mirror);
+    text_add(&t, "/");
+    text_number(&t, leaf, 10);
+    return text_ok(&t) ? listing_read_leaf(reader, AT_FDCWD, path, branch, leaf) : -ENAMETOOLONG;
+}
+
+/* A mirror, at that path, whose leaves are known without reading it: 1; 0: it is to be read; -errno. */
+static int listing_read_known_mirror(struct reader *reader, const char *path, uint16_t branch)
+{
+    const struct listing_source *source = listing_asked_first(reader);
+    struct leaves leaves = {0};
+    if (source == NULL)
+        return 0;
+    int answer = source->walk(source->context, -1, reader->listing->marker.mirror, branch, listing_note_leaf, &leaves);
+    for (size_t i = 0; answer == 1 && i < leaves.count; i++) {
+        const int error = listing_read_known_leaf(reader, path, branch, leaves.leaves[i]);
+        answer = error < 0 ? error : 1;
+    }
+    free(leaves.leaves);
+    return answer;
+}
+
 static int listing_read_mirror(struct reader *reader, uint16_t branch)
 {
     char path[PATH_MAX];
@@ -254,6 +333,9 @@ static int listing_read_mirror(struct reader *reader, uint16_t branch)
     layout_mirror(&t, reader->root->path, reader->root->branches[branch - 1], reader->listing->marker.mirror);
     if (!text_ok(&t))
         return -ENAMETOOLONG;
+    const int known = listing_read_known_mirror(reader, path, branch);
+    if (known != 0)
+        return known < 0 ? known : 0;
     struct disk_scan scan;
     int error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     if (error < 0)
@@ -322,6 +404,26 @@ static int listing_judge_marker(struct reader *reader)
     return error;
 }
 
+/* Is what the source says all that matters of the marker? Where its directory was before matters if it is another one. */
+static bool listing_knows_marker(const struct reader *reader)
+{
+    struct marker *marker = &reader->listing->marker;
+    struct text t;
+    text_init(&t, marker->path, sizeof marker->path);
+    text_add(&t, reader->path);
+    return text_ok(&t) && dirid_equal(marker->directory, reader->listing->id) && dirid_equal(marker->root, reader->root->id);
+}
+
+/* Who settles reads it, since one that says another path is to be rewritten. */
+static int listing_read_marker(struct reader *reader)
+{
+    const struct listing_source *source = reader->flags & LISTING_SETTLE ? NULL : listing_asked_first(reader);
+    int answer = source != NULL ? source->marker(source->context, reader->directory, &reader->listing->marker) : 0;
+    if (answer < 0 || (answer == 1 && listing_knows_marker(reader)))
+        return answer < 0 ? answer : 0;
+    return marker_read(reader->directory, &reader->listing->marker);
+}
+
 static int listing_identify(struct reader *reader)
 {
     struct statx stat;
@@ -331,7 +433,7 @@ static int listing_identify(struct reader *reader)
         return error;
     listing->id = dirid_of(&stat);
     reader->in_root = dirid_equal(listing->id, reader->root->id);
-    error = marker_read(reader->directory, &listing->marker);
+    error = listing_read_marker(reader);
     if (error == -ENOENT)
         return 0;
     return error < 0 ? error : listing_judge_marker(reader);
@@ -365,8 +467,7 @@ static int listing_make(struct reader *reader)
     if (error < 0)
         return error;
     struct listing *listing = reader->listing;
-    if (listing->count > 1)
-        qsort(listing->names, listing->count, sizeof *listing->names, listing_compare);
+    sort_names(listing->names, listing->count);
     const struct conflict_scene scene = {
         .listing = listing, .root = reader->root, .directory = reader->directory, .flags = reader->flags};
     error = conflict_settle(&scene);

@@ -21,14 +21,21 @@
 /* Takes a name of a physical directory. 0, or -errno, and no more is told. */
 typedef int listing_tell(void *to, const char *name, size_t length, uint64_t ino, uint8_t type);
 
+/* A physical directory of that branch (0: the trunk): `directory` itself, which is open (also O_PATH), if `path` is empty, or
+ * at `path` below the branch. 1: the process may read it, and all its names were told; 0: they are not known for certain;
+ * -errno of `tell`. If it is not 1, what was told counts for nothing. */
+typedef int listing_walk(void *context, int directory, const char *path, uint16_t branch, listing_tell *tell, void *to);
+/* What the marker of an open directory says, all but its path. 1; 0: it is not known; -ENOENT: there is none. */
+typedef int listing_marker(void *context, int directory, struct marker *);
+
 /* Where the names of a physical directory may be known without reading it (catalogue/known.h, of which this room knows
  * nothing). Called by every thread that lists. */
 struct listing_source {
     void *context;
-    /* `directory` is open for reading, and stands in that branch (0: the trunk). 1: all its names were told; 0: they are not
-     * known for certain; -errno of `tell`. If it is not 1, what was told counts for nothing. */
-    int (*walk)(void *context, int directory, uint16_t branch, listing_tell *tell, void *to);
-    bool is_asked_first; /* before a directory is read, else only about one that turns out to be large */
+    listing_walk *walk;
+    listing_marker *marker;
+    bool is_asked_first; /* also about what is not open; before a directory or a marker is read, else only about a directory
+                            that turns out to be large */
 };
 
 /* A root and its branches, as they were when it was opened. */

@@ -53,11 +53,22 @@ static void try_name(const uint8_t *data, size_t size)
     fuzz_must(codec_sum(1, &name) == codec_sum(1, &name));
 }
 
+static void try_marker(const uint8_t *data, size_t size)
+{
+    struct codec_marker marker;
+    uint8_t bytes[CODEC_MARKER_MAX];
+    if (codec_marker_decode(&marker, data, size) != 0)
+        return;
+    fuzz_must(codec_name_is_valid(marker.mirror, marker.length) && marker.length < RECORD_MIRROR_MAX);
+    fuzz_must(codec_marker_encode(bytes, &marker) == size && memcmp(bytes, data, size) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     try_about(data, size);
     try_directory(data, size);
     try_trailer(data, size);
     try_name(data, size);
+    try_marker(data, size);
     return 0;
 }

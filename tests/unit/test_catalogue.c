@@ -107,6 +107,49 @@ static int walk_some(struct catalogue *c, uint64_t number, int64_t version, size
 
 TestSuite(catalogue, .init = place_init, .fini = place_finish);
 
+static int marker_said(struct catalogue *c, uint64_t number, int64_t time)
+{
+    const struct catalogue_stamp stamp = stamp_of_number(number, time);
+    struct marker marker;
+    int answer = catalogue_marker(c, &stamp, &marker);
+    cr_assert(answer != 1 || (marker.id == number && !strcmp(marker.mirror, "out-5f3a9c01d2e4") && marker.path[0] == '\0' &&
+                              marker.directory.ino == number + 1 && dirid_equal(marker.root, root)));
+    return answer;
+}
+
+static int put_marker(struct catalogue *c, uint64_t number, int64_t time, const char *mirror)
+{
+    const struct catalogue_stamp stamp = stamp_of_number(number, time);
+    struct marker marker = {.id = number, .directory = {number + 1, 9}, .root = root, .path = "where/it/was"};
+    strcpy(marker.mirror, mirror);
+    return catalogue_put_marker(c, &stamp, &marker);
+}
+
+Test(catalogue, markers)
+{
+    struct catalogue *c = catalogue_made();
+    cr_assert_eq(put_marker(c, 7, 100, "out-5f3a9c01d2e4"), -EINVAL, "there is no batch");
+    cr_assert_eq(catalogue_begin(c), 0);
+    cr_assert_eq(put_marker(c, 7, 100, "out-5f3a9c01d2e4"), 0);
+    cr_assert_eq(put_marker(c, 8, 100, "../b"), -EINVAL);
+    cr_assert_eq(put_marker(c, 0, 100, "out-5f3a9c01d2e4"), -EINVAL);
+    cr_assert_eq(put_some(c, 7, 100, 3), 0);
+    cr_assert_eq(catalogue_end(c), 0);
+    cr_assert_eq(marker_said(c, 7, 100), 1);
+    cr_assert_eq(marker_said(c, 7, 101), 0, "it has been written since");
+    cr_assert_eq(marker_said(c, 8, 100), 0);
+    cr_assert_eq(walk_some(c, 7, 100, 3), 1, "a directory is another record");
+    cr_assert_eq(catalogue_begin(c), 0);
+    cr_assert_eq(put_marker(c, 7, 101, "out-5f3a9c01d2e4"), 0);
+    cr_assert_eq(catalogue_end(c), 0);
+    cr_assert(marker_said(c, 7, 100) == 0 && marker_said(c, 7, 101) == 1);
+    cr_assert_eq(catalogue_begin(c), 0);
+    cr_assert_eq(catalogue_drop(c, stamp_of_number(7, 0).id), 0);
+    cr_assert_eq(catalogue_end(c), 0);
+    cr_assert_eq(marker_said(c, 7, 101), 0);
+    catalogue_close(c);
+}
+
 Test(catalogue, put_walk_drop)
 {
     struct catalogue *c = catalogue_made();
@@ -756,7 +799,7 @@ Test(catalogue_codec, about)
     uint8_t bytes[CODEC_ABOUT_SIZE];
     struct dirid back;
     codec_about_encode(bytes, root);
-    cr_assert_arr_eq(bytes, "shnt-cat\1\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", sizeof bytes);
+    cr_assert_arr_eq(bytes, "shnt-cat\2\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", sizeof bytes);
     cr_assert(codec_about_decode(&back, bytes, sizeof bytes) == 0 && dirid_equal(back, root));
     cr_assert_eq(codec_about_decode(&back, bytes, sizeof bytes - 1), -EBADMSG);
     bytes[8]++;
@@ -791,6 +834,28 @@ Test(catalogue_codec, directory)
     codec_directory_encode(bytes, &directory);
     bytes[48] = 2;
     cr_assert_eq(codec_directory_decode(&back, bytes, sizeof bytes), -EBADMSG, "an unknown flag");
+}
+
+Test(catalogue_codec, marker)
+{
+    const struct codec_marker marker = {
+        .mtime = 1, .ctime = 2, .id = 0xabc, .directory = {3, 4}, .root = {5, 6}, .mirror = "out-000000000abc", .length = 16};
+    uint8_t bytes[CODEC_MARKER_MAX + 1] = {0};
+    struct codec_marker back;
+    cr_assert_eq(codec_marker_encode(bytes, &marker), CODEC_MARKER_FIXED + 16);
+    cr_assert_arr_eq(bytes + 48, "\xbc\x0a\0\0\0\0\0\0out-000000000abc", 24);
+    cr_assert_eq(codec_marker_decode(&back, bytes, CODEC_MARKER_FIXED + 16), 0);
+    cr_assert(back.mtime == 1 && back.ctime == 2 && back.id == 0xabc && dirid_equal(back.directory, marker.directory) &&
+              dirid_equal(back.root, marker.root) && back.length == 16 && !memcmp(back.mirror, marker.mirror, 16));
+    cr_assert_eq(codec_marker_decode(&back, bytes, CODEC_MARKER_FIXED), -EBADMSG, "without mirrors");
+    memset(bytes + CODEC_MARKER_FIXED, 'x', RECORD_MIRROR_MAX);
+    cr_assert_eq(codec_marker_decode(&back, bytes, CODEC_MARKER_MAX - 1), 0);
+    cr_assert_eq(codec_marker_decode(&back, bytes, CODEC_MARKER_MAX), -EBADMSG, "no name of mirrors is so long");
+    bytes[CODEC_MARKER_FIXED + 1] = '/';
+    cr_assert_eq(codec_marker_decode(&back, bytes, CODEC_MARKER_FIXED + 16), -EBADMSG, "it becomes a part of a path");
+    bytes[CODEC_MARKER_FIXED + 1] = 'x';
+    bytes[48] = bytes[49] = 0;
+    cr_assert_eq(codec_marker_decode(&back, bytes, CODEC_MARKER_FIXED + 16), -EBADMSG, "no marker has this id");
 }
 
 Test(catalogue_codec, name)

@@ -3,6 +3,7 @@
 #include "catalogue/known.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@ static void known_init(void)
     struct statx stat;
     cr_assert_eq(sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat), 0);
     marker.directory = dirid_of(&stat);
+    marker.root = root.id;
     cr_assert_eq(marker_write(fd, &marker), 0);
     close(fd);
     for (int i = 0; i < NAMES; i++) {
@@ -66,6 +68,20 @@ static int known_record(const char *path, unsigned flags)
     nanosleep(&stands, NULL);
     cr_assert_eq(catalogue_begin(live), 0);
     int code = take(live, fd, &stood, flags);
+    cr_assert_eq(catalogue_end(live), 0);
+    close(fd);
+    return code;
+}
+
+static int known_record_marker(void)
+{
+    const struct timespec stands = clock_split(TAKE_STANDS);
+    struct catalogue_stamp stood;
+    int fd = open(place_path("r/out/" LAYOUT_MARKER), O_RDONLY);
+    cr_assert_eq(take_stamp(fd, &stood), 1);
+    nanosleep(&stands, NULL);
+    cr_assert_eq(catalogue_begin(live), 0);
+    int code = take_marker(live, fd, &stood);
     cr_assert_eq(catalogue_end(live), 0);
     close(fd);
     return code;
@@ -273,5 +289,147 @@ Test(known, an_empty_directory_is_known_too)
     struct known *known = make_known(live, KNOWN_FIRST);
     cr_assert_eq(known_list(known, &taken), 0);
     cr_assert_eq(taken, 1);
+    known_destroy(known);
+}
+
+/* `out`, its marker, and its mirror in n1.1. */
+static void record_all(void)
+{
+    cr_assert_eq(known_record("r/out", TAKE_PUBLIC), 1);
+    cr_assert_eq(known_record("r/.shunt/b/n1.1/" MIRROR, TAKE_PUBLIC), 1);
+    cr_assert_eq(known_record(LEAF, TAKE_PUBLIC), 1);
+    cr_assert_eq(known_record_marker(), 1);
+}
+
+static struct listing_source counted;
+static const struct listing_source *beneath;
+static unsigned markers_known;
+
+static int count_markers(void *context, int directory, struct marker *to)
+{
+    const int answer = beneath->marker(context, directory, to);
+    markers_known += answer == 1;
+    return answer;
+}
+
+/* As known_list, and whether the marker was known. */
+static size_t known_list_all(struct known *known, uint64_t *taken, bool *is_marker_known)
+{
+    struct listing listing;
+    struct known_counts before, after;
+    beneath = known_source(known);
+    counted = *beneath;
+    counted.marker = count_markers;
+    markers_known = 0;
+    known_count(known, &before);
+    root.source = &counted;
+    int fd = place_open("r/out");
+    cr_assert_eq(listing_init(&listing, &root, fd, "out", 0, 0), 0);
+    close(fd);
+    root.source = NULL;
+    const size_t count = listing.count;
+    cr_assert(listing.marked && !strcmp(listing.marker.mirror, MIRROR) && !strcmp(listing.marker.path, "out"));
+    listing_finish(&listing);
+    known_count(known, &after);
+    *taken = after.taken - before.taken;
+    *is_marker_known = markers_known == 1;
+    return count;
+}
+
+Test(known, trunk_mirror_leaf_and_marker_are_known_without_opening_them)
+{
+    uint64_t taken;
+    bool is_marker_known;
+    record_all();
+    struct known *known = make_known(live, KNOWN_FIRST);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), NAMES);
+    cr_assert(taken == 3 && is_marker_known);
+    known_destroy(known);
+}
+
+Test(known, a_leaf_that_is_made_in_a_known_mirror_is_seen)
+{
+    uint64_t taken;
+    bool is_marker_known;
+    record_all();
+    place_directory("r/.shunt/b/n1.1/" MIRROR "/1");
+    place_file("r/.shunt/b/n1.1/" MIRROR "/1/more", "");
+    place_directory("r/.shunt/b/n2.1/" MIRROR "/0");
+    place_file("r/.shunt/b/n2.1/" MIRROR "/0/another", "");
+    struct known *known = make_known(live, KNOWN_FIRST);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), NAMES + 2);
+    cr_assert(taken == 2 && is_marker_known, "the trunk and the old leaf");
+    known_destroy(known);
+}
+
+Test(known, a_leaf_that_went_and_a_mirror_that_went_have_no_names)
+{
+    uint64_t taken;
+    bool is_marker_known;
+    record_all();
+    struct known *known = make_known(live, KNOWN_FIRST);
+    cr_assert_eq(rename(place_path(LEAF), place_path("leaf")), 0);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), 0);
+    cr_assert_eq(rename(place_path("r/.shunt/b/n1.1/" MIRROR), place_path("mirror")), 0);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), 0);
+    known_destroy(known);
+}
+
+Test(known, a_marker_that_is_written_again_is_read)
+{
+    uint64_t taken;
+    bool is_marker_known;
+    char text[MARKER_SIZE_MAX];
+    record_all();
+    struct known *known = make_known(live, KNOWN_FIRST);
+    /* In place, so that its directory does not change. */
+    int fd = open(place_path("r/out/" LAYOUT_MARKER), O_RDWR);
+    ssize_t length = read(fd, text, sizeof text);
+    cr_assert_eq(pwrite(fd, text, (size_t)length, 0), length);
+    close(fd);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), NAMES);
+    cr_assert_not(is_marker_known);
+    cr_assert_eq(known_record_marker(), 1);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), NAMES);
+    cr_assert(is_marker_known);
+    cr_assert_eq(unlink(place_path("r/out/" LAYOUT_MARKER)), 0);
+    struct listing listing;
+    root.source = known_source(known);
+    int directory = place_open("r/out");
+    cr_assert_eq(listing_init(&listing, &root, directory, "out", 0, 0), 0);
+    close(directory);
+    root.source = NULL;
+    cr_assert(!listing.marked && listing.count == 0);
+    listing_finish(&listing);
+    known_destroy(known);
+}
+
+Test(known, what_may_not_be_read_is_not_told_either)
+{
+    uint64_t taken;
+    bool is_marker_known;
+    if (geteuid() == 0)
+        cr_assert_eq(chmod(place, 0755), 0);
+    record_all();
+    int branch = place_open("r/.shunt/b/n1.1");
+    cr_assert_eq(catalogue_copy(live, branch, LAYOUT_CATALOGUE), 0);
+    close(branch);
+    cr_assert_eq(chmod(place_path("r/out"), 0711), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+            _exit(2);
+        struct known *known = make_known(NULL, KNOWN_FIRST);
+        struct listing listing;
+        root.source = known_source(known);
+        int fd = place_open("r/out");
+        const int error = listing_init(&listing, &root, fd, "out", 0, 0);
+        _exit(error == 0 && listing.trunk_unlisted ? 0 : 1);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(geteuid() != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0), "%x", status);
+    struct known *known = make_known(live, KNOWN_FIRST);
+    cr_assert_eq(known_list_all(known, &taken, &is_marker_known), NAMES);
     known_destroy(known);
 }

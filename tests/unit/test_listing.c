@@ -6,6 +6,7 @@
 
 #include "place.h"
 #include "union/census.h"
+#include "union/sort.h"
 
 #define OUT "out-5f3a9c01d2e4"
 
@@ -617,4 +618,40 @@ Test(owner, a_restored_tree_asks_for_each_directory, .init = owner_init, .fini =
         assert_marker(path, path + 2);
     }
     union_root_finish(&root);
+}
+
+/* union/sort.h */
+
+static void sort_and_check(size_t count, size_t run)
+{
+    static char text[4096][24];
+    static struct union_name names[4096], model[4096];
+    for (size_t i = 0; i < count; i++) {
+        /* Sorted runs of so many names, that lie in one another. */
+        const size_t number = i % run * ((count + run - 1) / run) + i / run;
+        snprintf(text[i], sizeof text[i], "%06zu", number / 2);
+        names[i] = (struct union_name){.name = text[i], .branch = (uint16_t)(number % 2), .leaf = (uint32_t)i};
+    }
+    memcpy(model, names, sizeof model);
+    for (size_t i = 1; i < count; i++) /* by insertion */
+        for (size_t j = i; j > 0; j--) {
+            const int order = strcmp(model[j - 1].name, model[j].name);
+            if (order < 0 || (order == 0 && model[j - 1].branch <= model[j].branch))
+                break;
+            const struct union_name other = model[j];
+            model[j] = model[j - 1];
+            model[j - 1] = other;
+        }
+    sort_names(names, count);
+    for (size_t i = 0; i < count; i++)
+        cr_assert(names[i].leaf == model[i].leaf, "%zu in runs of %zu: %zu", count, run, i);
+}
+
+Test(listing_sort, runs_of_every_length)
+{
+    const size_t counts[] = {0, 1, 2, 3, 15, 16, 17, 100, 1000};
+    const size_t runs[] = {1, 2, 7, 16, 33, 100, 999, 1000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (size_t j = 0; j < sizeof runs / sizeof *runs; j++)
+            sort_and_check(counts[i], runs[j]);
 }

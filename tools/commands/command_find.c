@@ -33,12 +33,14 @@ const struct choice command_find_choices[] = {
 struct test {
     int option;
     const char *text;
-    uint8_t type; /* of -type */
+    size_t length, head, tail; /* of a pattern: so many bytes at its beginning and at its end stand for themselves */
+    uint8_t type;              /* of -type */
 };
 
 /* What they are asked about. */
 struct candidate {
-    const char *path, *name;
+    const char *path; /* NULL: it is NAME in DIRECTORY */
+    const char *directory, *name;
     uint8_t type;
     const char *branch; /* NULL: the trunk */
 };
@@ -50,6 +52,7 @@ struct find {
     bool counts, ends_in_zero;
     size_t matches;
     int status;
+    char path[2 * PATH_MAX]; /* what command_find_path answered last */
 };
 
 static void command_find_fail(struct find *find, const char *path, int error)
@@ -65,13 +68,32 @@ static bool command_find_branch_matches(const char *branch, const char *wanted)
     return !strcmp(branch, wanted) || (strlen(wanted) == node && !strncmp(branch, wanted, node));
 }
 
-static bool command_find_test_holds(const struct test *test, const struct candidate *candidate)
+/* Made when it is needed, which it is of few of many names. */
+static const char *command_find_path(struct find *find, const struct candidate *candidate)
+{
+    if (candidate->path != NULL)
+        return candidate->path;
+    visible_path_join(candidate->directory, candidate->name, find->path, sizeof find->path);
+    return find->path;
+}
+
+/* fnmatch makes wide characters of both: most names are told apart before that. */
+static bool command_find_pattern_matches(const struct test *test, const char *name)
+{
+    const size_t length = strlen(name);
+    if (length < test->head || length < test->tail || memcmp(name, test->text, test->head) != 0 ||
+        memcmp(name + length - test->tail, test->text + test->length - test->tail, test->tail) != 0)
+        return false;
+    return fnmatch(test->text, name, 0) == 0;
+}
+
+static bool command_find_test_holds(struct find *find, const struct test *test, const struct candidate *candidate)
 {
     switch (test->option) {
     case FIND_NAME:
-        return fnmatch(test->text, candidate->name, 0) == 0;
+        return command_find_pattern_matches(test, candidate->name);
     case FIND_PATH:
-        return fnmatch(test->text, candidate->path, 0) == 0;
+        return command_find_pattern_matches(test, command_find_path(find, candidate));
     case FIND_TYPE:
         return candidate->type == test->type;
     case FIND_BRANCH:
@@ -83,10 +105,10 @@ static bool command_find_test_holds(const struct test *test, const struct candid
     }
 }
 
-static bool command_find_matches(const struct find *find, const struct candidate *candidate)
+static bool command_find_matches(struct find *find, const struct candidate *candidate)
 {
     size_t i = 0;
-    while (i < find->test_count && command_find_test_holds(&find->tests[i], candidate))
+    while (i < find->test_count && command_find_test_holds(find, &find->tests[i], candidate))
         i++;
     return i == find->test_count;
 }
@@ -110,21 +132,20 @@ static void command_find_try_name(struct find *find, const struct folder *folder
         return;
     int newer = find->newer.asked ? newer_name(&find->newer, folder, root, name) : 1;
     if (newer < 0)
-        command_find_fail(find, candidate->path, newer);
+        command_find_fail(find, command_find_path(find, candidate), newer);
     else if (newer)
-        command_find_print(find, candidate->path);
+        command_find_print(find, command_find_path(find, candidate));
 }
 
 static void command_find_print_folder(struct find *find, const struct walk *walk, const char *shown)
 {
-    char path[2 * PATH_MAX];
     const struct listing *listing = &walk->folder.listing;
     newer_enter(&find->newer, &walk->before);
     for (size_t i = 0; i < listing->count && !ferror(stdout); i++) {
         const struct union_name *name = &listing->names[i];
-        if (name->type == DT_DIR || visible_path_join(shown, name->name, path, sizeof path) < 0)
+        if (name->type == DT_DIR)
             continue;
-        struct candidate candidate = {path, name->name, name->type, describe_branch(walk->root, name)};
+        struct candidate candidate = {NULL, shown, name->name, name->type, describe_branch(walk->root, name)};
         command_find_try_name(find, &walk->folder, walk->root, name, &candidate);
     }
     if (listing->trunk_unlisted)
@@ -148,7 +169,7 @@ static const char *command_find_last_of(const char *path, char to[NAME_MAX + 1])
 static void command_find_try_directory(struct find *find, const struct walk *walk, const char *shown)
 {
     char last[NAME_MAX + 1];
-    struct candidate candidate = {shown, command_find_last_of(shown, last), DT_DIR, NULL};
+    struct candidate candidate = {shown, NULL, command_find_last_of(shown, last), DT_DIR, NULL};
     if (!command_find_matches(find, &candidate))
         return;
     int newer = find->newer.asked ? newer_directory(&find->newer, walk->root_fd, walk->folder.path) : 1;
@@ -182,7 +203,7 @@ static void command_find_itself(struct find *find, const struct place *place, co
 {
     char last[NAME_MAX + 1];
     struct statx stat;
-    struct candidate candidate = {path, command_find_last_of(path, last), place->found->type,
+    struct candidate candidate = {path, NULL, command_find_last_of(path, last), place->found->type,
                                   describe_branch(&place->root, place->found)};
     int error = find->newer.asked ? folder_stat(&place->folder, &place->root, NULL, &stat) : 0;
     if (error < 0) {
@@ -225,6 +246,18 @@ static int command_find_take_type(const struct command *command, struct test *te
     return COMMAND_WRONG;
 }
 
+/* A backslash or a bracket may be a part of what stands for itself, in encodings other than UTF-8 also of a character: the end
+ * of a pattern that has one is left to fnmatch. */
+static void command_find_take_pattern(struct test *test)
+{
+    test->length = strlen(test->text);
+    test->head = strcspn(test->text, "*?[\\");
+    if (test->text[strcspn(test->text, "[\\")] != '\0')
+        return;
+    while (test->tail < test->length && strchr("*?", test->text[test->length - test->tail - 1]) == NULL)
+        test->tail++;
+}
+
 /* There are as many tests as arguments at most. */
 static int command_find_take_options(struct find *find, const struct command *command, int argc, char **argv)
 {
@@ -233,6 +266,8 @@ static int command_find_take_options(struct find *find, const struct command *co
         struct test test = {.option = option, .text = optarg};
         if (option == FIND_TYPE)
             wrong = command_find_take_type(command, &test);
+        if (option == FIND_NAME || option == FIND_PATH)
+            command_find_take_pattern(&test);
         if (option == FIND_COUNT)
             find->counts = true;
         else if (option == FIND_PRINT0)
