@@ -109,7 +109,9 @@ static void tell_inotify(void)
     ssize_t length = read(notify_inotify(), events, sizeof events);
     for (ssize_t at = 0; at < length;) {
         const struct inotify_event *event = (const struct inotify_event *)(events + at);
-        detail(" | %x %s%s", event->mask, event->len ? event->name : "-", event->cookie ? " *" : "");
+        /* The daemon gives a directory in the watched one its times on disk after a while (shunt(7), Events). */
+        if (event->mask != (IN_MODIFY | IN_ISDIR))
+            detail(" | %x %s%s", event->mask, event->len ? event->name : "-", event->cookie ? " *" : "");
         at += (ssize_t)(sizeof *event + event->len);
     }
 }
