@@ -82,7 +82,7 @@ static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *fo
 void fsck_trunk(struct fsck *fsck)
 {
     struct walk walk;
-    int more = walk_init(&walk, &fsck->root, ".", WALK_ONE_DEVICE);
+    int more = walk_init(&walk, &fsck->root, ".", WALK_ONE_DEVICE | WALK_AHEAD);
     if (more < 0) {
         fsck_trunk_tell_unlisted(fsck, ".", more);
         fsck->blind = true;

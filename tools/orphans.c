@@ -16,7 +16,7 @@ static bool orphans_collect(struct union_root *root, struct mirror_names *known)
 {
     struct walk walk;
     uint64_t end = clock_monotonic() + PATIENCE;
-    int more = walk_init(&walk, root, ".", WALK_ONE_DEVICE);
+    int more = walk_init(&walk, root, ".", WALK_ONE_DEVICE | WALK_AHEAD);
     bool whole = more == 0;
     while (whole && (more = walk_next(&walk)) > 0) {
         const struct listing *listing = &walk.folder.listing;

@@ -264,7 +264,7 @@ int catalogue_drop(struct catalogue *c, struct dirid id)
     return code != 0 ? environment_give_up(c, code) : 0;
 }
 
-int catalogue_proves(struct catalogue *c, const struct catalogue_stamp *now, uint64_t *count)
+int catalogue_proves(struct catalogue *c, const struct catalogue_stamp *now, struct catalogue_proof *proof)
 {
     struct codec_directory directory;
     MDB_txn *txn;
@@ -272,8 +272,8 @@ int catalogue_proves(struct catalogue *c, const struct catalogue_stamp *now, uin
     if (answer < 0)
         return answer;
     answer = catalogue_find_proof(c, txn, now, &directory);
-    if (answer == 1 && count != NULL)
-        *count = directory.count;
+    if (answer == 1 && proof != NULL)
+        *proof = (struct catalogue_proof){directory.count, directory.is_public};
     environment_read_end(c, txn);
     return answer;
 }

@@ -57,9 +57,13 @@ int catalogue_put_marker(struct catalogue *, const struct catalogue_stamp *, con
 /* Forgets a directory, or a marker, whether it is known or not. */
 int catalogue_drop(struct catalogue *, struct dirid);
 
-/* Are the names of a directory known that has this stamp now? 1 or 0 or -errno. `count`: how many, or NULL. As catalogue_walk
+struct catalogue_proof {
+    uint64_t count; /* of the names */
+    bool is_public; /* as they were put; the stamp proves that, too: a change of permissions changes the ctime */
+};
+/* Are the names of a directory known that has this stamp now? 1 or 0 or -errno. `proof` may be NULL. As catalogue_walk
  * and catalogue_measure, it sees what was committed, and may be called by any thread, also while another one writes. */
-int catalogue_proves(struct catalogue *, const struct catalogue_stamp *now, uint64_t *count);
+int catalogue_proves(struct catalogue *, const struct catalogue_stamp *now, struct catalogue_proof *proof);
 /* Its names in the order of memcmp; a name (it is terminated) lives until `each` returns, which answers 0 to go on, anything
  * else to stop; that is the answer then. `each` may not change the catalogue. 1: all of them were told; 0: not known with this
  * stamp, none was told; -EBADMSG: damaged, and what was told counts for nothing. */

@@ -126,8 +126,7 @@ static struct catalogue *known_find(struct known *known, const struct catalogue_
 
 static int known_ask_names(struct catalogue *catalogue, const struct catalogue_stamp *now, void *to)
 {
-    (void)to;
-    return catalogue_proves(catalogue, now, NULL);
+    return catalogue_proves(catalogue, now, to);
 }
 
 static int known_ask_marker(struct catalogue *catalogue, const struct catalogue_stamp *now, void *to)
@@ -176,18 +175,20 @@ static int known_path(const struct known *known, uint16_t branch, const char *pa
     return text_ok(&t) ? 0 : -ENAMETOOLONG;
 }
 
-/* A kernel before 5.8 cannot say it of a descriptor: then the directory is read. */
-static bool known_may_read(int directory, const char *path)
+/* Of what not everybody may read the kernel is asked, which before Linux 5.8 cannot say it of a descriptor: then it is read. */
+static bool known_may_read(const struct catalogue_proof *proof, int directory, const char *path)
 {
-    return SYS4(SYS_faccessat2, directory, path, R_OK, AT_EACCESS | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0;
+    return proof->is_public ||
+           SYS4(SYS_faccessat2, directory, path, R_OK, AT_EACCESS | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int known_walk_at(struct known *known, int directory, const char *path, uint16_t branch, struct known_walk *walk)
 {
     struct catalogue_stamp now;
+    struct catalogue_proof proof;
     struct catalogue *from =
-        take_stamp_at(directory, path, &now) == 1 ? known_find(known, &now, branch, known_ask_names, NULL) : NULL;
-    int answer = from != NULL && known_may_read(directory, path) ? catalogue_walk(from, &now, known_tell, walk) : 0;
+        take_stamp_at(directory, path, &now) == 1 ? known_find(known, &now, branch, known_ask_names, &proof) : NULL;
+    int answer = from != NULL && known_may_read(&proof, directory, path) ? catalogue_walk(from, &now, known_tell, walk) : 0;
     if (answer == 1) {
         __atomic_add_fetch(&known->counts.taken, 1, __ATOMIC_RELAXED);
         __atomic_add_fetch(&known->counts.names, walk->names, __ATOMIC_RELAXED);

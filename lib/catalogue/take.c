@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/sys.h"
 #include "union/disk.h"
@@ -12,6 +13,7 @@
 
 #define TAKE_BUFFER (256 * 1024)
 #define TAKE_BLOCK (1 << 20)
+#define TAKE_ATTRIBUTES 4096 /* bytes of the names of extended attributes; a directory with more is taken for private */
 
 /* Where the bytes of names stand. */
 struct take_block {
@@ -97,16 +99,34 @@ static int take_read(struct take *take, struct disk_scan *scan, bool in_root)
     return code == 0 ? 1 : code;
 }
 
+/* Has everybody every permission to list it? Access control lists, whichever a file system has, may except somebody. */
+static bool take_is_public(int directory)
+{
+    const mode_t all = S_IRUSR | S_IXUSR | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH;
+    struct statx stat;
+    char names[TAKE_ATTRIBUTES];
+    if (sys_statx(directory, "", AT_EMPTY_PATH, STATX_MODE, &stat) != 0 || (stat.stx_mode & all) != all)
+        return false;
+    const long length = SYS3(SYS_flistxattr, directory, names, sizeof names);
+    if (length < 0)
+        return length == -ENOTSUP;
+    for (const char *name = names; name < names + length; name += strlen(name) + 1)
+        if (strncmp(name, "system.", strlen("system.")) == 0 && strstr(name, "acl") != NULL)
+            return false;
+    return true;
+}
+
 static int take_put(struct catalogue *catalogue, int directory, const struct catalogue_stamp *stood, struct take *take,
                     bool is_public)
 {
     struct catalogue_stamp now;
+    const unsigned flags = is_public && take_is_public(directory) ? CATALOGUE_PUBLIC : 0;
     int code = take_stamp(directory, &now);
     if (code <= 0)
         return 0;
     if (!catalogue_stamp_equal(&now, stood))
         return 0;
-    code = catalogue_put(catalogue, stood, take->names, take->count, is_public ? CATALOGUE_PUBLIC : 0);
+    code = catalogue_put(catalogue, stood, take->names, take->count, flags);
     return code == 0 ? 1 : code;
 }
 

@@ -17,7 +17,7 @@ int take_stamp_at(int directory, const char *name, struct catalogue_stamp *);
 
 enum {
     TAKE_IN_ROOT = 1, /* it is the root's trunk, in which `.shunt` is not a name */
-    TAKE_PUBLIC = 2,  /* as CATALOGUE_PUBLIC */
+    TAKE_PUBLIC = 2,  /* CATALOGUE_PUBLIC, if its own permissions say so as well */
 };
 /* `directory` is open for reading, at its beginning; it had the stamp `stood` TAKE_STANDS ago, or that one is old
  * (catalogue_stamp_is_old). 1: its names are put; 0: it has been changed, cannot be read, or something in it is being written

@@ -239,6 +239,20 @@ def test_mistakes(shunt, trees, words, status, sentence):
     assert (result.check(status), result.err) == ("", f"shunt: {sentence}\n")
 
 
+def test_many_directories_are_told_in_order(shunt, trees):
+    """They are listed by several threads: each directory, its files, and what is below, in the order of names."""
+    expected = []
+    for number in range(400):
+        directory = trees.union.root / "tree" / f"{number // 100}" / f"{number // 10 % 10}" / f"{number % 10}"
+        directory.mkdir(parents=True)
+        (directory / "file").write_text("")
+    for at, directories, files in os.walk(trees.union.root / "tree"):
+        directories.sort()
+        expected += [at, *(os.path.join(at, name) for name in files)]
+    for _ in range(5):
+        assert shunt("find", trees.union.root / "tree").check().splitlines() == expected
+
+
 def test_a_reader_that_has_enough(trees):
     for i in range(3000):
         trees.union.put("n1.1", trees.mirror, f"many{i}")

@@ -211,6 +211,23 @@ Test(known, a_copy_with_one_private_directory_is_private)
     cr_assert_eq(mode_of_copy(), 0644);
 }
 
+Test(known, permissions_of_the_directory_itself_make_a_copy_private)
+{
+    char text[64];
+    cr_assert_eq(chmod(place_path("r/out"), 0750), 0);
+    cr_assert_eq(known_record("r/out", TAKE_PUBLIC), 1);
+    cr_assert_eq(mode_of_copy(), 0600);
+    cr_assert_eq(chmod(place_path("r/out"), 0755), 0);
+    cr_assert_eq(known_record("r/out", TAKE_PUBLIC), 1);
+    cr_assert_eq(mode_of_copy(), 0644);
+    snprintf(text, sizeof text, "setfacl -m u:65534:--- %s", "\"$PLACE/r/out\" 2>/dev/null");
+    setenv("PLACE", place, 1);
+    if (system(text) != 0)
+        return; /* no access control lists on this file system */
+    cr_assert_eq(known_record("r/out", TAKE_PUBLIC), 1);
+    cr_assert_eq(mode_of_copy(), 0600, "somebody is excepted");
+}
+
 struct lister {
     struct union_root root;
     struct known *known;

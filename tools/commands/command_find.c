@@ -183,7 +183,7 @@ static void command_find_below(struct find *find, struct place *place, const cha
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
-    int more = walk_init(&walk, &place->root, place->folder.path, 0);
+    int more = walk_init(&walk, &place->root, place->folder.path, WALK_AHEAD);
     if (more < 0)
         command_find_fail(find, spelling, more);
     for (; more == 0 && !ferror(stdout) && (more = walk_next(&walk)) != 0; more = 0) {

@@ -241,7 +241,7 @@ static void command_ls_print_tree(struct ls *ls, struct place *place, const char
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
-    int more = walk_init(&walk, &place->root, place->folder.path, 0);
+    int more = walk_init(&walk, &place->root, place->folder.path, WALK_AHEAD);
     for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0) {
         if (!ls->all && command_ls_is_hidden_below(walk.folder.path, place->folder.path))
             continue;

@@ -70,7 +70,7 @@ static void command_names_walk(struct names *names, struct union_root *root, con
 {
     struct walk walk;
     char shown[2 * PATH_MAX];
-    int more = walk_init(&walk, root, ".", 0);
+    int more = walk_init(&walk, root, ".", WALK_AHEAD);
     if (more < 0)
         command_names_fail(names, spelling, more);
     for (; more == 0 && !command_names_ends() && (more = walk_next(&walk)) != 0; more = 0) {
