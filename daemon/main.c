@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/dir_times.h"
+#include "coordinator/evict.h"
 #include "crash.h"
 #include "disk/disk.h"
 #include "home/home.h"
@@ -127,7 +128,8 @@ static int main_serve_batch(struct shuntd *shuntd)
                                                     main_serve_deaths,   main_serve_overdue,
                                                     dir_times_step,      homes_step,
                                                     heartbeat_step,      failure_detector_step,
-                                                    recorder_step,       main_serve_woken};
+                                                    recorder_step,       evict_step,
+                                                    main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -149,8 +151,9 @@ static uint64_t main_sleep_end(struct shuntd *shuntd)
     bool waits =
         shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
     uint64_t limit = waits ? TICK : heartbeat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
-    uint64_t times = dir_times_due(shuntd), recorder = recorder_due(shuntd);
+    uint64_t times = dir_times_due(shuntd), recorder = recorder_due(shuntd), evict = evict_due(shuntd);
     end = times < end ? times : end;
+    end = evict < end ? evict : end;
     return recorder < end ? recorder : end;
 }
 

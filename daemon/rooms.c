@@ -5,6 +5,7 @@
 
 #include "coordinator/coordinator.h"
 #include "coordinator/dir_times.h"
+#include "coordinator/evict.h"
 #include "coordinator/load.h"
 #include "coordinator/placement.h"
 #include "coordinator/rename_fence.h"
@@ -57,6 +58,8 @@ static const struct collective_handlers collective_handlers = {
             [MESSAGE_STATUS] = status_part,
             [MESSAGE_STOP] = status_part_stop,
             [MESSAGE_FENCE] = rename_fence_part,
+            [MESSAGE_EVICT] = evict_part_evict,
+            [MESSAGE_EVICTED] = evict_part_evicted,
         },
     .add_counters = status_add_page,
 };
@@ -74,6 +77,7 @@ static const struct coordinator_handlers coordinator_handlers = {
             [MESSAGE_SYNC] = coordinator_tell_all_if_marked,
             [MESSAGE_SETTLE] = coordinator_settle,
             [MESSAGE_WATCH] = coordinator_tell_all,
+            [MESSAGE_EVICT] = coordinator_evict,
         },
     .see_grants = grant_see_all,
     .settle_grants = grant_settle_dir,

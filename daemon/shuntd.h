@@ -51,7 +51,8 @@ struct shuntd_options {
     const char *catalogue_base; /* NULL: the catalogue is in the run directory */
     enum config_placement placement;
     uint32_t leaf_full;
-    bool takeover; /* of a session of other hosts that do not heartbeat */
+    uint64_t index_limit; /* bytes; 0: there is none */
+    bool takeover;        /* of a session of other hosts that do not heartbeat */
     uint64_t stale;
     uint64_t deadline; /* ns; for which a silent member is waited for */
     const char *fabric;
@@ -66,6 +67,9 @@ struct shuntd_counts {
     uint64_t redirected; /* ... in this node's branch */
     uint64_t prefetched; /* creates and unlinks whose names were prefetched (prefetch/prefetch.h) */
     uint64_t unlinks, renames, loads, blocked, client_exits;
+    uint64_t evictions;       /* directories that were forgotten, of which this daemon was the coordinator */
+    uint64_t returns;         /* ... and were loaded again since */
+    uint64_t oversized;       /* loads of directories that alone are above the limit of the index */
     uint64_t remote_requests; /* questions about names that other nodes asked this home */
     uint64_t max_hops;        /* messages on the longest way of a collective that was begun here */
 };
@@ -114,6 +118,9 @@ struct shuntd {
     struct link blocked_lists;                  /* listings that wait, since a home is gone */
     struct link rename_fences;                  /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
     uint64_t last_collective, last_coordinator_call;
+    uint64_t outnumbered;       /* the highest number by which a directory was decided about that was evicted */
+    unsigned evict_questions;   /* that are not answered */
+    uint32_t evicted[1u << 16]; /* by a hash of their identity: directories that were (coordinator/evict.c) */
     struct shuntd_counts counts;
     struct recorder *recorder;   /* of the catalogue (recorder/recorder.h) */
     struct disk *heartbeat_disk; /* for heartbeats, and looks at those of others: nothing else delays them */

@@ -25,6 +25,7 @@
 #include "base/hook.h"
 #include "base/log.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/evict.h"
 #include "coordinator/rename_fence.h"
 #include "disk/disk.h"
 #include "home/home.h"
@@ -144,6 +145,7 @@ static int start_from_environment(struct shuntd_options *options)
     options->catalogue_quiet = config.catalogue_quiet;
     options->placement = config.placement;
     options->leaf_full = config.leaf_full;
+    options->index_limit = config.index_limit;
     options->stale = config.stale;
     options->deadline = config.deadline;
     options->fabric = config.fabric;
@@ -649,6 +651,7 @@ static size_t start_index_size(void)
 static int start_open_index(struct shuntd *shuntd)
 {
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
+    shuntd->options.index_limit = evict_limit(shuntd->options.index_limit, shuntd->run_dir);
     int code = union_root_look(&shuntd->root); /* others may have come and gone since it was opened */
     if (code == 0)
         code = index_create(&shuntd->index, shuntd->run_dir, start_index_size(), &stamp);

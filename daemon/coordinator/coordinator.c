@@ -24,7 +24,14 @@
 static uint64_t coordinator_next_number(const struct shuntd *shuntd, uint64_t last)
 {
     uint64_t first = (uint64_t)shuntd->route.epoch << RULE_EPOCH_BITS;
+    last = last < shuntd->outnumbered ? shuntd->outnumbered : last;
     return last < first ? first : last + 1;
+}
+
+void coordinator_outnumber(struct shuntd *shuntd, const struct home_dir *dir)
+{
+    const uint64_t highest = dir->version > dir->times.round ? dir->version : dir->times.round;
+    shuntd->outnumbered = shuntd->outnumbered > highest ? shuntd->outnumbered : highest;
 }
 
 void coordinator_number_decision(struct shuntd *shuntd, struct home_dir *dir)

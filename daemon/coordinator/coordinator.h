@@ -89,7 +89,7 @@ int coordinator_resume(struct shuntd *, struct dirid);
 /* The operations: with a directory that is loaded (but LOAD) and whose coordinator is neither busy nor closed. */
 typedef int coordinator_operation(struct shuntd *, struct home_dir *, struct coordinator_request *);
 coordinator_operation coordinator_load, coordinator_mark, coordinator_freeze, coordinator_tell_all,
-    coordinator_tell_all_if_marked, coordinator_settle;
+    coordinator_tell_all_if_marked, coordinator_settle, coordinator_evict;
 struct coordinator_handlers {
     coordinator_operation *operation[MESSAGE_TYPES]; /* NULL: no such request */
     /* What clients have done by grants is to be seen before times are told; and before a directory is pinned. 0 or a fatal
@@ -101,7 +101,9 @@ struct coordinator_handlers {
 /* A directory's record. Word of it comes on two channels, with answers and by collectives, and not in the order in which
  * it was sent: its coordinator numbers what it decides, and an older record is passed over. */
 void coordinator_number_decision(struct shuntd *, struct home_dir *);
-#define RULE_EPOCH_BITS 24 /* below the epoch of the homes in such a number */
+#define RULE_EPOCH_BITS 32 /* below the epoch of the homes in such a number */
+/* What is decided from now on, of any directory, has a higher number than what was of this one, of which nothing is kept. */
+void coordinator_outnumber(struct shuntd *, const struct home_dir *);
 void coordinator_put_record(struct message_record *, const struct home_dir *);
 /* What it says of marker and mirror; its reason only if the directory is watched. */
 void coordinator_adopt_record(struct home_dir *, const struct message_record *);

@@ -21,6 +21,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
+#include "coordinator/evict.h"
 #include "disk/disk.h"
 #include "home/home.h"
 #include "home/route.h"
@@ -154,6 +155,7 @@ static int load_tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t
 static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question, uint64_t names)
 {
     struct message answer = {.coordinator_answer = {.delegation = dir->coordinator->delegation, .names = names}};
+    home_dir_note_use(shuntd->home, dir);
     int newcomer = coordinator_add_node(dir->coordinator, question->member);
     if (newcomer > 0)
         newcomer = load_tell_nodes(shuntd, dir, question->member);
@@ -213,12 +215,19 @@ static int load_failed(struct shuntd *shuntd, struct load_job *load)
 }
 
 /* As if all of them had their home here. */
-static int load_make_room(struct shuntd *shuntd, const struct listing *listing)
+static int load_make_room(struct shuntd *shuntd, const struct load_job *load)
 {
+    const struct listing *listing = &load->listing;
     uint64_t bytes = 0;
     for (size_t i = 0; i < listing->count; i++)
         bytes += strlen(listing->names[i].name);
-    return index_make_room_for(shuntd->index, listing->count, bytes);
+    const uint64_t size = index_size_of(listing->count, bytes);
+    evict_note_load(shuntd, home_dir_find(shuntd->home, load->id), listing->count, size);
+    int code = evict_make_room(shuntd, size);
+    if (code != 0 || index_make_room_for(shuntd->index, listing->count, bytes) == 0)
+        return code;
+    code = evict_all_idle(shuntd);
+    return code == 0 ? index_make_room_for(shuntd->index, listing->count, bytes) : code;
 }
 
 /* All began again while it was listed: a daemon that changed something then has not told it yet, and what was found may be
@@ -238,7 +247,7 @@ static int load_finish(struct disk_job *job, struct shuntd *shuntd)
     struct load_job *load = (struct load_job *)job;
     if (load->result == 0 && route_is_outdated(&shuntd->route, load->began))
         return load_again(shuntd, load);
-    if (load->result == 0 && (load->result = load_make_room(shuntd, &load->listing)) != 0)
+    if (load->result == 0 && (load->result = load_make_room(shuntd, load)) != 0)
         listing_finish(&load->listing);
     if (load->result != 0)
         return load_failed(shuntd, load);
@@ -331,6 +340,7 @@ static int load_loaded(struct shuntd *shuntd, const struct coordinator_call *coo
     struct message told = {.type = MESSAGE_ANSWER, .result = answer->result};
     int code = answer->result == 0 ? delegation_accept(shuntd, dir, answer, coordinator_call->epoch) : 0;
     dir->awaits_coordinator = false;
+    dir->use.by_processes = true;
     if (answer->result == 0 && code == 0) {
         coordinator_adopt_answer(dir, &answer->coordinator_answer.record);
         dir->record.flags |= RECORD_LOADED;
@@ -373,6 +383,7 @@ int load_request(struct shuntd *shuntd, const struct listen_request *request, st
         return reply_block(shuntd, &dir->blocked, request);
     if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir, path)) == NULL)
         return -ENOMEM;
+    home_dir_note_use(shuntd->home, dir);
     dir->awaits_coordinator = true;
     asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
     int code = coordinator_submit(shuntd, message, load_loaded, &coordinator_call);

@@ -24,6 +24,7 @@ int home_create(struct home **to, const struct home_uses *uses)
     list_init(&home->ready_collectives);
     list_init(&home->unwritten);
     list_init(&home->unannounced);
+    list_init(&home->clock);
     *to = home;
     return 0;
 }
@@ -89,6 +90,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     list_init(&dir->frozen_questions);
     list_init(&dir->blocked_collectives);
     list_init(&dir->ended_claims);
+    list_init(&dir->use.clock);
     dir->nodes = 1;
     if (home_dir_set_path(dir, path) != 0) {
         free(dir);
@@ -98,6 +100,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     dir->next = *bucket;
     *bucket = dir;
     home->dir_count++;
+    home_dir_note_use(home, dir);
     return dir;
 }
 
@@ -106,13 +109,14 @@ void home_dir_release(struct home *home, struct home_dir *dir)
 {
     struct home_dir **at = dirs_bucket_of(home, dir->id);
     if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->operations > 0 ||
-        dir->claims > 0 || dir->listed > 0 || dir->leaves.count > 0 || dir->coordinator != NULL ||
+        dir->claims > 0 || dir->listed > 0 || dir->leaves.count > 0 || dir->coordinator != NULL || dir->keeps_mirror ||
         !list_empty(&dir->ended_claims) || !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;
     *at = dir->next;
     home->dir_count--;
+    list_remove(&dir->use.clock);
     list_remove(&dir->unannounced);
     home_wake(home, &dir->blocked);
     list_move(&home->questions, &dir->frozen_questions);
@@ -142,18 +146,75 @@ struct link *home_next_collective(struct home *home)
     return list_take(&home->ready_collectives);
 }
 
-void home_dir_drop(struct home *home, struct home_dir *dir)
+/* Whoever waits for something of it begins again. */
+static void dirs_forget_names(struct home *home, struct home_dir *dir)
 {
-    dir->record = (struct record_dir){0};
     dir->complete = dir->frozen = dir->mirrored = dir->recalled = false;
     dir->delegation = 0;
     dir->listed = 0;
     home_list_end(dir);
-    home_leaves_forget(&dir->leaves);
     home_wake(home, &dir->blocked);
     list_move(&home->questions, &dir->frozen_questions);
     list_move(&home->ready_collectives, &dir->blocked_collectives);
+}
+
+void home_dir_drop(struct home *home, struct home_dir *dir)
+{
+    dir->record = (struct record_dir){0};
+    dir->keeps_mirror = false;
+    home_leaves_forget(&dir->leaves);
+    dirs_forget_names(home, dir);
     home_dir_release(home, dir);
+}
+
+static bool dirs_has_more_than_names(const struct home_dir *dir)
+{
+    static const struct home_times nothing;
+    return !home_times_equal(&dir->times, &nothing) || dir->leaves.count > 0 ||
+           ((dir->record.flags & RECORD_MARKED) && dir->use.by_processes);
+}
+
+/* Its coordinator counts the leaves again when it lists them. */
+void home_dir_evict(struct home *home, struct home_dir *dir)
+{
+    struct record_dir record = {.flags = dir->record.flags & RECORD_MARKED, .marker = dir->record.marker};
+    memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
+    if (dir->coordinator != NULL)
+        home_leaves_forget(&dir->leaves);
+    else
+        home_leaves_retire(&dir->leaves);
+    if (!dirs_has_more_than_names(dir)) {
+        home_dir_drop(home, dir);
+        return;
+    }
+    dir->record = record;
+    dir->keeps_mirror = true;
+    list_remove(&dir->use.clock);
+    dirs_forget_names(home, dir);
+}
+
+void home_dir_note_use(struct home *home, struct home_dir *dir)
+{
+    dir->use.last = *home->uses.now;
+    if (!list_empty(&dir->use.clock))
+        return;
+    dir->use.visited_at = dir->use.last;
+    list_append(&home->clock, &dir->use.clock);
+}
+
+uint64_t home_clock_hand(const struct home *home)
+{
+    return list_empty(&home->clock) ? UINT64_MAX : LINK_OF(home->clock.next, struct home_dir, use.clock)->use.visited_at;
+}
+
+struct home_dir *home_dir_next_on_clock(struct home *home, uint64_t until)
+{
+    if (home_clock_hand(home) > until)
+        return NULL;
+    struct home_dir *dir = LINK_OF(list_take(&home->clock), struct home_dir, use.clock);
+    dir->use.visited_at = *home->uses.now;
+    list_append(&home->clock, &dir->use.clock);
+    return dir;
 }
 
 struct home_coordinator *home_coordinator(struct home_dir *dir)

@@ -75,6 +75,18 @@ struct home_times {
 
 #define HOME_TIMES_PATIENCE CLOCK_SECOND /* with the daemon that is to write the time of a change */
 
+/* How long it is since it was used, as far as this daemon knows (coordinator/evict.h). */
+struct home_dir_use {
+    struct link clock;   /* on home's clock, unless there is nothing to be forgotten */
+    uint64_t last;       /* monotonic, when a process of this node or another daemon asked for it last */
+    uint64_t seen;       /* `last` when the hand of the clock came by */
+    uint64_t visited_at; /* monotonic, when that was */
+    uint64_t refused_at; /* monotonic, when its coordinator said that it is in use */
+    uint8_t refusals;    /* how often that was so since it was used here */
+    bool is_asked;       /* its coordinator has not answered yet */
+    bool by_processes;   /* processes of this node have used it */
+};
+
 struct home_dir {
     struct home_dir *next; /* in its bucket */
     struct dirid id;
@@ -91,6 +103,8 @@ struct home_dir {
     struct link blocked_collectives; /* parts of collectives (rpc/collective.h) that wait for the jobs */
     struct home_leaves leaves;
     uint32_t nodes; /* how many nodes use it, as the coordinator told */
+    struct home_dir_use use;
+    bool keeps_mirror; /* its names were forgotten, where its files are is not */
 
     /* Its times. */
     struct home_times times;    /* the record's are what readers are to see of that */
@@ -330,6 +344,16 @@ struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
 /* It is no more: nothing of it is known, requests that wait on it are served again. Its memory goes with its last
  * operation. The index is the caller's. */
 void home_dir_drop(struct home *, struct home_dir *);
+/* Its names and all that can be read again are forgotten. What stays of one with mirrors that this node has used is what cannot
+ * be: its times, how many leaves it has, which directory they belong to. The index is the caller's. */
+void home_dir_evict(struct home *, struct home_dir *);
+/* It is used. */
+void home_dir_note_use(struct home *, struct home_dir *);
+/* The next directory that the hand of the clock comes to, and goes by, if it came by before `until` (monotonic) last; or
+ * NULL. */
+struct home_dir *home_dir_next_on_clock(struct home *, uint64_t until);
+/* When it came by the next one; UINT64_MAX: there is none. */
+uint64_t home_clock_hand(const struct home *);
 /* Is something under way for this node's processes? */
 bool home_dir_is_busy(const struct home_dir *);
 /* Some of that has ended: waiting requests look whether they can go on. 0 or -ENOMEM. */

@@ -323,6 +323,7 @@ int home_list_begin(struct home *home, struct home_dir *dir, uint64_t number)
     if (number <= dir->load_number)
         return number == dir->load_number ? 0 : -ESTALE;
     dir->load_number = number;
+    home_dir_note_use(home, dir);
     dir->complete = false;
     home_collectives_ready(home, &dir->blocked_collectives); /* word of the earlier one is over */
     return home_unlist(home, dir);
@@ -403,6 +404,7 @@ int home_ask(struct home *home, const struct name_question *q, struct name_answe
         answer->result = MESSAGE_NOT_LOADED;
         return 0;
     }
+    dir->use.last = *home->uses.now;
     if (*at == NULL && !dir->frozen && !(dir->draining && (q->flags & NAME_PREFETCH)))
         return names_decide(home, dir, q, answer);
     int peeked = *at != NULL ? names_peek(home, *at, q, answer) : 0;

@@ -33,6 +33,7 @@ struct home {
     struct link notifications;
     struct link ready_collectives; /* collectives */
     uint64_t dir_count;
+    struct link clock;          /* directories, in the order in which the hand came by last */
     struct link ready_requests; /* requests to be served again */
     struct link unwritten;      /* directories whose trunk does not show their times yet */
     struct link unannounced;    /* ... whose times other daemons do not know */

@@ -61,6 +61,7 @@ int list_part(struct shuntd *shuntd, struct collective *collective, const struct
         return 0;
     if (dir == NULL || !dir->complete)
         return MESSAGE_NOT_LOADED;
+    dir->use.last = shuntd->now;
     if (shuntd->route.missing > 0) {
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;

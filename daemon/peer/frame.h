@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FRAME_VERSION 2
+#define FRAME_VERSION 3
 #define FRAME_KEY 32
 #define FRAME_HEADER 80
 #define FRAME_MAX 65536 /* with its header */

@@ -76,8 +76,10 @@ struct home_dir *reply_dir(struct shuntd *shuntd, const struct listen_request *r
 {
     const struct message *message = &request->message;
     struct home_dir *dir = home_dir_find(shuntd->home, which == 0 ? message->dir : message->rename.to_dir);
-    if (home_dir_is_loaded(dir))
+    if (home_dir_is_loaded(dir)) {
+        dir->use.last = shuntd->now;
         return dir;
+    }
     if (dir != NULL && home_dir_is_busy(dir)) {
         *how = reply_block(shuntd, &dir->blocked, request);
         return NULL;

@@ -51,6 +51,25 @@ int config_number_parse(const char *text, uint64_t most, uint64_t *number)
     return 0;
 }
 
+int config_size_parse(const char *text, uint64_t least, uint64_t *size)
+{
+    static const char units[] = "KMGT";
+    char digits[24];
+    const size_t length = strspn(text, "0123456789");
+    const char unit = text[length] >= 'a' ? (char)(text[length] - 'a' + 'A') : text[length];
+    const char *at = unit != '\0' ? strchr(units, unit) : NULL;
+    const unsigned shift = at != NULL ? 10 * (unsigned)(at - units + 1) : 0;
+    uint64_t number;
+    if (length >= sizeof digits || (unit != '\0' && (at == NULL || text[length + 1] != '\0')))
+        return -EINVAL;
+    memcpy(digits, text, length);
+    digits[length] = '\0';
+    if (config_number_parse(digits, INT64_MAX >> shift, &number) != 0 || number << shift < least)
+        return -EINVAL;
+    *size = number << shift;
+    return 0;
+}
+
 static void config_read_number(struct config *config, char *const environment[], const char *name, uint64_t most, uint64_t *to)
 {
     const char *value = config_value(environment, name, NULL);
@@ -81,6 +100,9 @@ void config_read(struct config *config, char *const environment[])
     config_read_number(config, environment, "SHUNT_DEADLINE", 86400, &deadline);
     config_read_number(config, environment, "SHUNT_STALE", 86400, &stale);
     config_read_number(config, environment, "SHUNT_CATALOGUE_QUIET", 86400, &quiet);
+    const char *limit = config_value(environment, "SHUNT_INDEX_LIMIT", NULL);
+    if (limit != NULL && config_size_parse(limit, CONFIG_INDEX_LEAST, &config->index_limit) != 0)
+        config->bad = "SHUNT_INDEX_LIMIT";
     config->catalogue_quiet = quiet * CLOCK_SECOND;
     config->leaf_full = (uint32_t)full;
     config->deadline = deadline * CLOCK_SECOND;

@@ -11,12 +11,15 @@
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
  *     SHUNT_DEADLINE   seconds that a request may take (default 30: longer than a node that vanished is waited for)
  *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)
+ *     SHUNT_INDEX_LIMIT  bytes of memory for the names of directories in use, for a daemon that is started
  *     SHUNT_STALE      seconds without a heartbeat after which a node counts as gone (default 15); a lease
  *
  * The texts point into the environment block as it was handed in; a bad value is the default and named in
  * `bad`. Allocates nothing; async-signal-safe. */
 
 #include <stdint.h>
+
+#define CONFIG_INDEX_LEAST (1ull << 20)
 
 enum config_placement { CONFIG_AUTO = 0, CONFIG_BRANCH };
 
@@ -28,11 +31,12 @@ struct config {
     const char *run_base;
     const char *preload; /* LD_PRELOAD */
     enum config_placement placement;
-    uint32_t leaf_full; /* 0: the file system's default */
-    uint64_t deadline;  /* ns */
-    uint64_t stale;     /* ns */
-    const char *fabric; /* as fabric_open's setting, or none */
-    const char *bad;    /* the first variable whose value makes no sense, or NULL */
+    uint32_t leaf_full;   /* 0: the file system's default */
+    uint64_t index_limit; /* bytes; 0: a part of the run directory */
+    uint64_t deadline;    /* ns */
+    uint64_t stale;       /* ns */
+    const char *fabric;   /* as fabric_open's setting, or none */
+    const char *bad;      /* the first variable whose value makes no sense, or NULL */
 };
 
 void config_read(struct config *, char *const environment[]);
@@ -44,3 +48,6 @@ const char *config_value(char *const environment[], const char *name, const char
 int config_placement_parse(const char *text, enum config_placement *);
 /* A whole number from 1 to `most`: 0, else -EINVAL. */
 int config_number_parse(const char *text, uint64_t most, uint64_t *);
+/* Bytes: such a number, perhaps with K, M, G or T after it (1024 to the power of 1 to 4, in capital letters or small ones),
+ * from `least` on. 0, else -EINVAL. */
+int config_size_parse(const char *text, uint64_t least, uint64_t *);

@@ -761,13 +761,18 @@ int index_make_room(struct index *index, struct dirid id, const char *name, size
 }
 
 /* Buckets are half full, as a rule, when they have just been parted. */
+uint64_t index_size_of(uint64_t names, uint64_t bytes)
+{
+    return 2 * (names * RECORD_SIZE(0) + bytes);
+}
+
 int index_make_room_for(struct index *index, uint64_t names, uint64_t bytes)
 {
-    const uint64_t size = names * RECORD_SIZE(0) + bytes, array = 4 * (names / ARRAY_SHARE * sizeof(uint32_t));
-    return index_has_room(index, blocks_class(array), 2 * size) ? 0 : -ENOSPC;
+    const uint64_t array = 4 * (names / ARRAY_SHARE * sizeof(uint32_t));
+    return index_has_room(index, blocks_class(array), index_size_of(names, bytes)) ? 0 : -ENOSPC;
 }
 
 void index_measure(struct index *index, struct index_size *size)
 {
-    *size = (struct index_size){.bytes_used = index->used, .entries = index->entries};
+    *size = (struct index_size){.bytes_used = index->used, .bytes = index->blocks.there, .entries = index->entries};
 }

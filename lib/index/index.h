@@ -37,6 +37,8 @@ bool index_is_damaged(const struct index *);
 int index_make_room(struct index *, struct dirid, const char *name, size_t length);
 /* ... for so many names at once of one directory, with so many bytes in all; they are put next. */
 int index_make_room_for(struct index *, uint64_t names, uint64_t bytes);
+/* How many bytes so many names with so many bytes in all take, about. Pure. */
+uint64_t index_size_of(uint64_t names, uint64_t bytes);
 
 /* get answers -ENOENT where there is none; del of what is not there is 0. */
 int index_get_entry(struct index *, struct dirid, const char *name, size_t length, struct record_entry *);
@@ -63,6 +65,7 @@ int index_put_branch(struct index *, uint16_t number, const char *branch);
 
 struct index_size {
     uint64_t bytes_used; /* what was given back not counted */
+    uint64_t bytes;      /* of its file, which does not become smaller */
     uint64_t entries;    /* names, directories, branches, and the stamp */
 };
 void index_measure(struct index *, struct index_size *);

@@ -118,6 +118,8 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
                                       FIELD(BOOL, migrated_coordinator.closing), FIELD(BOOL, migrated_coordinator.sharded),
                                       FIELD(TEXT, migrated_coordinator.nodes)},
     [MESSAGE_MIGRATED_ALL] = {EPOCH},
+    [MESSAGE_EVICT] = {DIR, EPOCH, FIELD(U64, evict.idle)},
+    [MESSAGE_EVICTED] = {DIR},
 };
 
 static const uint16_t message_text_max[TEXTS] = {MESSAGE_NAME_MAX, MESSAGE_NAME_MAX, MESSAGE_TEXT_MAX};

@@ -73,6 +73,8 @@ enum message_type {
     MESSAGE_MIGRATED_RECORD,      /* ... a directory's record, to its next coordinator */
     MESSAGE_MIGRATED_COORDINATOR, /* ... what its coordinator knows */
     MESSAGE_MIGRATED_ALL,         /* ... that was all */
+    MESSAGE_EVICT,                /* to a coordinator, and collective: may all that is known of dir be forgotten? */
+    MESSAGE_EVICTED,              /* collective: it is to be */
     MESSAGE_TYPES
 };
 
@@ -211,6 +213,9 @@ struct message {
         struct {
             uint64_t tried; /* ns since it was tried first */
         } freeze;
+        struct {
+            uint64_t idle; /* ns for which the sender has not used it */
+        } evict;
         struct {
             uint64_t number;
         } delegation; /* RECALL, RETURN */

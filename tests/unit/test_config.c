@@ -86,6 +86,9 @@ Test(config, a_bad_value_is_the_default_and_named)
     check_bad("SHUNT_PLACEMENT=Branch", "SHUNT_PLACEMENT");
     check_bad("SHUNT_PLACEMENT=branch ", "SHUNT_PLACEMENT");
     check_bad("SHUNT_STALE=0", "SHUNT_STALE");
+    check_bad("SHUNT_INDEX_LIMIT=many", "SHUNT_INDEX_LIMIT");
+    check_bad("SHUNT_INDEX_LIMIT=1023K", "SHUNT_INDEX_LIMIT");
+    check_bad("SHUNT_INDEX_LIMIT=-1G", "SHUNT_INDEX_LIMIT");
     check_bad("SHUNT_CATALOGUE_QUIET=soon", "SHUNT_CATALOGUE_QUIET");
     check_bad("SHUNT_CATALOGUE_DIR=scratch", "SHUNT_CATALOGUE_DIR");
     check_bad("SHUNT_RUN_DIR=run", "SHUNT_RUN_DIR");
@@ -131,4 +134,44 @@ Test(config, placements)
     cr_assert_eq(placement, CONFIG_AUTO);
     cr_assert_eq(config_placement_parse("", &placement), -EINVAL);
     cr_assert_eq(config_placement_parse("branches", &placement), -EINVAL);
+}
+
+static void check_size(const char *text, uint64_t size)
+{
+    uint64_t read = 0;
+    cr_assert_eq(config_size_parse(text, 1024, &read), size != 0 ? 0 : -EINVAL, "%s", text);
+    cr_assert_eq(read, size, "%s is %lu", text, read);
+}
+
+Test(config, sizes)
+{
+    check_size("1024", 1024);
+    check_size("1023", 0);
+    check_size("1K", 1024);
+    check_size("128M", 128ull << 20);
+    check_size("128m", 128ull << 20);
+    check_size("3g", 3ull << 30);
+    check_size("2T", 2ull << 40);
+    check_size("8388607T", 8388607ull << 40);
+    check_size("8388608T", 0);
+    check_size("99999999999999999999999999", 0);
+    check_size("", 0);
+    check_size("M", 0);
+    check_size("0M", 0);
+    check_size("1MB", 0);
+    check_size("1 M", 0);
+    check_size("1.5M", 0);
+    check_size("1E", 0);
+    check_size("-1M", 0);
+}
+
+Test(config, the_limit_of_the_index)
+{
+    struct config config;
+    char *const environment[] = {"SHUNT_INDEX_LIMIT=128M", NULL}, *const none[] = {NULL};
+    config_read(&config, environment);
+    cr_assert_null(config.bad);
+    cr_assert_eq(config.index_limit, 128ull << 20);
+    config_read(&config, none);
+    cr_assert_eq(config.index_limit, 0, "that is for the daemon to say");
 }

@@ -81,6 +81,7 @@ static const struct message wire_bodies[MESSAGE_TYPES] = {
     [MESSAGE_MIGRATED_RECORD].record = {WIRE_RECORD, WIRE_TEXT("out/a")},
     [MESSAGE_MIGRATED_COORDINATOR].migrated_coordinator =
         {.nodes = WIRE_TEXT("\1\0\2\0"), .delegation = 0xdb, .times = WIRE_TIMES, .loaded = true, .closing = true},
+    [MESSAGE_EVICT].evict.idle = 0xdc,
 };
 
 static struct message some_message(uint16_t type)
@@ -175,6 +176,8 @@ static const char *const wire_recorded[MESSAGE_TYPES] = {
                                 "00000000000100016f75742d35666f75742f61",
     [MESSAGE_MIGRATED_COORDINATOR] = "060000000000040004030201feffffff1817161514131211282726252423222108070605db00000000000000b"
                                      "100000000000000b200000000000000b300000000000000010100010001000200",
+    [MESSAGE_EVICT] = "060000000000000004030201feffffff1817161514131211282726252423222108070605dc00000000000000",
+    [MESSAGE_EVICTED] = "060000000000000004030201feffffff18171615141312112827262524232221",
     [MESSAGE_MIGRATED_ALL] = "060000000000000004030201feffffff08070605",
 };
 

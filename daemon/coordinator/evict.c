@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "coordinator/evict.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "coordinator/coordinator.h"
+#include "home/home.h"
+#include "home/route.h"
+#include "reply/reply.h"
+
+#define EVICT_LEAST (64ull << 20)     /* the default limit, where a quarter of the run directory is less */
+#define EVICT_REST (CLOCK_SECOND / 4) /* between two visits of the hand */
+#define EVICT_PATIENCE 8              /* so often that is doubled for a directory that is in use elsewhere */
+#define EVICT_QUESTIONS 64            /* to coordinators, at once */
+#define EVICT_DIR 1024                /* bytes of the daemon's own for a directory that it knows, about */
+#define EVICT_TAGS (sizeof((struct shuntd *)0)->evicted / sizeof *((struct shuntd *)0)->evicted)
+
+uint64_t evict_limit(uint64_t configured, const char *run_dir)
+{
+    struct statvfs room;
+    if (configured != 0)
+        return configured;
+    const uint64_t share = statvfs(run_dir, &room) == 0 ? (uint64_t)room.f_blocks * room.f_frsize / 4 : 0;
+    return share > EVICT_LEAST ? share : EVICT_LEAST;
+}
+
+static uint64_t evict_budget(const struct shuntd *shuntd)
+{
+    return shuntd->options.index_limit - shuntd->options.index_limit / 4;
+}
+
+static uint64_t evict_used(struct shuntd *shuntd)
+{
+    struct index_size size;
+    index_measure(shuntd->index, &size);
+    return size.bytes_used + home_dir_count(shuntd->home) * EVICT_DIR;
+}
+
+static bool evict_is_above(struct shuntd *shuntd, uint64_t bytes)
+{
+    const uint64_t budget = evict_budget(shuntd);
+    return budget > 0 && (bytes > budget || evict_used(shuntd) > budget - bytes);
+}
+
+/* Directories that were evicted, as far as there is room to remember them: whether one comes back is counted, nothing else. */
+
+static uint32_t *evict_tag_of(struct shuntd *shuntd, struct dirid id, uint32_t *tag)
+{
+    const uint64_t hash = record_hash((const char *)&id, sizeof id);
+    *tag = (uint32_t)hash | 1;
+    return &shuntd->evicted[(hash >> 32) % EVICT_TAGS];
+}
+
+void evict_note_load(struct shuntd *shuntd, const struct home_dir *dir, size_t names, uint64_t bytes)
+{
+    uint32_t tag, *at = evict_tag_of(shuntd, dir->id, &tag);
+    if (*at == tag) {
+        shuntd->counts.returns++;
+        *at = 0;
+    }
+    const uint64_t limit = shuntd->options.index_limit;
+    if (limit == 0 || bytes <= limit)
+        return;
+    shuntd->counts.oversized++;
+    log_line("%s: its %zu names take more than the %llu MiB of the limit, and are kept all the same while they are used (raise "
+             "SHUNT_INDEX_LIMIT)",
+             dir->path, names, (unsigned long long)(limit >> 20));
+}
+
+/* What every daemon does. */
+
+static bool evict_waits_for(const struct home_dir *dir)
+{
+    const struct home_coordinator *coordinator = dir->coordinator;
+    return !list_empty(&dir->blocked) || !list_empty(&dir->blocked_collectives) || !list_empty(&dir->frozen_questions) ||
+           (coordinator != NULL && (coordinator->closing || coordinator->load_request != NULL ||
+                                    !list_empty(&coordinator->queued) || !list_empty(&coordinator->awaiting_idle)));
+}
+
+/* A watch is told to nobody twice. */
+static bool evict_is_at_rest(const struct home_dir *dir)
+{
+    return dir->claims == 0 && dir->operations == 0 && !home_dir_is_busy(dir) && !dir->writing && !dir->recalled &&
+           !dir->frozen && !dir->draining && !dir->reports_idle && (dir->complete || dir->listed + dir->expected == 0) &&
+           list_empty(&dir->unwritten) && list_empty(&dir->unannounced) && list_empty(&dir->ended_claims) &&
+           dir->record.why != RECORD_WHY_WATCHED && !evict_waits_for(dir);
+}
+
+static int evict_hide(struct shuntd *shuntd, struct home_dir *dir)
+{
+    HOOK("evict-hides");
+    return reply_forget_dir(shuntd, dir);
+}
+
+int evict_part_evict(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
+    if (message->epoch != shuntd->route.epoch || shuntd->route.missing > 0 || shuntd->route.hands_over)
+        return MESSAGE_BUSY;
+    if (dir == NULL)
+        return 0;
+    if (!evict_is_at_rest(dir) || shuntd->now - dir->use.last < message->evict.idle)
+        return MESSAGE_BUSY;
+    int code = home_dir_is_loaded(dir) ? evict_hide(shuntd, dir) : 1;
+    return code == 0 ? MESSAGE_BUSY : code < 0 ? code : 0;
+}
+
+/* A listing that began when all names were here is told before they go. */
+int evict_part_evicted(struct shuntd *shuntd, struct collective *collective, const struct message *message)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
+    HOOK("evict-forgets");
+    if (dir == NULL)
+        return 0;
+    if (dir->delegation != 0)
+        listen_count_loss(shuntd->listen);
+    int code = index_del_dir(shuntd->index, dir->id);
+    home_dir_evict(shuntd->home, dir);
+    return code;
+}
+
+/* What the coordinator does. */
+
+struct eviction {
+    struct coordinator_request *question;
+    struct dirid id;
+    uint32_t epoch; /* of the route, when it began */
+    bool agreed;
+};
+
+static int evict_end(struct shuntd *shuntd, struct eviction *eviction, int result)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, eviction->id);
+    struct coordinator_request *question = eviction->question;
+    const struct dirid id = eviction->id;
+    free(eviction);
+    if (dir != NULL && dir->coordinator != NULL)
+        dir->coordinator->in_request = false;
+    int code = coordinator_result(shuntd, question, result);
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
+}
+
+/* It is as if nobody had ever used it, but that no number comes again by which something was decided. */
+static void evict_forget(struct shuntd *shuntd, struct home_dir *dir)
+{
+    uint32_t tag, *at = evict_tag_of(shuntd, dir->id, &tag);
+    coordinator_outnumber(shuntd, dir);
+    coordinator_forget(dir->coordinator);
+    dir->coordinator->node_count = 0;
+    shuntd->counts.evictions++;
+    *at = tag;
+}
+
+/* A daemon that is lost may not have passed it on. One that has not heard of it has the names of a load that is over. */
+static int evict_done(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct eviction *eviction = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, eviction->id);
+    if (dir != NULL && dir->coordinator != NULL)
+        evict_forget(shuntd, dir);
+    return end->result < 0 ? end->result : evict_end(shuntd, eviction, 0);
+}
+
+static int evict_answered_by_all(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct eviction *eviction = context;
+    const struct message evicted = {.type = MESSAGE_EVICTED, .dir = eviction->id};
+    struct home_dir *dir = home_dir_find(shuntd->home, eviction->id);
+    const bool stands = eviction->epoch == shuntd->route.epoch && !route_lacks_home(&shuntd->route, &shuntd->session) &&
+                        dir != NULL && dir->coordinator != NULL && dir->coordinator->loaded;
+    HOOK("evict-agreed");
+    if (end->result != 0 || end->lost || !stands)
+        return evict_end(shuntd, eviction, MESSAGE_BUSY);
+    return collective_begin(shuntd, &evicted, NULL, evict_done, eviction);
+}
+
+int coordinator_evict(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
+{
+    if (!list_empty(&dir->coordinator->queued) || route_is_gathering(&shuntd->route))
+        return coordinator_result(shuntd, question, MESSAGE_BUSY);
+    struct eviction *eviction = malloc(sizeof *eviction);
+    if (eviction == NULL)
+        return -ENOMEM;
+    *eviction = (struct eviction){.question = question, .id = dir->id, .epoch = shuntd->route.epoch};
+    question->message.epoch = shuntd->route.epoch;
+    dir->coordinator->in_request = true;
+    return collective_begin(shuntd, &question->message, NULL, evict_answered_by_all, eviction);
+}
+
+/* What a daemon does that has too much. */
+
+static int evict_answered(struct shuntd *shuntd, const struct coordinator_call *call, const struct message *answer)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir);
+    (void)call;
+    shuntd->evict_questions--;
+    if (dir == NULL)
+        return 0;
+    dir->use.is_asked = false;
+    dir->use.refused_at = shuntd->now;
+    if (answer->result != 0 && dir->use.refusals < EVICT_PATIENCE)
+        dir->use.refusals++;
+    return 0;
+}
+
+static int evict_ask(struct shuntd *shuntd, struct home_dir *dir)
+{
+    const struct message evict = {.type = MESSAGE_EVICT, .dir = dir->id, .evict.idle = shuntd->now - dir->use.last};
+    dir->use.is_asked = true;
+    shuntd->evict_questions++;
+    return coordinator_submit(shuntd, &evict, evict_answered, NULL);
+}
+
+/* It was made in this session, and nobody has used it: to be read when it is used is as good. */
+static bool evict_is_new(const struct home_dir *dir)
+{
+    const struct home_coordinator *coordinator = dir->coordinator;
+    return coordinator != NULL && coordinator->created_empty && !coordinator->loaded && !coordinator->in_request;
+}
+
+static bool evict_is_refused(const struct shuntd *shuntd, const struct home_dir *dir)
+{
+    return dir->use.is_asked || shuntd->evict_questions >= EVICT_QUESTIONS ||
+           (dir->use.refusals > 0 && shuntd->now - dir->use.refused_at < EVICT_REST << dir->use.refusals);
+}
+
+/* The hand has come to it. The directory may be gone then. */
+static int evict_visit(struct shuntd *shuntd, struct home_dir *dir)
+{
+    const bool was_used = dir->use.last != dir->use.seen, is_loaded = home_dir_is_loaded(dir);
+    if (was_used)
+        dir->use.refusals = 0;
+    if (!evict_is_at_rest(dir))
+        return 0;
+    dir->use.seen = dir->use.last;
+    if (is_loaded)
+        return evict_hide(shuntd, dir);
+    if (was_used || evict_is_refused(shuntd, dir))
+        return 0;
+    if (evict_is_new(dir)) {
+        dir->coordinator->created_empty = false;
+        return coordinator_resume(shuntd, dir->id);
+    }
+    return dir->complete || (dir->coordinator != NULL && dir->coordinator->loaded) ? evict_ask(shuntd, dir) : 0;
+}
+
+/* Each directory once, as long as there is too much. */
+static int evict_sweep(struct shuntd *shuntd, uint64_t bytes, bool all)
+{
+    const uint64_t until = shuntd->now - EVICT_REST;
+    struct home_dir *dir;
+    int code = 0;
+    while (code == 0 && (all || evict_is_above(shuntd, bytes)) && (dir = home_dir_next_on_clock(shuntd->home, until)) != NULL)
+        code = evict_visit(shuntd, dir);
+    return code;
+}
+
+int evict_make_room(struct shuntd *shuntd, uint64_t bytes)
+{
+    return shuntd->stop == 0 && evict_is_above(shuntd, bytes) ? evict_sweep(shuntd, bytes, false) : 0;
+}
+
+int evict_all_idle(struct shuntd *shuntd)
+{
+    return shuntd->stop == 0 ? evict_sweep(shuntd, 0, true) : 0;
+}
+
+int evict_step(struct shuntd *shuntd)
+{
+    return evict_make_room(shuntd, 0);
+}
+
+uint64_t evict_due(struct shuntd *shuntd)
+{
+    if (shuntd->stop != 0 || !evict_is_above(shuntd, 0))
+        return UINT64_MAX;
+    const uint64_t hand = home_clock_hand(shuntd->home), next = shuntd->now + EVICT_REST;
+    return hand == UINT64_MAX || hand + EVICT_REST < next ? next : hand + EVICT_REST;
+}

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The index is bounded (SHUNT_INDEX_LIMIT): directories that nobody uses are evicted and come back, and no program can tell."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+from conftest import PYTHON, environment, run, wait_until
+
+LIMIT = {"SHUNT_INDEX_LIMIT": "1M", "SHUNT_NODE": "n1"}
+BUDGET = (1 << 20) * 3 // 4
+DIRECTORIES, NAMES = 80, 300  # that take twice what the index has for them
+
+FILL = f"""
+import os, sys
+for d in range({DIRECTORIES}):
+    os.mkdir(f'{{sys.argv[1]}}/d{{d}}')
+    for i in range({NAMES}):
+        open(f'{{sys.argv[1]}}/d{{d}}/name.{{i:04}}', 'x').close()
+"""
+
+# Lists all directories but one, from the first on or from another one.
+WALK = """
+import os, sys
+root, part = sys.argv[1], int(sys.argv[2])
+names = sorted(os.listdir(root))
+at = part * len(names) // 4
+for d in names[at:] + names[:at]:
+    if d != 'd7':
+        assert len(os.listdir(f'{root}/{d}')) >= 1, d
+"""
+
+# A process that stays, and looks at one directory before and after it was evicted, by all that it holds of it.
+STAYS = f"""
+import errno, os, sys, threading
+root = sys.argv[1]
+d = root + '/d7'
+expected = sorted(f'name.{{i:04}}' for i in range({NAMES}))
+def refused(error, call, *words):
+    try:
+        call(*words)
+    except OSError as e:
+        assert e.errno == error, (call, words, e)
+    else:
+        assert False, (call, words)
+def times():
+    st = os.stat(d)
+    return st.st_mtime_ns, st.st_ctime_ns, st.st_ino
+fd = os.open(d, os.O_RDONLY | os.O_DIRECTORY)
+os.chdir(d)
+file = open(d + '/name.0001', 'w')
+before = times()
+stream = os.scandir(d)
+told = [next(stream).name for _ in range(3)]
+print('ready', flush=True)
+for line in sys.stdin:
+    if line.startswith('times'):
+        assert times() == before, (times(), before)
+    if line.startswith('read'):
+        told += [entry.name for entry in stream]
+        assert sorted(told) == expected, (len(told), len(set(told)))
+    if line.startswith('names'):
+        assert sorted(os.listdir(fd)) == sorted(os.listdir('.')) == sorted(os.listdir(d)) == expected
+    if line.startswith('lookups'):
+        for name in ('name.0000', 'name.0299'):
+            assert os.stat(name).st_ino == os.stat(d + '/' + name).st_ino == os.stat(name, dir_fd=fd).st_ino
+            refused(errno.EEXIST, os.open, d + '/' + name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        for name in ('none', 'name.0300'):
+            refused(errno.ENOENT, os.stat, d + '/' + name)
+            refused(errno.ENOENT, os.stat, name)
+        refused(errno.ENOTEMPTY, os.rmdir, d)
+        assert os.readlink(f'/proc/self/fd/{{file.fileno()}}') == d + '/name.0001'
+    if line.startswith('changes'):
+        open('new', 'x').close()
+        refused(errno.EEXIST, os.open, d + '/new', os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        os.rename('new', d + '/newer')
+        refused(errno.ENOENT, os.stat, 'new')
+        os.rename('newer', root + '/d8/moved')
+        os.rename(root + '/d8/moved', d + '/name.0003')
+        os.unlink('name.0005')
+        refused(errno.ENOENT, os.stat, d + '/name.0005')
+        open('name.0005', 'x').close()
+    print('done', flush=True)
+"""
+
+
+class Limited:
+    def __init__(self, shunt, root, placement, **settings):
+        self.shunt, self.root, self.settings = shunt, root, {**LIMIT, **settings}
+        self.tool("start", "--root", root, "--placement", placement).check()
+
+    def tool(self, *words, **more):
+        return run([self.shunt.path, *words], **{**self.settings, **more})
+
+    def python(self, script, *words):
+        return self.tool("exec", "--root", self.root, "--", PYTHON, "-c", script, *words).check()
+
+    def open(self, script, *words):
+        return subprocess.Popen([str(word) for word in (self.shunt.path, "exec", "--root", self.root, "--", PYTHON, "-c", script,
+                                                        *words)],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**self.settings))
+
+    def status(self):
+        return json.loads(self.tool("status", "--json", "--root", self.root).out)[0]
+
+    def counters(self):
+        return self.status()["counters"]
+
+    def until_within(self):
+        wait_until(lambda: self.counters()["index_bytes"] <= BUDGET)
+
+    def evict_all(self):
+        """Until each directory was evicted that nobody has used meanwhile: they all do not fit at once."""
+        for part in range(4):
+            self.python(WALK, self.root, part)
+            self.until_within()
+
+
+@pytest.fixture(params=["branch", "auto"])
+def limited(request, shunt, root):
+    made = Limited(shunt, root, request.param)
+    yield made
+    made.tool("stop", "--root", root)
+
+
+def asked(process, word):
+    process.stdin.write(word + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    assert line == "done\n", (word, line, process.poll())
+
+
+def test_no_process_can_tell(limited):
+    limited.python(FILL, limited.root)
+    limited.until_within()  # also without anything that follows
+    process = limited.open(STAYS, limited.root)
+    assert process.stdout.readline() == "ready\n"
+    for word in ("times", "read", "names", "lookups", "changes", "names", "lookups"):
+        limited.evict_all()
+        asked(process, word)
+    process.stdin.close()
+    assert process.wait() == 0
+    counters = limited.counters()
+    assert counters["evictions_returned"] > 100 and counters["index_limit"] == 1 << 20 and counters["malformed"] == 0
+    assert counters["index_oversized"] == 0
+    assert counters["index_file_bytes"] < 4 << 20
+
+
+WORK = f"DIRECTORIES = {DIRECTORIES}" + """
+import os, random, sys
+root, me, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+random.seed(me)
+mine = {}
+for i in range(rounds):
+    d = (i // 10 * 3 + random.randrange(3)) % DIRECTORIES
+    name = f'{root}/d{d}/{me}.{i}'
+    for k in range(random.choice((2, 2, 40))):
+        os.close(os.open(f'{name}.{k}', os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        mine[f'{name}.{k}'] = True
+    for _ in range(2):
+        old = random.choice(list(mine))
+        if random.random() < 0.4:
+            os.unlink(old)
+            del mine[old]
+            assert not os.path.exists(old), old
+        elif random.random() < 0.5:
+            new = f'{root}/d{random.randrange(DIRECTORIES)}/{me}.{i}.moved.{_}'
+            os.rename(old, new)
+            del mine[old]
+            mine[new] = True
+        else:
+            os.stat(old)
+            assert os.path.basename(old) in os.listdir(os.path.dirname(old)), old
+    try:
+        os.open(random.choice(list(mine)), os.O_CREAT | os.O_EXCL)
+        assert False
+    except FileExistsError:
+        pass
+print('\\n'.join(sorted(mine)))
+"""
+
+ALL = "import os, sys\nfor at, _, names in os.walk(sys.argv[1]):\n    for name in names: print(os.path.join(at, name))"
+
+
+def work(limited, rounds, meanwhile=None):
+    """Four processes at once; the names that there are to be."""
+    limited.python(FILL, limited.root)
+    processes = [limited.open(WORK, limited.root, f"p{i}", rounds) for i in range(4)]
+    if meanwhile is not None:
+        meanwhile(processes)
+    names = [process.communicate()[0].split("\n")[:-1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4
+    filled = [f"{limited.root}/d{d}/name.{i:04}" for d in range(DIRECTORIES) for i in range(NAMES)]
+    return sorted(sum(names, filled))
+
+
+def test_workers_go_on_while_directories_are_evicted(limited):
+    expected = work(limited, 80)
+    limited.evict_all()
+    assert sorted(limited.python(ALL, limited.root).split("\n")[:-1]) == expected
+    assert limited.counters()["malformed"] == 0
+    limited.tool("stop", "--root", limited.root).check()
+    limited.tool("export", limited.root).check()
+    native = [os.path.join(at, name) for at, _, names in os.walk(limited.root) for name in names]
+    assert sorted(native) == expected
+
+
+def test_a_daemon_that_dies_meanwhile(limited):
+    def are_over(processes):
+        return any(process.poll() is not None for process in processes)
+
+    def kill(processes):
+        for _ in range(3):
+            wait_until(lambda: limited.status().get("counters", {}).get("evictions", 0) > 0 or are_over(processes), 60)
+            if not are_over(processes):
+                os.kill(limited.status()["pid"], signal.SIGKILL)
+                killed.append(True)
+
+    killed = []
+    expected = work(limited, 80, kill)
+    assert killed
+    assert sorted(limited.python(ALL, limited.root).split("\n")[:-1]) == expected
+
+
+def test_one_directory_above_the_limit_is_served_with_a_message(shunt, root):
+    (root / "huge").mkdir()
+    for i in range(20000):
+        (root / "huge" / f"name.{i:05}").touch()
+    made = Limited(shunt, root, "auto")
+    script = ("import os, sys\nd = sys.argv[1] + '/huge'\nassert len(os.listdir(d)) == 20000\n"
+              "for i in range(0, 20000, 500): os.stat(f'{d}/name.{i:05}')\n"
+              "open(d + '/new', 'x').close()\nos.unlink(d + '/name.00000')\nassert len(os.listdir(d)) == 20000")
+    made.python(script, root)
+    assert made.counters()["index_oversized"] >= 1
+    log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
+    assert "huge: its 20000 names take more than the 1 MiB of the limit" in log
+    made.tool("stop", "--root", root).check()
+
+
+def test_a_limit_that_is_none(shunt, root):
+    for value in ("0", "12X", "100K", "1.5G"):
+        result = shunt("start", "--root", root, SHUNT_INDEX_LIMIT=value)
+        assert result.status != 0 and "SHUNT_INDEX_LIMIT: invalid value" in result.err
