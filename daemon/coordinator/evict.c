@@ -107,7 +107,7 @@ int evict_part_evict(struct shuntd *shuntd, struct collective *collective, const
         return MESSAGE_BUSY;
     if (dir == NULL)
         return 0;
-    if (!evict_is_at_rest(dir) || shuntd->now - dir->use.last < message->evict.idle)
+    if (!evict_is_at_rest(dir) || shuntd->now - dir->use.last < message->evict.idle / 2)
         return MESSAGE_BUSY;
     int code = home_dir_is_loaded(dir) ? evict_hide(shuntd, dir) : 1;
     return code == 0 ? MESSAGE_BUSY : code < 0 ? code : 0;

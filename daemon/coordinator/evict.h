@@ -11,9 +11,9 @@
  * uses it then asks for it with LOAD, and is answered at once. That is the reference bit of a machine that has none (Babaoglu
  * and Joy, Converting a swap-based system to do paging in an architecture lacking page-referenced bits, 1981). If nobody has
  * asked for it until the hand comes by again, its coordinator is asked to evict it. That asks all daemons: one refuses as long
- * as anything is under way there, or if it was used there later than where the question came from; one whose processes may read
- * it refuses, too, and takes the record out. When all agree, nobody can begin anything in it before its coordinator answers
- * LOAD, which waits until all have forgotten it. */
+ * as anything is under way there, or if it was used there within half the time for which the one that asks has not used it; one
+ * whose processes may read it refuses, too, and takes the record out. When all agree, nobody can begin anything in it before
+ * its coordinator answers LOAD, which waits until all have forgotten it. */
 
 #include "rpc/collective.h"
 #include "shuntd.h"
