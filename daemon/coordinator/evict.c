@@ -252,10 +252,16 @@ static int evict_visit(struct shuntd *shuntd, struct home_dir *dir)
     return dir->complete || (dir->coordinator != NULL && dir->coordinator->loaded) ? evict_ask(shuntd, dir) : 0;
 }
 
+/* Between two visits of the hand: less where not even the last quarter is enough. */
+static uint64_t evict_rest(struct shuntd *shuntd)
+{
+    return evict_used(shuntd) > shuntd->options.index_limit ? EVICT_REST / 5 : EVICT_REST;
+}
+
 /* Each directory once, as long as there is too much. */
 static int evict_sweep(struct shuntd *shuntd, uint64_t bytes, bool all)
 {
-    const uint64_t until = shuntd->now - EVICT_REST;
+    const uint64_t until = shuntd->now - evict_rest(shuntd);
     struct home_dir *dir;
     int code = 0;
     while (code == 0 && (all || evict_is_above(shuntd, bytes)) && (dir = home_dir_next_on_clock(shuntd->home, until)) != NULL)
@@ -282,6 +288,7 @@ uint64_t evict_due(struct shuntd *shuntd)
 {
     if (shuntd->stop != 0 || !evict_is_above(shuntd, 0))
         return UINT64_MAX;
-    const uint64_t hand = home_clock_hand(shuntd->home), next = shuntd->now + EVICT_REST;
-    return hand == UINT64_MAX || hand + EVICT_REST < next ? next : hand + EVICT_REST;
+    const uint64_t hand = home_clock_hand(shuntd->home), rest = evict_rest(shuntd);
+    const uint64_t due = hand != UINT64_MAX ? hand + rest : 0, next = shuntd->now + rest;
+    return due > next ? due : next;
 }

@@ -719,3 +719,34 @@ Test(index, that_is_full_is_not_damaged)
     cr_assert_not(index_is_damaged(index));
     index_destroy(index);
 }
+
+/* Directories come and go, of which a few fit at once: as one that is bounded is used. */
+Test(index, what_was_forgotten_is_room_for_others)
+{
+    struct index *index = index_made();
+    struct index_size size;
+    uint64_t after_few = 0;
+    char name[24];
+    for (unsigned turn = 0; turn < 600; turn++) {
+        const struct dirid dir = {1000 + turn, 1}, oldest = {1000 + turn - 8, 1};
+        cr_assert_eq(index_del_dir(index, oldest), 0);
+        for (unsigned i = 0; i < 500 + turn * 7 % 1000; i++) {
+            snprintf(name, sizeof name, "name.%u.%u", turn, i);
+            index_put(index, dir, name, i + 1);
+        }
+        cr_assert_eq(index_put_dir(index, dir, &(struct record_dir){.flags = RECORD_LOADED}), 0);
+        index_measure(index, &size);
+        if (turn == 150)
+            after_few = size.bytes;
+    }
+    cr_assert_leq(size.bytes, after_few + after_few / 4, "%lu bytes after %lu", size.bytes, after_few);
+    for (unsigned turn = 592; turn < 600; turn++) {
+        snprintf(name, sizeof name, "name.%u.%u", turn, 499u);
+        cr_assert_eq(index_get(index, (struct dirid){1000 + turn, 1}, name), 500);
+        cr_assert_eq(index_del_dir(index, (struct dirid){1000 + turn, 1}), 0);
+    }
+    index_measure(index, &size);
+    cr_assert_eq(size.entries, 1);
+    cr_assert_leq(size.bytes_used, 4096);
+    index_destroy(index);
+}
