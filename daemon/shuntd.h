@@ -118,7 +118,9 @@ struct shuntd {
     struct link blocked_lists;                  /* listings that wait, since a home is gone */
     struct link rename_fences;                  /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
     uint64_t last_collective, last_coordinator_call;
-    uint64_t outnumbered;       /* the highest number by which a directory was decided about that was evicted */
+    uint64_t outnumbered;   /* the highest number by which a directory was decided about that was evicted */
+    struct link unrecorded; /* directories that were evicted since the recorder looked (coordinator/evict.h) */
+    unsigned unrecorded_count;
     unsigned evict_questions;   /* that are not answered */
     uint32_t evicted[1u << 16]; /* by a hash of their identity: directories that were (coordinator/evict.c) */
     struct shuntd_counts counts;
@@ -147,4 +149,5 @@ static inline void shuntd_init(struct shuntd *shuntd)
     list_init(&shuntd->coordinator_calls);
     list_init(&shuntd->blocked_lists);
     list_init(&shuntd->rename_fences);
+    list_init(&shuntd->unrecorded);
 }

@@ -784,6 +784,8 @@ void start_undo(struct shuntd *shuntd, bool failed)
     rename_fence_free(shuntd);
     coordinator_free(shuntd);
     list_free(shuntd);
+    for (struct evict_unrecorded *one; (one = evict_take_unrecorded(shuntd)) != NULL;)
+        free(one);
     rpc_deferred_free(shuntd);
     home_destroy(shuntd->home);
     answer_queue_destroy(shuntd->answers);

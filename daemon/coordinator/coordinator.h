@@ -7,10 +7,14 @@
  * `dir` says which directory.
  *
  * LOAD     its place; SPREAD in flags: not as a whole. Answer: its record, how many nodes use it, and whether it is delegated
- * to the daemon that asked (delegation.h) MARK     the leaf that is wanted. Answer: its record, with a marker. Its own node's
- * leaf it makes, too FREEZE   for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED THAW
- * it was not removed DROP     it was removed RETURN   the sender has it delegated no more ATTRIBUTES, SYNC, SETTLE, WATCH   as
- * WIRE.md says */
+ *          to the daemon that asked (delegation.h)
+ * MARK     the leaf that is wanted. Answer: its record, with a marker. Its own node's leaf it makes, too
+ * FREEZE   for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED
+ * THAW     it was not removed
+ * DROP     it was removed
+ * RETURN   the sender has it delegated no more
+ * EVICT    the sender has not used it for so long (evict.h). 0: all have forgotten it; BUSY; NOT_LOADED
+ * ATTRIBUTES, SYNC, SETTLE, WATCH   as WIRE.md says */
 
 #include "home/home.h"
 #include "listen/listen.h"

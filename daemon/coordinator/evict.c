@@ -21,6 +21,7 @@
 #define EVICT_PATIENCE 8              /* so often that is doubled for a directory that is in use elsewhere */
 #define EVICT_QUESTIONS 64            /* to coordinators, at once */
 #define EVICT_DIR 1024                /* bytes of the daemon's own for a directory that it knows, about */
+#define EVICT_UNRECORDED 8192         /* directories that the recorder is told of */
 #define EVICT_TAGS (sizeof((struct shuntd *)0)->evicted / sizeof *((struct shuntd *)0)->evicted)
 
 uint64_t evict_limit(uint64_t configured, const char *run_dir)
@@ -32,9 +33,15 @@ uint64_t evict_limit(uint64_t configured, const char *run_dir)
     return share > EVICT_LEAST ? share : EVICT_LEAST;
 }
 
+/* What directories may take before any is evicted, and when that is as urgent as can be. */
 static uint64_t evict_budget(const struct shuntd *shuntd)
 {
-    return shuntd->options.index_limit - shuntd->options.index_limit / 4;
+    return shuntd->options.index_limit / 8 * 5;
+}
+
+static uint64_t evict_most(const struct shuntd *shuntd)
+{
+    return shuntd->options.index_limit / 8 * 7;
 }
 
 static uint64_t evict_used(struct shuntd *shuntd)
@@ -113,6 +120,29 @@ int evict_part_evict(struct shuntd *shuntd, struct collective *collective, const
     return code == 0 ? MESSAGE_BUSY : code < 0 ? code : 0;
 }
 
+struct evict_unrecorded *evict_take_unrecorded(struct shuntd *shuntd)
+{
+    struct link *link = list_take(&shuntd->unrecorded);
+    shuntd->unrecorded_count -= link != NULL;
+    return link != NULL ? LINK_OF(link, struct evict_unrecorded, link) : NULL;
+}
+
+/* Without the memory it is not recorded. */
+static void evict_tell_recorder(struct shuntd *shuntd, const struct home_dir *dir)
+{
+    const size_t size = strlen(dir->path) + 1;
+    const bool is_coordinated = dir->coordinator != NULL && dir->coordinator->loaded;
+    struct evict_unrecorded *one = is_coordinated || dir->use.by_processes ? malloc(sizeof *one + size) : NULL;
+    if (one == NULL)
+        return;
+    one->id = dir->id;
+    one->is_coordinated = is_coordinated;
+    memcpy(one->path, dir->path, size);
+    list_append(&shuntd->unrecorded, &one->link);
+    if (++shuntd->unrecorded_count > EVICT_UNRECORDED)
+        free(evict_take_unrecorded(shuntd));
+}
+
 /* A listing that began when all names were here is told before they go. */
 int evict_part_evicted(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
@@ -122,6 +152,7 @@ int evict_part_evicted(struct shuntd *shuntd, struct collective *collective, con
         return 0;
     if (dir->delegation != 0)
         listen_count_loss(shuntd->listen);
+    evict_tell_recorder(shuntd, dir);
     int code = index_del_dir(shuntd->index, dir->id);
     home_dir_evict(shuntd->home, dir);
     return code;
@@ -233,7 +264,7 @@ static bool evict_is_refused(const struct shuntd *shuntd, const struct home_dir 
 }
 
 /* The hand has come to it. The directory may be gone then. */
-static int evict_visit(struct shuntd *shuntd, struct home_dir *dir)
+static int evict_visit(struct shuntd *shuntd, struct home_dir *dir, bool evicts)
 {
     const bool was_used = dir->use.last != dir->use.seen, is_loaded = home_dir_is_loaded(dir);
     if (was_used)
@@ -243,7 +274,7 @@ static int evict_visit(struct shuntd *shuntd, struct home_dir *dir)
     dir->use.seen = dir->use.last;
     if (is_loaded)
         return evict_hide(shuntd, dir);
-    if (was_used || evict_is_refused(shuntd, dir))
+    if (was_used || !evicts || evict_is_refused(shuntd, dir))
         return 0;
     if (evict_is_new(dir)) {
         dir->coordinator->created_empty = false;
@@ -252,26 +283,28 @@ static int evict_visit(struct shuntd *shuntd, struct home_dir *dir)
     return dir->complete || (dir->coordinator != NULL && dir->coordinator->loaded) ? evict_ask(shuntd, dir) : 0;
 }
 
-/* Between two visits of the hand: less where not even the last quarter is enough. */
+/* Between two visits of the hand: the less, the less room is left. */
 static uint64_t evict_rest(struct shuntd *shuntd)
 {
-    return evict_used(shuntd) > shuntd->options.index_limit ? EVICT_REST / 5 : EVICT_REST;
+    const uint64_t used = evict_used(shuntd), budget = evict_budget(shuntd), most = evict_most(shuntd);
+    const uint64_t left = used < most ? most - used : 0, least = EVICT_REST / 10;
+    return used <= budget ? EVICT_REST : least + (EVICT_REST - least) * (left >> 10) / (((most - budget) >> 10) + 1);
 }
 
-/* Each directory once, as long as there is too much. */
+/* Each directory once, as long as there is too much; before something is loaded, some are hidden ahead. */
 static int evict_sweep(struct shuntd *shuntd, uint64_t bytes, bool all)
 {
-    const uint64_t until = shuntd->now - evict_rest(shuntd);
+    const uint64_t until = shuntd->now - evict_rest(shuntd), ahead = bytes > 0 ? bytes + evict_budget(shuntd) / 4 : 0;
     struct home_dir *dir;
     int code = 0;
-    while (code == 0 && (all || evict_is_above(shuntd, bytes)) && (dir = home_dir_next_on_clock(shuntd->home, until)) != NULL)
-        code = evict_visit(shuntd, dir);
+    while (code == 0 && (all || evict_is_above(shuntd, ahead)) && (dir = home_dir_next_on_clock(shuntd->home, until)) != NULL)
+        code = evict_visit(shuntd, dir, all || evict_is_above(shuntd, bytes));
     return code;
 }
 
 int evict_make_room(struct shuntd *shuntd, uint64_t bytes)
 {
-    return shuntd->stop == 0 && evict_is_above(shuntd, bytes) ? evict_sweep(shuntd, bytes, false) : 0;
+    return shuntd->stop == 0 && evict_budget(shuntd) > 0 ? evict_sweep(shuntd, bytes, false) : 0;
 }
 
 int evict_all_idle(struct shuntd *shuntd)

@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The index is a cache of the directories in use: SHUNT_INDEX_LIMIT bounds what this daemon has of them in memory. Above three
- * quarters of the limit directories are evicted, i.e. all daemons forget them; the next process that uses one has it loaded
- * again (load.h). The last quarter is for what is loaded meanwhile, and for gaps in the file of the index.
+/* The index is a cache of the directories in use: SHUNT_INDEX_LIMIT bounds what this daemon has of them in memory. Above five
+ * eighths of the limit directories are evicted, i.e. all daemons forget them; the next process that uses one has it loaded
+ * again (load.h). Two eighths are for what is loaded meanwhile: the less of that is left, the faster they go. The last one is
+ * for gaps in the file of the index, and for the daemon's own memory.
  *
  * Which one goes is decided by a clock (Corbató, A paging experiment with the Multics system, 1968). Processes read the index
  * in place, and nobody hears of it; so the hand takes the directory's record out of the index, and leaves its names: whoever
@@ -31,4 +32,12 @@ uint64_t evict_due(struct shuntd *);
 void evict_note_load(struct shuntd *, const struct home_dir *, size_t names, uint64_t bytes);
 /* The limit in bytes, of SHUNT_INDEX_LIMIT or by the file system of the run directory. */
 uint64_t evict_limit(uint64_t configured, const char *run_dir);
+/* The recorder has not seen it since it was in use. One that is taken off the list is the taker's to free. */
+struct evict_unrecorded {
+    struct link link; /* of shuntd->unrecorded; the oldest are forgotten where there are many */
+    struct dirid id;
+    bool is_coordinated; /* here */
+    char path[];
+};
+struct evict_unrecorded *evict_take_unrecorded(struct shuntd *);
 collective_part evict_part_evict, evict_part_evicted;

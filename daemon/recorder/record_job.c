@@ -12,6 +12,7 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "catalogue/take.h"
+#include "coordinator/evict.h"
 #include "home/home.h"
 #include "shuntd.h"
 #include "union/disk.h"
@@ -29,11 +30,8 @@ static bool record_job_is_loaded(const struct home_dir *dir)
     return home_dir_is_loaded(dir) || (dir->coordinator != NULL && dir->coordinator->loaded);
 }
 
-static void record_job_add_dir(struct home_dir *dir, void *context)
+static void record_job_add(struct record_dirs *dirs, struct dirid id, const char *at, bool is_coordinated)
 {
-    struct record_dirs *dirs = context;
-    if (!record_job_is_loaded(dir))
-        return;
     if (dirs->count == dirs->room) {
         const size_t room = dirs->room > 0 ? 2 * dirs->room : 64;
         struct record_dir_path *more = realloc(dirs->dirs, room * sizeof *more);
@@ -42,10 +40,15 @@ static void record_job_add_dir(struct home_dir *dir, void *context)
         dirs->dirs = more;
         dirs->room = room;
     }
-    char *path = strdup(dir->path);
+    char *path = strdup(at);
     if (path != NULL)
-        dirs->dirs[dirs->count++] =
-            (struct record_dir_path){.id = dir->id, .path = path, .is_coordinated = dir->coordinator != NULL};
+        dirs->dirs[dirs->count++] = (struct record_dir_path){.id = id, .path = path, .is_coordinated = is_coordinated};
+}
+
+static void record_job_add_dir(struct home_dir *dir, void *context)
+{
+    if (record_job_is_loaded(dir))
+        record_job_add(context, dir->id, dir->path, dir->coordinator != NULL);
 }
 
 /* What there is no memory for is not recorded. */
@@ -55,6 +58,8 @@ int record_dirs_of(struct record_dirs *dirs, struct shuntd *shuntd)
     if (dirs->dirs == NULL)
         return -ENOMEM;
     home_dirs_each(shuntd->home, record_job_add_dir, dirs);
+    for (struct evict_unrecorded *one; (one = evict_take_unrecorded(shuntd)) != NULL; free(one))
+        record_job_add(dirs, one->id, one->path, one->is_coordinated);
     return 0;
 }
 

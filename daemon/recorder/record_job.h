@@ -21,7 +21,7 @@ struct record_dirs {
     struct record_dir_path *dirs;
 };
 
-/* All that are loaded. 0 or -ENOMEM. By main's thread. */
+/* All that are loaded, or were evicted since. 0 or -ENOMEM. By main's thread. */
 int record_dirs_of(struct record_dirs *, struct shuntd *);
 void record_dirs_free(struct record_dirs *);
 

@@ -19,7 +19,7 @@
 #define ENVIRONMENT_NAMES "names"
 #define ENVIRONMENT_MARKERS "markers"
 #define ENVIRONMENT_FULL (1u << 20)           /* less than that is left on a file system: it is full */
-#define ENVIRONMENT_BATCH (64u << 20)         /* a transaction keeps its new pages in memory: it is committed at that size */
+#define ENVIRONMENT_BATCH (8u << 20)          /* a transaction keeps its new pages in memory: it is committed at that size */
 #define ENVIRONMENT_SPARE 64                  /* pages that are kept free for what LMDB itself writes at a commit */
 #define ENVIRONMENT_GRANULE ((size_t)1 << 20) /* sizes of the map are multiples of it */
 

@@ -5,7 +5,7 @@
 
 A native tree of a thousand directories of ten thousand names (each directory's names are links to one file of its own, so that
 it takes a few minutes and little of the disk) becomes a root. A process under shunt lists every directory, and looks up a name
-that is there and one that is not; twice. Meanwhile the memory of node and daemon is looked at ten times a second: the files of
+that is there and one that is not; twice, the second time when the catalogue has all. Meanwhile the memory of node and daemon is looked at ten times a second: the files of
 the run directory, which are in memory, and the daemon's own (anonymous). The catalogue is on the file system that is measured
 (SHUNT_CATALOGUE_DIR), as it is larger than the limit. `--given` measures a tree that is there, of such names. Natively the
 same is done by turns."""
@@ -79,6 +79,14 @@ def touch(area, words, natively):
     return time.monotonic() - began
 
 
+def await_catalogue(area):
+    deadline = time.monotonic() + 1800
+    while area.status()["counters"]["catalogue_behind_seconds"] > 0:
+        if time.monotonic() > deadline:
+            raise measuring.Failed("the catalogue is never complete")
+        time.sleep(0.5)
+
+
 def session(area, words, limit):
     area.environment["SHUNT_INDEX_LIMIT"] = limit
     area.start(placement="auto")
@@ -86,6 +94,7 @@ def session(area, words, limit):
     found = {"idle": memory_of(daemon)["all"]}
     with Watch(daemon) as most:
         found["first"] = touch(area, words, False)
+        await_catalogue(area)
         found["second"] = touch(area, words, False)
     counters = area.status()["counters"]
     area.stop()
@@ -100,6 +109,7 @@ def measure(options):
     directories, names, limit = options.limit_directories, options.limit_names, options.limit_mib
     total = directories * names
     with measuring.Area(options) as area:
+        area.environment["SHUNT_CATALOGUE_QUIET"] = "1"
         area.environment["SHUNT_CATALOGUE_DIR"] = str(area.top / "catalogues")
         (area.top / "catalogues").mkdir()
         given = getattr(options, "given", None)
@@ -131,6 +141,8 @@ def measure(options):
         measuring.Finding(11, "... natively", "s", [one["native"] for one in rounds]),
         measuring.Finding(11, "... directories evicted", "", [one["evictions"] for one in limited]),
         measuring.Finding(11, "... that came back", "", [one["evictions_returned"] for one in limited]),
+        measuring.Finding(11, "... listings taken from the catalogue", "", [one["catalogue_taken"] for one in limited]),
+        measuring.Finding(11, "... the catalogue", "MiB", mib(one["catalogue_bytes"] for one in limited)),
     ]
 
 

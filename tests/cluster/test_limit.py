@@ -88,7 +88,7 @@ def filled(session, request):
     assert session.homes() == ["a", "b"]
     for node in "ab":
         python(session, node, MAKE, node)
-    session.wait_for(lambda: all(counters(session, node)["index_bytes"] <= 3 << 18 for node in "ab"))
+    session.wait_for(lambda: all(counters(session, node)["index_bytes"] <= 5 << 17 for node in "ab"))
     assert sum(counters(session, node)["evictions"] for node in "ab") > 0
     return session, sorted(f"d{d}/{node}.{i:04}" for node in "ab" for d in range(DIRECTORIES) for i in range(NAMES))
 
@@ -102,7 +102,7 @@ def test_what_was_evicted_is_the_same_on_both_nodes(filled):
     session, expected = filled
     for node in "abab":
         assert all_names(session, node) == expected
-        session.wait_for(lambda: all(counters(session, one)["index_bytes"] <= 3 << 18 for one in "ab"))
+        session.wait_for(lambda: all(counters(session, one)["index_bytes"] <= 5 << 17 for one in "ab"))
     assert sum(counters(session, node)["evictions_returned"] for node in "ab") > DIRECTORIES
     assert all(counters(session, node)["malformed"] == 0 for node in "ab")
 

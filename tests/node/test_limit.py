@@ -12,7 +12,7 @@ import pytest
 from conftest import PYTHON, environment, run, wait_until
 
 LIMIT = {"SHUNT_INDEX_LIMIT": "1M", "SHUNT_NODE": "n1"}
-BUDGET = (1 << 20) * 3 // 4
+BUDGET = (1 << 20) * 5 // 8
 DIRECTORIES, NAMES = 80, 300  # that take twice what the index has for them
 
 FILL = f"""

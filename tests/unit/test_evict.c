@@ -252,7 +252,7 @@ Test(evict, one_above_the_limit_is_loaded_and_told)
     cr_assert_eq(shuntd.counts.oversized, 1);
     struct index_size size;
     index_measure(shuntd.index, &size);
-    cr_assert(size.entries >= 300 && size.bytes_used > 75 << 10);
+    cr_assert(size.entries >= 300 && size.bytes_used > 63 << 10);
     cr_assert_neq(evict_due(&shuntd), UINT64_MAX);
 }
 
