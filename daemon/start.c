@@ -368,7 +368,7 @@ static int start_outlast_taken(struct shuntd *shuntd)
     if (home == NULL || home->number != shuntd->me.number) /* somebody else was first */
         session_finish(&shuntd->superseded);
     while (taken->count > 0 && clock_boot() < until && shuntd->stop == 0)
-        nanosleep(&pause, NULL);
+        clock_sleep(&pause);
     for (size_t i = 0; i < taken->count && shuntd->stop == 0 && code == 0; i++)
         if ((code = session_fence(shuntd->root.path, taken->members[i].branch)) != 0)
             start_fail(code, "%s: the branch of a node that is gone cannot be renamed: %s", taken->members[i].branch,
@@ -435,7 +435,7 @@ static int start_join_when_dropped(struct shuntd *shuntd)
     if (code == -EINPROGRESS)
         log_line("node %s: taken for lost, it joins again once its old branch is fenced", shuntd->me.node);
     while (code == -EINPROGRESS && shuntd->stop == 0 && clock_monotonic() < until) {
-        nanosleep(&pause, NULL);
+        clock_sleep(&pause);
         code = start_try_to_join(shuntd);
     }
     return code;
@@ -503,7 +503,7 @@ static int start_find_home(struct shuntd *shuntd)
                 -EHOSTUNREACH,
                 "%s: its session is for node %s on host %s alone (end it there, or start it with SHUNT_FABRIC=tcp)",
                 shuntd->root.path, home->node, home->host);
-        nanosleep(&pause, NULL);
+        clock_sleep(&pause);
         session_finish(&shuntd->session);
         code = session_read(shuntd->root.path, &shuntd->session);
     }
@@ -612,7 +612,7 @@ static int start_await(struct shuntd *shuntd, pid_t (*holder)(const char *), con
                      (int)pid, (int)pid);
             told = true;
         }
-        nanosleep(&pause, NULL);
+        clock_sleep(&pause);
     }
     return shuntd->stop == 0 ? 0 : start_fail(-EINTR, "interrupted before it served");
 }

@@ -116,7 +116,7 @@ static bool supervise_may_go_on(unsigned *brief, uint64_t lived)
     if (*brief >= PATIENCE)
         return false;
     const struct timespec pause = clock_split(*brief < 2 ? 0 : PAUSE << (*brief - 2));
-    nanosleep(&pause, NULL); /* a signal ends it early */
+    clock_sleep(&pause); /* a signal ends it early */
     return ending == 0;
 }
 

@@ -58,7 +58,7 @@ static int takeover_watch_all(struct failure_detector *watch, volatile int *stop
     const struct timespec pause = clock_split(SESSION_BEAT / 8);
     int code;
     while ((code = takeover_look_at_all(watch)) == -EAGAIN) {
-        nanosleep(&pause, NULL);
+        clock_sleep(&pause);
         if (*stop)
             return -EINTR;
     }

@@ -332,7 +332,7 @@ static int daemon_wait_until_all_left(const char *root, const struct session *se
         if (progress_due(&progress))
             progress_line(&progress, "waiting for %zu daemon%s to hand over and write down their work", left,
                           left == 1 ? "" : "s");
-        nanosleep(&pause, NULL);
+        clock_sleep(&pause);
     }
     progress_finish(&progress);
     if (left == 0)

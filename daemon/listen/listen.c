@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "listen/clients.h"
 #include "listen/wakeups.h"
+#include "request/lease_clock.h"
 #include "request/request.h"
 #include "request/channel.h"
 
@@ -101,6 +102,7 @@ static int listen_make_channel(struct listen *listen, uint64_t session, struct d
     listen->channel->lease = CHANNEL_FOR_EVER;
     listen->channel->places = CHANNEL_PLACES;
     listen->channel->pid_namespace = request_pid_namespace();
+    listen->channel->time_namespace = lease_clock_namespace();
     listen->channel->there[0] = (1ull << CHANNEL_QPS_FIRST) - 1;
     listen->channel->hints = CHANNEL_LOCATION_HINTS_FIRST - 1;
     code = listen_lock_life(listen->channel);
@@ -651,6 +653,11 @@ void listen_set_branch(struct listen *listen, uint16_t branch)
 void listen_set_lease(struct listen *listen, uint64_t until)
 {
     __atomic_store_n(&listen->channel->lease, until, __ATOMIC_RELEASE);
+}
+
+void listen_set_clock(struct listen *listen)
+{
+    __atomic_store_n(&listen->channel->clock, clock_boot(), __ATOMIC_RELEASE);
 }
 
 uint64_t listen_lease(const struct listen *listen)

@@ -319,5 +319,6 @@ int ops_status(struct shuntd *shuntd, const struct listen_request *request, stru
 int ops_ping(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     int code = grant_see_all(shuntd);
+    listen_set_clock(shuntd->listen);
     return code == 0 ? REPLY_ANSWER : code;
 }

@@ -127,7 +127,7 @@ static void record_job_read_all(struct record_pass *pass)
 {
     const struct timespec stands = clock_split(TAKE_STANDS);
     if (pass->is_young && record_job_goes_on(pass))
-        nanosleep(&stands, NULL);
+        clock_sleep(&stands);
     for (size_t i = 0; i < pass->count; i++) {
         if (record_job_goes_on(pass))
             record_job_read(pass, &pass->parts[i]);

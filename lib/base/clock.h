@@ -2,7 +2,11 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Time in nanoseconds. clock_gettime is answered by the vDSO: no system call, async-signal-safe. */
+/* Time in nanoseconds, as the kernel tells it to this process: by the vDSO, else by a system call, never by libc, whose clock a
+ * preloaded library may have replaced (libfaketime). Async-signal-safe.
+ *
+ * A time namespace has CLOCK_MONOTONIC and CLOCK_BOOTTIME of its own. So they are compared within a process alone; across
+ * processes request/lease_clock.h does that. Somebody may set CLOCK_REALTIME. */
 
 #include <stdint.h>
 #include <time.h>
@@ -10,12 +14,7 @@
 #define CLOCK_SECOND 1000000000ull
 #define CLOCK_MILLISECOND 1000000ull
 
-static inline uint64_t clock_of(clockid_t which)
-{
-    struct timespec now;
-    clock_gettime(which, &now);
-    return (uint64_t)now.tv_sec * CLOCK_SECOND + (uint64_t)now.tv_nsec;
-}
+uint64_t clock_of(clockid_t which);
 
 /* For deadlines. */
 static inline uint64_t clock_monotonic(void)
@@ -40,6 +39,9 @@ static inline uint64_t clock_after(uint64_t now, uint64_t delay)
 {
     return delay < UINT64_MAX - now ? now + delay : UINT64_MAX;
 }
+
+/* Until then or a signal. */
+void clock_sleep(const struct timespec *);
 
 static inline struct timespec clock_split(uint64_t ns)
 {

@@ -8,11 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 void log_line(const char *format, ...)
 {
     char line[4096 + 256];
     struct tm day;
-    time_t now = time(NULL);
+    time_t now = (time_t)(clock_of(CLOCK_REALTIME) / CLOCK_SECOND);
     localtime_r(&now, &day);
     size_t length = strftime(line, sizeof line, "%Y-%m-%d %H:%M:%S ", &day);
     va_list more;

@@ -336,16 +336,17 @@ int names_attach(struct names_root *root)
 
 /* What was read holds if this node was still of the session then: 0. Else that is waited for: -EAGAIN, look again;
  * -EHOSTDOWN, the daemon has ended; or -ENOLINK. */
-static int names_check_lease(const struct names_root *root, const struct request_channel *channel)
+static int names_check_lease(const struct names_root *root, struct request_channel *channel)
 {
     const struct timespec pause = clock_split(LOOK);
     if (__builtin_expect(request_has_lease(channel), 1) || BROKEN("no-lease"))
         return 0;
     uint64_t began = clock_monotonic();
-    while (request_is_alive(channel) && clock_monotonic() - began < root->deadline) {
+    for (int learnt = 0; request_is_alive(channel) && clock_monotonic() - began < root->deadline; learnt = -EAGAIN) {
+        const int asked = request_learn_clock(channel, root->deadline);
+        if (asked >= 0 && request_has_lease(channel))
+            return asked > 0 ? -EAGAIN : learnt;
         SYS2(SYS_nanosleep, &pause, NULL);
-        if (request_has_lease(channel))
-            return -EAGAIN;
     }
     return request_is_alive(channel) ? -ENOLINK : -EHOSTDOWN;
 }
@@ -419,7 +420,7 @@ static void names_see_granted(struct names_root *root, struct dirid dir, const c
 static int names_search_index(struct names_root *root, struct dirid dir, const char *name, size_t length,
                               struct view_found *found)
 {
-    const struct request_channel *channel = root->channel;
+    struct request_channel *channel = root->channel;
     uint32_t gains = request_gains(channel);
     struct view *view = root->view;
     int code = view_find(view, dir, name, length, found);
@@ -552,7 +553,7 @@ static bool names_is_whole(struct names_root *root, struct dirid dir)
  * between. */
 static int names_list_dir(struct names_root *root, struct dirid dir, uint64_t *from, size_t room, struct merging *merging)
 {
-    const struct request_channel *channel = root->channel;
+    struct request_channel *channel = root->channel;
     uint32_t losses = request_losses(channel);
     int code =
         request_is_sole_home(channel) || names_is_whole(root, dir) ? 0 : names_ask_far(root, dir, *from, room, &merging->far);

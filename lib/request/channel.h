@@ -34,7 +34,8 @@
  * then on what they did is on disk.
  *
  * Nor may a process go by what it was told for longer than the daemon's lease: then other nodes may have gone on without
- * this one. It looks at the clock after it has read what it goes by, and before it changes anything.
+ * this one. It looks at the clock after it has read what it goes by, and before it changes anything. In another time namespace
+ * it asks the daemon, by a PING, how far its clock is from the daemon's.
  *
  * A thread that makes or removes names one after the other is granted the next ones before it asks (daemon/prefetch/grant.h): a
  * few grants lie in its queue pair, each the answer that it would get. It takes one by compare-and-swap, goes on as if it had
@@ -61,7 +62,7 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define CHANNEL_VERSION 19
+#define CHANNEL_VERSION 20
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
 #define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
@@ -158,12 +159,15 @@ struct channel {
     struct dirid root;
     int32_t supervisor;                 /* the process that starts another one when it crashes; 0: nobody does */
     uint64_t pid_namespace;             /* its inode number: process ids mean something only within one */
+    uint64_t time_namespace;            /* likewise: clocks of another one are not the daemon's (request/lease_clock.h) */
     uint32_t redirected;                /* 1 once a directory may have times that its trunk does not show */
     uint16_t branch;                    /* this node's, as its index numbers it */
     uint16_t far;                       /* 1: the file system asks a server for each part of a path */
     uint32_t sole;                      /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
-    uint64_t lease;       /* until then (CLOCK_BOOTTIME, ns) this node is of the session, CHANNEL_FOR_EVER while it is alone */
+    uint64_t lease;       /* until then (the daemon's CLOCK_BOOTTIME, ns) this node is of the session, CHANNEL_FOR_EVER while it
+                           * is alone */
+    uint64_t clock;       /* the daemon's CLOCK_BOOTTIME when it last answered a PING */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t granting;    /* how many queue pairs have grants: what was done by those the daemon may not have seen yet */
     uint32_t losses;      /* raised when a bit was cleared, before the names leave the index */

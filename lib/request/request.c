@@ -21,6 +21,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "request/grant.h"
+#include "request/lease_clock.h"
 #include "request/channel.h"
 
 #define QPS_HELD 256 /* as many threads of one process can be under way at once */
@@ -47,6 +48,7 @@ struct request_channel {
     bool full;                 /* there was no memory for the one that was claimed last */
     bool hints_tried;          /* for all location hints there is memory, or there was none when this process wanted it */
     struct adaptive_spin spin; /* before a thread goes to sleep */
+    struct lease_clock lease_clock;
     struct held_qp held[QPS_HELD];
 };
 
@@ -178,6 +180,7 @@ int request_inherit(struct request_channel *mine)
 {
     memset(mine->held, 0, sizeof mine->held);
     mine->given = mine->wanting = 0;
+    mine->lease_clock = (struct lease_clock){0};
     mine->owner = owner_pid();
     const uint64_t namespace = request_pid_namespace(); /* 0: it cannot be known, as in a chroot without /proc */
     if (namespace != 0 && namespace != mine->channel->pid_namespace)
@@ -209,7 +212,10 @@ bool request_is_alive(const struct request_channel *mine)
 bool request_has_lease(const struct request_channel *mine)
 {
     uint64_t lease = __atomic_load_n(&mine->channel->lease, __ATOMIC_ACQUIRE);
-    return lease == CHANNEL_FOR_EVER || clock_boot() < lease;
+    if (lease == CHANNEL_FOR_EVER)
+        return true;
+    const uint64_t now = clock_boot();
+    return lease_clock_has(&mine->lease_clock, lease, now, clock_files());
 }
 
 bool request_has_redirected(const struct request_channel *mine)
@@ -713,6 +719,27 @@ void request_let_go(struct request_hold *hold)
 int request_result(struct request_channel *mine, const struct message *message, int *result, uint64_t deadline)
 {
     return request_exchange(mine, message, NULL, result, deadline, NULL);
+}
+
+/* What another namespace's clock is behind is asked again as long as it seems that there is no lease: an answer that took its
+ * time let it seem more. */
+int request_learn_clock(struct request_channel *mine, uint64_t deadline)
+{
+    const uint64_t namespace = mine->channel->time_namespace, before = clock_boot();
+    uint64_t ahead = 0;
+    bool asks = false;
+    if (lease_clock_is_known(&mine->lease_clock, before, clock_files()) && mine->lease_clock.ahead == 0)
+        return 0;
+    if (namespace != 0 && namespace != lease_clock_namespace()) {
+        asks = true;
+        int result, code = request_result(mine, &(struct message){.type = MESSAGE_PING}, &result, deadline);
+        if (code != 0)
+            return code;
+        ahead = __atomic_load_n(&mine->channel->clock, __ATOMIC_ACQUIRE) - before;
+    }
+    const uint64_t now = clock_boot();
+    lease_clock_learn(&mine->lease_clock, ahead, now, clock_files());
+    return asks;
 }
 
 void request_read(struct request_answer *answer)

@@ -38,6 +38,9 @@ struct dirid request_root(const struct request_channel *);
 bool request_is_alive(const struct request_channel *);
 /* Did what was read before this call hold when it was read? */
 bool request_has_lease(const struct request_channel *);
+/* Learns how this process's clock is to be compared with the daemon's lease, where that is not known, as at first: until then
+ * it has none. 0; 1: the daemon was asked; or as request_ask. */
+int request_learn_clock(struct request_channel *, uint64_t deadline);
 /* Has the daemon granted anything to any process? Then it may not have seen yet what was done. */
 bool request_has_grants(const struct request_channel *);
 /* May a directory have times that its trunk does not show? */

@@ -62,17 +62,23 @@ static uint64_t parent_cache_stamp_of(uint64_t from, uint64_t now, uint64_t plac
     return record_sum(all, sizeof all, 0) | 1;
 }
 
+/* A process may enter a time namespace whose clock is behind. */
+static bool parent_cache_is_within(const struct parent_cache_entry *one, uint64_t now)
+{
+    return now >= one->since && now <= one->until;
+}
+
 bool parent_cache_recall(const struct parent_cache_path *words, struct parent *to, uint64_t *stamp)
 {
     const struct parent_cache_entry *one = words->word != 0 ? parent_cache_find(words->word) : NULL;
-    if (one == NULL || words->now > one->until)
+    if (one == NULL || !parent_cache_is_within(one, words->now))
         return false;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
     *to = one->parent;
     const uint64_t places = one->places;
     __atomic_signal_fence(__ATOMIC_ACQUIRE);
     *stamp = parent_cache_stamp_of(words->from, words->now, places);
-    return one->word == words->word && words->now <= one->until && names_places(to->root) == places;
+    return one->word == words->word && parent_cache_is_within(one, words->now) && names_places(to->root) == places;
 }
 
 bool parent_cache_is_now(const struct names_root *root, const char *path, uint64_t stamp)
@@ -167,7 +173,7 @@ static struct parent_cache_entry *parent_cache_find_room(uint64_t word)
 static void parent_cache_ask_kernel(const struct parent_cache_path *words, const struct parent *parent, struct scratch *scratch)
 {
     struct parent_cache_entry *one = parent_cache_find_room(words->word);
-    if (words->now > one->since + parent_cache_spin_of(parent->root)) {
+    if (words->now < one->since || words->now > one->since + parent_cache_spin_of(parent->root)) {
         one->since = words->now;
         one->times = 0;
         one->until = 0;

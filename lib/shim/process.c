@@ -123,10 +123,9 @@ void process_set_foreign(uint64_t device, struct dirid id)
 static inline __attribute__((always_inline)) uint64_t process_negative_word(uint64_t from, const char *path)
 {
     const uint64_t hash = record_hash(path, strlen(path));
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
     uint64_t made = __atomic_load_n(&shim_state.process.names_made, __ATOMIC_RELAXED);
-    uint64_t when = ((uint64_t)now.tv_sec << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
+    uint64_t when = (second << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
     return (hash ^ when) | 1;
 }
 

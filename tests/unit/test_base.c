@@ -10,6 +10,19 @@
 #include "base/sys.h"
 #include "base/text.h"
 
+Test(clock, it_is_the_kernels)
+{
+    const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE};
+    for (unsigned i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+        struct timespec before, after;
+        SYS2(SYS_clock_gettime, clocks[i], &before);
+        const uint64_t now = clock_of(clocks[i]);
+        SYS2(SYS_clock_gettime, clocks[i], &after);
+        cr_assert_geq(now, (uint64_t)before.tv_sec * CLOCK_SECOND + (uint64_t)before.tv_nsec);
+        cr_assert_leq(now, (uint64_t)after.tv_sec * CLOCK_SECOND + (uint64_t)after.tv_nsec);
+    }
+}
+
 Test(text, pieces_are_appended)
 {
     char memory[16];
