@@ -26,8 +26,10 @@
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
+#define VALGRIND_TOOL "-amd64-linux"
 #else
 #define MACHINE EM_AARCH64
+#define VALGRIND_TOOL "-arm64-linux"
 #endif
 
 void program_share(void)
@@ -96,6 +98,19 @@ static bool program_loader_of(int fd, const Elf64_Ehdr *head, char loader[PROGRA
     return true;
 }
 
+static bool program_ends_with(const char *name, const char *end)
+{
+    const size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* A static program that loads others, and the shim with them: the loader itself, or a tool of valgrind (memcheck-amd64-linux).
+ */
+static bool program_loads(const char *name)
+{
+    return (strncmp(name, "ld", 2) == 0 && strstr(name, ".so") != NULL) || program_ends_with(name, VALGRIND_TOOL);
+}
+
 static const char *program_about_elf(int fd, const char *path)
 {
     Elf64_Ehdr head;
@@ -106,8 +121,8 @@ static const char *program_about_elf(int fd, const char *path)
         return "built for another kind of machine than shunt";
     if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(fd, &head, loader))
         return NULL;
-    if (loader[0] == '\0') /* but the loader itself, as a program, loads the shim */
-        return strncmp(program_base_name(path), "ld", 2) == 0 && strstr(path, ".so") != NULL ? NULL : "statically linked";
+    if (loader[0] == '\0')
+        return program_loads(program_base_name(path)) ? NULL : "statically linked";
     return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : "linked with another C library";
 }
 

@@ -56,6 +56,38 @@ def test_a_handler_works_on_files_while_the_program_does(same, mode):
     assert same("signals", mode) == "handled enough: 1\nwrong in handler: 0, in program: 0\n"
 
 
+# Programs under an analyser of memory
+
+
+MEMCHECK = ["valgrind", "-q", "--error-exitcode=9"]
+WORK = """import os
+for i in range(20):
+    open(f"f{i}", "w").close()
+for i in range(20):
+    os.rename(f"f{i}", f"g{i}")
+    os.link(f"g{i}", f"h{i}")
+    os.unlink(f"g{i}")
+os.mkdir("d")
+os.rename("d", "e")
+os.system("true")
+print(len(os.listdir()))
+"""
+
+
+@unsanitized
+@pytest.mark.parametrize("words", [["{programs}/rough_blocks", "."], [PYTHON, "-c", WORK]], ids=["blocks", "python"])
+def test_memcheck_finds_nothing_that_it_does_not_find_natively(shunt, programs, tmp_path, words):
+    words = [word.replace("{programs}", str(programs)) for word in words]
+    out = {}
+    for place in "native", "shunt":
+        (tmp_path / place).mkdir()
+        command = ["env", "PYTHONMALLOC=malloc", *MEMCHECK, *words]
+        result = (run(command, cwd=tmp_path / place, timeout=240) if place == "native"
+                  else shunt.run(".", command, cwd=tmp_path / place, timeout=240))
+        out[place] = (result.check(), result.err)
+    assert out["native"] == out["shunt"] and out["native"][1] == ""
+
+
 # What is preloaded next to the shim
 
 
