@@ -13,14 +13,22 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "index/record.h"
 #include "path/path.h"
 #include "shim/process.h"
 #include "shim/scratch.h"
 #include "shim/state.h"
 
-#define TOLD 256 /* programs that were warned about; beyond that no warning is remembered */
+#define TOLD 256  /* programs that were warned about; beyond that no warning is remembered */
+#define KNOWN 128 /* a power of two */
+#define KNOWN_BUSY 1
+#define KNOWN_TEXT 55
+#define KNOWN_OLD (3 * CLOCK_SECOND)
+#define PROGRAM_HEAD 1024
+#define PROGRAM_IDENTITY (STATX_TYPE | STATX_MODE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_BTIME)
 #define LOADER "ld-linux"
 #define CAPABILITIES "security.capability"
 
@@ -32,40 +40,48 @@
 #define VALGRIND_TOOL "-arm64-linux"
 #endif
 
+enum program_why { WHY_NOT = 0, WHY_MACHINE, WHY_STATIC, WHY_LIBRARY, WHY_USER, WHY_CAPABLE };
+
+static const char *const program_reasons[] = {
+    [WHY_MACHINE] = "built for another kind of machine than shunt",
+    [WHY_STATIC] = "statically linked",
+    [WHY_LIBRARY] = "linked with another C library",
+    [WHY_USER] = "changes its user or group",
+    [WHY_CAPABLE] = "has capabilities of its own",
+};
+
+/* What was read of a program: its interpreter, or why the shim will not be in it. The key is its file's identity, size and
+ * times, and its name. */
+struct program_known {
+    uint64_t key; /* 0: free; KNOWN_BUSY: being written, for good if its writer was killed then */
+    uint8_t why;
+    char interpreter[KNOWN_TEXT];
+};
+
+struct program_shared {
+    uint64_t told[TOLD];
+    struct program_known known[KNOWN];
+};
+
+static struct program_shared *program_share_all(void)
+{
+    struct program_shared *shared = shim_state.program.shared;
+    if (shared != NULL)
+        return shared;
+    shared = sys_mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shim_state.program.shared = sys_is_error(shared) ? NULL : shared;
+}
+
 void program_share(void)
 {
-    if (shim_state.program.told != NULL)
-        return;
-    const size_t size = TOLD * sizeof *shim_state.program.told;
-    void *page = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    shim_state.program.told = sys_is_error(page) ? NULL : page;
+    program_share_all();
 }
 
 static bool program_was_told(const char *path)
 {
-    program_share();
     uint64_t word = record_hash(path, strlen(path)) | 1;
-    uint64_t *told = shim_state.program.told, *at = told == NULL ? NULL : &told[word >> 1 & (TOLD - 1)];
-    return at != NULL && __atomic_exchange_n(at, word, __ATOMIC_RELAXED) == word;
-}
-
-bool program_interpreter(int at, const char *path, char line[PROGRAM_LINE_MAX + 1])
-{
-    struct statx stat;
-    if (path == NULL || sys_statx(at, path, 0, STATX_TYPE, &stat) != 0 || !S_ISREG(stat.stx_mode))
-        return false;
-    int fd = sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    long length = SYS3(SYS_read, fd, line, PROGRAM_LINE_MAX);
-    sys_close(fd);
-    line[length > 0 ? length : 0] = '\0';
-    if (strncmp(line, "#!", 2) != 0)
-        return false;
-    size_t start = 2 + strspn(line + 2, " \t"), end = start + strcspn(line + start, " \t\n");
-    memmove(line, line + start, end - start);
-    line[end - start] = '\0';
-    return end > start;
+    struct program_shared *shared = program_share_all();
+    return shared != NULL && __atomic_exchange_n(&shared->told[word >> 1 & (TOLD - 1)], word, __ATOMIC_RELAXED) == word;
 }
 
 static const char *program_base_name(const char *path)
@@ -74,23 +90,99 @@ static const char *program_base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-static bool program_read_at(int fd, void *to, size_t size, uint64_t offset)
+static uint64_t program_time(struct statx_timestamp time)
 {
-    return SYS4(SYS_pread64, fd, to, size, offset) == (long)size;
+    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
+}
+
+/* 0: nothing is to be remembered of it: a change within a tick of its file system's clock would leave the times as they are. */
+static uint64_t program_key(const struct statx *stat, const char *path)
+{
+    const uint64_t modified = program_time(stat->stx_mtime), changed = program_time(stat->stx_ctime), now = clock_files();
+    const uint64_t all[] = {(uint64_t)stat->stx_dev_major << 32 | stat->stx_dev_minor,
+                            stat->stx_ino,
+                            program_time(stat->stx_btime),
+                            stat->stx_size,
+                            modified,
+                            changed};
+    if (changed + KNOWN_OLD > now || modified + KNOWN_OLD > now)
+        return 0;
+    const char *name = program_base_name(path);
+    return record_sum(all, sizeof all, record_hash(name, strlen(name))) | 2;
+}
+
+static struct program_known *program_known_at(uint64_t key)
+{
+    struct program_shared *shared = key != 0 ? program_share_all() : NULL;
+    return shared != NULL ? &shared->known[key >> 8 & (KNOWN - 1)] : NULL;
+}
+
+static bool program_recall(uint64_t key, struct program_look *look)
+{
+    const struct program_known *known = program_known_at(key);
+    if (known == NULL || __atomic_load_n(&known->key, __ATOMIC_ACQUIRE) != key)
+        return false;
+    look->why = known->why;
+    memcpy(look->interpreter, known->interpreter, KNOWN_TEXT);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&known->key, __ATOMIC_RELAXED) == key;
+}
+
+static void program_remember(uint64_t key, const struct program_look *look)
+{
+    struct program_known *known = program_known_at(key);
+    uint64_t before = known != NULL ? __atomic_load_n(&known->key, __ATOMIC_RELAXED) : KNOWN_BUSY;
+    if (before == KNOWN_BUSY || strlen(look->interpreter) >= KNOWN_TEXT ||
+        !__atomic_compare_exchange_n(&known->key, &before, KNOWN_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    known->why = look->why;
+    strcpy(known->interpreter, look->interpreter);
+    __atomic_store_n(&known->key, key, __ATOMIC_RELEASE);
+}
+
+/* The interpreter that a script's first line names, else an empty text. */
+static void program_read_line(const char *head, size_t length, char interpreter[PROGRAM_LINE_MAX + 1])
+{
+    length = length < PROGRAM_LINE_MAX ? length : PROGRAM_LINE_MAX;
+    interpreter[0] = '\0';
+    if (length < 2 || memcmp(head, "#!", 2) != 0)
+        return;
+    memcpy(interpreter, head, length);
+    interpreter[length] = '\0';
+    const size_t start = 2 + strspn(interpreter + 2, " \t"), end = start + strcspn(interpreter + start, " \t\n");
+    memmove(interpreter, interpreter + start, end - start);
+    interpreter[end - start] = '\0';
+}
+
+/* The first bytes of a program, as they were read at once, and the descriptor for what comes after them. */
+struct program_head {
+    int fd;
+    const char *bytes;
+    size_t length;
+};
+
+static bool program_read_at(const struct program_head *head, void *to, size_t size, uint64_t offset)
+{
+    if (offset <= head->length && size <= head->length - offset) {
+        memcpy(to, head->bytes + offset, size);
+        return true;
+    }
+    return SYS4(SYS_pread64, head->fd, to, size, offset) == (long)size;
 }
 
 /* The loader that a program asks for, i.e. its C library's. An empty text: it asks for none. False: it cannot
  * be read. */
-static bool program_loader_of(int fd, const Elf64_Ehdr *head, char loader[PROGRAM_LINE_MAX + 1])
+static bool program_loader_of(const struct program_head *from, const Elf64_Ehdr *head, char loader[PROGRAM_LINE_MAX + 1])
 {
     Elf64_Phdr part;
     loader[0] = '\0';
     for (unsigned i = 0; i < head->e_phnum; i++) {
-        if (!program_read_at(fd, &part, sizeof part, head->e_phoff + i * sizeof part))
+        if (!program_read_at(from, &part, sizeof part, head->e_phoff + i * sizeof part))
             return false;
         if (part.p_type != PT_INTERP)
             continue;
-        if (part.p_filesz > PROGRAM_LINE_MAX || !program_read_at(fd, loader, part.p_filesz, part.p_offset))
+        if (part.p_filesz > PROGRAM_LINE_MAX || !program_read_at(from, loader, part.p_filesz, part.p_offset))
             return false;
         loader[part.p_filesz] = '\0';
         return true;
@@ -111,19 +203,19 @@ static bool program_loads(const char *name)
     return (strncmp(name, "ld", 2) == 0 && strstr(name, ".so") != NULL) || program_ends_with(name, VALGRIND_TOOL);
 }
 
-static const char *program_about_elf(int fd, const char *path)
+static enum program_why program_about_elf(const struct program_head *from, const char *name)
 {
     Elf64_Ehdr head;
     char loader[PROGRAM_LINE_MAX + 1];
-    if (!program_read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-        return NULL;
+    if (!program_read_at(from, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+        return WHY_NOT;
     if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != MACHINE)
-        return "built for another kind of machine than shunt";
-    if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(fd, &head, loader))
-        return NULL;
+        return WHY_MACHINE;
+    if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(from, &head, loader))
+        return WHY_NOT;
     if (loader[0] == '\0')
-        return program_loads(program_base_name(path)) ? NULL : "statically linked";
-    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? NULL : "linked with another C library";
+        return program_loads(name) ? WHY_NOT : WHY_STATIC;
+    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? WHY_NOT : WHY_LIBRARY;
 }
 
 static bool program_changes_user(const struct statx *stat)
@@ -135,34 +227,73 @@ static bool program_changes_user(const struct statx *stat)
 
 /* The loader takes nothing from the environment of a program that has more rights than its caller; or would
  * have them, but for PR_SET_NO_NEW_PRIVS, in the case of capabilities. */
-static const char *program_about_rights(int fd)
+static enum program_why program_about_rights(int fd)
 {
     struct statx stat;
     struct statfs fs;
+    char path[40];
     if (SYS2(SYS_fstatfs, fd, &fs) != 0 || (fs.f_flags & ST_NOSUID) ||
         sys_statx(fd, "", AT_EMPTY_PATH, STATX_MODE | STATX_UID | STATX_GID, &stat) != 0)
-        return NULL;
+        return WHY_NOT;
     if (program_changes_user(&stat))
-        return "changes its user or group";
-    bool capable = SYS0(SYS_geteuid) != 0 && SYS4(SYS_fgetxattr, fd, CAPABILITIES, NULL, 0) > 0;
-    return capable ? "has capabilities of its own" : NULL;
+        return WHY_USER;
+    if (SYS0(SYS_geteuid) == 0)
+        return WHY_NOT;
+    struct text text;
+    text_init(&text, path, sizeof path);
+    text_add(&text, "/proc/self/fd/");
+    text_number(&text, (uint64_t)fd, 10);
+    return SYS4(SYS_getxattr, path, CAPABILITIES, NULL, 0) > 0 ? WHY_CAPABLE : WHY_NOT;
 }
 
-/* Why the shim will not be in that program, or NULL. */
-static const char *program_about(int at, const char *path)
+/* Whether it changes rights depends on who executes it, and is asked without opening it: by a descriptor of its path. */
+static const char *program_why_not(int at, const char *path, const struct program_look *look)
+{
+    int why = look->why;
+    if (why == WHY_NOT) {
+        int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_CLOEXEC, 0);
+        if (fd < 0)
+            return NULL;
+        why = program_about_rights(fd);
+        if (fd != at)
+            sys_close(fd);
+    }
+    return program_reasons[why];
+}
+
+static void program_read(int fd, const char *path, struct program_look *look)
+{
+    struct scratch *scratch = scratch_take();
+    struct statx stat;
+    if (scratch == NULL)
+        return;
+    const long length = SYS4(SYS_pread64, fd, scratch->real, PROGRAM_HEAD, 0);
+    const struct program_head head = {fd, scratch->real, length > 0 ? (size_t)length : 0};
+    program_read_line(head.bytes, head.length, look->interpreter);
+    if (look->interpreter[0] == '\0')
+        look->why = program_about_elf(&head, program_base_name(path));
+    scratch_give(scratch);
+    if (length > 0 && sys_statx(fd, "", AT_EMPTY_PATH, PROGRAM_IDENTITY, &stat) == 0)
+        program_remember(program_key(&stat, path), look);
+}
+
+bool program_look(int at, const char *path, struct program_look *look)
 {
     struct statx stat;
-    if (sys_statx(at, path, path[0] == '\0' ? AT_EMPTY_PATH : 0, STATX_TYPE, &stat) != 0 || !S_ISREG(stat.stx_mode))
-        return NULL;
+    look->why = WHY_NOT;
+    look->interpreter[0] = '\0';
+    const int flags = AT_STATX_FORCE_SYNC | (path != NULL && path[0] == '\0' ? AT_EMPTY_PATH : 0); /* as an open is told */
+    if (path == NULL || sys_statx(at, path, flags, PROGRAM_IDENTITY, &stat) != 0 || !S_ISREG(stat.stx_mode))
+        return false;
+    if (program_recall(program_key(&stat, path), look))
+        return true;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return NULL;
-    const char *why = program_about_elf(fd, path);
-    if (why == NULL)
-        why = program_about_rights(fd);
+        return true; /* it may be executed, but not read */
+    program_read(fd, path, look);
     if (fd != at)
         sys_close(fd);
-    return why;
+    return true;
 }
 
 /* The root that a word may stand for: by itself, or somewhere in it (--output=PATH). */
@@ -178,7 +309,7 @@ static const struct names_root *program_root_in(const char *word, const char *di
     return NULL;
 }
 
-static const struct names_root *program_root_handed(int directory, char *const arguments[])
+const struct names_root *program_root_handed(int directory, char *const arguments[])
 {
     const struct names_root *root = NULL;
     struct scratch *scratch = scratch_take();
@@ -208,19 +339,9 @@ static void program_say(const char *path, const char *why, const struct names_ro
     SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
 }
 
-void program_warn(int at, const char *path, int directory, char *const arguments[])
+void program_warn(int at, const char *path, const struct program_look *look, const struct names_root *root)
 {
-    char lines[2][PROGRAM_LINE_MAX + 1];
-    int saved = errno;
-    const struct names_root *root = process_has_roots() && path != NULL ? program_root_handed(directory, arguments) : NULL;
-    if (root == NULL)
-        return;
-    for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {
-        at = directory;
-        path = lines[i % 2];
-    }
-    const char *why = program_about(at, path);
+    const char *why = root != NULL ? program_why_not(at, path, look) : NULL;
     if (why != NULL && !program_was_told(path))
         program_say(path, why, root);
-    errno = saved;
 }

@@ -5,6 +5,9 @@
 /* What a file that is about to be executed is. Async-signal-safe, callable in a vfork child. */
 
 #include <stdbool.h>
+#include <stdint.h>
+
+struct names_root;
 
 /* Before a fork: a process that starts many programs forks first, and what one child was told, the next is not
  * told again. To have the memory from the start would take every process 20 us. */
@@ -13,12 +16,21 @@ void program_share(void);
 #define PROGRAM_LINE_MAX 256  /* the kernel reads so much of a script */
 #define PROGRAM_SCRIPTS_MAX 5 /* the kernel's depth of scripts that interpret scripts */
 
-/* The interpreter that a script's first line names; false if there is none. */
-bool program_interpreter(int at, const char *path, char line[PROGRAM_LINE_MAX + 1]);
+/* What is in a program's file. */
+struct program_look {
+    uint8_t why;                            /* why the shim will not be in it; 0: it will, or that cannot be told */
+    char interpreter[PROGRAM_LINE_MAX + 1]; /* that a script's first line names; empty: none */
+};
 
-/* Says on standard error, in one line, that the loader will not put the shim into this program (it is
- * statically linked, or for another C library or machine, or it changes its user), if the program is handed a
- * path under a root: in its arguments, or as its working directory. Said once for each program by a process
- * and those forked from it. An empty path is the descriptor `at` itself; interpreters are looked for from
- * `directory`, the program's working directory. */
-void program_warn(int at, const char *path, int directory, char *const arguments[]);
+/* Looks into it: it is opened and read once, which others may watch (inotify, fanotify), and not at all if it was before, by
+ * this process or one that forked it, and has not changed since: same file, size and times, which were not of a moment ago. An
+ * empty path is the descriptor `at` itself. False: there is no such file. */
+bool program_look(int at, const char *path, struct program_look *);
+
+/* The root that a program is handed, in its arguments or as its working directory; NULL: none. */
+const struct names_root *program_root_handed(int directory, char *const arguments[]);
+
+/* Says on standard error, in one line, that the loader will not put the shim into this program (it is statically linked, or for
+ * another C library or machine, or it changes its user), which is handed that root; NULL: it is handed none. Said once for each
+ * program by a process and those forked from it. */
+void program_warn(int at, const char *path, const struct program_look *, const struct names_root *root);

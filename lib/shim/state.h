@@ -46,6 +46,7 @@
 #define REMOTE_TOLD 1024
 
 struct dir_stream;
+struct program_shared;
 
 /* process.h. `started` to `config` are set by process_start in the constructor, before there are other threads, and only
  * read from then on, so they need no atomics. Nothing here is keyed by a descriptor or by the working directory, but
@@ -85,11 +86,12 @@ struct dir_stream_state {
     struct dir_stream *range;
 };
 
-/* program.h: programs that the user was warned about, a page that the process shares with its children, so that what one
- * child says the next does not say again. Mapped by the first fork or exec and set once, by a plain store: of two threads
- * that come first both map one, and one page is lost. Its words are exchanged atomically. */
+/* program.h: programs that the user was warned about, and what is known of programs: pages that the process shares with its
+ * children, so that what one child says the next does not say again. Mapped by the first fork or exec and set once, by a
+ * plain store: of two threads that come first both map some, and those of one are lost. Words of warnings are exchanged
+ * atomically; of a program's entry the key says whether the rest counts. */
 struct program_state {
-    uint64_t *told;
+    struct program_shared *shared;
 };
 
 /* wrap_spawn.c, wrap_xattr.c: what libc and the kernel can do. 0: not asked, 1: yes, -1: no. The first

@@ -30,19 +30,31 @@ static void wrap_exec_promote_one(int at, const char *path)
         operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
 }
 
-void exec_promote(int at, const char *path, int directory)
+void exec_promote_file(int at, const char *path)
 {
-    char lines[2][PROGRAM_LINE_MAX + 1];
     int saved = errno;
-    if (!process_has_roots())
-        return;
-    wrap_exec_promote_one(at, path);
-    for (int i = 0; i < PROGRAM_SCRIPTS_MAX && program_interpreter(at, path, lines[i % 2]); i++) {
-        at = directory;
-        path = lines[i % 2];
+    if (process_has_roots())
         wrap_exec_promote_one(at, path);
-    }
     errno = saved;
+}
+
+/* The program and the interpreters that it leads to are moved to the trunk, and the last of them is looked at on behalf of the
+ * user. False: one of them is not there. */
+static bool wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
+{
+    struct program_look looks[2];
+    for (int i = 0;; i++) {
+        struct program_look *look = &looks[i % 2];
+        wrap_exec_promote_one(at, path);
+        if (!program_look(at, path, look))
+            return false;
+        if (look->interpreter[0] == '\0' || i == PROGRAM_SCRIPTS_MAX) {
+            program_warn(at, path, look, root);
+            return true;
+        }
+        at = directory;
+        path = look->interpreter;
+    }
 }
 
 /* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
@@ -103,50 +115,37 @@ static const char *wrap_exec_search_path(void)
     return wrap_exec_has(environ, at) ? environ[at] + strlen("PATH=") : "/bin:/usr/bin";
 }
 
-/* Each directory's candidate that is in a branch is moved; those after the first that is found as well, which
- * does no harm. */
-void exec_promote_along_path(const char *file, int directory)
+/* The kernel goes by the first one that it can execute; until then each candidate may be in a branch. */
+static bool wrap_exec_is_executable(int at, const char *path)
 {
-    char candidate[PATH_MAX];
-    if (!process_has_roots())
-        return;
-    if (strchr(file, '/') != NULL)
-        exec_promote(directory, file, directory);
-    else
-        for (const char *at = wrap_exec_search_path(); wrap_exec_next_candidate(&at, file, candidate);)
-            exec_promote(directory, candidate, directory);
-}
-
-static void wrap_exec_warn_along_path(const char *file, int directory, char *const arguments[])
-{
-    char candidate[PATH_MAX];
     struct statx stat;
-    if (!process_has_roots())
-        return;
-    if (strchr(file, '/') != NULL) {
-        program_warn(directory, file, directory, arguments);
-        return;
-    }
-    for (const char *at = wrap_exec_search_path(); wrap_exec_next_candidate(&at, file, candidate);)
-        if (sys_statx(directory, candidate, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) &&
-            SYS3(SYS_faccessat, directory, candidate, X_OK) == 0) {
-            program_warn(directory, candidate, directory, arguments);
-            return;
-        }
+    return sys_statx(at, path, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) && SYS3(SYS_faccessat, at, path, X_OK) == 0;
 }
 
 void exec_prepare(int at, const char *path, int directory, char *const arguments[])
 {
-    if (!process_has_roots() || !process_can_read(path))
-        return;
-    exec_promote(at, path, directory);
-    program_warn(at, path, directory, arguments);
+    int saved = errno;
+    if (process_has_roots() && process_can_read(path))
+        wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments));
+    errno = saved;
 }
 
 void exec_prepare_along_path(const char *file, int directory, char *const arguments[])
 {
-    exec_promote_along_path(file, directory);
-    wrap_exec_warn_along_path(file, directory, arguments);
+    char candidate[PATH_MAX];
+    int saved = errno;
+    if (!process_has_roots())
+        return;
+    const struct names_root *root = program_root_handed(directory, arguments);
+    const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
+    if (at == NULL)
+        wrap_exec_prepare_one(directory, file, directory, root);
+    while (wrap_exec_next_candidate(&at, file, candidate)) {
+        wrap_exec_promote_one(directory, candidate);
+        if (wrap_exec_is_executable(directory, candidate) && wrap_exec_prepare_one(directory, candidate, directory, root))
+            break;
+    }
+    errno = saved;
 }
 
 /* The shim's own entry in the LD_PRELOAD this program was started with. */
@@ -263,7 +262,7 @@ WRAPPER int execvp(const char *file, char *const arguments[])
 
 WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    program_warn(fd, "", AT_FDCWD, arguments);
+    exec_prepare(fd, "", AT_FDCWD, arguments);
     return REAL(fexecve)(fd, arguments, EXEC_CARRY(environment));
 }
 
@@ -324,7 +323,7 @@ WRAPPER int execlp(const char *file, const char *first, ...)
 static void wrap_exec_before_dlopen(const char *path)
 {
     if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
-        exec_promote(AT_FDCWD, path, AT_FDCWD);
+        exec_promote_file(AT_FDCWD, path);
 }
 
 WRAPPER void *dlopen(const char *path, int flags)

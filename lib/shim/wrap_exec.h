@@ -9,17 +9,15 @@
 
 #include "shim/process.h"
 
-/* Moves a program that is in a branch to the trunk, with the interpreters that its first line leads to; the
- * kernel looks for those from the working directory, `directory`. If it fails the program is not found, and
- * the caller hears of it. Keeps errno. */
-void exec_promote(int at, const char *path, int directory);
-/* The same for all that execvp may find along PATH. */
-void exec_promote_along_path(const char *file, int directory);
+/* Moves a file that is in a branch to the trunk. If it fails the file is not found, and the caller hears of it. Keeps errno. */
+void exec_promote_file(int at, const char *path);
 
 /* What an exec that failed with `error` (positive) says of that path: where the kernel missed its parent, a
  * file in a branch may have been in the way, ENOTDIR. */
 int exec_error(int at, const char *path, int error);
-/* Promotes, and warns of a program that the shim will not be in (program.h). Keeps errno. */
+/* Promotes a program, with the interpreters that its first line leads to (the kernel looks for those from the working
+ * directory, `directory`), and warns of one that the shim will not be in (program.h). Keeps errno. The second: what execvp
+ * would find along PATH. */
 void exec_prepare(int at, const char *path, int directory, char *const arguments[]);
 void exec_prepare_along_path(const char *file, int directory, char *const arguments[]);
 

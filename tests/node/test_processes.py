@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -54,6 +55,40 @@ def same(pair, programs):
 @pytest.mark.parametrize("mode", ["first", "storm", "threads"])
 def test_a_handler_works_on_files_while_the_program_does(same, mode):
     assert same("signals", mode) == "handled enough: 1\nwrong in handler: 0, in program: 0\n"
+
+
+# What others see of an exec
+
+
+@unsanitized
+def test_a_program_is_looked_into_once(shunt, programs, tmp_path):
+    program = programs / "rough_opens"
+    # Of a file that has just changed nothing is remembered.
+    wait_until(lambda: time.time() - os.stat(program).st_ctime > 4)
+    (tmp_path / "root").mkdir()
+    assert run([program], cwd=tmp_path / "root").check() == "1 0\n" * 3
+    under = shunt.run(".", [program], cwd=tmp_path / "root").check().split("\n")[:3]
+    assert under == ["2 0", "1 0", "1 0"]
+
+
+@unsanitized
+def test_a_program_that_became_another_is_looked_into_again(shunt, tmp_path):
+    """A script that is executed again and again gets another interpreter, which is in a branch."""
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    script = """set -e
+cp /bin/sh bin/one
+printf '#!%s/bin/one\\necho one\\n' "$PWD" >"$0"
+chmod +x "$0" bin/one
+for i in 1 2; do "$0"; done
+sleep 3.5
+for i in 1 2; do "$0"; done
+cp /bin/sh bin/two
+chmod +x bin/two
+printf '#!%s/bin/two\\necho two\\n' "$PWD" >"$0"
+for i in 1 2; do "$0"; done
+"""
+    assert shunt.run(".", ["sh", "-c", script, tmp_path / "script"], cwd=root).check() == "one\n" * 4 + "two\n" * 2
 
 
 # Programs under an analyser of memory

@@ -149,7 +149,7 @@ static void shim_exec_script(const char *name, const char *first_line)
 static void shim_exec_promote(const char *name)
 {
     errno = EDOM;
-    exec_promote(AT_FDCWD, place_path("r/out/%s", name), AT_FDCWD);
+    exec_prepare(AT_FDCWD, place_path("r/out/%s", name), AT_FDCWD, NULL);
     cr_assert_eq(errno, EDOM);
 }
 
@@ -161,7 +161,7 @@ Test(promote, a_program_goes_to_the_trunk)
     cr_assert(in_trunk("program") && !in_trunk("other"));
     shim_exec_promote("program");
     shim_exec_promote("none");
-    exec_promote(AT_FDCWD, NULL, AT_FDCWD);
+    exec_prepare(AT_FDCWD, NULL, AT_FDCWD, NULL);
     cr_assert(in_trunk("program") && !in_trunk("other"));
 }
 
@@ -170,10 +170,10 @@ Test(promote, seen_from_a_descriptor_and_through_a_link)
     int out = place_open("r/out");
     shim_exec_script("one", "");
     shim_exec_script("two", "");
-    exec_promote(out, "one", AT_FDCWD);
+    exec_prepare(out, "one", AT_FDCWD, NULL);
     cr_assert(in_trunk("one"));
     cr_assert_eq(symlink("../r/out/two", place_path("beside/link")), 0);
-    exec_promote(AT_FDCWD, place_path("beside/link"), AT_FDCWD);
+    exec_prepare(AT_FDCWD, place_path("beside/link"), AT_FDCWD, NULL);
     cr_assert(in_trunk("two"));
 }
 
@@ -236,7 +236,7 @@ Test(promote, an_interpreter_is_looked_for_from_the_working_directory)
     shim_exec_script("script2", "#!out/interp\n");
     shim_exec_promote("script");
     cr_assert_not(in_trunk("interp"), "not next to the script");
-    exec_promote(AT_FDCWD, place_path("r/out/script"), place_open("r/out"));
+    exec_prepare(AT_FDCWD, place_path("r/out/script"), place_open("r/out"), NULL);
     cr_assert(in_trunk("interp"));
     cr_assert_eq(chdir(place_path("r")), 0);
     shim_exec_script("interp2", "");
@@ -264,7 +264,7 @@ Test(promote, what_is_no_program_is_not_opened)
 {
     cr_assert_eq(mkfifo(place_path("r/out/fifo"), 0600), 0);
     shim_exec_promote("fifo"); /* nobody writes to it */
-    exec_promote(AT_FDCWD, place_path("r/out"), AT_FDCWD);
+    exec_prepare(AT_FDCWD, place_path("r/out"), AT_FDCWD, NULL);
 }
 
 Test(promote, along_path)
@@ -276,16 +276,16 @@ Test(promote, along_path)
     shim_exec_script("unrelated", "");
     snprintf(path, sizeof path, "%s:%s::/bin", place_path("none"), place_path("r/out"));
     setenv("PATH", path, 1);
-    exec_promote_along_path("tool", AT_FDCWD);
+    exec_prepare_along_path("tool", AT_FDCWD, NULL);
     cr_assert(in_trunk("tool"));
     setenv("PATH", "/none::/bin", 1);
     cr_assert_eq(chdir(place_path("r/out")), 0);
-    exec_promote_along_path("here", AT_FDCWD);
+    exec_prepare_along_path("here", AT_FDCWD, NULL);
     cr_assert(in_trunk("here"), "an empty element is the working directory");
     cr_assert_eq(chdir(place_path("r")), 0);
     setenv("PATH", "/bin", 1);
-    exec_promote_along_path("out/direct", AT_FDCWD);
+    exec_prepare_along_path("out/direct", AT_FDCWD, NULL);
     cr_assert(in_trunk("direct"), "a word with a slash is no matter of PATH");
-    exec_promote_along_path("unrelated", AT_FDCWD);
+    exec_prepare_along_path("unrelated", AT_FDCWD, NULL);
     cr_assert_not(in_trunk("unrelated"));
 }
