@@ -20,6 +20,7 @@
 #include "shim/wrap_credentials.h"
 #include "shim/wrap_directory.h"
 #include "shim/wrap_open.h"
+#include "shim/wrap_syscall_new.h"
 #include "shim/fdcache.h"
 
 #define P(N) ((char *)a[N])
@@ -184,10 +185,6 @@ static long wrap_syscall_names_call(long number, const long a[6], bool *known)
 enum {
     CALL_IO_URING_SETUP = 425,
     CALL_FCHMODAT2 = 452,
-    CALL_SETXATTRAT = 463,
-    CALL_REMOVEXATTRAT = 466,
-    CALL_FILE_GETATTR = 468,
-    CALL_FILE_SETATTR,
 };
 
 /* fchmodat2 knows what fchmodat does not: an empty path, also of a descriptor opened with O_PATH. */
@@ -262,14 +259,8 @@ static long wrap_syscall_other_call(long number, const long a[6], bool *known)
         return inotify_add_watch(I(0), P(1), (uint32_t)a[2]);
     case SYS_fanotify_mark:
         return fanotify_mark(I(0), (unsigned)a[1], (uint64_t)a[2], I(3), P(4));
-    case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a wrapper: the caller is told that
-                               */
-    case CALL_SETXATTRAT:     /* there is none, as an older kernel says, and does it by the calls that have one */
-    case SYS_GETXATTRAT:
-    case SYS_LISTXATTRAT:
-    case CALL_REMOVEXATTRAT:
-    case CALL_FILE_GETATTR:
-    case CALL_FILE_SETATTR:
+    case CALL_IO_URING_SETUP: /* in a ring, paths would reach the kernel without a wrapper: the caller is told that there is
+                               * none, as an older kernel says, and does it by calls */
         return wrap_answer(-ENOSYS);
     case SYS_setuid: /* of one thread, which libc's function is not */
     case SYS_setreuid:
@@ -338,7 +329,7 @@ WRAPPER long syscall(long number, ...)
 {
     static long (*const calls[])(long, const long[6], bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call,
                                                                  wrap_syscall_other_call, wrap_syscall_xattr_call,
-                                                                 wrap_syscall_old_call};
+                                                                 wrap_syscall_new_call,   wrap_syscall_old_call};
     long a[6];
     bool known = false;
     va_list more;
@@ -353,5 +344,7 @@ WRAPPER long syscall(long number, ...)
         if (known)
             return answer;
     }
+    if (number > WRAP_SYSCALL_NEWEST)
+        return wrap_syscall_unknown_call(number, a);
     return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

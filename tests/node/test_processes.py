@@ -3,6 +3,8 @@
 """Programs that treat their process roughly: signals, children, threads, descriptors, exec, other preloaded libraries,
 and programs that no library can be preloaded into. The sources are in processes/."""
 
+import ctypes
+import errno
 import os
 import pathlib
 import platform
@@ -510,6 +512,52 @@ def test_system_calls_by_number(pair, programs):
     native, shunt = pair.both(f'{programs}/rough_raw "$ROOT" "$([ -n "$SHUNT_ROOT" ] && echo no ring)"', **DEADLINE)
     assert_equal_text(native, shunt)
     pair.assert_equal(any_content=["program"])
+
+
+def newest_system_call():
+    """Of the running kernel: what is not there fails with ENOSYS before it looks at any argument."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    known = (number for number in range(1023, 0, -1) if libc.syscall(number, *[-1] * 6) != -1 or
+             ctypes.get_errno() != errno.ENOSYS)
+    return next(known)
+
+
+FIRST_OF_SIX = 463  # newer calls are made with all that was given; older ones by functions, which take as much as they need
+UNKNOWN = 471  # is newer than the library
+
+
+@unsanitized
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("path", ["/etc/passwd", "outside", "/no/such/file"])
+def test_every_number_goes_to_the_kernel_outside_all_roots(started, programs, area, path, inside):  # noqa: F811
+    """Known to the library or not, there or not in the kernel; beside a root, and from within it."""
+    (area / "outside").touch()
+    path = os.path.relpath(area / path, started.root) if inside else path
+    last = max(newest_system_call(), UNKNOWN) + 40
+    said = started.exec(programs / "rough_numbers", path, 0, last, cwd=started.root if inside else area).check()
+    short = [line for line in said.splitlines() if not line.endswith(": path")]
+    assert not short, "calls that the kernel was not given"
+    numbers = [int(line.split(":")[0]) for line in said.splitlines()]
+    assert not [number for number in numbers if number >= FIRST_OF_SIX], "with the arguments as they were"
+
+
+@unsanitized
+def test_a_number_that_is_not_known_is_refused_for_a_redirected_file_alone(started, programs, area):  # noqa: F811
+    out = started.root / "out"
+    started.exec("sh", "-c", f"touch {out}/file; ln -s file {out}/link; mkdir {out}/sub").check()
+    (area / "alias").symlink_to(out / "file")
+    assert redirected_files(started.root)
+    last = max(newest_system_call(), UNKNOWN) + 40
+    numbers = range(UNKNOWN, last + 1)
+
+    def answers(path, cwd="/"):
+        said = started.exec(programs / "rough_numbers", path, UNKNOWN, last, cwd=cwd).check()
+        return dict(line.split(": ") for line in said.splitlines())
+
+    for path, cwd in ((out / "file", "/"), ("file", out), (out / "link", "/"), (area / "alias", "/"), ("out/new", started.root)):
+        assert answers(path, cwd) == {str(number): "ENOSYS" for number in numbers}, path
+    for path, cwd in ((out, "/"), (out / "sub", "/"), ("sub", out), (".", out), (started.root, "/")):
+        assert not answers(path, cwd), path
 
 
 # Programs that no library can be preloaded into

@@ -147,6 +147,54 @@ static long raw_linkat(const struct place *place, long flags)
     return syscall(SYS_linkat, place->at, place->path, AT_FDCWD, joined(fixture.work, "bare/linked"), flags);
 }
 
+/* Calls of Linux 6.13 and 6.17, by their numbers, which are the same on every machine; older kernels say ENOSYS. */
+enum { RAW_SETXATTRAT = 463, RAW_GETXATTRAT, RAW_LISTXATTRAT, RAW_REMOVEXATTRAT, RAW_FILE_GETATTR = 468, RAW_FILE_SETATTR };
+
+struct raw_xattr {
+    uint64_t value;
+    uint32_t size, flags;
+};
+
+static long raw_getxattrat(const struct place *place, long flags)
+{
+    char value[16];
+    struct raw_xattr to = {(uintptr_t)value, sizeof value, 0};
+    return syscall(RAW_GETXATTRAT, place->at, place->path, flags, "user.raw", &to, sizeof to);
+}
+
+static long raw_setxattrat(const struct place *place, long flags)
+{
+    char list[256];
+    struct raw_xattr from = {(uintptr_t) "raw", 3, 0};
+    long result = syscall(RAW_SETXATTRAT, place->at, place->path, flags, "user.raw", &from, sizeof from);
+    if (result == 0) {
+        detail(" then %ld", raw_getxattrat(place, flags));
+        detail(" of %d", syscall(RAW_LISTXATTRAT, place->at, place->path, flags, list, sizeof list) > 0);
+        detail(" then %ld", syscall(RAW_REMOVEXATTRAT, place->at, place->path, flags, "user.raw"));
+        detail(" then %ld", raw_getxattrat(place, flags));
+        errno = 0;
+    }
+    return result;
+}
+
+static long raw_file_getattr(const struct place *place, long flags)
+{
+    uint64_t attributes[3] = {0};
+    return syscall(RAW_FILE_GETATTR, place->at, place->path, attributes, sizeof attributes, flags);
+}
+
+static long raw_file_setattr(const struct place *place, long flags)
+{
+    uint64_t attributes[3] = {0};
+    long result = syscall(RAW_FILE_GETATTR, place->at, place->path, attributes, sizeof attributes, flags);
+    attributes[0] |= 0x80; /* not to be dumped */
+    if (result == 0)
+        result = syscall(RAW_FILE_SETATTR, place->at, place->path, attributes, sizeof attributes, flags);
+    if (result == 0 && syscall(RAW_FILE_GETATTR, place->at, place->path, attributes, sizeof attributes, flags) == 0)
+        detail(" %lx", (long)attributes[0] & 0x80);
+    return result;
+}
+
 #ifdef SYS_open
 static long raw_open(const struct place *place, long flags)
 {
@@ -243,6 +291,14 @@ static const struct call calls[] = {
     {"SYS_renameat2(NOREPLACE)", CALL_CHANGES | CALL_AT, raw_renameat2, RENAME_NOREPLACE},
     {"SYS_renameat2(EXCHANGE)", CALL_CHANGES | CALL_AT, raw_renameat2, RENAME_EXCHANGE},
     {"SYS_linkat", CALL_CHANGES | CALL_AT, raw_linkat, 0},
+    {"getxattrat", CALL_AT, raw_getxattrat, 0},
+    {"getxattrat(NOFOLLOW)", CALL_AT, raw_getxattrat, AT_SYMLINK_NOFOLLOW},
+    {"setxattrat", CALL_CHANGES | CALL_AT, raw_setxattrat, 0},
+    {"setxattrat(NOFOLLOW)", CALL_CHANGES | CALL_AT, raw_setxattrat, AT_SYMLINK_NOFOLLOW},
+    {"file_getattr", CALL_AT, raw_file_getattr, 0},
+    {"file_getattr(NOFOLLOW)", CALL_AT, raw_file_getattr, AT_SYMLINK_NOFOLLOW},
+    {"file_setattr", CALL_CHANGES | CALL_AT, raw_file_setattr, 0},
+    {"file_setattr(NOFOLLOW)", CALL_CHANGES | CALL_AT, raw_file_setattr, AT_SYMLINK_NOFOLLOW},
 };
 
 void part_raw(void)
