@@ -18,6 +18,15 @@
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439 /* Linux 5.8 */
 #endif
+#ifndef SYS_open_tree
+#define SYS_open_tree 428 /* Linux 5.2, as the next three */
+#define SYS_move_mount 429
+#define SYS_fsconfig 431
+#define SYS_fspick 433
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442 /* Linux 5.12 */
+#endif
 #ifndef FUSE_SUPER_MAGIC
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif

@@ -65,3 +65,26 @@ int operate_promote(struct target *t)
     target_done(t);
     return code;
 }
+
+int promote_path(int at, const char *path, unsigned want)
+{
+    struct target t;
+    int saved = errno;
+    int code = target_find(&t, at, path, want | TARGET_ALIAS);
+    if (code == TARGET_MANAGED)
+        code = operate_promote(&t);
+    errno = saved;
+    return code < 0 && code != -ENOENT && code != -ENOTDIR && code != -ELOOP ? code : 0;
+}
+
+int promote_error(int at, const char *path, unsigned want)
+{
+    struct target t;
+    int code = target_find(&t, at, path, want | TARGET_ALIAS);
+    if (code == TARGET_MANAGED) {
+        struct statx stat;
+        code = (int)TARGET_CALL(&t, sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+        target_done(&t);
+    }
+    return code == -ENOTDIR || code == -ELOOP ? -code : ENOENT;
+}

@@ -70,6 +70,44 @@ static void real_missing_closefrom(int first)
         sys_close((int)fd);
 }
 
+static int real_missing_openat2(int at, const char *path, const void *how, size_t size)
+{
+    return real_missing_answer(SYS4(SYS_openat2, at, path, how, size));
+}
+
+static int real_missing_open_tree(int at, const char *path, unsigned flags)
+{
+    return real_missing_answer(SYS3(SYS_open_tree, at, path, flags));
+}
+
+static int real_missing_move_mount(int from, const char *path, int to, const char *target, unsigned flags)
+{
+    return real_missing_answer(SYS5(SYS_move_mount, from, path, to, target, flags));
+}
+
+static int real_missing_fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary)
+{
+    return real_missing_answer(SYS5(SYS_fsconfig, fs, command, key, value, auxiliary));
+}
+
+static int real_missing_fspick(int at, const char *path, unsigned flags)
+{
+    return real_missing_answer(SYS3(SYS_fspick, at, path, flags));
+}
+
+static int real_missing_mount_setattr(int at, const char *path, unsigned flags, void *attributes, size_t size)
+{
+    return real_missing_answer(SYS5(SYS_mount_setattr, at, path, flags, attributes, size));
+}
+
+/* As libc with a kernel that cannot: there is no child that could be awaited by a descriptor. */
+static int real_missing_pidfd_spawn(int *child, const char *path, const posix_spawn_file_actions_t *actions,
+                                    const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
+{
+    (void)child, (void)path, (void)actions, (void)attributes, (void)arguments, (void)environment;
+    return ENOSYS;
+}
+
 /* struct stat and struct stat64 are one. No table: its pointers would have to be relocated first. */
 #define MISSING(NAME, FUNCTION)                                                                                                \
     case offsetof(struct real, NAME) / sizeof(void *):                                                                         \
@@ -92,6 +130,14 @@ void *real_missing(size_t index)
         MISSING(execveat, real_missing_execveat)
         MISSING(close_range, real_missing_close_range)
         MISSING(closefrom, real_missing_closefrom)
+        MISSING(openat2, real_missing_openat2)
+        MISSING(open_tree, real_missing_open_tree)
+        MISSING(move_mount, real_missing_move_mount)
+        MISSING(fsconfig, real_missing_fsconfig)
+        MISSING(fspick, real_missing_fspick)
+        MISSING(mount_setattr, real_missing_mount_setattr)
+        MISSING(pidfd_spawn, real_missing_pidfd_spawn)
+        MISSING(pidfd_spawnp, real_missing_pidfd_spawn)
     }
     return NULL;
 }

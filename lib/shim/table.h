@@ -18,6 +18,7 @@ SYMBOL(open, openat, int, (int, const char *, int, ...))
 SYMBOL(open, openat64, int, (int, const char *, int, ...))
 SYMBOL(open, __openat_2, int, (int, const char *, int))
 SYMBOL(open, __openat64_2, int, (int, const char *, int))
+SYMBOL(open, openat2, int, (int, const char *, const void *, size_t))
 SYMBOL(open, creat, int, (const char *, mode_t))
 SYMBOL(open, creat64, int, (const char *, mode_t))
 
@@ -177,6 +178,10 @@ SYMBOL(spawn, posix_spawn, int,
        (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
 SYMBOL(spawn, posix_spawnp, int,
        (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
+SYMBOL(spawn, pidfd_spawn, int,
+       (int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
+SYMBOL(spawn, pidfd_spawnp, int,
+       (int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
 SYMBOL(spawn, posix_spawn_file_actions_addopen, int, (posix_spawn_file_actions_t *, int, const char *, int, mode_t))
 SYMBOL(spawn, posix_spawn_file_actions_addchdir_np, int, (posix_spawn_file_actions_t *, const char *))
 
@@ -230,5 +235,19 @@ SYMBOL(credentials, setfsgid, int, (gid_t))
 SYMBOL(credentials, setgroups, int, (size_t, const gid_t *))
 SYMBOL(credentials, initgroups, int, (const char *, gid_t))
 SYMBOL(credentials, capset, int, (cap_user_header_t, const cap_user_data_t))
+
+SYMBOL(mount, mount, int, (const char *, const char *, const char *, unsigned long, const void *))
+SYMBOL(mount, umount, int, (const char *))
+SYMBOL(mount, umount2, int, (const char *, int))
+SYMBOL(mount, pivot_root, int, (const char *, const char *))
+SYMBOL(mount, open_tree, int, (int, const char *, unsigned))
+SYMBOL(mount, move_mount, int, (int, const char *, int, const char *, unsigned))
+SYMBOL(mount, fsconfig, int, (int, unsigned, const char *, const void *, int))
+SYMBOL(mount, fspick, int, (int, const char *, unsigned))
+SYMBOL(mount, mount_setattr, int, (int, const char *, unsigned, void *, size_t))
+SYMBOL(mount, swapon, int, (const char *, int))
+SYMBOL(mount, swapoff, int, (const char *))
+SYMBOL(mount, acct, int, (const char *))
+SYMBOL(mount, quotactl, int, (int, const char *, int, char *))
 
 SYMBOL(syscall, syscall, long, (long, ...))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* posix_spawn. The child goes through its file actions inside libc, where no wrapper is: so before it starts,
+/* posix_spawn and pidfd_spawn. The child goes through its file actions inside libc, where no wrapper is: so before it starts,
  * the actions are gone through here, and libc is given a copy whose paths lead to where the files really are.
  * A program, and a path that is relative, mean what they mean from the directory that the child is in by
  * then.
@@ -231,34 +231,71 @@ static void wrap_spawn_plan_finish(struct plan *plan)
     wrap_spawn_drop(plan->directory);
 }
 
-WRAPPER int posix_spawn(pid_t *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
-                        const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
-                        char *const environment[restrict])
+/* posix_spawn, or pidfd_spawn (glibc 2.39), which gives a descriptor where that gives a process id. */
+typedef int spawn_function(int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                           char *const[]);
+
+static int wrap_spawn_by(spawn_function *original, int *child, const char *path, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
 {
     struct plan plan;
     int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare(plan.directory, path, plan.directory, arguments);
-        code = REAL(posix_spawn)(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        code = original(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
         code = exec_error(plan.directory, path, code);
     }
     wrap_spawn_plan_finish(&plan);
     return code;
 }
 
-WRAPPER int posix_spawnp(pid_t *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
-                         const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
-                         char *const environment[restrict])
+static int wrap_spawn_along_path_by(spawn_function *original, int *child, const char *file,
+                                    const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                                    char *const arguments[], char *const environment[])
 {
     struct plan plan;
     int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare_along_path(file, plan.directory, arguments);
-        code = REAL(posix_spawnp)(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        code = original(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
         code = exec_error(plan.directory, file, code);
     }
     wrap_spawn_plan_finish(&plan);
     return code;
+}
+
+WRAPPER int posix_spawn(pid_t *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
+                        const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                        char *const environment[restrict])
+{
+    return wrap_spawn_by(REAL(posix_spawn), child, path, actions, attributes, arguments, environment);
+}
+
+WRAPPER int posix_spawnp(pid_t *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
+                         const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                         char *const environment[restrict])
+{
+    return wrap_spawn_along_path_by(REAL(posix_spawnp), child, file, actions, attributes, arguments, environment);
+}
+
+int pidfd_spawn(int *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
+                const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                char *const environment[restrict]);
+WRAPPER int pidfd_spawn(int *restrict child, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
+                        const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                        char *const environment[restrict])
+{
+    return wrap_spawn_by(REAL(pidfd_spawn), child, path, actions, attributes, arguments, environment);
+}
+
+int pidfd_spawnp(int *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
+                 const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                 char *const environment[restrict]);
+WRAPPER int pidfd_spawnp(int *restrict child, const char *restrict file, const posix_spawn_file_actions_t *restrict actions,
+                         const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                         char *const environment[restrict])
+{
+    return wrap_spawn_along_path_by(REAL(pidfd_spawnp), child, file, actions, attributes, arguments, environment);
 }
 
 /* With a libc whose actions cannot be read, a path under a root is refused rather than left to mean the trunk

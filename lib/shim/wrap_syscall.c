@@ -19,6 +19,7 @@
 #include "shim/parent_cache.h"
 #include "shim/wrap_credentials.h"
 #include "shim/wrap_directory.h"
+#include "shim/wrap_mount.h"
 #include "shim/wrap_open.h"
 #include "shim/wrap_syscall_new.h"
 #include "shim/fdcache.h"
@@ -68,6 +69,13 @@ static long wrap_syscall_open_how(const long a[6])
     if (found == TARGET_MANAGED)
         return wrap_syscall_open_restricted(&t, a);
     return found < 0 ? wrap_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
+}
+
+int openat2(int at, const char *path, const void *how, size_t size); /* glibc 2.43 */
+WRAPPER int openat2(int at, const char *path, const void *how, size_t size)
+{
+    const long a[6] = {at, (long)path, (long)how, (long)size};
+    return process_has_roots() ? (int)wrap_syscall_open_how(a) : REAL(openat2)(at, path, how, size);
 }
 
 #ifdef SYS_getdents
@@ -327,9 +335,9 @@ static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
 
 WRAPPER long syscall(long number, ...)
 {
-    static long (*const calls[])(long, const long[6], bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call,
-                                                                 wrap_syscall_other_call, wrap_syscall_xattr_call,
-                                                                 wrap_syscall_new_call,   wrap_syscall_old_call};
+    static long (*const calls[])(long, const long[6], bool *) = {
+        wrap_syscall_names_call, wrap_syscall_meta_call, wrap_syscall_other_call, wrap_syscall_xattr_call,
+        wrap_syscall_new_call,   wrap_mount_call,        wrap_syscall_old_call};
     long a[6];
     bool known = false;
     va_list more;

@@ -53,7 +53,8 @@ WRAPPER int fchdir(int fd)
 /* The same path leads elsewhere. */
 WRAPPER int chroot(const char *path)
 {
-    int result = REAL(chroot)(path);
+    WRAPPER_LAUNDER(path);
+    int result = (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t.real_path)));
     parent_cache_forget();
     return result;
 }

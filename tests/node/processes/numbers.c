@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { GIVEN_PATH = 1234, GIVEN_ALL, LAST_ARGUMENT = 0x5abcdef };
+enum { GIVEN_PATH = 1234, GIVEN_ALL, LAST_ARGUMENT = 0x5abcdef, NUMBER_FSCONFIG = 431 };
 
 static void add_step(struct sock_fprog *to, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
 {
@@ -70,6 +70,8 @@ static bool takes_no_path(long number)
 static int error_of(long number, const char *path, int which)
 {
     errno = 0;
+    if (number == NUMBER_FSCONFIG)
+        return syscall(number, 0L, 3L /* a path */, 0L, path, (long)AT_FDCWD, (long)LAST_ARGUMENT) == -1 ? errno : 0;
     if (number == SYS_fanotify_mark)
         return syscall(number, 0L, 0L, 0L, (long)AT_FDCWD, path, (long)LAST_ARGUMENT) == -1 ? errno : 0;
     long result = which == 0 ? syscall(number, path, 0L, 0L, 0L, 0L, (long)LAST_ARGUMENT)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Calls that hand a path to the kernel or to libc's own code, where no wrapper of open or stat is: mounts, swap. The programs are in processes/."""
+
+import pytest
+
+from conftest import IS_SUPERUSER, PYTHON, assert_equal_text
+
+unsanitized = pytest.mark.unsanitized
+
+
+@pytest.fixture
+def programs(build):
+    return build / "tests" / "node" / "processes"
+
+
+@unsanitized
+@pytest.mark.skipif(not IS_SUPERUSER, reason="mounts")
+def test_calls_of_the_superuser_with_the_path_of_a_redirected_file(pair, programs):
+    native, shunt = pair.both(f"{programs}/rough_mounts")
+    assert "point: source\n" in native and "open_tree: done\n" in native and "  onto: tree\n" in native
+    assert_equal_text(native, shunt)
+    pair.assert_equal()
+
+
+NEWER = r"""
+import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+actions = ctypes.create_string_buffer(256)
+libc.posix_spawn_file_actions_init(actions)
+libc.posix_spawn_file_actions_addopen(actions, 0, b"input", os.O_RDONLY, 0)
+words = (ctypes.c_char_p * 4)(b"sh", b"-c", b"read line; echo $line", None)
+environment = (ctypes.c_char_p * (len(os.environ) + 1))(*(f"{name}={os.environ[name]}".encode() for name in os.environ), None)
+for function, path in ((libc.pidfd_spawn, b"./program"), (libc.pidfd_spawnp, b"other"), (libc.pidfd_spawn, b"input/program")):
+    child = ctypes.c_int(-1)
+    error = function(ctypes.byref(child), path, actions, None, words, environment)
+    print(os.strerror(error), os.waitid(os.P_PIDFD, child.value, os.WEXITED).si_status if error == 0 else "", flush=True)
+fd = libc.openat2(-100, b"input", struct.pack("QQQ", os.O_RDONLY, 0, 0), 24)
+print(os.read(fd, 99) if fd >= 0 else os.strerror(ctypes.get_errno()))
+"""
+
+
+@unsanitized
+def test_functions_of_a_newer_libc(build, pair, area):
+    """pidfd_spawn, pidfd_spawnp, openat2: where libc has them they serve a program and files in a branch."""
+    (area / "newer.py").write_text(NEWER)
+    behind = f'export LD_PRELOAD="${{LD_PRELOAD:+$LD_PRELOAD:}}{build}/tests/node/newer_libc.so" PATH="$ROOT:$PATH"'
+    native, shunt = pair.both(f"echo given >input; cp /bin/sh program; cp /bin/sh other; {behind}; exec {PYTHON} {area}/newer.py")
+    assert native == "given\nSuccess 0\ngiven\nSuccess 0\nNot a directory \nb'given\\n'\n"
+    assert_equal_text(native, shunt)
+
+
+ABSENT = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+print(errno.errorcode[libc.pidfd_spawn(None, b"/bin/true", None, None, None, None)])
+print(libc.openat2(-100, b"/", bytes(24), 24) >= 0)
+"""
+
+
+@unsanitized
+def test_functions_that_libc_does_not_have(shunt, root):
+    """The library has them all the same, for programs that look for one by its name."""
+    said = shunt.run(root, [PYTHON, "-c", ABSENT]).check()
+    assert said in ("ENOSYS\nTrue\n", "EFAULT\nTrue\n")
