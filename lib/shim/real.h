@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <linux/capability.h>
+#include <locale.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,7 +20,12 @@
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <utime.h>
+#include <wchar.h>
+
+struct utmp;
+struct utmpx;
 
 typedef int shim_filter(const struct dirent *);
 typedef int shim_order(const struct dirent **, const struct dirent **);

@@ -2,7 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 #include <fcntl.h>
+#include <mntent.h>
 #include <stdbool.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,10 +56,13 @@ static FILE *wrap_stdio_stream_on(int fd, const char *mode)
 
 typedef FILE *fopen_function(const char *, const char *);
 
-static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, const char *mode)
+/* More: flags of open that the mode does not have. */
+static FILE *wrap_stdio_open_with(fopen_function *original, const char *path, const char *mode, int more)
 {
     struct target t;
     int flags = mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
+    if (flags != -1)
+        flags |= more;
     int how = flags != -1 ? target_find(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
     if (how == TARGET_MANAGED)
         return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
@@ -68,6 +73,11 @@ static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, 
         target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) == TARGET_MANAGED)
         return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
     return stream;
+}
+
+static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, const char *mode)
+{
+    return wrap_stdio_open_with(original, path, mode, 0);
 }
 
 WRAPPER FILE *fopen(const char *path, const char *mode)
@@ -84,6 +94,26 @@ FILE *_IO_fopen(const char *path, const char *mode);
 WRAPPER FILE *_IO_fopen(const char *path, const char *mode)
 {
     return wrap_stdio_open_stream(REAL(_IO_fopen), path, mode);
+}
+
+/* A stream that one thread uses, as libc makes it. */
+static FILE *wrap_stdio_open_table(fopen_function *original, const char *path, const char *mode)
+{
+    FILE *stream = wrap_stdio_open_with(original, path, mode, O_CLOEXEC);
+    if (stream != NULL)
+        __fsetlocking(stream, FSETLOCKING_BYCALLER);
+    return stream;
+}
+
+WRAPPER FILE *setmntent(const char *path, const char *mode)
+{
+    return wrap_stdio_open_table(REAL(setmntent), path, mode);
+}
+
+FILE *__setmntent(const char *path, const char *mode);
+WRAPPER FILE *__setmntent(const char *path, const char *mode)
+{
+    return wrap_stdio_open_table(REAL(__setmntent), path, mode);
 }
 
 /* The same mode without x: the file has been made already. */

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Calls that hand a path to the kernel or to libc's own code, where no wrapper of open or stat is: mounts, swap. The programs are in processes/."""
+"""Calls that hand a path to the kernel or to libc's own code, where no wrapper of open or stat is: mounts, swap, tables and
+catalogues that libc reads by itself. The programs are in processes/."""
+
+import shutil
 
 import pytest
 
@@ -19,6 +22,18 @@ def programs(build):
 def test_calls_of_the_superuser_with_the_path_of_a_redirected_file(pair, programs):
     native, shunt = pair.both(f"{programs}/rough_mounts")
     assert "point: source\n" in native and "open_tree: done\n" in native and "  onto: tree\n" in native
+    assert_equal_text(native, shunt)
+    pair.assert_equal()
+
+
+LOCALES = "mkdir locale; for n in zz_ZZ yy_YY; do localedef -c -i en_US -f UTF-8 $PWD/locale/$n >/dev/null 2>&1 || test -d locale/$n; done"
+
+
+@unsanitized
+def test_files_that_libc_opens_by_itself(pair, programs):
+    assert shutil.which("localedef") and shutil.which("gencat")
+    native, shunt = pair.both(f"{LOCALES}; {programs}/rough_libcs_files")
+    assert "wrong" not in native
     assert_equal_text(native, shunt)
     pair.assert_equal()
 
