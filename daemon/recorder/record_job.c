@@ -138,7 +138,7 @@ static void record_job_read_all(struct record_pass *pass)
 }
 
 /* Notes what no catalogue proves, to be read. */
-static void record_job_add(struct record_pass *pass, const char *path, const struct record_part *part)
+static void record_job_add_part(struct record_pass *pass, const char *path, const struct record_part *part)
 {
     struct record_part *to = &pass->parts[pass->count];
     *to = *part;
@@ -156,7 +156,7 @@ static void record_job_note(struct record_pass *pass, const char *path, int fd, 
     struct record_part part = {.flags = flags};
     if (take_stamp(fd, &part.stood) == 1 && record_places_see(pass->job->places, part.stood.id, path) == 0 &&
         !known_proves(pass->job->known, &part.stood, branch))
-        record_job_add(pass, path, &part);
+        record_job_add_part(pass, path, &part);
 }
 
 static void record_job_note_marker(struct record_pass *pass, const char *directory, int fd)
@@ -169,7 +169,7 @@ static void record_job_note_marker(struct record_pass *pass, const char *directo
     text_add(&t, "/" LAYOUT_MARKER);
     if (text_ok(&t) && take_stamp_at(fd, LAYOUT_MARKER, &part.stood) == 1 &&
         record_places_see(pass->job->places, part.stood.id, path) == 0 && !known_proves_marker(pass->job->known, &part.stood))
-        record_job_add(pass, path, &part);
+        record_job_add_part(pass, path, &part);
 }
 
 static void record_job_look_at_leaf(struct record_pass *pass, const char *mirror, const char *leaf, uint16_t branch,

@@ -345,3 +345,11 @@ void program_warn(int at, const char *path, const struct program_look *look, con
     if (why != NULL && !program_was_told(path))
         program_say(path, why, root);
 }
+
+void program_warn_of_library(const char *path)
+{
+    int saved = errno;
+    if (!program_was_told(path))
+        program_say(path, "loaded with a C library of its own", &shim_state.roots[0]);
+    errno = saved;
+}

@@ -34,3 +34,6 @@ const struct names_root *program_root_handed(int directory, char *const argument
  * another C library or machine, or it changes its user), which is handed that root; NULL: it is handed none. Said once for each
  * program by a process and those forked from it. */
 void program_warn(int at, const char *path, const struct program_look *, const struct names_root *root);
+
+/* The same of a library that is loaded with a C library of its own, and not together with the shim. */
+void program_warn_of_library(const char *path);

@@ -157,6 +157,12 @@ struct shim_thread {
      * generation of renames, and so is right in children. */
     struct parent_cache_thread parent_cache;
     struct last_lookup_thread last_lookup;
+    /* wrap_namespace.c: the namespace of the loader that this thread made last: what was loaded first there, and how many
+     * objects were there then. */
+    struct {
+        struct link_map *first;
+        unsigned size;
+    } space;
 };
 
 extern __thread struct shim_thread shim_thread;

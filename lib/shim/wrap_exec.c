@@ -319,7 +319,7 @@ WRAPPER int execlp(const char *file, const char *first, ...)
 }
 
 /* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose
- * call it was (for RUNPATH and namespaces). */
+ * call it was (for RUNPATH and namespaces; dlmopen: wrap_namespace.c). */
 static void wrap_exec_before_dlopen(const char *path)
 {
     if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
@@ -330,10 +330,4 @@ WRAPPER void *dlopen(const char *path, int flags)
 {
     wrap_exec_before_dlopen(path);
     return REAL(dlopen)(path, flags);
-}
-
-WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
-{
-    wrap_exec_before_dlopen(path);
-    return REAL(dlmopen)(space, path, flags);
 }

@@ -38,6 +38,24 @@ def test_files_that_libc_opens_by_itself(pair, programs):
     pair.assert_equal()
 
 
+# Namespaces of the dynamic loader
+
+
+@unsanitized
+def test_code_with_a_c_library_of_its_own(pair, programs):
+    """In several namespaces and in the program itself, at the same time, and after many that came to nothing."""
+    native, shunt = pair.both(f"{programs}/rough_spaces {programs}/libplugin.so 2>&1")
+    assert native.splitlines()[:2] == ["failed 40: not there", "made 300"] and "names 1201\n" in native
+    assert_equal_text(native, shunt)
+
+
+@unsanitized
+def test_code_with_a_c_library_that_cannot_be_served_is_warned_of(shunt, root, programs):
+    done = shunt.run(root, [programs / "rough_spaces", programs / "libplugin.so", "alone"], cwd=root)
+    assert done.status == 0
+    assert "libplugin.so: warning: loaded with a C library of its own, so shunt does not see what it does" in done.err
+
+
 NEWER = r"""
 import ctypes, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
