@@ -314,7 +314,7 @@ int evict_all_idle(struct shuntd *shuntd)
 
 int evict_step(struct shuntd *shuntd)
 {
-    return evict_make_room(shuntd, 0);
+    return evict_is_above(shuntd, 0) ? evict_make_room(shuntd, 0) : 0;
 }
 
 uint64_t evict_due(struct shuntd *shuntd)
