@@ -6,9 +6,11 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/dir_times.h"
 #include "coordinator/evict.h"
+#include "coordinator/hand_out.h"
 #include "coordinator/load.h"
 #include "coordinator/placement.h"
 #include "coordinator/rename_fence.h"
+#include "coordinator/share.h"
 #include "membership/homes.h"
 #include "membership/migration.h"
 #include "membership/session_view.h"
@@ -31,7 +33,7 @@ static const struct rpc_handlers rpc_handlers = {
             [RPC_COORDINATOR_ANSWER] = coordinator_take_item,
             [RPC_COLLECTIVE] = collective_receive,
             [RPC_COLLECTIVE_ANSWER] = collective_answered,
-            [RPC_LISTED] = load_take_listed,
+            [RPC_LISTED] = hand_out_take,
             [RPC_NOTIFY] = notification_take,
             [RPC_MIGRATE] = migration_receive,
             [RPC_HELLO] = session_view_take_hello,
@@ -60,8 +62,9 @@ static const struct collective_handlers collective_handlers = {
             [MESSAGE_FENCE] = rename_fence_part,
             [MESSAGE_EVICT] = evict_part_evict,
             [MESSAGE_EVICTED] = evict_part_evicted,
+            [MESSAGE_SHARE] = share_part,
         },
-    .add_counters = status_add_page,
+    .add = {[MESSAGE_STATUS] = status_add_page, [MESSAGE_SHARE] = share_add_page},
 };
 
 static const struct home_rpc_handlers home_rpc_handlers = {

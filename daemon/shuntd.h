@@ -71,7 +71,10 @@ struct shuntd_counts {
     uint64_t returns;         /* ... and were loaded again since */
     uint64_t oversized;       /* loads of directories that alone are above the limit of the index */
     uint64_t remote_requests; /* questions about names that other nodes asked this home */
-    uint64_t max_hops;        /* messages on the longest way of a collective that was begun here */
+    /* Branches in which a mirror was looked for, to load a directory: of this node; of nodes that are no members; of other
+     * members, as their coordinator. */
+    uint64_t mirrors_own, mirrors_absent, mirrors_others;
+    uint64_t max_hops; /* messages on the longest way of a collective that was begun here */
 };
 
 struct shuntd {

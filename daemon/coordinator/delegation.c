@@ -114,6 +114,7 @@ static int delegation_give_back(struct shuntd *shuntd, struct dirid id, uint64_t
 static int delegation_forget_names(struct shuntd *shuntd, struct home_dir *dir)
 {
     dir->listed = 0;
+    dir->list_result = 0;
     dir->complete = false;
     return index_del_names(shuntd->index, dir->id, NULL, NULL);
 }
@@ -128,7 +129,7 @@ int delegation_accept(struct shuntd *shuntd, struct home_dir *dir, const struct 
     if (number == dir->delegation)
         return dir->recalled ? -EAGAIN : 0;
     int code = epoch == shuntd->route.epoch ? home_list_begin(shuntd->home, dir, number) : -ESTALE;
-    if (code == 0 && !dir->complete && dir->listed == names) {
+    if (code == 0 && !dir->complete && dir->listed == names && dir->list_result == 0) {
         dir->listed = 0;
         dir->complete = true;
         dir->delegation = number;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* LOAD: the first operation in a directory. Its coordinator has trunk and mirrors listed by a job, hands each name to
- * its home, and tells all homes that these are all: from then on they may answer "absent". Until then nobody can
- * change a name in it, since a process asks for the directory first.
+/* LOAD: the first operation in a directory. Its coordinator has the trunk listed by a job; its mirrors, too, or, where there
+ * are many branches, each daemon lists some (share.h). Who lists a name hands it to its home. Then the coordinator tells all
+ * homes how many they were sent, and that these are all: from then on they may answer "absent". Until then nobody can change a
+ * name in it, since a process asks for the directory first.
  *
- * The coordinator lists all mirrors itself, rather than have each daemon list some: of the CPU time that loading 200,000 names
- * of four mirrors took four daemons (1.2 s), listing was 0.08 s. The rest is handing out, and writing down, which all
- * homes do at the same time. */
+ * Two files of one name meet at its home, whoever listed them. It says so, and all is listed once more by the coordinator
+ * alone, which sees both and settles that on disk (union/conflict.h). */
 
 #include "coordinator/load.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,8 @@
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
 #include "coordinator/evict.h"
+#include "coordinator/hand_out.h"
+#include "coordinator/share.h"
 #include "disk/disk.h"
 #include "home/home.h"
 #include "home/route.h"
@@ -37,9 +38,10 @@ struct load_job {
     struct disk_job job;
     struct dirid id;
     uint16_t branch;
-    uint32_t began; /* in which epoch of the route, */
-    uint32_t epoch; /* and in which names were handed out */
-    uint16_t whole; /* the member that all of them were sent to, 0: each to its home */
+    uint32_t began;     /* in which epoch of the route, */
+    uint32_t epoch;     /* and in which names were handed out */
+    bool shares;        /* other daemons may list mirrors */
+    uint32_t *expected; /* how many names each member was sent */
     struct listing listing;
     int result;
     char path[PATH_MAX];
@@ -53,34 +55,10 @@ static void load_carry_out(struct disk_job *job, const struct shuntd *shuntd)
     load->result = fd;
     if (fd < 0)
         return;
-    load->result = listing_init(&load->listing, &shuntd->root, fd, load->path, load->branch, LISTING_SETTLE);
+    load->result = listing_init(&load->listing, &shuntd->root, fd, load->path, load->branch,
+                                load->shares ? LISTING_SETTLE | LISTING_TRUNK : LISTING_SETTLE);
     sys_close(fd);
     HOOK("load-listed");
-}
-
-static int load_hand_out(struct shuntd *shuntd, const struct load_job *load, struct home_dir *dir, uint32_t *expected)
-{
-    const struct listing *listing = &load->listing;
-    int code = 0;
-    for (size_t i = 0; i < listing->count && code == 0 && !BROKEN("absent-unloaded"); i++) {
-        const struct union_name *name = &listing->names[i];
-        size_t length = strlen(name->name);
-        struct record_entry entry = {
-            .type = name->type, .state = RECORD_LIVE, .branch = name->branch, .leaf = name->leaf, .ino = name->ino};
-        uint16_t home = load->whole != 0 ? load->whole : route_of_name(&shuntd->route, dir->id, name->name, length);
-        expected[home]++;
-        code = home == shuntd->me.number ? home_list_name(shuntd->home, dir, name->name, length, &entry)
-                                         : rpc_name(shuntd, home, dir, name->name, length, &entry);
-    }
-    return code;
-}
-
-static int load_count_leaves(struct home_dir *dir, const struct listing *listing)
-{
-    int code = 0;
-    for (size_t i = 0; i < listing->leaves && code == 0; i++)
-        code = home_leaf_add(&dir->leaves, (uint32_t)i, (int32_t)listing->leaf_counts[i]);
-    return code;
 }
 
 static void load_note_found(struct shuntd *shuntd, struct home_dir *dir, const struct listing *listing)
@@ -103,31 +81,46 @@ static struct coordinator_request *load_take_question(struct home_dir *dir)
     return question;
 }
 
-/* All homes know it, or those that were its homes when this began are no more: then it begins again. */
-static int load_known(struct shuntd *shuntd, void *context, const struct collective_end *end)
+static void load_destroy(struct load_job *load)
 {
-    struct load_job *load = context;
-    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
-    struct coordinator_request *question = load_take_question(dir);
-    bool lost = end->lost || route_lacks_home(&shuntd->route, &shuntd->session) || load->epoch != shuntd->route.epoch;
-    dir->coordinator->loaded = end->result == 0 && !lost;
-    if (dir->coordinator->loaded)
-        dir->coordinator->created_empty = false; /* it need not be empty any more */
-    shuntd->counts.loads++;
-    struct dirid id = load->id;
+    listing_finish(&load->listing);
+    free(load->expected);
     free(load);
+}
+
+/* The request is served (again), or told what went wrong. */
+static int load_end(struct shuntd *shuntd, struct load_job *load, int result)
+{
+    const struct dirid id = load->id;
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
+    struct coordinator_request *question = load_take_question(dir);
+    load_destroy(load);
     if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
         if (question != NULL)
             list_append(&dir->coordinator->queued, &question->link);
         return 0;
     }
-    int code = question == NULL  ? 0
-               : end->result < 0 ? coordinator_result(shuntd, question, end->result)
-                                 : coordinator_serve(shuntd, question);
+    int code = question == NULL ? 0
+               : result < 0     ? coordinator_result(shuntd, question, result)
+                                : coordinator_serve(shuntd, question);
     return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
-static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, const uint32_t *expected)
+/* All homes know it, or those that were its homes when this began are no more: then it begins again. */
+static int load_known(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct load_job *load = context;
+    struct home_coordinator *coordinator = home_dir_find(shuntd->home, load->id)->coordinator;
+    bool lost = end->lost || route_lacks_home(&shuntd->route, &shuntd->session) || load->epoch != shuntd->route.epoch;
+    coordinator->loaded = end->result == 0 && !lost;
+    coordinator->settles = end->result == MESSAGE_TWICE;
+    if (coordinator->loaded)
+        coordinator->created_empty = false; /* it need not be empty any more */
+    shuntd->counts.loads++;
+    return load_end(shuntd, load, end->result);
+}
+
+static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir)
 {
     struct message message = {.type = MESSAGE_LOADED,
                               .epoch = shuntd->route.epoch,
@@ -135,7 +128,7 @@ static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct 
                               .record.path = message_text(load->path, strlen(load->path))};
     coordinator_put_record(&message.record.record, dir);
     dir->coordinator->sharded = true;
-    return collective_begin(shuntd, &message, expected, load_known, load);
+    return collective_begin(shuntd, &message, load->expected, load_known, load);
 }
 
 /* The others that use it learn how many they are, as long as that matters to them (placement_redirects). */
@@ -172,46 +165,49 @@ static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct 
 static int load_give(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir, uint32_t names)
 {
     struct coordinator_request *question = load_take_question(dir);
-    struct dirid id = load->id;
+    const struct dirid id = load->id;
     dir->coordinator->loaded = true;
     dir->coordinator->created_empty = false;
     dir->coordinator->delegation = dir->version;
     shuntd->counts.loads++;
-    free(load);
+    load_destroy(load);
     int code = load_answer_load(shuntd, dir, question, names);
     return code == 0 ? coordinator_resume(shuntd, id) : code;
+}
+
+/* All mirrors are listed, and the names of them on their way. */
+static int load_shared(struct shuntd *shuntd, void *context, int result)
+{
+    struct load_job *load = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, load->id);
+    return result == 0 ? load_tell_homes(shuntd, load, dir) : load_end(shuntd, load, result);
 }
 
 static int load_spread(struct shuntd *shuntd, struct load_job *load)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, load->id);
-    uint32_t *expected = calloc(UINT16_MAX + 1, sizeof *expected);
-    if (expected == NULL)
+    const bool shares = load->listing.trunk_alone;
+    struct hand_out names = {.dir = load->id};
+    if ((load->expected = calloc(UINT16_MAX + 1, sizeof *load->expected)) == NULL)
         return -ENOMEM;
-    if (delegation_may_be(shuntd, dir, dir->coordinator->load_request, load->listing.count))
-        load->whole = dir->coordinator->load_request->member;
+    if (!shares && delegation_may_be(shuntd, dir, dir->coordinator->load_request, load->listing.count))
+        names.whole = dir->coordinator->load_request->member;
     load_note_found(shuntd, dir, &load->listing);
-    int code = home_list_begin(shuntd->home, dir, dir->version);
-    if (code == 0)
-        code = load_hand_out(shuntd, load, dir, expected);
-    if (code == 0)
-        code = load_count_leaves(dir, &load->listing);
-    dir->listed = expected[shuntd->me.number];
+    if (load->listing.marked && !shares)
+        share_count_all(shuntd);
+    names.number = dir->version;
     load->epoch = shuntd->route.epoch;
+    int code = home_list_begin(shuntd->home, dir, names.number);
     if (code == 0)
-        code = load->whole != 0 ? load_give(shuntd, load, dir, expected[load->whole])
-                                : load_tell_homes(shuntd, load, dir, expected);
-    free(expected);
-    return code;
-}
-
-static int load_failed(struct shuntd *shuntd, struct load_job *load)
-{
-    struct dirid id = load->id;
-    struct coordinator_request *question = load_take_question(home_dir_find(shuntd->home, id));
-    int code = question != NULL ? coordinator_result(shuntd, question, load->result) : 0;
-    free(load);
-    return code == 0 ? coordinator_resume(shuntd, id) : code;
+        code = hand_out(shuntd, &names, &load->listing, load->expected);
+    if (code == 0)
+        code = hand_out_leaf_counts(dir, &load->listing);
+    listing_finish(&load->listing);
+    if (code != 0)
+        return code;
+    if (shares)
+        return share_begin(shuntd, &names, dir->record.mirror, load->expected, load_shared, load);
+    return names.whole != 0 ? load_give(shuntd, load, dir, load->expected[names.whole]) : load_tell_homes(shuntd, load, dir);
 }
 
 /* As if all of them had their home here. */
@@ -230,31 +226,16 @@ static int load_make_room(struct shuntd *shuntd, const struct load_job *load)
     return code == 0 ? index_make_room_for(shuntd->index, listing->count, bytes) : code;
 }
 
-/* All began again while it was listed: a daemon that changed something then has not told it yet, and what was found may be
- * older. */
-static int load_again(struct shuntd *shuntd, struct load_job *load)
-{
-    struct dirid id = load->id;
-    struct coordinator_request *question = load_take_question(home_dir_find(shuntd->home, id));
-    listing_finish(&load->listing);
-    free(load);
-    int code = question != NULL ? coordinator_serve(shuntd, question) : 0;
-    return code == 0 ? coordinator_resume(shuntd, id) : code;
-}
-
 static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
+    /* All began again while it was listed: a daemon that changed something then has not told it yet, and what was found may be
+     * older. */
     if (load->result == 0 && route_is_outdated(&shuntd->route, load->began))
-        return load_again(shuntd, load);
-    if (load->result == 0 && (load->result = load_make_room(shuntd, load)) != 0)
-        listing_finish(&load->listing);
-    if (load->result != 0)
-        return load_failed(shuntd, load);
-    struct listing listing = load->listing; /* load may be gone then */
-    int code = load_spread(shuntd, load);
-    listing_finish(&listing);
-    return code;
+        load->result = MESSAGE_REMOTE;
+    if (load->result == 0)
+        load->result = load_make_room(shuntd, load);
+    return load->result == 0 ? load_spread(shuntd, load) : load_end(shuntd, load, load->result);
 }
 
 static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
@@ -271,6 +252,7 @@ static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordi
     dir->coordinator->load_request = question;
     load->id = dir->id;
     load->branch = shuntd->branch;
+    load->shares = !dir->coordinator->settles && share_pays(shuntd);
     strcpy(load->path, dir->path);
     dir->coordinator->in_request = true;
     if (dir->coordinator->created_empty)
@@ -324,6 +306,12 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
     if (dir->listed < dir->expected || route_is_gathering(&shuntd->route)) {
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
+    }
+    const int result = dir->list_result;
+    if (result != 0) {
+        code = home_unlist(shuntd->home, dir);
+        home_dir_release(shuntd->home, dir);
+        return code == 0 ? result : code;
     }
     dir->listed = dir->expected = 0;
     dir->complete = true;
@@ -388,26 +376,4 @@ int load_request(struct shuntd *shuntd, const struct listen_request *request, st
     asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
     int code = coordinator_submit(shuntd, message, load_loaded, &coordinator_call);
     return code == 0 ? REPLY_SILENT : code;
-}
-
-/* The directory is not known as complete yet; its coordinator says how many there are (load_part_loaded). */
-int load_take_listed(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
-{
-    struct message message;
-    struct record_entry entry;
-    if (message_decode(&message, item->bytes, item->size) != 0 || message.type != MESSAGE_LISTED)
-        return rpc_malformed(shuntd);
-    int code = rpc_take_entry(shuntd, &message.listed.entry, &entry);
-    if (code != 0 || entry.state != RECORD_LIVE)
-        return code == -EBADMSG || code == 0 ? rpc_malformed(shuntd) : code;
-    struct home_dir *dir = home_dir_find(shuntd->home, message.dir);
-    if (message.epoch != shuntd->route.epoch)
-        return 0;
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, message.dir, "")) == NULL)
-        return -ENOMEM;
-    code = home_list_begin(shuntd->home, dir, message.listed.load_number);
-    if (code != 0 || dir->complete)
-        return code == -ESTALE ? 0 : code;
-    code = home_list_name(shuntd->home, dir, message.name.text, message.name.length, &entry);
-    return ++dir->listed == dir->expected && code == 0 ? home_dir_wake(shuntd->home, dir) : code;
 }

@@ -12,6 +12,4 @@
 /* A process wants to use a directory: its coordinator is asked to load it. As a function of ops/ (reply.h says what it
  * answers). */
 int load_request(struct shuntd *, const struct listen_request *, struct message *answer);
-/* An item of kind RPC_LISTED: a name of a directory that is being loaded. 0 or a fatal -errno. */
-int load_take_listed(struct shuntd *, uint16_t member, const struct frame_item *);
 collective_part load_part_loaded;

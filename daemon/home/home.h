@@ -56,6 +56,7 @@ struct home_coordinator {
     bool retries_removal;      /* a name that was claimed is free now: the rmdir is tried again */
     bool recalling;            /* ... that is: it is to be given back (coordinator/delegation.h) */
     bool sharded;              /* its names were handed to their homes: not only nodes[0] may have some */
+    bool settles;              /* a name was found in two places: it is listed here, by one daemon, which settles that */
     uint64_t delegation;       /* it is wholly at home with nodes[0], by the delegation of that number; 0: it is not */
     struct link queued;        /* questions (coordinator/coordinator.h) that wait for the end of that */
     struct link awaiting_idle; /* ... that wait until no name is held */
@@ -127,7 +128,8 @@ struct home_dir {
     uint64_t existing_claimed_at; /* monotonic, when one that is there was given to somebody last; 0: never */
     unsigned prefetched_claims;   /* ... for which no process has asked yet, as far as is known here */
     bool draining;                /* a listing waits until there are none: no more are given */
-    uint64_t listed, expected;    /* names that the coordinator has sent so far; of so many */
+    uint64_t listed, expected;    /* names that have come so far, of so many */
+    int list_result;              /* ... 0; MESSAGE_TWICE: one of them in two places; -ENOSPC: there is no room for them */
     uint64_t load_number;         /* ... the number of that load: the directory's version then */
     struct link ended_claims;     /* names that were held while it was not complete, and are not any more (home_list_name) */
     struct link frozen_questions; /* questions that wait for the thaw */
@@ -503,7 +505,8 @@ bool home_may_list(struct home *, const struct home_dir *, uint64_t hash);
 int home_list_begin(struct home *, struct home_dir *, uint64_t number);
 /* What was listed so far is forgotten. 0 or a fatal -errno. */
 int home_unlist(struct home *, struct home_dir *);
-/* A name of a directory that is not complete yet, as it was found on disk. 0 or a fatal -errno. */
+/* A name of a directory that is not complete yet, as it was found on disk; home_dir.list_result says if that is no name that
+ * can be taken. 0 or a fatal -errno. */
 int home_list_name(struct home *, struct home_dir *, const char *name, size_t length, const struct record_entry *);
 /* It is complete, or nothing is known of it any more. */
 void home_list_end(struct home_dir *);

@@ -295,10 +295,25 @@ bool home_may_list(struct home *home, const struct home_dir *dir, uint64_t hash)
     return true;
 }
 
+/* What was put for an operation that ended elsewhere (names_end_of_nothing) is that file, too. */
+static bool names_is_place(const struct record_entry *a, const struct record_entry *b)
+{
+    return a->branch == b->branch && a->leaf == b->leaf;
+}
+
 int home_list_name(struct home *home, struct home_dir *dir, const char *name, size_t length, const struct record_entry *entry)
 {
-    return home_may_list(home, dir, record_hash(name, length)) ? index_put_entry(home->uses.index, dir->id, name, length, entry)
-                                                               : 0;
+    struct record_entry there = *entry;
+    if (!home_may_list(home, dir, record_hash(name, length)))
+        return 0;
+    int code = index_add_entry(home->uses.index, dir->id, name, length, &there);
+    if (code == -EEXIST && (names_is_place(&there, entry) || BROKEN("twice-unseen")))
+        return index_put_entry(home->uses.index, dir->id, name, length, entry);
+    if (code != -EEXIST && code != -ENOSPC)
+        return code;
+    if (dir->list_result == 0 || code == -ENOSPC)
+        dir->list_result = code == -EEXIST ? MESSAGE_TWICE : code;
+    return 0;
 }
 
 struct listed {
@@ -315,6 +330,7 @@ static bool names_was_listed(void *context, uint64_t hash)
 int home_unlist(struct home *home, struct home_dir *dir)
 {
     dir->listed = dir->expected = 0;
+    dir->list_result = 0;
     return index_del_names(home->uses.index, dir->id, names_was_listed, &(struct listed){home, dir});
 }
 

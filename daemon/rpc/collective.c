@@ -82,19 +82,19 @@ void collective_wait(struct collective *collective, struct home_dir *dir)
     collective_wait_on(collective, &dir->blocked_collectives);
 }
 
-static int collective_add_counters(struct shuntd *shuntd, struct collective *collective, const char *page, size_t used)
+static int collective_add(struct shuntd *shuntd, struct collective *collective, const char *page, size_t used)
 {
-    if (collective->page == NULL && (collective->page = calloc(1, REQUEST_TEXT_MAX)) == NULL)
+    if (collective->page == NULL && (collective->page = malloc(PAGE_MAX)) == NULL)
         return -ENOMEM;
-    collective->used = shuntd->collective_handlers->add_counters(collective->page, collective->used, page, used);
+    collective->used = shuntd->collective_handlers->add[collective->type](collective->page, collective->used, page, used);
     return 0;
 }
 
 int collective_page(struct shuntd *shuntd, struct collective *collective, const char *page, size_t used, uint64_t limit)
 {
     const struct page_part parts_of[2] = {{collective->page, collective->used, collective->limit}, {page, used, limit}};
-    if (collective->type == MESSAGE_STATUS)
-        return collective_add_counters(shuntd, collective, page, used);
+    if (shuntd->collective_handlers->add[collective->type] != NULL)
+        return collective_add(shuntd, collective, page, used);
     if (collective->type != MESSAGE_LIST)
         return 0;
     char *merged = malloc(collective->room);
@@ -320,15 +320,32 @@ static struct collective *collective_start(struct shuntd *shuntd, const struct m
     return collective;
 }
 
-/* Not to members that cannot be reached yet: they know nothing. */
+/* Not members that cannot be reached yet: they know nothing. */
+static bool collective_reaches(const struct shuntd *shuntd, const struct session_member *member)
+{
+    return member->number != shuntd->me.number && peers_knows(shuntd->peers, member->number) && member->home != SESSION_GONE &&
+           member->home != SESSION_LOST;
+}
+
 static size_t collective_list_members(const struct shuntd *shuntd, const uint32_t *expected, struct stop *stops)
 {
     size_t count = 0;
     for (size_t i = 0; i < shuntd->session.count; i++) {
-        uint16_t member = shuntd->session.members[i].number;
-        uint8_t part = shuntd->session.members[i].home;
-        if (member != shuntd->me.number && peers_knows(shuntd->peers, member) && part != SESSION_GONE && part != SESSION_LOST)
-            stops[count++] = (struct stop){.member = member, .expected = expected != NULL ? expected[member] : 0};
+        const struct session_member *member = &shuntd->session.members[i];
+        if (collective_reaches(shuntd, member))
+            stops[count++] =
+                (struct stop){.member = member->number, .expected = expected != NULL ? expected[member->number] : 0};
+    }
+    return count;
+}
+
+size_t collective_members(const struct shuntd *shuntd, uint16_t *to)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < shuntd->session.count; i++) {
+        const struct session_member *member = &shuntd->session.members[i];
+        if (member->number == shuntd->me.number || collective_reaches(shuntd, member))
+            to[count++] = member->number;
     }
     return count;
 }

@@ -15,7 +15,8 @@
 #include "shuntd.h"
 
 /* How it went: the first -errno, else the highest of the results. `page` and `used`: the names of MESSAGE_LIST, all
- * up to `limit` (page.h), or the counters of MESSAGE_STATUS. 0 or a fatal -errno. */
+ * up to `limit` (page.h), the counters of MESSAGE_STATUS, or how many names of MESSAGE_SHARE each home was sent. 0 or a fatal
+ * -errno. */
 struct collective_end {
     int result;
     const char *page;
@@ -47,11 +48,15 @@ struct collective;
 typedef int collective_part(struct shuntd *, struct collective *, const struct message *);
 struct collective_handlers {
     collective_part *part[MESSAGE_TYPES]; /* NULL: no collective */
-    /* Adds the counters of one page to those of another, of `used` bytes; how many bytes it has then. Pure. */
-    size_t (*add_counters)(char *to, size_t used, const char *from, size_t size);
+    /* Adds the numbers of one page to those of another, of `used` bytes, which has room for PAGE_MAX; how many bytes it has
+     * then. Pure. NULL: pages of that type are merged (MESSAGE_LIST), or there are none. */
+    size_t (*add[MESSAGE_TYPES])(char *to, size_t used, const char *from, size_t size);
 };
 
 int collective_finish(struct shuntd *, struct collective *, int result);
+/* The members that one is about to reach if it is begun now, this one among them, by their numbers: how many. `to` has room for
+ * SESSION_MEMBERS_MAX. */
+size_t collective_members(const struct shuntd *, uint16_t *to);
 /* For the parts. */
 uint32_t collective_expected(const struct collective *);
 bool collective_is_mine(const struct collective *);    /* it was begun here */
@@ -60,5 +65,5 @@ void collective_wait(struct collective *, struct home_dir *);
 void collective_wait_on(struct collective *, struct link *list);
 /* Of MESSAGE_LIST: how large a page is to be. */
 size_t collective_room(const struct collective *);
-/* Of MESSAGE_LIST: a page of this daemon's names. Of MESSAGE_STATUS: its counters. 0 or -ENOMEM. */
+/* Of MESSAGE_LIST: a page of this daemon's names. Of MESSAGE_STATUS, MESSAGE_SHARE: its numbers. 0 or -ENOMEM. */
 int collective_page(struct shuntd *, struct collective *, const char *page, size_t used, uint64_t limit);

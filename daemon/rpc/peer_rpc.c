@@ -97,14 +97,14 @@ int rpc_home_release(struct shuntd *shuntd, uint16_t member, const struct name_q
     return peer_rpc_put_message(shuntd, member, RPC_HOME_REQUEST, question->id, &message, !awaited);
 }
 
-int rpc_name(struct shuntd *shuntd, uint16_t member, const struct home_dir *dir, const char *name, size_t length,
+int rpc_name(struct shuntd *shuntd, uint16_t member, struct dirid dir, uint64_t number, const char *name, size_t length,
              const struct record_entry *entry)
 {
     const struct message message = {.type = MESSAGE_LISTED,
                                     .epoch = shuntd->route.epoch,
-                                    .dir = dir->id,
+                                    .dir = dir,
                                     .name = message_text(name, length),
-                                    .listed = {.entry = rpc_put_entry(shuntd, entry), .load_number = dir->version}};
+                                    .listed = {.entry = rpc_put_entry(shuntd, entry), .load_number = number}};
     return rpc_message(shuntd, member, RPC_LISTED, 0, &message);
 }
 

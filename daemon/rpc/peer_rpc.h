@@ -28,8 +28,8 @@ enum rpc_kind {
 int rpc_home_request(struct shuntd *, uint16_t member, const struct name_question *);
 int rpc_home_release(struct shuntd *, uint16_t member, const struct name_question *, bool awaited);
 int rpc_message(struct shuntd *, uint16_t member, enum rpc_kind, uint64_t id, const struct message *);
-/* A name of a directory that is being loaded. */
-int rpc_name(struct shuntd *, uint16_t member, const struct home_dir *, const char *name, size_t length,
+/* A name of a directory that is being loaded, by the load of that number. */
+int rpc_name(struct shuntd *, uint16_t member, struct dirid, uint64_t number, const char *name, size_t length,
              const struct record_entry *);
 /* An entry for another daemon, with its branch by its name; and one of another's, whose branch gets a number here: 0,
  * -EBADMSG or a fatal -errno. */

@@ -348,6 +348,9 @@ static int listing_read_mirror(struct reader *reader, uint16_t branch)
 static int listing_read_all(struct reader *reader)
 {
     int error = listing_read_trunk(reader);
+    reader->listing->trunk_alone = reader->flags & LISTING_TRUNK && reader->listing->marked && !reader->listing->unfinished;
+    if (reader->listing->trunk_alone)
+        return error;
     for (size_t i = 1; error == 0 && reader->listing->marked && i <= reader->root->branch_count; i++)
         error = listing_read_mirror(reader, (uint16_t)i);
     return error;
@@ -459,7 +462,7 @@ int listing_sweep(int directory)
     return error;
 }
 
-static int listing_make(struct reader *reader)
+static int listing_make(struct reader *reader, const uint16_t *branches, size_t count)
 {
     int error = listing_identify(reader);
     if (error == 0)
@@ -477,24 +480,44 @@ static int listing_make(struct reader *reader)
     return error;
 }
 
+typedef int listing_maker(struct reader *, const uint16_t *branches, size_t count);
+
+static int listing_begin(struct reader *reader, listing_maker *make, const uint16_t *branches, size_t count)
+{
+    reader->buffer = malloc(LISTING_BUFFER);
+    reader->leaves_buffer = malloc(LISTING_LEAVES_BUFFER);
+    int error = reader->buffer && reader->leaves_buffer ? make(reader, branches, count) : -ENOMEM;
+    free(reader->buffer);
+    free(reader->leaves_buffer);
+    if (error < 0)
+        listing_finish(reader->listing);
+    return error;
+}
+
 int listing_init(struct listing *listing, const struct union_root *root, int directory, const char *path, uint16_t own_branch,
                  unsigned flags)
 {
     *listing = (struct listing){0};
-    struct reader reader = {.listing = listing,
-                            .root = root,
-                            .directory = directory,
-                            .path = path,
-                            .own_branch = own_branch,
-                            .flags = flags,
-                            .buffer = malloc(LISTING_BUFFER),
-                            .leaves_buffer = malloc(LISTING_LEAVES_BUFFER)};
-    int error = reader.buffer && reader.leaves_buffer ? listing_make(&reader) : -ENOMEM;
-    free(reader.buffer);
-    free(reader.leaves_buffer);
-    if (error < 0)
-        listing_finish(listing);
+    struct reader reader = {
+        .listing = listing, .root = root, .directory = directory, .path = path, .own_branch = own_branch, .flags = flags};
+    return listing_begin(&reader, listing_make, NULL, 0);
+}
+
+static int listing_make_mirrors(struct reader *reader, const uint16_t *branches, size_t count)
+{
+    int error = 0;
+    for (size_t i = 0; i < count && error == 0; i++)
+        error = listing_read_mirror(reader, branches[i]);
     return error;
+}
+
+int listing_init_mirrors(struct listing *listing, const struct union_root *root, const char *mirror, const uint16_t *branches,
+                         size_t count, uint16_t own_branch)
+{
+    *listing = (struct listing){.marked = true};
+    struct reader reader = {.listing = listing, .root = root, .directory = -1, .path = "", .own_branch = own_branch};
+    strcpy(listing->marker.mirror, mirror);
+    return listing_begin(&reader, listing_make_mirrors, branches, count);
 }
 
 void listing_finish(struct listing *listing)

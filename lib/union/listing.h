@@ -80,6 +80,7 @@ struct listing {
     bool marked;          /* it has a marker that is its own */
     bool trunk_unlisted;  /* no permission to list the trunk directory */
     bool unfinished;      /* a marker or a copy was there whose writing has not ended, or was cut short */
+    bool trunk_alone;     /* its mirrors were not read (LISTING_TRUNK) */
     struct marker marker; /* if marked */
     size_t count;
     struct union_name *names; /* sorted by name (memcmp), unique; without shunt's own */
@@ -101,10 +102,17 @@ struct listing {
  * is removed, one whose directory is a restored copy is claimed (rewritten for this directory), and what was never
  * written to its end is swept, so nothing else may be at work there: the directory's coordinator, or the holder of the root, is
  * the only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
- * -errno. */
-enum { LISTING_SETTLE = 1 };
+ * -errno.
+ *
+ * With LISTING_TRUNK its mirrors are not read, which others do (listing_init_mirrors), but where something unfinished is in the
+ * trunk, which may decide a conflict. */
+enum { LISTING_SETTLE = 1, LISTING_TRUNK = 2 };
 int listing_init(struct listing *, const struct union_root *, int directory, const char *path, uint16_t own_branch,
                  unsigned flags);
+/* Lists the mirrors of that name in `count` branches alone: `names` in the order in which they are found, so that one may be
+ * there twice. 0 or -errno. */
+int listing_init_mirrors(struct listing *, const struct union_root *, const char *mirror, const uint16_t *branches,
+                         size_t count, uint16_t own_branch);
 void listing_finish(struct listing *);
 /* Removes what was never written to its end: nobody else may be at work in that directory. 0 or -errno. */
 int listing_sweep(int directory);

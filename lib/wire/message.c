@@ -120,6 +120,7 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
     [MESSAGE_MIGRATED_ALL] = {EPOCH},
     [MESSAGE_EVICT] = {DIR, EPOCH, FIELD(U64, evict.idle)},
     [MESSAGE_EVICTED] = {DIR},
+    [MESSAGE_SHARE] = {DIR, EPOCH, FIELD(U64, share.load_number), FIELD(FIRST, share.mirror), FIELD(TEXT, share.branches)},
 };
 
 static const uint16_t message_text_max[TEXTS] = {MESSAGE_NAME_MAX, MESSAGE_NAME_MAX, MESSAGE_TEXT_MAX};

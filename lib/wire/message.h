@@ -14,7 +14,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 
 enum message_type {
     /* From a process (WIRE.md). Each is answered, but for the notices. */
@@ -75,6 +75,7 @@ enum message_type {
     MESSAGE_MIGRATED_ALL,         /* ... that was all */
     MESSAGE_EVICT,                /* to a coordinator, and collective: may all that is known of dir be forgotten? */
     MESSAGE_EVICTED,              /* collective: it is to be */
+    MESSAGE_SHARE,                /* collective: mirrors of dir, which is being loaded, to be listed by each daemon */
     MESSAGE_TYPES
 };
 
@@ -98,6 +99,7 @@ enum message_result {
     MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
     MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
     MESSAGE_REMOTE,     /* between daemons: another one is its home now; or begin again */
+    MESSAGE_TWICE,      /* between daemons, LOADED: a name was found in two places */
 };
 
 /* Bytes of the sender's, or of those that a message was decoded from; not terminated. */
@@ -207,6 +209,11 @@ struct message {
             struct message_entry entry;
             uint64_t load_number; /* the directory's version */
         } listed;
+        struct {
+            uint64_t load_number;         /* as in LISTED */
+            struct message_text mirror;   /* the name of its mirrors */
+            struct message_text branches; /* of each: the member that lists it (2 bytes), its name, a zero */
+        } share;
         struct {
             uint32_t leaf;
         } leaf; /* MARK: that is wanted; LEAF_VISITED */

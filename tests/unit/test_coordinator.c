@@ -5,9 +5,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "rpc/collective.h"
+#include "coordinator/share.h"
 #include "ops/ops.h"
+#include "rpc/collective.h"
 #include "shuntd.h"
+#include "wire/page.h"
 
 static struct shuntd coordinator;
 static struct home_dir ruled, other; /* the coordinator's, and another daemon's */
@@ -110,9 +112,9 @@ Test(rule, that_a_directory_is_watched_is_not_forgotten)
 
 /* Counters of all daemons. */
 
-#define COUNTERS 32 /* that a daemon tells of itself */
-#define MAX_HOPS 22
-#define CATALOGUE_BEHIND 31
+#define COUNTERS 35 /* that a daemon tells of itself */
+#define MAX_HOPS 25
+#define CATALOGUE_BEHIND 34
 
 static size_t coordinator_page(char *to, uint64_t value)
 {
@@ -133,6 +135,29 @@ Test(status, counters_are_added_and_of_hops_and_delays_the_highest_counts)
     memcpy(values, sum, sizeof values);
     for (unsigned i = 0; i < COUNTERS; i++)
         cr_assert_eq(values[i], i == MAX_HOPS || i == CATALOGUE_BEHIND ? 1000 + i : 1100 + 2 * i, "counter %u", i);
+}
+
+/* How many names each home was sent, of two daemons. */
+static size_t coordinator_sent(uint8_t *to, const uint16_t (*sent)[2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        memcpy(to + 6 * i, (const uint8_t[6]){(uint8_t)sent[i][0], 0, (uint8_t)sent[i][1], 0, 0, 0}, 6);
+    return 6 * count;
+}
+
+Test(share, what_homes_were_sent_is_summed_up)
+{
+    static uint8_t sum[PAGE_MAX], one[64], expected[64];
+    size_t used = coordinator_sent(sum, (const uint16_t[][2]){{1, 10}, {3, 30}, {4, 40}}, 3);
+    size_t size = coordinator_sent(one, (const uint16_t[][2]){{2, 2}, {3, 3}, {9, 9}, {10, 1}}, 4);
+    used = share_add_page((char *)sum, used, (const char *)one, size);
+    size = coordinator_sent(expected, (const uint16_t[][2]){{1, 10}, {2, 2}, {3, 33}, {4, 40}, {9, 9}, {10, 1}}, 6);
+    cr_assert_eq(used, size);
+    cr_assert_arr_eq(sum, expected, size);
+    cr_assert_eq(share_add_page((char *)sum, used, NULL, 0), size);
+    cr_assert_arr_eq(sum, expected, size);
+    cr_assert_eq(share_add_page((char *)sum, 0, (const char *)expected, size), size);
+    cr_assert_arr_eq(sum, expected, size);
 }
 
 Test(status, a_page_of_another_length_is_not_counted)

@@ -460,6 +460,36 @@ Test(home_names, what_is_held_is_not_believed_as_it_was_listed)
     cr_assert_eq(state_of("held"), RECORD_LIVE);
 }
 
+Test(home_names, a_name_that_is_listed_in_two_places_is_noted)
+{
+    const struct record_entry elsewhere = {.type = DT_REG, .state = RECORD_LIVE, .branch = 1, .leaf = 3, .ino = 78};
+    dir->complete = false;
+    home_names_list("a");
+    home_names_list("a");
+    cr_assert_eq(dir->list_result, 0, "it was put for an operation, and found then");
+    cr_assert_eq(home_list_name(shuntd.home, dir, "a", 1, &elsewhere), 0);
+    cr_assert_eq(dir->list_result, MESSAGE_TWICE);
+    cr_assert_eq(home_list_begin(shuntd.home, dir, dir->load_number + 1), 0);
+    cr_assert_eq(dir->list_result, 0, "all is listed again");
+    cr_assert_eq(home_list_name(shuntd.home, dir, "a", 1, &elsewhere), 0);
+    cr_assert_eq(dir->list_result, 0);
+}
+
+Test(home_names, there_may_be_no_room_for_what_is_listed)
+{
+    char name[RECORD_NAME_MAX];
+    dir->complete = false;
+    for (int i = 0; i < 100000 && dir->list_result == 0; i++) {
+        snprintf(name, sizeof name, "%0200d", i);
+        cr_assert_eq(home_list_name(shuntd.home, dir, name, 200, &file), 0);
+    }
+    cr_assert_eq(dir->list_result, -ENOSPC, "which is no end of the daemon");
+    cr_assert_eq(home_list_begin(shuntd.home, dir, dir->load_number + 1), 0);
+    cr_assert_eq(dir->list_result, 0);
+    home_names_list("a");
+    cr_assert_eq(state_of("a"), RECORD_LIVE);
+}
+
 Test(home_names, what_was_made_while_its_directory_was_listed_stays)
 {
     struct record_entry entry;

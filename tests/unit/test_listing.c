@@ -314,6 +314,40 @@ Test(conflict, newer_beats_older, .init = conflict_init, .fini = place_finish)
     listing_forget();
 }
 
+/* Whoever lists the others will see it. */
+Test(listing, mirrors_of_some_branches_alone, .init = conflict_init, .fini = place_finish)
+{
+    const uint16_t first = 1, both[] = {1, 2, 3};
+    place_file("r/out/of-trunk", "");
+    place_file("r/.shunt/b/n1.1/" OUT "/0/f", "first");
+    place_file("r/.shunt/b/n2.1/" OUT "/0/f", "second");
+    cr_assert_eq(listing_list("out", 1, LISTING_SETTLE | LISTING_TRUNK), 0);
+    cr_assert(listing.trunk_alone && listing.marked && listing.count == 1 && listing.leaves == 0);
+    assert_there("out", "of-trunk", 0);
+    listing_finish(&listing);
+    cr_assert_eq(listing_init_mirrors(&listing, &root, OUT, &first, 1, 1), 0);
+    cr_assert_eq(listing.count, 1);
+    assert_there("out", "f", 1);
+    cr_assert(listing.leaves == 1 && listing.leaf_counts[0] == 1);
+    listing_finish(&listing);
+    cr_assert_eq(listing_init_mirrors(&listing, &root, OUT, both, 3, 0), 0);
+    cr_assert_eq(listing.count, 2, "a name in two places stands twice");
+    listing_finish(&listing);
+    cr_assert_eq(listing_init_mirrors(&listing, &root, "no-mirror", both, 3, 0), 0);
+    cr_assert_eq(listing.count, 0);
+    listing_forget();
+}
+
+/* It may decide a conflict. */
+Test(listing, where_something_is_unfinished_one_lists_all, .init = conflict_init, .fini = place_finish)
+{
+    place_file("r/out/" LAYOUT_MARKER ".00000000000000ab", "");
+    place_file("r/.shunt/b/n1.1/" OUT "/0/f", "first");
+    cr_assert_eq(listing_list("out", 1, LISTING_SETTLE | LISTING_TRUNK), 0);
+    cr_assert(!listing.trunk_alone && listing.count == 1);
+    listing_forget();
+}
+
 Test(conflict, two_leaves_of_one_branch, .init = conflict_init, .fini = place_finish)
 {
     place_directory("r/.shunt/b/n1.1/" OUT "/1");

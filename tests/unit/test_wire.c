@@ -79,6 +79,7 @@ static const struct message wire_bodies[MESSAGE_TYPES] = {
     [MESSAGE_MIGRATED_ENTRY].migrated_entry.entry = WIRE_PLACED,
     [MESSAGE_MIGRATED_CLAIM].migrated_claim = {.shown = WIRE_PLACED, .operation = 0xd9, .member = 0xda},
     [MESSAGE_MIGRATED_RECORD].record = {WIRE_RECORD, WIRE_TEXT("out/a")},
+    [MESSAGE_SHARE].share = {.load_number = 0xdc, .mirror = WIRE_TEXT("out-5f"), .branches = WIRE_TEXT("\1\0n1.1\0")},
     [MESSAGE_MIGRATED_COORDINATOR].migrated_coordinator =
         {.nodes = WIRE_TEXT("\1\0\2\0"), .delegation = 0xdb, .times = WIRE_TIMES, .loaded = true, .closing = true},
     [MESSAGE_EVICT].evict.idle = 0xdc,
@@ -179,6 +180,8 @@ static const char *const wire_recorded[MESSAGE_TYPES] = {
     [MESSAGE_EVICT] = "060000000000000004030201feffffff1817161514131211282726252423222108070605dc00000000000000",
     [MESSAGE_EVICTED] = "060000000000000004030201feffffff18171615141312112827262524232221",
     [MESSAGE_MIGRATED_ALL] = "060000000000000004030201feffffff08070605",
+    [MESSAGE_SHARE] = "060006000000070004030201feffffff1817161514131211282726252423222108070605dc000000000000006f75742d356601"
+                      "006e312e3100",
 };
 
 static void wire_hexadecimal(char *to, const uint8_t *bytes, size_t size)
@@ -232,7 +235,7 @@ Test(wire, layout)
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
     cr_assert_eq(message_encode(bytes, sizeof bytes, &message), 20 + 2 * 16 + 9 + 6);
-    cr_assert_arr_eq(bytes, "\6\0\12\0\6\0\11\0\6\0\0\0\4\3\2\1\376\377\377\377", 20);
+    cr_assert_arr_eq(bytes, "\7\0\12\0\6\0\11\0\6\0\0\0\4\3\2\1\376\377\377\377", 20);
     cr_assert_arr_eq(bytes + 20, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 36, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
     cr_assert_arr_eq(bytes + 52, "ckpt.0017latest", 15);
