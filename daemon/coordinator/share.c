@@ -73,14 +73,17 @@ static struct sent share_take_sent(const char *from)
     return (struct sent){.member = le16toh(sent.member), .names = le32toh(sent.names)};
 }
 
-static size_t share_write_page(char *to, const uint32_t *expected)
+/* Homes are members, which stand in the order of their numbers. */
+static size_t share_write_page(const struct shuntd *shuntd, char *to, const uint32_t *expected)
 {
     size_t used = 0;
-    for (uint32_t member = 1; member <= UINT16_MAX && used + SENT_SIZE <= PAGE_MAX; member++)
-        if (expected[member] > 0) {
-            share_put_sent(to + used, &(struct sent){(uint16_t)member, expected[member]});
-            used += SENT_SIZE;
-        }
+    for (size_t i = 0; i < shuntd->session.count && used + SENT_SIZE <= PAGE_MAX; i++) {
+        const uint16_t member = shuntd->session.members[i].number;
+        if (expected[member] == 0)
+            continue;
+        share_put_sent(to + used, &(struct sent){member, expected[member]});
+        used += SENT_SIZE;
+    }
     return used;
 }
 
@@ -229,7 +232,7 @@ static int share_hand_out(struct shuntd *shuntd, struct share_job *job)
     if (code == 0)
         code = share_count_leaves(shuntd, job);
     if (code == 0)
-        code = collective_page(shuntd, job->collective, page, share_write_page(page, expected), PAGE_ALL);
+        code = collective_page(shuntd, job->collective, page, share_write_page(shuntd, page, expected), PAGE_ALL);
     free(expected);
     job->result = code == -ESTALE ? MESSAGE_REMOTE : 0;
     return code == -ESTALE ? 0 : code;

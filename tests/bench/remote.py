@@ -35,10 +35,10 @@ HOME, MAKER = "n0", "n1"  # members 1 and 2
 
 
 @contextlib.contextmanager
-def slow_file_system(options):
-    """Where it is mounted."""
+def slow_file_system(options, microseconds, *what):
+    """Where it is mounted; slow_file_system.py says what is slow there."""
     mount = pathlib.Path(tempfile.mkdtemp(prefix="shunt-bench-slow.", dir=options.dir))
-    words = [measuring.PYTHON, HERE / "slow_file_system.py", options.create_time, mount]
+    words = [measuring.PYTHON, HERE / "slow_file_system.py", microseconds, mount, *what]
     server = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True)
     try:
         if server.stdout.readline() != "serving\n":
@@ -127,7 +127,7 @@ def findings(rounds):
 
 def measure(options):
     many = f"{options.remote_ranks} ranks"
-    with slow_file_system(options) as mount:
+    with slow_file_system(options, options.create_time) as mount:
         found = list(findings(latencies(options, mount)))
         places = {"in memory": (None, 0.75), "where creates are slow": (mount, None)}
         for where, (parent, most) in places.items():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""slow_file_system.py MICROSECONDS DIRECTORY: mounts a small file system there that needs so long for each create.
+"""slow_file_system.py MICROSECONDS DIRECTORY [look]: mounts a small file system there that needs so long for each create; with
+`look`, for each lookup of a name, and for the opening and each part of a listing.
 
 It is that of tests/node/odd_file_system.py, in memory. But creates by several processes are under way at the same time;
 and the kernel may keep what it was told, as the clients of parallel file systems do with what nobody else uses."""
@@ -17,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "node"))
 
-from odd_file_system import CREATE, FileSystem, Node, mounted  # noqa: E402
+from odd_file_system import CREATE, LOOKUP, OPENDIR, READDIR, FileSystem, Node, mounted  # noqa: E402
 
 REQUEST_MAX = 1 << 17
 PR_SET_TIMERSLACK = 29
@@ -45,13 +46,13 @@ class Delayed:
             yield heapq.heappop(self.waiting)[1]
 
 
-def serve(device, file_system, seconds):
+def serve(device, file_system, seconds, slow):
     delayed = Delayed()
     while True:
         if select.select([device], [], [], delayed.wait())[0]:
             came, request = time.monotonic(), os.read(device, REQUEST_MAX)
             answer = file_system.serve(request)
-            if answer and struct.unpack_from("<I", request, 4)[0] == CREATE:
+            if answer and struct.unpack_from("<I", request, 4)[0] in slow:
                 delayed.add(came + seconds, answer)
             elif answer:
                 os.write(device, answer)
@@ -61,10 +62,11 @@ def serve(device, file_system, seconds):
 
 def main():
     """Until it is unmounted."""
-    microseconds, directory = sys.argv[1:]
+    microseconds, directory, *what = sys.argv[1:]
+    slow = (LOOKUP, OPENDIR, READDIR) if what else (CREATE,)
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)  # else the kernel is up to 50 us late
     with contextlib.suppress(OSError):
-        serve(mounted(directory), FileSystem("none", KnownNode), int(microseconds) / 1e6)
+        serve(mounted(directory), FileSystem("none", KnownNode), int(microseconds) / 1e6, slow)
 
 
 main()
