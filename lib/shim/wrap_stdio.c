@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "base/text.h"
+#include "shim/fdcache.h"
 #include "shim/wrap.h"
 #include "shim/wrap_open.h"
 
@@ -126,24 +126,38 @@ static void wrap_stdio_without_x(const char *mode, char *to, size_t size)
     to[length] = '\0';
 }
 
-/* freopen keeps its FILE, so it must open by itself: the file is made (or emptied) first, and then reopened
- * through the descriptor that the making left, which is the same file whatever happens to its name meanwhile.
- */
+/* freopen keeps its FILE, so it must open by itself: it is given another file, and what it opened is replaced by the descriptor
+ * of the right one, which is opened once, as a new file may have to be, whose mode forbids it. */
+#define ANY_FILE "/dev/null"
+
+static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
+{
+    const int to = fileno(stream);
+    long code = SYS3(SYS_dup3, fd, to, flags & O_CLOEXEC);
+    fdcache_changed((unsigned)to);
+    if (code < 0) {
+        fclose(stream);
+        errno = (int)-code;
+        return NULL;
+    }
+    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY)) /* as freopen does */
+        sys_lseek(to, 0, SEEK_END);
+    return stream;
+}
+
 static FILE *wrap_stdio_reopen_ours(struct target *t, int flags, const char *mode, FILE *stream, size_t which)
 {
-    char there[40], plain[64];
-    struct text text;
-    int fd = operate_open(t, (flags & ~O_APPEND) | O_CLOEXEC, 0666);
+    char plain[64];
+    int fd = operate_open(t, flags | O_CLOEXEC, 0666);
     if (fd < 0) {
         fclose(stream); /* as freopen does when it fails */
         errno = -fd;
         return NULL;
     }
-    text_init(&text, there, sizeof there);
-    text_add(&text, "/proc/self/fd/");
-    text_number(&text, (uint64_t)fd, 10);
     wrap_stdio_without_x(mode, plain, sizeof plain);
-    FILE *again = which == 64 ? REAL(freopen64)(there, plain, stream) : REAL(freopen)(there, plain, stream);
+    FILE *again = which == 64 ? REAL(freopen64)(ANY_FILE, plain, stream) : REAL(freopen)(ANY_FILE, plain, stream);
+    if (again != NULL)
+        again = wrap_stdio_replace(again, fd, flags);
     int saved = errno;
     sys_close(fd);
     errno = saved;

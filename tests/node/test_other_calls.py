@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from conftest import IS_SUPERUSER, PYTHON, assert_equal_text
+from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, run
+from test_failures import as_nobody, everybodys  # noqa: F401: a fixture
 
 unsanitized = pytest.mark.unsanitized
 
@@ -36,6 +37,62 @@ def test_files_that_libc_opens_by_itself(pair, programs):
     assert "wrong" not in native
     assert_equal_text(native, shunt)
     pair.assert_equal()
+
+
+# Streams
+
+
+REOPENED = r"""
+import ctypes, os, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = libc.freopen.restype = ctypes.c_void_p
+def reopened(path, mode, text, again=b"/dev/null"):
+    stream = libc.fopen(again, b"r")
+    fd = libc.fileno(ctypes.c_void_p(stream))
+    stream = libc.freopen(path, mode, ctypes.c_void_p(stream))
+    if stream is None:
+        print(path, mode, os.strerror(ctypes.get_errno()))
+        return
+    here = libc.fileno(ctypes.c_void_p(stream))
+    print(path, mode, here == fd, os.get_inheritable(here), libc.fputs(text, ctypes.c_void_p(stream)) > 0,
+          libc.ftell(ctypes.c_void_p(stream)), libc.fclose(ctypes.c_void_p(stream)))
+os.mkdir("work")
+os.chdir("work")
+open("appended", "w").write("before ")
+before = os.umask(0o777)
+reopened(b"new", b"w", b"one")
+reopened(b"new-append", b"a", b"two")
+reopened(b"new-both", b"w+e", b"three")
+reopened(b"new-exclusive", b"wx", b"four")
+reopened(b"appended", b"wx", b"not")
+reopened(b"none/below", b"w", b"not")
+os.umask(before)
+reopened(b"appended", b"a", b"after")
+reopened(b"appended", b"a+", b" that")
+os.mkfifo("pipe")
+writer = subprocess.Popen(["sh", "-c", "echo by one writer >pipe"])
+stream = libc.freopen(b"pipe", b"r", ctypes.c_void_p(libc.fopen(b"/dev/null", b"r")))
+line = ctypes.create_string_buffer(64)
+libc.fgets(line, 64, ctypes.c_void_p(stream))
+print(line.value, writer.wait())
+for name in sorted(os.listdir(".")):
+    st = os.stat(name)
+    print(name, oct(st.st_mode), st.st_size)
+"""
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="runs as another user")
+def test_a_stream_is_reopened_with_a_file_that_its_mode_forbids(everybodys):  # noqa: F811
+    session = as_nobody(everybodys)
+    (everybodys / "plain").mkdir()
+    (everybodys / "plain").chmod(0o777)
+    (everybodys / "reopened.py").write_text(REOPENED)
+    program = [PYTHON, everybodys / "reopened.py"]
+    native = run([*session.prefix, *program], cwd=everybodys / "plain", timeout=60).check()
+    seen = session.tool("run", "--root", everybodys / "root", "--placement", "branch", "--", *program,
+                        cwd=everybodys / "root").check()
+    assert "b'new' b'w' True True True 3 0" in native and "by one writer" in native
+    assert_equal_text(native, seen)
 
 
 # Namespaces of the dynamic loader
