@@ -25,7 +25,7 @@
 #define TOLD 256  /* programs that were warned about; beyond that no warning is remembered */
 #define KNOWN 128 /* a power of two */
 #define KNOWN_BUSY 1
-#define KNOWN_TEXT 55
+#define KNOWN_TEXT 54
 #define KNOWN_OLD (3 * CLOCK_SECOND)
 #define PROGRAM_HEAD 1024
 #define PROGRAM_IDENTITY (STATX_TYPE | STATX_MODE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_BTIME)
@@ -54,7 +54,7 @@ static const char *const program_reasons[] = {
  * times, and its name. */
 struct program_known {
     uint64_t key; /* 0: free; KNOWN_BUSY: being written, for good if its writer was killed then */
-    uint8_t why;
+    uint8_t kind, why;
     char interpreter[KNOWN_TEXT];
 };
 
@@ -122,6 +122,7 @@ static bool program_recall(uint64_t key, struct program_look *look)
     const struct program_known *known = program_known_at(key);
     if (known == NULL || __atomic_load_n(&known->key, __ATOMIC_ACQUIRE) != key)
         return false;
+    look->kind = known->kind;
     look->why = known->why;
     memcpy(look->interpreter, known->interpreter, KNOWN_TEXT);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -136,6 +137,7 @@ static void program_remember(uint64_t key, const struct program_look *look)
         !__atomic_compare_exchange_n(&known->key, &before, KNOWN_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     __atomic_thread_fence(__ATOMIC_RELEASE);
+    known->kind = look->kind;
     known->why = look->why;
     strcpy(known->interpreter, look->interpreter);
     __atomic_store_n(&known->key, key, __ATOMIC_RELEASE);
@@ -196,26 +198,90 @@ static bool program_ends_with(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* A static program that loads others, and the shim with them: the loader itself, or a tool of valgrind (memcheck-amd64-linux).
- */
-static bool program_loads(const char *name)
+bool program_is_loader(const char *path)
 {
-    return (strncmp(name, "ld", 2) == 0 && strstr(name, ".so") != NULL) || program_ends_with(name, VALGRIND_TOOL);
+    const char *name = program_base_name(path);
+    return strncmp(name, "ld", 2) == 0 && strstr(name, ".so") != NULL;
 }
 
-static enum program_why program_about_elf(const struct program_head *from, const char *name)
+/* Where in the file an address of a loader's is; 0: nowhere. */
+static uint64_t program_offset_of(const struct program_head *from, const Elf64_Ehdr *head, uint64_t address)
+{
+    Elf64_Phdr part;
+    for (unsigned i = 0; i < head->e_phnum; i++)
+        if (program_read_at(from, &part, sizeof part, head->e_phoff + i * sizeof part) && part.p_type == PT_LOAD &&
+            address >= part.p_vaddr && address - part.p_vaddr < part.p_filesz)
+            return address - part.p_vaddr + part.p_offset;
+    return 0;
+}
+
+static bool program_dynamic_part(const struct program_head *from, const Elf64_Ehdr *head, Elf64_Phdr *part)
+{
+    for (unsigned i = 0; i < head->e_phnum; i++)
+        if (program_read_at(from, part, sizeof *part, head->e_phoff + i * sizeof *part) && part->p_type == PT_DYNAMIC)
+            return true;
+    return false;
+}
+
+/* By the name that a shared object has for itself. */
+static bool program_is_named_loader(const struct program_head *from, const Elf64_Ehdr *head)
+{
+    Elf64_Phdr part;
+    Elf64_Dyn entry;
+    uint64_t strings = 0, own = 0;
+    char name[sizeof LOADER] = "";
+    if (!program_dynamic_part(from, head, &part))
+        return false;
+    for (uint64_t at = 0; at + sizeof entry <= part.p_filesz; at += sizeof entry) {
+        if (!program_read_at(from, &entry, sizeof entry, part.p_offset + at) || entry.d_tag == DT_NULL)
+            break;
+        strings = entry.d_tag == DT_STRTAB ? entry.d_un.d_ptr : strings;
+        own = entry.d_tag == DT_SONAME ? entry.d_un.d_val : own;
+    }
+    strings = program_offset_of(from, head, strings);
+    return strings != 0 && own != 0 && program_read_at(from, name, sizeof name - 1, strings + own) && strcmp(name, LOADER) == 0;
+}
+
+/* Is it glibc's, which loads what LD_PRELOAD names? Most say so by the path. */
+static bool program_is_glibcs(const char *loader)
 {
     Elf64_Ehdr head;
-    char loader[PROGRAM_LINE_MAX + 1];
+    if (strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0)
+        return true;
+    const struct program_head from = {.fd = sys_openat(AT_FDCWD, loader, O_RDONLY | O_CLOEXEC, 0), .bytes = ""};
+    if (from.fd < 0)
+        return false;
+    bool is_it = program_read_at(&from, &head, sizeof head, 0) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+                 head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr) &&
+                 program_is_named_loader(&from, &head);
+    sys_close(from.fd);
+    return is_it;
+}
+
+/* A static program that loads others, and the shim with them: the loader itself, or a tool of valgrind (memcheck-amd64-linux).
+ */
+static bool program_loads(const struct program_head *from, const Elf64_Ehdr *head, const char *name)
+{
+    return program_is_loader(name) || program_ends_with(name, VALGRIND_TOOL) || program_is_named_loader(from, head);
+}
+
+/* Which loader it asks for is noted. */
+static enum program_why program_about_elf(const struct program_head *from, const char *name, struct program_look *look)
+{
+    Elf64_Ehdr head;
+    char *loader = look->interpreter;
     if (!program_read_at(from, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         return WHY_NOT;
     if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != MACHINE)
         return WHY_MACHINE;
-    if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(from, &head, loader))
+    if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(from, &head, loader)) {
+        loader[0] = '\0';
         return WHY_NOT;
+    }
     if (loader[0] == '\0')
-        return program_loads(name) ? WHY_NOT : WHY_STATIC;
-    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0 ? WHY_NOT : WHY_LIBRARY;
+        return program_loads(from, &head, name) ? WHY_NOT : WHY_STATIC;
+    look->kind = PROGRAM_ELF;
+    return program_is_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
 }
 
 static bool program_changes_user(const struct statx *stat)
@@ -270,8 +336,10 @@ static void program_read(int fd, const char *path, struct program_look *look)
     const long length = SYS4(SYS_pread64, fd, scratch->real, PROGRAM_HEAD, 0);
     const struct program_head head = {fd, scratch->real, length > 0 ? (size_t)length : 0};
     program_read_line(head.bytes, head.length, look->interpreter);
-    if (look->interpreter[0] == '\0')
-        look->why = program_about_elf(&head, program_base_name(path));
+    if (look->interpreter[0] != '\0')
+        look->kind = PROGRAM_SCRIPT;
+    else
+        look->why = program_about_elf(&head, program_base_name(path), look);
     scratch_give(scratch);
     if (length > 0 && sys_statx(fd, "", AT_EMPTY_PATH, PROGRAM_IDENTITY, &stat) == 0)
         program_remember(program_key(&stat, path), look);
@@ -280,6 +348,7 @@ static void program_read(int fd, const char *path, struct program_look *look)
 bool program_look(int at, const char *path, struct program_look *look)
 {
     struct statx stat;
+    look->kind = PROGRAM_OTHER;
     look->why = WHY_NOT;
     look->interpreter[0] = '\0';
     const int flags = AT_STATX_FORCE_SYNC | (path != NULL && path[0] == '\0' ? AT_EMPTY_PATH : 0); /* as an open is told */

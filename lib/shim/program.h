@@ -16,11 +16,16 @@ void program_share(void);
 #define PROGRAM_LINE_MAX 256  /* the kernel reads so much of a script */
 #define PROGRAM_SCRIPTS_MAX 5 /* the kernel's depth of scripts that interpret scripts */
 
+enum program_kind { PROGRAM_OTHER = 0, PROGRAM_SCRIPT, PROGRAM_ELF };
+
 /* What is in a program's file. */
 struct program_look {
-    uint8_t why;                            /* why the shim will not be in it; 0: it will, or that cannot be told */
-    char interpreter[PROGRAM_LINE_MAX + 1]; /* that a script's first line names; empty: none */
+    uint8_t kind, why;                      /* why the shim will not be in it; 0: it will, or that cannot be told */
+    char interpreter[PROGRAM_LINE_MAX + 1]; /* that a script's first line names; of PROGRAM_ELF the loader; empty: none */
 };
+
+/* Is it, by its name, the dynamic loader, which may be executed with a program as its argument? */
+bool program_is_loader(const char *path);
 
 /* Looks into it: it is opened and read once, which others may watch (inotify, fanotify), and not at all if it was before, by
  * this process or one that forked it, and has not changed since: same file, size and times, which were not of a moment ago. An

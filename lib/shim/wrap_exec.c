@@ -19,6 +19,8 @@
 
 #include "base/sys.h"
 #include "base/text.h"
+#include "shim/scratch.h"
+#include "shim/visible_path.h"
 #include "shim/wrap.h"
 #include "shim/wrap_exec.h"
 #include "shim/program.h"
@@ -38,17 +40,56 @@ void exec_promote_file(int at, const char *path)
     errno = saved;
 }
 
-/* The program and the interpreters that it leads to are moved to the trunk, and the last of them is looked at on behalf of the
- * user. False: one of them is not there. */
+/* A link of /proc leads to the file where it is: its name is what the file is moved by. */
+static __attribute__((noinline)) void wrap_exec_promote_open(const char *link)
+{
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL)
+        return;
+    ssize_t length = sys_readlinkat(AT_FDCWD, link, scratch->text[0], PATH_MAX - 1);
+    scratch->text[0][length > 0 ? length : 0] = '\0';
+    if (length > 0 && visible_path_path(scratch->text[0]))
+        wrap_exec_promote_one(AT_FDCWD, scratch->text[0]);
+    scratch_give(scratch);
+}
+
+/* The same for one that is executed by its descriptor. */
+static void wrap_exec_promote_descriptor(int fd)
+{
+    char link[40];
+    struct text text;
+    int saved = errno;
+    text_init(&text, link, sizeof link);
+    text_add(&text, "/proc/self/fd/");
+    text_number(&text, (uint64_t)(unsigned)fd, 10);
+    if (process_has_roots())
+        wrap_exec_promote_open(link);
+    errno = saved;
+}
+
+/* A loader that lies in a root, as a program asks for it. */
+static void wrap_exec_promote_loader(int directory, const char *path)
+{
+    struct target t;
+    if (target_find(&t, directory, path, TARGET_FOLLOW) == TARGET_MANAGED)
+        operate_promote(&t);
+}
+
+/* The program and the interpreters and the loader that it leads to are moved to the trunk, and the last of them is looked at on
+ * behalf of the user. False: one of them is not there. */
 static bool wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
 {
     struct program_look looks[2];
+    if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0)
+        wrap_exec_promote_open(path);
     for (int i = 0;; i++) {
         struct program_look *look = &looks[i % 2];
         wrap_exec_promote_one(at, path);
         if (!program_look(at, path, look))
             return false;
-        if (look->interpreter[0] == '\0' || i == PROGRAM_SCRIPTS_MAX) {
+        if (look->kind != PROGRAM_SCRIPT || i == PROGRAM_SCRIPTS_MAX) {
+            if (look->kind == PROGRAM_ELF)
+                wrap_exec_promote_loader(directory, look->interpreter);
             program_warn(at, path, look, root);
             return true;
         }
@@ -122,11 +163,35 @@ static bool wrap_exec_is_executable(int at, const char *path)
     return sys_statx(at, path, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) && SYS3(SYS_faccessat, at, path, X_OK) == 0;
 }
 
+/* The dynamic loader, as a program, opens the program that it is told to run: the first argument that is no option. */
+static void wrap_exec_prepare_argument(const char *file, int directory, char *const arguments[])
+{
+    static const char valued[][24] = {"--library-path",         "--inhibit-rpath",    "--audit", "--preload", "--argv0",
+                                      "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"};
+    if (!program_is_loader(file) || arguments == NULL || arguments[0] == NULL)
+        return;
+    size_t at = 1;
+    while (arguments[at] != NULL && strncmp(arguments[at], "--", 2) == 0) {
+        bool has_value = false;
+        for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
+            has_value |= strcmp(arguments[at], valued[i]) == 0;
+        at += has_value && arguments[at + 1] != NULL ? 2 : 1;
+    }
+    if (arguments[at] != NULL)
+        wrap_exec_prepare_one(directory, arguments[at], directory, NULL);
+}
+
+static void wrap_exec_prepare_all(int at, const char *path, int directory, char *const arguments[])
+{
+    wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments));
+    wrap_exec_prepare_argument(path, directory, arguments);
+}
+
 void exec_prepare(int at, const char *path, int directory, char *const arguments[])
 {
     int saved = errno;
     if (process_has_roots() && process_can_read(path))
-        wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments));
+        wrap_exec_prepare_all(at, path, directory, arguments);
     errno = saved;
 }
 
@@ -140,6 +205,7 @@ void exec_prepare_along_path(const char *file, int directory, char *const argume
     const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
     if (at == NULL)
         wrap_exec_prepare_one(directory, file, directory, root);
+    wrap_exec_prepare_argument(file, directory, arguments);
     while (wrap_exec_next_candidate(&at, file, candidate)) {
         wrap_exec_promote_one(directory, candidate);
         if (wrap_exec_is_executable(directory, candidate) && wrap_exec_prepare_one(directory, candidate, directory, root))
@@ -262,6 +328,7 @@ WRAPPER int execvp(const char *file, char *const arguments[])
 
 WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 {
+    wrap_exec_promote_descriptor(fd);
     exec_prepare(fd, "", AT_FDCWD, arguments);
     return REAL(fexecve)(fd, arguments, EXEC_CARRY(environment));
 }
@@ -269,6 +336,8 @@ WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
     WRAPPER_LAUNDER(path);
+    if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path) && path[0] == '\0')
+        wrap_exec_promote_descriptor(at);
     exec_prepare(at, path, AT_FDCWD, arguments);
     REAL(execveat)(at, path, arguments, EXEC_CARRY(environment), flags);
     errno = exec_error(at, path, errno);

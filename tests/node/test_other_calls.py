@@ -3,6 +3,7 @@
 """Calls that hand a path to the kernel or to libc's own code, where no wrapper of open or stat is: mounts, swap, tables and
 catalogues that libc reads by itself. The programs are in processes/."""
 
+import platform
 import shutil
 
 import pytest
@@ -37,6 +38,80 @@ def test_files_that_libc_opens_by_itself(pair, programs):
     assert "wrong" not in native
     assert_equal_text(native, shunt)
     pair.assert_equal()
+
+
+# Programs by other ways than their path
+
+LOADER = "$(readelf -l /bin/true | sed -n 's/.*interpreter: \\(.*\\)]/\\1/p')"
+
+LOADED = f"""
+mkdir -p d; cp /bin/true d/model; cp /bin/echo d/other; cp /bin/echo d/third
+ldd d/model | grep -c libc.so
+cd d; {LOADER} --argv0 name ./other by the loader; cd ..
+{LOADER} --library-path /none --inhibit-cache d/third by the loader || echo "not found: $?"
+{LOADER} d/none 2>/dev/null || echo "none: $?"
+"""
+
+
+def test_a_program_is_given_to_the_dynamic_loader(native_and_shunt):
+    native, shunt = native_and_shunt(LOADED)
+    assert native.splitlines()[:2] == ["1", "by the loader"]
+    assert_equal_text(native, shunt)
+
+
+INTERPRETED = """
+mkdir -p d; echo data >d/f
+printf '#include <stdio.h>\nint main(void) { puts(fopen("d/f", "r") != NULL ? "sees it" : "does not"); return 0; }\n' >m.c
+for name in my.so loader; do
+    cp $(readelf -l /bin/true | sed -n 's/.*interpreter: \\(.*\\)]/\\1/p') d/$name
+    cc -o p-$name m.c -Wl,--dynamic-linker=$ROOT/d/$name; ./p-$name 2>&1
+done
+"""
+
+
+@unsanitized
+def test_a_loader_that_lies_in_the_root(pair):
+    native, shunt = pair.both(INTERPRETED)
+    assert native == "sees it\n" * 2
+    assert_equal_text(native, shunt)
+
+
+EXECUTED = r"""
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+words = (ctypes.c_char_p * 2)(b"it", None)
+environment = (ctypes.c_char_p * (len(os.environ) + 1))(*(f"{name}={os.environ[name]}".encode() for name in os.environ), None)
+fd = os.open(sys.argv[2], os.O_RDONLY)
+os.set_inheritable(fd, True)
+if sys.argv[1] == "fexecve":
+    os.execve(fd, ["it"], os.environ)
+elif sys.argv[1] == "execveat":
+    libc.execveat(fd, b"", words, environment, 0x1000)
+elif sys.argv[1] == "number":
+    libc.syscall(int(sys.argv[3]), fd, b"", words, environment, 0x1000)
+else:
+    os.execv(f"{sys.argv[1]}{fd}", ["it"])
+print(os.strerror(ctypes.get_errno()))
+"""
+
+WITH_NEIGHBOURS = """
+mkdir -p d/bin d/lib; cd d
+echo 'int neighbour(void) { return 42; }' >n.c; cc -shared -fPIC -o lib/libneighbour.so n.c
+echo 'int neighbour(void); int printf(const char *, ...); int main(void) { printf("%d\\n", neighbour()); return 0; }' >m.c
+cc -w -o made m.c -Llib -lneighbour -Wl,-rpath,'$ORIGIN/../lib'
+for way in fexecve execveat number /proc/self/fd/ /dev/fd/; do cp made bin/it; PYTHON EXECUTED $way bin/it NUMBER; rm bin/it; done
+"""
+
+
+@unsanitized
+def test_a_program_is_executed_by_its_descriptor(pair, area):
+    """Its neighbours are found by $ORIGIN, as natively."""
+    (area / "executed.py").write_text(EXECUTED)
+    number = {"x86_64": "322", "aarch64": "281"}[platform.machine()]
+    script = WITH_NEIGHBOURS.replace("PYTHON", PYTHON).replace("EXECUTED", str(area / "executed.py")).replace("NUMBER", number)
+    native, shunt = pair.both(script)
+    assert native == "42\n" * 5
+    assert_equal_text(native, shunt)
 
 
 # Streams
