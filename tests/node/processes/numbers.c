@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../old_libc.h"
+
 enum { GIVEN_PATH = 1234, GIVEN_ALL, LAST_ARGUMENT = 0x5abcdef, NUMBER_FSCONFIG = 431 };
 
 static void add_step(struct sock_fprog *to, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
