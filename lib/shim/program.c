@@ -243,12 +243,17 @@ static bool program_is_named_loader(const struct program_head *from, const Elf64
 }
 
 /* Is it glibc's, which loads what LD_PRELOAD names? Most say so by the path. */
+static bool program_is_called_glibcs(const char *loader)
+{
+    return strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0;
+}
+
+/* ... and others by what is in the file. */
 static bool program_is_glibcs(const char *loader)
 {
     Elf64_Ehdr head;
-    if (strncmp(program_base_name(loader), LOADER, sizeof LOADER - 1) == 0)
-        return true;
-    const struct program_head from = {.fd = sys_openat(AT_FDCWD, loader, O_RDONLY | O_CLOEXEC, 0), .bytes = ""};
+    const struct program_head from = {
+        .fd = sys_openat(AT_FDCWD, loader, O_RDONLY | O_CLOEXEC, 0)}; /* nothing of it is read yet */
     if (from.fd < 0)
         return false;
     bool is_it = program_read_at(&from, &head, sizeof head, 0) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
@@ -281,7 +286,7 @@ static enum program_why program_about_elf(const struct program_head *from, const
     if (loader[0] == '\0')
         return program_loads(from, &head, name) ? WHY_NOT : WHY_STATIC;
     look->kind = PROGRAM_ELF;
-    return program_is_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
+    return program_is_called_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
 }
 
 static bool program_changes_user(const struct statx *stat)
@@ -312,10 +317,13 @@ static enum program_why program_about_rights(int fd)
     return SYS4(SYS_getxattr, path, CAPABILITIES, NULL, 0) > 0 ? WHY_CAPABLE : WHY_NOT;
 }
 
-/* Whether it changes rights depends on who executes it, and is asked without opening it: by a descriptor of its path. */
+/* A loader of another name may still be glibc's: it is looked into by now, when it is in the trunk if it is in a root. Whether
+ * the program changes rights depends on who executes it, and is asked without opening it: by a descriptor of its path. */
 static const char *program_why_not(int at, const char *path, const struct program_look *look)
 {
     int why = look->why;
+    if (why == WHY_LIBRARY && program_is_glibcs(look->interpreter))
+        why = WHY_NOT;
     if (why == WHY_NOT) {
         int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_CLOEXEC, 0);
         if (fd < 0)
