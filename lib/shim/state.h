@@ -163,6 +163,14 @@ struct shim_thread {
         struct link_map *first;
         unsigned size;
     } space;
+    /* wrap_exec.h: memory for an environment, kept for the next one, and the process that has it in use, 0: none. A vfork child
+     * that has begun its program never says that it has ended; its parent's thread stands still until then, so what another
+     * process than this one has in use is free. A handler that interrupts its thread here maps some of its own. */
+    struct {
+        void *at;
+        size_t size;
+        pid_t user;
+    } carrying;
 };
 
 extern __thread struct shim_thread shim_thread;

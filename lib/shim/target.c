@@ -17,7 +17,8 @@
 #include "shim/prefilter.h"
 #include "union/layout.h"
 
-#define LINKS_MAX 40 /* the kernel's MAXSYMLINKS */
+#define LINKS_MAX 40             /* the kernel's MAXSYMLINKS */
+#define MISSES_PARENT (-EREMCHG) /* of a nested look alone */
 #define TRIES_MAX 1000
 
 int target_outside(int at, const char *path)
@@ -49,13 +50,17 @@ static void target_set_words(struct target *t, int at, const char *path, const s
     t->unasked = t->unseen = t->guessed = t->foreign = false;
 }
 
-/* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
- * in a branch, it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_FOREIGN. */
-static int target_missing_parent(int at, char *text)
+/* Not inlined, as what comes next: what a path's looks for others in its way have on the stack at the same time is little. */
+__attribute__((noinline)) static int target_is_there(int at, const char *path, int flags)
 {
-    struct target first;
     struct statx stat;
-    char *end = text + strlen(text) - 1; /* the dot of `parent/.` */
+    return sys_statx(at, path, flags, STATX_TYPE, &stat);
+}
+
+/* Cuts `text`, a `parent/.` that is not there, to what is missing first. False: that is nothing here. */
+static bool target_cut_to_missing(int at, char *text)
+{
+    char *end = text + strlen(text) - 1; /* the dot */
     while (end > text) {
         while (end > text && end[-1] == '/')
             end--;
@@ -64,21 +69,34 @@ static int target_missing_parent(int at, char *text)
             end--;
         char kept = *end;
         *end = '\0';
-        int code = end > text ? sys_statx(at, text, 0, STATX_TYPE, &stat) : 0;
+        int code = end > text ? target_is_there(at, text, 0) : 0;
         *end = kept;
-        if (code == -ENOENT)
-            continue;
-        int how = code == 0 ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS) : TARGET_FOREIGN;
-        if (how == -ENOTDIR || how == -ELOOP)
-            return how; /* it is a link, whose path leads through such a file */
-        if (how != TARGET_MANAGED)
-            return TARGET_FOREIGN;
-        code = (int)TARGET_CALL(&first, sys_statx(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
-        code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_FOREIGN;
-        target_done(&first);
-        return code;
+        if (code != -ENOENT)
+            return code == 0;
     }
-    return TARGET_FOREIGN;
+    return false;
+}
+
+/* The kernel found no parent at `text` (which is changed). Where the first component that it misses is a file
+ * in a branch, it would have said ENOTDIR had the file been there: -ENOTDIR, else TARGET_FOREIGN. A link whose own path has no
+ * parent leaves that in `text`, and is gone on from, one by one, so that nothing is looked for within a look. */
+__attribute__((noinline)) static int target_missing_parent(int at, char *text)
+{
+    struct target first;
+    int how = MISSES_PARENT;
+    for (int links = 0; how == MISSES_PARENT && links < LINKS_MAX; links++) {
+        first.missing = text;
+        how = target_cut_to_missing(at, text) ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS | TARGET_NESTED)
+                                              : TARGET_FOREIGN;
+    }
+    if (how == -ENOTDIR || how == -ELOOP)
+        return how; /* it is a link, whose path leads through such a file */
+    if (how != TARGET_MANAGED)
+        return TARGET_FOREIGN;
+    int code = (int)TARGET_CALL(&first, target_is_there(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW));
+    code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_FOREIGN;
+    target_done(&first);
+    return code;
 }
 
 static bool target_is_same_parent(const struct target *t, const struct target *first)
@@ -159,27 +177,45 @@ static int target_find_in_remembered(struct target *t, const struct parent_cache
 /* No parent, says the kernel. A call that makes a name in a root does not ask it once more: by then there may be one. */
 static int target_missing(const struct target *t, const struct path_parts *parts, unsigned want, char *text)
 {
+    if (want & TARGET_NESTED) {
+        strcpy(t->missing, text);
+        return MISSES_PARENT;
+    }
     int code = target_missing_parent(t->at, text);
     return code == TARGET_FOREIGN && t->beneath && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
+}
+
+struct target_seen {
+    struct dirid dir;
+    uint64_t mount, device;
+};
+
+__attribute__((noinline)) static int target_identify_parent(int at, const char *text, struct target_seen *seen)
+{
+    struct statx stat;
+    int code = root_of_identify(at, text, 0, &stat);
+    if (code == 0)
+        *seen = (struct target_seen){dirid_of(&stat), mount_of(&stat), names_device(&stat)};
+    return code;
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
 static int target_find_in_seen(struct target *t, const struct parent_cache_path *words, const struct path_parts *parts,
                                unsigned want, char *text)
 {
-    struct statx stat;
+    struct target_seen seen;
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_FOREIGN;
-    int code = root_of_identify(t->at, text, 0, &stat);
+    int code = target_identify_parent(t->at, text, &seen);
     if (code == -ENOENT && parts->parent_length > 0)
         return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
         return TARGET_FOREIGN;
     if (parts->last == PATH_DOTS)
         return TARGET_FOREIGN;
-    t->dir = dirid_of(&stat);
-    t->mount = mount_of(&stat);
-    code = root_of(t->scratch, t->at, text, names_device(&stat), t->dir, t->name, t->length, &t->root, &t->found);
+    t->dir = seen.dir;
+    t->mount = seen.mount;
+    code = root_of(t->scratch, t->at, text, seen.device, t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
         return code;
@@ -275,7 +311,7 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
         plain[plain_length] = '\0';
         if (target_read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
-        how = target_find_parent(t, NULL, t->at, link, want & TARGET_MAKES, parent);
+        how = target_find_parent(t, NULL, t->at, link, want & (TARGET_MAKES | TARGET_NESTED), parent);
         t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's path */
     }
     return how;
@@ -303,7 +339,7 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     t->scratch = NULL;
     t->parent = TARGET_PARENT_UNSEEN;
     t->rechecks = 0;
-    t->want = (uint8_t)want;
+    t->want = (uint16_t)want;
     t->leaf = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_FOREIGN;
@@ -317,7 +353,7 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
         want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = target_find_beneath(t, first, at, path, want);
-    if (how == TARGET_FOREIGN && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) &&
+    if (how == TARGET_FOREIGN && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) && !(want & TARGET_NESTED) &&
         (path[0] == '/' || (from != 0 && from == prefilter_seen_from(at, path))))
         process_set_negative(from, path);
     if (how != TARGET_MANAGED)

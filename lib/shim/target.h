@@ -26,16 +26,17 @@ enum target_how {
 };
 
 enum target_want {
-    TARGET_FOLLOW = 1, /* the operation follows a symbolic link at the end */
-    TARGET_MAKES = 2,  /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
-    TARGET_ALIAS = 4,  /* the native call said ENOENT: look for aliases */
-    TARGET_ASKS = 8,   /* the operation asks the home of the name anyway: one elsewhere is not asked before */
-    TARGET_LATER = 16, /* next to TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
-                        * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
-                        * the kernel say where the path leads, or where the directory is (parent_cache.h) */
-    TARGET_LOOKS = 32, /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
-                        * where it was when this node last asked: that is not looked at before */
-    TARGET_PEEKS = 64, /* its creator is not waited for: it is pending (target_peek) */
+    TARGET_FOLLOW = 1,   /* the operation follows a symbolic link at the end */
+    TARGET_MAKES = 2,    /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
+    TARGET_ALIAS = 4,    /* the native call said ENOENT: look for aliases */
+    TARGET_ASKS = 8,     /* the operation asks the home of the name anyway: one elsewhere is not asked before */
+    TARGET_LATER = 16,   /* next to TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
+                          * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
+                          * the kernel say where the path leads, or where the directory is (parent_cache.h) */
+    TARGET_LOOKS = 32,   /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
+                          * where it was when this node last asked: that is not looked at before */
+    TARGET_PEEKS = 64,   /* its creator is not waited for: it is pending (target_peek) */
+    TARGET_NESTED = 128, /* it looks for a file in a branch that is in the way of another path; `missing` is set */
 };
 
 /* What is known of the parent that the caller's path name. */
@@ -60,7 +61,8 @@ struct target {
     bool foreign : 1;               /* ... was not so, and by now its path leads to nothing of ours */
     bool by_leaf : 1;               /* it is reached from its leaf's descriptor */
     int8_t leaf;                    /* which is in use (fdcache.h), -1: none */
-    uint8_t want;                   /* enum target_want */
+    char *missing;                  /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
+    uint16_t want;                  /* enum target_want */
     uint8_t parent;                 /* enum target_parent */
     uint8_t rechecks;               /* how often the daemon saw what this call did not find */
     struct view_found found;

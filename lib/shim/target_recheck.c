@@ -48,7 +48,8 @@ static bool target_recheck_follow_again(struct target *t, long *result)
     struct scratch *scratch = t->scratch;
     const char *path = t->path;
     const int at = t->at;
-    const uint8_t want = t->want, again = t->rechecks;
+    const uint16_t want = t->want;
+    const uint8_t again = t->rechecks;
     int how = target_find(t, at, path, want & ~(unsigned)TARGET_LOOKS);
     if (how == TARGET_MANAGED) {
         t->want = want;

@@ -52,12 +52,10 @@ static const char *wrap_canon_shortened(const char *path, char *to)
     return to;
 }
 
-/* 1: ours, *answer is set (NULL with errno); 0: libc's business. */
-static int wrap_canon_resolve(const char *path, char *to, char **answer, unsigned want)
+static int wrap_canon_resolve_in(struct scratch *room, const char *path, char *to, char **answer, unsigned want)
 {
     struct target t;
-    char buffer[PATH_MAX], words[PATH_MAX];
-    int how = target_find(&t, AT_FDCWD, wrap_canon_shortened(path, words), TARGET_FOLLOW | want);
+    int how = target_find(&t, AT_FDCWD, wrap_canon_shortened(path, room->text[0]), TARGET_FOLLOW | want);
     if (how == TARGET_FOREIGN || how == TARGET_ROOT)
         return 0;
     *answer = NULL;
@@ -67,38 +65,56 @@ static int wrap_canon_resolve(const char *path, char *to, char **answer, unsigne
         target_done(&t);
         return 0;
     }
-    int code = wrap_canon_canonical(&t, buffer);
+    int code = wrap_canon_canonical(&t, room->real);
     target_done(&t);
-    *answer = code == 0 ? wrap_canon_give(buffer, to) : (wrap_answer(code), NULL);
+    *answer = code == 0 ? wrap_canon_give(room->real, to) : (wrap_answer(code), NULL);
     return 1;
+}
+
+/* 1: ours, *answer is set (NULL with errno); 0: libc's business. */
+static int wrap_canon_resolve(const char *path, char *to, char **answer, unsigned want)
+{
+    struct scratch *room = scratch_take();
+    if (room == NULL) {
+        errno = ENOMEM;
+        *answer = NULL;
+        return 1;
+    }
+    const int ours = wrap_canon_resolve_in(room, path, to, answer, want);
+    scratch_give(room);
+    return ours;
 }
 
 /* libc goes through links of /proc by their text, which names the real place. */
 static char *wrap_canon_shown(char *resolved, char *to)
 {
-    char path[PATH_MAX];
     int saved = errno;
-    if (resolved == NULL || strlen(resolved) >= PATH_MAX)
+    struct scratch *room = resolved != NULL && strlen(resolved) < PATH_MAX ? scratch_take() : NULL;
+    if (room == NULL)
         return resolved;
-    strcpy(path, resolved);
-    if (!visible_path_path(path))
-        return resolved;
-    if (to == NULL)
-        free(resolved);
-    errno = saved;
-    return wrap_canon_give(path, to);
+    strcpy(room->real, resolved);
+    if (visible_path_path(room->real)) {
+        if (to == NULL)
+            free(resolved);
+        errno = saved;
+        resolved = wrap_canon_give(room->real, to);
+    }
+    scratch_give(room);
+    return resolved;
 }
 
 /* A link of /proc whose text names something that libc did not find: the text may mean a name of ours. 1 and
  * 0 as resolve. */
 static int wrap_canon_resolve_text(const char *path, char *to, char **answer)
 {
-    char words[PATH_MAX];
-    if (!visible_path_is_of_proc(AT_FDCWD, path))
+    struct scratch *room = visible_path_is_of_proc(AT_FDCWD, path) ? scratch_take() : NULL;
+    if (room == NULL)
         return 0;
-    ssize_t length = readlink(path, words, sizeof words - 1);
-    words[length > 0 ? length : 0] = '\0';
-    return words[0] == '/' ? wrap_canon_resolve(words, to, answer, TARGET_ALIAS) : 0;
+    ssize_t length = readlink(path, room->real, PATH_MAX - 1);
+    room->real[length > 0 ? length : 0] = '\0';
+    const int ours = room->real[0] == '/' ? wrap_canon_resolve(room->real, to, answer, TARGET_ALIAS) : 0;
+    scratch_give(room);
+    return ours;
 }
 
 WRAPPER char *realpath(const char *restrict path, char *restrict to)

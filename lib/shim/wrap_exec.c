@@ -3,8 +3,7 @@
 
 /* Starting programs. The kernel and the loader read a program, its interpreter and its neighbours by
  * themselves, so a file that is executed or loaded is moved to the trunk first: then every path means
- * natively what it means here. The shim goes along: an environment without it gets it back, on the stack
- * (this may be a vfork child). */
+ * natively what it means here. The shim goes along: an environment without it gets it back. */
 
 #include <alloca.h>
 #include <fcntl.h>
@@ -13,6 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -134,7 +134,7 @@ static bool wrap_exec_has(char *const environment[], size_t at)
 
 /* What execvp tries for a name, one after the other; `*at` is where it goes on in PATH. An empty PATH is the
  * working directory, none is execvp's default. False: that was all. */
-static bool wrap_exec_next_candidate(const char **at, const char *file, char to[PATH_MAX])
+static bool wrap_exec_next_candidate(const char **at, const char *file, char *to)
 {
     while (*at != NULL) {
         const char *start = *at, *end = strchrnul(start, ':');
@@ -197,20 +197,22 @@ void exec_prepare(int at, const char *path, int directory, char *const arguments
 
 void exec_prepare_along_path(const char *file, int directory, char *const arguments[])
 {
-    char candidate[PATH_MAX];
     int saved = errno;
     if (!process_has_roots())
         return;
+    struct scratch *scratch = scratch_take();
+    char *candidate = scratch != NULL ? scratch->real : NULL;
     const struct names_root *root = program_root_handed(directory, arguments);
     const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
     if (at == NULL)
         wrap_exec_prepare_one(directory, file, directory, root);
     wrap_exec_prepare_argument(file, directory, arguments);
-    while (wrap_exec_next_candidate(&at, file, candidate)) {
+    while (candidate != NULL && wrap_exec_next_candidate(&at, file, candidate)) {
         wrap_exec_promote_one(directory, candidate);
         if (wrap_exec_is_executable(directory, candidate) && wrap_exec_prepare_one(directory, candidate, directory, root))
             break;
     }
+    scratch_give(scratch);
     errno = saved;
 }
 
@@ -288,6 +290,61 @@ char *const *exec_carry(char *const environment[], char **to, char *texts)
     return to;
 }
 
+/* The thread's, made as large as that if it is smaller; NULL: no memory. */
+static void *wrap_exec_thread_room(size_t size)
+{
+    if (shim_thread.carrying.size < size) {
+        void *fresh = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (sys_is_error(fresh))
+            return NULL;
+        if (shim_thread.carrying.at != NULL)
+            sys_munmap(shim_thread.carrying.at, shim_thread.carrying.size);
+        shim_thread.carrying.at = fresh;
+        shim_thread.carrying.size = size;
+    }
+    return shim_thread.carrying.at;
+}
+
+char *const *exec_carry_begin(struct exec_carrying *carrying, char *const environment[])
+{
+    const size_t texts = process_has_roots() ? exec_room(environment) : 0, count = exec_count(environment) + EXEC_CARRIED + 1;
+    const size_t page = SYS_LEAST_PAGE * 16, size = (count * sizeof(char *) + texts + page - 1) / page * page;
+    *carrying = (struct exec_carrying){NULL, size};
+    if (texts == 0)
+        return environment;
+    if (shim_thread.carrying.user == sys_getpid()) {
+        void *own = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        carrying->at = sys_is_error(own) ? NULL : own;
+    } else {
+        shim_thread.carrying.user = sys_getpid();
+        carrying->at = wrap_exec_thread_room(size);
+        if (carrying->at == NULL)
+            shim_thread.carrying.user = 0;
+    }
+    char **to = carrying->at;
+    return to != NULL ? exec_carry(environment, to, (char *)(to + count)) : NULL;
+}
+
+void exec_carry_end(const struct exec_carrying *carrying)
+{
+    if (carrying->at == NULL)
+        return;
+    if (carrying->at == shim_thread.carrying.at)
+        shim_thread.carrying.user = 0;
+    else
+        sys_munmap(carrying->at, carrying->size);
+}
+
+/* CALL with an environment that carries the shim on, which is ENVIRONMENT there; -1 with errno. */
+#define WRAP_EXEC_CARRYING(ENVIRONMENT, CALL)                                                                                  \
+    ({                                                                                                                         \
+        struct exec_carrying carrying;                                                                                         \
+        char *const *carried_on = exec_carry_begin(&carrying, ENVIRONMENT);                                                    \
+        int result = carried_on != NULL || (ENVIRONMENT) == NULL ? (CALL) : (errno = ENOMEM, -1);                              \
+        exec_carry_end(&carrying);                                                                                             \
+        result;                                                                                                                \
+    })
+
 int exec_error(int at, const char *path, int error)
 {
     struct target t;
@@ -303,7 +360,7 @@ WRAPPER int execve(const char *path, char *const arguments[], char *const enviro
 {
     WRAPPER_LAUNDER(path);
     exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
-    REAL(execve)(path, arguments, EXEC_CARRY(environment));
+    WRAP_EXEC_CARRYING(environment, REAL(execve)(path, arguments, carried_on));
     errno = exec_error(AT_FDCWD, path, errno);
     return -1;
 }
@@ -316,7 +373,7 @@ WRAPPER int execv(const char *path, char *const arguments[])
 WRAPPER int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     exec_prepare_along_path(file, AT_FDCWD, arguments);
-    REAL(execvpe)(file, arguments, EXEC_CARRY(environment));
+    WRAP_EXEC_CARRYING(environment, REAL(execvpe)(file, arguments, carried_on));
     errno = exec_error(AT_FDCWD, file, errno);
     return -1;
 }
@@ -330,7 +387,7 @@ WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 {
     wrap_exec_promote_descriptor(fd);
     exec_prepare(fd, "", AT_FDCWD, arguments);
-    return REAL(fexecve)(fd, arguments, EXEC_CARRY(environment));
+    return WRAP_EXEC_CARRYING(environment, REAL(fexecve)(fd, arguments, carried_on));
 }
 
 WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
@@ -339,7 +396,7 @@ WRAPPER int execveat(int at, const char *path, char *const arguments[], char *co
     if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path) && path[0] == '\0')
         wrap_exec_promote_descriptor(at);
     exec_prepare(at, path, AT_FDCWD, arguments);
-    REAL(execveat)(at, path, arguments, EXEC_CARRY(environment), flags);
+    WRAP_EXEC_CARRYING(environment, REAL(execveat)(at, path, arguments, carried_on, flags));
     errno = exec_error(at, path, errno);
     return -1;
 }

@@ -4,7 +4,6 @@
 
 /* What the ways to start a program share. Callable in a vfork child: no malloc, nothing is remembered. */
 
-#include <alloca.h>
 #include <stddef.h>
 
 #include "shim/process.h"
@@ -29,9 +28,13 @@ size_t exec_count(char *const environment[]);
 /* Writes the environment and what it lacks to `to`; the new texts go to `texts`. */
 char *const *exec_carry(char *const environment[], char **to, char *texts);
 
-/* The environment to start a program with. A macro, since alloca must be the caller's. */
-#define EXEC_CARRY(ENVIRONMENT)                                                                                                \
-    (process_has_roots() && exec_room(ENVIRONMENT) > 0                                                                         \
-         ? exec_carry(ENVIRONMENT, alloca((exec_count(ENVIRONMENT) + EXEC_CARRIED + 1) * sizeof(char *)),                      \
-                      alloca(exec_room(ENVIRONMENT)))                                                                          \
-         : (ENVIRONMENT))
+/* The environment to start a program with: that which is given, or one that has what it lacks, which lies in memory of this
+ * thread, since a stack may be small, and malloc is not to be called here. NULL: there is no memory. What a vfork child has
+ * begun ends when its parent goes on, so the next call of the thread takes the same memory. Keeps errno. */
+struct exec_carrying {
+    void *at; /* NULL: nothing is to be given back */
+    size_t size;
+};
+char *const *exec_carry_begin(struct exec_carrying *, char *const environment[]);
+/* The program was not started, or by a child. */
+void exec_carry_end(const struct exec_carrying *);

@@ -239,10 +239,15 @@ static int wrap_spawn_by(spawn_function *original, int *child, const char *path,
                          const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
 {
     struct plan plan;
+    struct exec_carrying carrying;
     int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare(plan.directory, path, plan.directory, arguments);
-        code = original(child, path, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        char *const *carried_on = exec_carry_begin(&carrying, environment);
+        code = carried_on != NULL || environment == NULL
+                   ? original(child, path, plan.actions, attributes, arguments, carried_on)
+                   : ENOMEM;
+        exec_carry_end(&carrying);
         code = exec_error(plan.directory, path, code);
     }
     wrap_spawn_plan_finish(&plan);
@@ -254,10 +259,15 @@ static int wrap_spawn_along_path_by(spawn_function *original, int *child, const 
                                     char *const arguments[], char *const environment[])
 {
     struct plan plan;
+    struct exec_carrying carrying;
     int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
         exec_prepare_along_path(file, plan.directory, arguments);
-        code = original(child, file, plan.actions, attributes, arguments, EXEC_CARRY(environment));
+        char *const *carried_on = exec_carry_begin(&carrying, environment);
+        code = carried_on != NULL || environment == NULL
+                   ? original(child, file, plan.actions, attributes, arguments, carried_on)
+                   : ENOMEM;
+        exec_carry_end(&carrying);
         code = exec_error(plan.directory, file, code);
     }
     wrap_spawn_plan_finish(&plan);

@@ -93,6 +93,14 @@ for i in 1 2; do "$0"; done
     assert shunt.run(".", ["sh", "-c", script, tmp_path / "script"], cwd=root).check() == "one\n" * 4 + "two\n" * 2
 
 
+# Small stacks
+
+
+@unsanitized
+def test_a_thread_with_the_smallest_stack(same):
+    assert "execve -1 2\nstatus 0 0\n" in same("small")
+
+
 # Programs under an analyser of memory
 
 
