@@ -11,3 +11,6 @@
 /* Where nobody has said so: the process that asks. */
 pid_t owner_pid(void);
 void owner_is_me(void);
+/* The effective user that it was when it, or one that forked it, first said so: a process that has restricted its system calls
+ * may not ask. Where nobody has said so: that of the process that asks. */
+uid_t owner_uid(void);

@@ -94,7 +94,7 @@ static int request_check_owner(const char *run_dir)
     int code = sys_statx(AT_FDCWD, run_dir, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_UID, &stat);
     if (code != 0)
         return code;
-    bool own = S_ISDIR(stat.stx_mode) && stat.stx_uid == (uid_t)SYS0(SYS_geteuid) && (stat.stx_mode & 077) == 0;
+    bool own = S_ISDIR(stat.stx_mode) && stat.stx_uid == owner_uid() && (stat.stx_mode & 077) == 0;
     return own ? 0 : -EPERM;
 }
 

@@ -93,6 +93,22 @@ for i in 1 2; do "$0"; done
     assert shunt.run(".", ["sh", "-c", script, tmp_path / "script"], cwd=root).check() == "one\n" * 4 + "two\n" * 2
 
 
+# Programs that restrict themselves
+
+
+@unsanitized
+def test_a_program_that_may_only_look_at_files(shunt, programs, tmp_path):
+    """The root is attached under its filter: nothing was done there before."""
+    script = 'echo one >one; echo three >"$1/outside"; exec "$2/rough_restricted" "$PWD/one" "$PWD/absent" "$1/outside"'
+    out = {}
+    for place in "native", "shunt":
+        (tmp_path / place).mkdir()
+        command = ["sh", "-c", script, "sh", tmp_path, programs]
+        result = run(command, cwd=tmp_path / place) if place == "native" else shunt.run(".", command, cwd=tmp_path / place)
+        out[place] = result.check()
+    assert out["native"] == out["shunt"] == "0 4\n-1 -1\n0 6\n"
+
+
 # Small stacks
 
 
