@@ -81,6 +81,18 @@ void names_remember(const struct names_root *, struct dirid, const char *name, s
 /* The same of the names of a directory from a hash on, some hundreds, with one request to all daemons: for a process that looks
  * at one after the other. Up to which hash that was. */
 uint64_t names_bulk_lookup(struct names_root *, struct dirid, const char *mirror, uint64_t from, struct request_answer *);
+/* What a program without the shim makes in the trunk, or removes there, changes the times of the trunk's directory. A word for
+ * them; 0: they prove nothing, since they are whole seconds. Needs STATX_MTIME | STATX_CTIME. Pure. */
+uint64_t names_trunk_times(const struct statx *);
+/* Is all that is in the trunk's directory known, where it has these times: did a process of this node see to that since?
+ * Attached roots only, as the next three. */
+bool names_trunk_is_read(const struct names_root *, struct dirid, uint64_t times);
+/* Had it these times before `now` (clock_files) for so long that whatever changes it after that gives it others? */
+bool names_trunk_has_stood(const struct names_root *, struct dirid, uint64_t times, uint64_t now);
+/* It has these times (0 is allowed). */
+void names_trunk_was_seen(const struct names_root *, struct dirid, uint64_t times);
+/* All that was in it after they had stood is known. */
+void names_trunk_was_read(const struct names_root *, struct dirid, uint64_t times);
 /* Has the daemon granted this process to make it? Then nobody has made it. */
 bool names_is_granted(const struct names_root *, struct dirid, const char *name, size_t length);
 /* Are all names of all directories in this node's index? */

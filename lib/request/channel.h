@@ -62,7 +62,7 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define CHANNEL_VERSION 20
+#define CHANNEL_VERSION 21
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
 #define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
@@ -71,6 +71,7 @@
 #define CHANNEL_GRANTS 32
 #define CHANNEL_GRANT_NAME 64
 #define CHANNEL_GRANT_PLACE 254
+#define CHANNEL_TRUNK_TIMES 1024        /* whose memory is there from the begin on */
 #define CHANNEL_LOCATION_HINTS 8192     /* a power of two */
 #define CHANNEL_LOCATION_HINTS_FIRST 16 /* likewise; whose memory is there from the begin on */
 #define CHANNEL_BULKS 16
@@ -144,6 +145,11 @@ struct channel_location_hint {
     uint8_t bytes[192];
 };
 
+/* What times the trunk's directory had when its names were read: likewise (names/trunk_times.c). */
+struct channel_trunk_times {
+    uint8_t bytes[32];
+};
+
 /* For one long answer. */
 struct channel_bulk {
     uint32_t owner; /* the process that is answered, 0: free. Taken by the daemon alone, given back by either */
@@ -186,6 +192,7 @@ struct channel {
     uint64_t asked[CHANNEL_QPS / 64] __attribute__((aligned(64)));
     uint64_t told[CHANNEL_QPS / 64];
     uint64_t there[CHANNEL_QPS / 64]; /* a bit for each whose memory is there; set by who made it, and never cleared */
+    struct channel_trunk_times trunk_times[CHANNEL_TRUNK_TIMES];
     struct channel_location_hint location_hints[CHANNEL_LOCATION_HINTS] __attribute__((aligned(4096)));
     struct channel_bulk bulks[CHANNEL_BULKS];
     struct channel_qp qp[] __attribute__((aligned(4096)));

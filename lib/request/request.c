@@ -256,6 +256,13 @@ void *request_location_hints(struct request_channel *mine, uint64_t key)
     return &mine->channel->location_hints[key * REQUEST_ALIKE & there];
 }
 
+_Static_assert(sizeof(struct channel_trunk_times) == REQUEST_TRUNK_TIMES, "what is promised is there");
+
+void *request_trunk_times(struct request_channel *mine, uint64_t key)
+{
+    return &mine->channel->trunk_times[key % CHANNEL_TRUNK_TIMES];
+}
+
 void request_make_location_hints(struct request_channel *mine)
 {
     struct channel *channel = mine->channel;

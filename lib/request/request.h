@@ -61,6 +61,9 @@ void *request_location_hints(struct request_channel *, uint64_t key);
 /* Before something is remembered there: until a process of the node has called it, there are few of them. A process tries once,
  * and few they stay while the run directory is full. */
 void request_make_location_hints(struct request_channel *);
+#define REQUEST_TRUNK_TIMES 32
+/* The same for the times of a trunk directory with a key like that: one, of which there are few, too. */
+void *request_trunk_times(struct request_channel *, uint64_t key);
 /* The number of this node's branch in its index. */
 uint16_t request_branch(const struct request_channel *);
 /* Does the root's file system ask a server for each part of a path? */

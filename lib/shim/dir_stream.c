@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/hook.h"
 #include "base/sys.h"
 #include "shim/operations.h"
+#include "shim/outsiders.h"
 #include "shim/process.h"
 #include "shim/real.h"
 #include "shim/root_of.h"
@@ -260,6 +262,21 @@ static int dir_stream_list_names(const struct listing_at *at, struct filling *fi
     return code;
 }
 
+/* 1; 0: it was removed, and not even the dots are left; or -errno. */
+static int dir_stream_begin(const struct listing_at *at)
+{
+    const uint64_t now = clock_files();
+    struct statx stat;
+    int code = sys_statx(at->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_NLINK | OUTSIDERS_MASK, &stat);
+    if (code == 0 && stat.stx_nlink == 0)
+        return 0;
+    if (code == 0 && at->position == 0)
+        code = outsiders_see(at->root, at->id, at->fd, &stat, now);
+    if (code == 0)
+        return 1;
+    return dir_stream_is_removed(at->fd) ? 0 : code;
+}
+
 long dir_stream_fill(struct listing_at *at, char *to, size_t size)
 {
     struct filling filling = {.to = to, .size = size, .position = at->position};
@@ -267,8 +284,9 @@ long dir_stream_fill(struct listing_at *at, char *to, size_t size)
     long kept;
     if (at->end != 0 && at->position == at->end)
         return 0; /* that was told with the names: the daemons need not be asked again */
-    if (at->position < 2 && dir_stream_is_removed(at->fd))
-        return 0; /* it was removed: not even the dots are left */
+    code = at->position < 2 ? dir_stream_begin(at) : 1;
+    if (code <= 0)
+        return code;
     do {
         filling.used = 0;
         filling.doubtful = false;

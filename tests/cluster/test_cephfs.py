@@ -2,6 +2,8 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Two nodes on a real CephFS: what their calls cost its metadata server, by its own count."""
 
+import subprocess
+import sys
 import time
 
 import cephfs
@@ -118,3 +120,38 @@ def test_files_that_the_other_node_opens(nodes):
 def test_files_that_the_other_node_opens_natively(nodes):
     nodes.run(0, "mkdir", nodes.place / "looked-into")
     assert nodes.measure_followed(nodes.place / "looked-into", 1000) > 3
+
+
+# Natively, on one node: makes and removes a file, and says so; goes on once it is told.
+OUTSIDER = """
+import os, sys
+for i in range(60):
+    open(f"core.{i}", "x").close()
+    if i:
+        os.unlink(f"core.{i - 1}")
+    print(i, flush=True)
+    sys.stdin.readline()
+"""
+# On the other one, under shunt.
+LISTER = """
+import os, sys
+for i in range(60):
+    sys.stdin.readline()
+    print(",".join(sorted(name for name in os.listdir(".") if name.startswith("core"))), flush=True)
+"""
+
+
+@pytest.mark.parametrize("placement", ["auto", "branch"])
+def test_what_an_outsider_does_on_another_node_is_listed(nodes, placement):
+    with nodes.session(placement):
+        directory = nodes.shared(f"outsiders-{placement}")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        there = ["env", "-C", directory, sys.executable, "-c"]
+        outsider = nodes.begin(1, *there, OUTSIDER, **pipes)
+        lister = nodes.begin(0, *nodes.tool(0, "exec", "--", *there, LISTER), **pipes)
+        for i in range(60):
+            assert outsider.stdout.readline() == f"{i}\n"
+            print(file=lister.stdin, flush=True)
+            assert lister.stdout.readline() == f"core.{i}\n"
+            print(file=outsider.stdin, flush=True)
+        nodes.together(outsider, lister)
