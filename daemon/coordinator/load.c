@@ -329,6 +329,7 @@ static int load_loaded(struct shuntd *shuntd, const struct coordinator_call *coo
     int code = answer->result == 0 ? delegation_accept(shuntd, dir, answer, coordinator_call->epoch) : 0;
     dir->awaits_coordinator = false;
     dir->use.by_processes = true;
+    home_dir_note_use(shuntd->home, dir); /* it may have been evicted while this waited */
     if (answer->result == 0 && code == 0) {
         coordinator_adopt_answer(dir, &answer->coordinator_answer.record);
         dir->record.flags |= RECORD_LOADED;
