@@ -23,6 +23,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/promote.h"
+#include "shim/scratch.h"
 #include "shim/wrap.h"
 
 /* Not in the headers of every glibc. */
@@ -51,24 +52,40 @@ static void wrap_files_promote(const char *path)
 
 static void wrap_files_promote_in(const char *directory, size_t length, const char *name)
 {
-    char path[PATH_MAX];
+    struct scratch *scratch = scratch_take();
     struct text text;
-    text_init(&text, path, sizeof path);
+    if (scratch == NULL)
+        return;
+    text_init(&text, scratch->text[0], PATH_MAX);
     text_bytes(&text, directory, length);
     text_add(&text, "/");
     text_add(&text, name);
     if (text_ok(&text))
-        promote_path(AT_FDCWD, path, TARGET_FOLLOW);
+        promote_path(AT_FDCWD, scratch->text[0], TARGET_FOLLOW);
+    scratch_give(scratch);
 }
 
 /* Time zones: TZ names a file, by itself or seen from TZDIR. These functions are called often: paths outside all roots cost a
  * look at their text. */
 
-static void wrap_files_prepare_zone(void)
+static void wrap_files_promote_zone(const char *directory, const char *zone)
 {
-    char path[PATH_MAX];
+    struct scratch *scratch = scratch_take();
     struct text text;
     struct target t;
+    if (scratch == NULL)
+        return;
+    text_init(&text, scratch->text[0], PATH_MAX);
+    text_add(&text, directory != NULL ? directory : "");
+    text_add(&text, directory != NULL ? "/" : "");
+    text_add(&text, zone);
+    if (text_ok(&text) && target_find(&t, AT_FDCWD, scratch->text[0], TARGET_FOLLOW) == TARGET_MANAGED)
+        operate_promote(&t);
+    scratch_give(scratch);
+}
+
+static void wrap_files_prepare_zone(void)
+{
     if (!process_has_roots())
         return;
     int saved = errno;
@@ -77,14 +94,8 @@ static void wrap_files_prepare_zone(void)
         zone++;
     if (zone != NULL && *zone != '/' && *zone != '\0')
         directory = wrap_files_environment("TZDIR");
-    if (zone == NULL || (*zone != '/' && directory == NULL))
-        return;
-    text_init(&text, path, sizeof path);
-    text_add(&text, directory != NULL ? directory : "");
-    text_add(&text, directory != NULL ? "/" : "");
-    text_add(&text, zone);
-    if (text_ok(&text) && target_find(&t, AT_FDCWD, path, TARGET_FOLLOW) == TARGET_MANAGED)
-        operate_promote(&t);
+    if (zone != NULL && (*zone == '/' || directory != NULL))
+        wrap_files_promote_zone(directory, zone);
     errno = saved;
 }
 
@@ -212,16 +223,17 @@ static void wrap_files_promote_catalogues(const char *name, int flags)
     const char *locale = flags == NL_CAT_LOCALE ? REAL(setlocale)(LC_MESSAGES, NULL) : wrap_files_environment("LANG");
     if (locale == NULL || *locale == '\0' || strchr(locale, '/') != NULL)
         locale = "C";
-    while (patterns != NULL && *patterns != '\0') {
-        char path[PATH_MAX];
+    struct scratch *scratch = scratch_take();
+    while (scratch != NULL && patterns != NULL && *patterns != '\0') {
         struct text text;
         const size_t length = strcspn(patterns, ":");
-        text_init(&text, path, sizeof path);
+        text_init(&text, scratch->text[0], PATH_MAX);
         wrap_files_expand(&text, length > 0 ? patterns : "%N", length > 0 ? length : 2, name, locale);
         if (text_ok(&text))
-            promote_path(AT_FDCWD, path, TARGET_FOLLOW);
+            promote_path(AT_FDCWD, scratch->text[0], TARGET_FOLLOW);
         patterns += length + (patterns[length] == ':');
     }
+    scratch_give(scratch);
 }
 
 WRAPPER nl_catd catopen(const char *name, int flags)
@@ -237,16 +249,15 @@ WRAPPER nl_catd catopen(const char *name, int flags)
 /* Locales: DIRECTORY/LOCALE/CATEGORY of each directory in LOCPATH, DIRECTORY/LOCALE/CATEGORY/DOMAIN.mo of bindtextdomain's.
  * Which locales libc tries it makes of a name and its variants: all that are there are moved. */
 
-/* The files of one locale; with a domain, its translations. */
-static void wrap_files_promote_locale(const char *directory, size_t length, const char *locale, const char *domain)
+/* The files of one locale; with a domain, its translations. `name` is memory. */
+static void wrap_files_promote_locale(const char *directory, const char *locale, const char *domain, char name[PATH_MAX])
 {
     static const char categories[][20] = {"LC_CTYPE",    "LC_NUMERIC",   "LC_TIME",        "LC_COLLATE",
                                           "LC_MONETARY", "LC_MESSAGES",  "LC_PAPER",       "LC_NAME",
                                           "LC_ADDRESS",  "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION"};
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) {
-        char name[PATH_MAX];
         struct text text;
-        text_init(&text, name, sizeof name);
+        text_init(&text, name, PATH_MAX);
         text_add(&text, locale);
         text_add(&text, "/");
         text_add(&text, categories[i]);
@@ -258,17 +269,16 @@ static void wrap_files_promote_locale(const char *directory, size_t length, cons
             text_add(&text, "/SYS_LC_MESSAGES");
         }
         if (text_ok(&text))
-            wrap_files_promote_in(directory, length, name);
+            wrap_files_promote_in(directory, strlen(directory), name);
     }
 }
 
-/* Do the words lead to what is below a root? */
-static bool wrap_files_is_below(const char *directory)
+/* Do the words lead to what is below a root? `path` is memory. */
+static bool wrap_files_is_below(const char *directory, char path[PATH_MAX])
 {
-    char path[PATH_MAX];
     struct text text;
     struct target t;
-    text_init(&text, path, sizeof path);
+    text_init(&text, path, PATH_MAX);
     text_add(&text, directory);
     text_add(&text, "/C");
     int how = text_ok(&text) ? target_find(&t, AT_FDCWD, path, TARGET_ALIAS) : TARGET_FOREIGN;
@@ -277,25 +287,32 @@ static bool wrap_files_is_below(const char *directory)
     return how != TARGET_FOREIGN;
 }
 
-/* Directories are in the trunk alone, where the kernel lists them. */
-static void wrap_files_promote_locales(const char *from, size_t length, const char *domain)
+/* Directories are in the trunk alone, where the kernel lists them. `room` is memory. */
+static void wrap_files_promote_all_of(const char *directory, const char *domain, char room[PATH_MAX])
 {
-    char directory[PATH_MAX];
-    struct text text;
-    _Alignas(struct dirent64) char entries[4096];
-    text_init(&text, directory, sizeof directory);
-    text_bytes(&text, from, length);
-    if (length == 0 || !text_ok(&text) || !wrap_files_is_below(directory))
-        return;
+    _Alignas(struct dirent64) char entries[1024];
     int fd = sys_openat(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     for (ssize_t size; fd >= 0 && (size = sys_getdents64(fd, entries, sizeof entries)) > 0;)
         for (ssize_t at = 0; at < size; at += ((struct dirent64 *)&entries[at])->d_reclen) {
             const struct dirent64 *entry = (struct dirent64 *)&entries[at];
             if (entry->d_name[0] != '.' && entry->d_type != DT_REG)
-                wrap_files_promote_locale(directory, length, entry->d_name, domain);
+                wrap_files_promote_locale(directory, entry->d_name, domain, room);
         }
     if (fd >= 0)
         sys_close(fd);
+}
+
+static void wrap_files_promote_locales(const char *from, size_t length, const char *domain)
+{
+    struct scratch *scratch = scratch_take();
+    struct text text;
+    if (scratch == NULL)
+        return;
+    text_init(&text, scratch->text[0], PATH_MAX);
+    text_bytes(&text, from, length);
+    if (length > 0 && text_ok(&text) && wrap_files_is_below(scratch->text[0], scratch->text[1]))
+        wrap_files_promote_all_of(scratch->text[0], domain, scratch->text[1]);
+    scratch_give(scratch);
 }
 
 static void wrap_files_prepare_locale(const char *name)

@@ -30,7 +30,7 @@ LIBC = 256
 ROOMS = ("shim", "names", "request", "wire", "index", "union", "session", "path", "config", "base")
 # Written for a stack of their own (an alternate stack, 64 KiB), or called when the program is started, on main's stack.
 APART = {"helper_child"}
-NATIVE = re.compile(r"REAL\(|TRUNK\(|WRAPPER_|original\(|libc\(|visitor\.|filter\(|ask\(which")
+NATIVE = re.compile(r"REAL\(|TRUNK\(|WRAPPER_|original\(|ZONED\(|ON_TRUNK|NATIVE\(|libc\(|visitor\.|filter\(|ask\(which")
 CALLBACKS = {
     "request_exchange": ["target_ask_see_parent"],
     "request_hold": ["target_ask_see_parent"],
@@ -44,6 +44,7 @@ CALLBACKS = {
                            "rename_checks_needs_*"],
     "operate_rename": ["operate_rename_look_up", "rename_checks_found", "operate_rename_make_bare",
                        "operate_rename_promote_*", "operate_rename_claim"],
+    "outsiders_read": ["outsiders_adopt", "outsiders_note"],
     "syscall": ["wrap_syscall_*_call"],
 }
 # A function of a cycle -> how often it is on the stack at most, and why.
