@@ -168,7 +168,7 @@ struct shim_thread {
      * process than this one has in use is free. A handler that interrupts its thread here maps some of its own. */
     struct {
         void *at;
-        size_t size;
+        uint32_t size;
         pid_t user;
     } carrying;
 };

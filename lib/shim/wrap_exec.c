@@ -183,8 +183,9 @@ static void wrap_exec_prepare_argument(const char *file, int directory, char *co
 
 static void wrap_exec_prepare_all(int at, const char *path, int directory, char *const arguments[])
 {
-    wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments));
-    wrap_exec_prepare_argument(path, directory, arguments);
+    /* Of a path that is none the text may have no end. */
+    if (wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments)))
+        wrap_exec_prepare_argument(path, directory, arguments);
 }
 
 void exec_prepare(int at, const char *path, int directory, char *const arguments[])

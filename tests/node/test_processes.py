@@ -693,7 +693,7 @@ def test_nothing_is_said_of_programs_that_are_seen(shunt, root):
 
 @unsanitized
 def test_a_cold_path_takes_little_stack(shunt, root, programs):
-    """A signal handler's stack may be small: less than 512 bytes are taken next to what the call itself takes."""
+    """A signal handler's stack may be small: at most 512 bytes are taken next to what the call itself takes."""
     program = programs / "rough_stack"
 
     def used(text):
@@ -704,5 +704,5 @@ def test_a_cold_path_takes_little_stack(shunt, root, programs):
     added = {name: shimmed[name] - native[name] for name in native}
     print(native, shimmed)
     assert added.keys() == {"stat", "open", "access", "absent"}
-    assert max(added.values()) < 512, added
+    assert max(added.values()) <= 512, added
     assert min(added.values()) > 0, "the calls did not go through the library"
