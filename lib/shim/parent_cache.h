@@ -41,7 +41,7 @@ struct parent {
     uint64_t place; /* where it was, by the kernel, as a word; 0: that is not asked again */
 };
 
-#define PARENT_CACHE_ENTRIES 3 /* as the loader has memory for threads of some namespaces of its own only (wrap_namespace.c) */
+#define PARENT_CACHE_ENTRIES 3 /* the loader has memory of threads for few namespaces (wrap_namespace.c) */
 
 struct parent_cache_entry {
     uint64_t word;

@@ -236,13 +236,20 @@ static void wrap_files_promote_catalogues(const char *name, int flags)
     scratch_give(scratch);
 }
 
+static void wrap_files_prepare_catalogue(const char *name, int flags)
+{
+    if (name == NULL || !process_has_roots())
+        return;
+    if (strchr(name, '/') != NULL)
+        wrap_files_promote(name);
+    else
+        wrap_files_promote_catalogues(name, flags);
+}
+
 WRAPPER nl_catd catopen(const char *name, int flags)
 {
     WRAPPER_LAUNDER(name);
-    if (process_has_roots() && name != NULL && strchr(name, '/') != NULL)
-        wrap_files_promote(name);
-    else if (process_has_roots() && name != NULL)
-        wrap_files_promote_catalogues(name, flags);
+    wrap_files_prepare_catalogue(name, flags);
     return REAL(catopen)(name, flags);
 }
 
