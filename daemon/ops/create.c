@@ -123,15 +123,13 @@ static int create_adopt(struct shuntd *shuntd, struct operation *operation)
 {
     struct record_entry found = {.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
     struct statx stat;
-    if (!BROKEN("adopt-unseen")) {
-        if (create_look(shuntd, operation, &found, &stat) != 0) {
-            int result = create_is_in_place(shuntd, operation->dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
-            int code = reply_result(shuntd, operation, result);
-            return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
-        }
-        found.type = (uint8_t)(stat.stx_mode >> 12 & 15);
-        found.ino = stat.stx_ino;
+    if (create_look(shuntd, operation, &found, &stat) != 0) {
+        int result = create_is_in_place(shuntd, operation->dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
+        int code = reply_result(shuntd, operation, result);
+        return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
     }
+    found.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+    found.ino = stat.stx_ino;
     int code = reply_place(shuntd, operation, &found, 0);
     return code == 0 ? home_rpc_end(shuntd, operation, &found) : code;
 }
