@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitizer.h"
+
 #define API FI_VERSION(1, 17)
 #define NAME_MAX_HERE 63 /* of a provider or an interface */
 
@@ -53,15 +55,7 @@ static int provider_load(struct library *to)
     return whole ? 0 : -ELIBACC;
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LEAKS_ARE_SOUGHT
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define LEAKS_ARE_SOUGHT
-#endif
-
-#ifdef LEAKS_ARE_SOUGHT
+#ifdef SANITIZER_IS_ADDRESS
 /* Release 1.17 loses some 600 bytes for each endpoint and each connection that it accepts, and some 80 for
  * each that it makes (mended in 1.18). */
 const char *__lsan_default_suppressions(void);

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/scratch.h"
@@ -341,6 +342,7 @@ void exec_carry_end(const struct exec_carrying *carrying)
     ({                                                                                                                         \
         struct exec_carrying carrying;                                                                                         \
         char *const *carried_on = exec_carry_begin(&carrying, ENVIRONMENT);                                                    \
+        sanitizer_abandon_frames();                                                                                            \
         int result = carried_on != NULL || (ENVIRONMENT) == NULL ? (CALL) : (errno = ENOMEM, -1);                              \
         exec_carry_end(&carrying);                                                                                             \
         result;                                                                                                                \
