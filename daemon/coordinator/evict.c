@@ -18,10 +18,11 @@
 
 #define EVICT_LEAST (64ull << 20)     /* the default limit, where a quarter of the run directory is less */
 #define EVICT_REST (CLOCK_SECOND / 4) /* between two visits of the hand */
-#define EVICT_PATIENCE 8              /* so often that is doubled for a directory that is in use elsewhere */
-#define EVICT_QUESTIONS 64            /* to coordinators, at once */
-#define EVICT_DIR 1024                /* bytes of the daemon's own for a directory that it knows, about */
-#define EVICT_UNRECORDED 8192         /* directories that the recorder is told of */
+#define EVICT_LEAST_REST (EVICT_REST / 10)
+#define EVICT_PATIENCE 8      /* so often they are doubled for a directory that is in use elsewhere, or here */
+#define EVICT_QUESTIONS 64    /* to coordinators, at once */
+#define EVICT_DIR 1024        /* bytes of the daemon's own for a directory that it knows, about */
+#define EVICT_UNRECORDED 8192 /* directories that the recorder is told of */
 #define EVICT_TAGS (sizeof((struct shuntd *)0)->evicted / sizeof *((struct shuntd *)0)->evicted)
 
 uint64_t evict_limit(uint64_t configured, const char *run_dir)
@@ -101,9 +102,17 @@ static bool evict_is_at_rest(const struct home_dir *dir)
            dir->record.why != RECORD_WHY_WATCHED && !evict_waits_for(dir);
 }
 
+/* From the processes of this node, unless they have just asked for it again. */
 static int evict_hide(struct shuntd *shuntd, struct home_dir *dir)
 {
+    struct home_dir_use *use = &dir->use;
+    if (use->is_hidden && use->returns < EVICT_PATIENCE)
+        use->returns++;
+    use->is_hidden = false;
+    if (use->returns > 0 && shuntd->now - use->last < EVICT_LEAST_REST << use->returns)
+        return 0;
     HOOK("evict-hides");
+    use->is_hidden = true;
     return reply_forget_dir(shuntd, dir);
 }
 
@@ -274,6 +283,8 @@ static int evict_visit(struct shuntd *shuntd, struct home_dir *dir, bool evicts)
     dir->use.seen = dir->use.last;
     if (is_loaded)
         return evict_hide(shuntd, dir);
+    if (!was_used)
+        dir->use.returns = 0;
     if (was_used || !evicts || evict_is_refused(shuntd, dir))
         return 0;
     if (evict_is_new(dir)) {
@@ -287,8 +298,9 @@ static int evict_visit(struct shuntd *shuntd, struct home_dir *dir, bool evicts)
 static uint64_t evict_rest(struct shuntd *shuntd)
 {
     const uint64_t used = evict_used(shuntd), budget = evict_budget(shuntd), most = evict_most(shuntd);
-    const uint64_t left = used < most ? most - used : 0, least = EVICT_REST / 10;
-    return used <= budget ? EVICT_REST : least + (EVICT_REST - least) * (left >> 10) / (((most - budget) >> 10) + 1);
+    const uint64_t left = used < most ? most - used : 0;
+    return used <= budget ? EVICT_REST
+                          : EVICT_LEAST_REST + (EVICT_REST - EVICT_LEAST_REST) * (left >> 10) / (((most - budget) >> 10) + 1);
 }
 
 /* Each directory once, as long as there is too much; before something is loaded, some are hidden ahead. */

@@ -84,6 +84,8 @@ struct home_dir_use {
     uint64_t visited_at; /* monotonic, when that was */
     uint64_t refused_at; /* monotonic, when its coordinator said that it is in use */
     uint8_t refusals;    /* how often that was so since it was used here */
+    uint8_t returns;     /* how often processes of this node asked for it again since it was hidden from them (evict.h) */
+    bool is_hidden;      /* it is, or was before they did */
     bool is_asked;       /* its coordinator has not answered yet */
     bool by_processes;   /* processes of this node have used it */
 };

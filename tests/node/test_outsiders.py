@@ -150,6 +150,7 @@ def test_what_others_do_in_the_union_meanwhile(lister):
     assert set(lister()) == keep
 
 
+@pytest.mark.unsanitized  # AddressSanitizer takes its processes' core dumps away
 def test_a_core_dump(lister):
     if not re.match(r"core\b", pathlib.Path("/proc/sys/kernel/core_pattern").read_text()):
         pytest.skip("core dumps go elsewhere on this machine")

@@ -72,7 +72,7 @@ Test(evict, first_it_is_hidden_then_forgotten)
 Test(evict, who_asks_for_it_in_time_keeps_it)
 {
     born_in_trunk("out", "a");
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 4; i++) {
         evict_turn();
         cr_assert(!evict_is_known("out") && !is_unknown("out", "a"));
         load("out");
@@ -80,6 +80,25 @@ Test(evict, who_asks_for_it_in_time_keeps_it)
     }
     cr_assert_eq(shuntd.counts.loads, evict_loads, "it need not be read again");
     cr_assert(home_of("in") == NULL);
+}
+
+Test(evict, one_that_is_asked_for_again_and_again_stays_for_longer)
+{
+    const unsigned tick = CLOCK_SECOND / 100;
+    for (unsigned i = 0; i < 8; i++) {
+        uint64_t stays = 0;
+        load("out");
+        for (; evict_is_known("out"); stays += tick) {
+            shuntd.now += tick;
+            cr_assert_eq(evict_all_idle(&shuntd), 0);
+        }
+        cr_assert(i == 0 || stays >= CLOCK_SECOND / 40 << i, "%u: %lu ns", i, stays);
+        cr_assert(stays < (CLOCK_SECOND / 40 << i) + CLOCK_SECOND / 3, "%u: %lu ns", i, stays);
+    }
+    shuntd.now += 10 * CLOCK_SECOND;
+    for (int i = 0; i < 3; i++)
+        evict_turn();
+    cr_assert(home_of("out") == NULL, "nobody asked for it");
 }
 
 Test(evict, not_before_the_hand_comes_by_again)
