@@ -162,7 +162,8 @@ int walk_init(struct walk *walk, struct union_root *root, const char *from, unsi
     walk->root_fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (walk->root_fd < 0)
         return walk->root_fd;
-    if (known_create(&walk->known, root, NULL, KNOWN_FIRST) == 0)
+    const unsigned known = flags & WALK_AHEAD ? KNOWN_FIRST | KNOWN_PREFETCH : KNOWN_FIRST;
+    if (known_create(&walk->known, root, NULL, known) == 0)
         root->source = known_source(walk->known);
     return walk_push(walk, from);
 }

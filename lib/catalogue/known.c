@@ -14,6 +14,8 @@
 #include "catalogue/take.h"
 #include "union/disk.h"
 
+#define KNOWN_MANY 16
+
 struct known {
     const struct union_root *root;
     struct catalogue *live;
@@ -23,7 +25,9 @@ struct known {
     size_t count;              /* of branches when the copies were opened */
     struct catalogue **copies; /* NULL: that branch has none; number N of a branch is copies[N - 1] */
     int branches;              /* the directory of the branches; -errno */
-    size_t last;               /* of the copies: the one that knew a directory of the trunk */
+    bool prefetches;
+    unsigned *walks; /* of directories of each branch; NULL: nothing is prefetched */
+    size_t last;     /* of the copies: the one that knew a directory of the trunk */
     struct known_counts counts;
 };
 
@@ -38,6 +42,7 @@ int known_create(struct known **to, const struct union_root *root, struct catalo
     known->root = root;
     known->live = live;
     known->branches = -1;
+    known->prefetches = (flags & KNOWN_PREFETCH) != 0;
     known->source = (struct listing_source){
         .context = known, .walk = known_walk, .marker = known_marker, .is_asked_first = (flags & KNOWN_FIRST) != 0};
     pthread_mutex_init(&known->opening, NULL);
@@ -52,6 +57,7 @@ void known_destroy(struct known *known)
     for (size_t i = 0; i < known->count; i++)
         catalogue_close(known->copies[i]);
     free(known->copies);
+    free(known->walks);
     if (known->branches >= 0)
         sys_close(known->branches);
     pthread_mutex_destroy(&known->opening);
@@ -84,6 +90,9 @@ static void known_open_all(struct known *known, size_t count)
         text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENAMETOOLONG;
     for (size_t i = 0; known->branches >= 0 && i < count; i++)
         known_open_copy(known, i);
+    known->prefetches = known->prefetches && known->branches >= 0 && disk_has_server(known->branches);
+    if (known->prefetches)
+        known->walks = calloc(count + 1, sizeof *known->walks);
     known->count = count;
 }
 
@@ -148,7 +157,7 @@ bool known_proves_marker(struct known *known, const struct catalogue_stamp *now)
 struct known_walk {
     listing_tell *tell;
     void *to;
-    uint64_t names;
+    uint64_t names, directories;
     bool wants_types;
 };
 
@@ -161,6 +170,7 @@ static int known_tell(void *context, const struct catalogue_name *name, size_t l
     if (walk->wants_types && name->type == DT_UNKNOWN)
         return KNOWN_UNTYPED;
     walk->names++;
+    walk->directories += name->type == DT_DIR;
     return walk->tell(walk->to, name->name, length, name->ino, name->type);
 }
 
@@ -180,6 +190,21 @@ static bool known_may_read(const struct catalogue_proof *proof, int directory, c
 {
     return proof->is_public ||
            SYS4(SYS_faccessat2, directory, path, R_OK, AT_EACCESS | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The directories in one that has little else are looked at next. */
+static void known_prefetch_below(const struct known *known, int directory, const struct known_walk *walk)
+{
+    if (known->prefetches && walk->directories >= KNOWN_MANY && walk->directories >= walk->names / 2)
+        disk_prefetch_names(directory, ".");
+}
+
+/* Once some mirrors of a branch were looked at, all of them are likely to be. */
+static void known_prefetch_mirrors(struct known *known, uint16_t branch)
+{
+    if (known->walks != NULL && branch <= known->count &&
+        __atomic_add_fetch(&known->walks[branch - 1], 1, __ATOMIC_RELAXED) == KNOWN_MANY)
+        disk_prefetch_names(known->branches, known->root->branches[branch - 1]);
 }
 
 static int known_walk_at(struct known *known, int directory, const char *path, uint16_t branch, struct known_walk *walk)
@@ -203,9 +228,14 @@ static int known_walk(void *context, int directory, const char *path, uint16_t b
     struct known *known = context;
     char below[PATH_MAX];
     struct known_walk walk = {.tell = tell, .to = to, .wants_types = known->source.is_asked_first};
-    if (*path == '\0')
-        return known_walk_at(known, directory, "", branch, &walk);
+    if (*path == '\0') {
+        const int answer = known_walk_at(known, directory, "", branch, &walk);
+        if (answer == 1 && branch == 0)
+            known_prefetch_below(known, directory, &walk);
+        return answer;
+    }
     known_open_copies(known);
+    known_prefetch_mirrors(known, branch);
     if (known->branches < 0 || known_path(known, branch, path, below) < 0)
         return 0;
     return known_walk_at(known, known->branches, below, branch, &walk);

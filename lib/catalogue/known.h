@@ -18,7 +18,10 @@ struct known_counts {
     uint64_t names;          /* that were taken */
 };
 
-enum { KNOWN_FIRST = 1 }; /* for a process that reads many directories once: ask before each is read */
+enum {
+    KNOWN_FIRST = 1,    /* for a process that reads many directories once: ask before each is read */
+    KNOWN_PREFETCH = 2, /* ... and all those below some: the client is told of many with one request (disk_has_server) */
+};
 /* `live` is NULL or outlives this, as `root` does. 0 or -ENOMEM. */
 int known_create(struct known **, const struct union_root *root, struct catalogue *live, unsigned flags);
 /* Takes NULL. No listing may be under way. */

@@ -4,9 +4,13 @@
 
 #include <errno.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/clock.h"
+
+#define DISK_PREFETCH_BUFFER 32768
 
 void disk_proc(char to[DISK_PROC_SIZE], int fd)
 {
@@ -195,4 +199,34 @@ void disk_scan_finish(struct disk_scan *scan)
     if (scan->fd >= 0)
         sys_close(scan->fd);
     scan->fd = -1;
+}
+
+/* Magic numbers of statfs(2); linux/magic.h has not all of them. */
+static const uint32_t disk_local[] = {
+    EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC,
+    OVERLAYFS_SUPER_MAGIC, 0x2fc12fc1, /* ZFS */
+    OCFS2_SUPER_MAGIC,     0x01161970, /* GFS2 */
+};
+
+bool disk_has_server(int fd)
+{
+    struct statfs fs;
+    if (SYS2(SYS_fstatfs, fd, &fs) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof disk_local / sizeof *disk_local; i++)
+        if ((uint32_t)fs.f_type == disk_local[i])
+            return false;
+    return true;
+}
+
+void disk_prefetch_names(int directory, const char *path)
+{
+    char buffer[DISK_PREFETCH_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *name;
+    if (disk_scan_init(&scan, directory, path, buffer, sizeof buffer) != 0)
+        return;
+    while (disk_scan_next(&scan, &name) > 0)
+        ;
+    disk_scan_finish(&scan);
 }

@@ -63,6 +63,12 @@ struct disk_name {
     char name[];
 };
 
+/* Is that on a file system whose client asks a server for each name, and is told of many at once when it reads a directory
+ * (NFS, CephFS, Lustre, FUSE)? Not where the node itself reads the disk, be it shared (OCFS2, GFS2). */
+bool disk_has_server(int fd);
+/* Reads a directory for the sake of that alone: what is looked up in it next is asked of nobody. */
+void disk_prefetch_names(int directory, const char *path);
+
 int disk_scan_init(struct disk_scan *, int dir, const char *path, void *buffer, size_t size);
 /* Takes over an open descriptor. */
 void disk_scan_of(struct disk_scan *, int fd, void *buffer, size_t size);

@@ -5,8 +5,9 @@
 
 Four sessions, one after the other, of a node each, make names in one directory, and in a thousand directories. Then, by turns,
 with the catalogues that they left and with these hidden: another node's daemon loads the one directory, and `shunt find -name`
-looks through the root; next to find(1) in a plain tree of the same names. On an ext4 of its own, as listing.py. Before each, the
-kernel's caches are dropped, for which it takes the superuser; without, they are warm, and the findings say so."""
+looks through the root; next to find(1) in a plain tree of the same names. On an ext4 of its own, as listing.py: before each, the
+kernel's caches are dropped, for which it takes the superuser; without, they are warm, and the findings say so. And on a CephFS:
+before each its client is mounted anew, and the requests to its metadata server are counted."""
 
 import argparse
 import contextlib
@@ -16,8 +17,10 @@ import time
 
 import listing
 import measuring
+import on_cephfs
 
-COUNTS = {"catalogue-names": (1_000_000, 8_000, "names of the directory that is loaded, and of all others together")}
+COUNTS = {"catalogue-names": (1_000_000, 8_000, "names of the directory that is loaded, and of all others together"),
+          "catalogue-cephfs": (100_000, 0, "the same on a CephFS; 0: not there")}
 NODES = ["n1", "n2", "n3", "n4"]
 FILL = """
 import os, sys
@@ -62,57 +65,81 @@ def hidden(area, is_hidden):
         (copy.parent.parent.parent / f"kept-{copy.parent.name}").rename(copy)
 
 
-def first_lookup(area, is_hidden, last):
-    with hidden(area, is_hidden):
-        area.start("n9")
-        drop_caches()
-        began = time.monotonic()
-        area.run(*area.words("stat", area.root / "many" / last, node="n9"))
-        took = time.monotonic() - began
-        taken = area.status()["counters"]["catalogue_taken"]
-        area.stop()
-    if (taken > 0) == is_hidden:
-        raise measuring.Failed(f"{taken} directories were taken from catalogues, with these {'hidden' if is_hidden else 'there'}")
-    return took
+class Measured:
+    """Seconds, and what else `counter` counts meanwhile."""
 
+    def __init__(self, options, directory, names, forget=drop_caches, counter=lambda: 0):
+        self.options, self.directory, self.names, self.forget, self.counter = options, directory, names, forget, counter
+        self.last = f"name-{names - 1:011}"
 
-def find(area, is_hidden, words):
-    with hidden(area, is_hidden):
-        drop_caches()
-        return area.seconds(*words)
+    def counted(self, work):
+        before, began = self.counter(), time.monotonic()
+        work()
+        return time.monotonic() - began, self.counter() - before
 
+    def first_lookup(self, area, is_hidden):
+        with hidden(area, is_hidden):
+            self.forget()
+            area.start("n9")
+            found = self.counted(lambda: area.run(*area.words("stat", area.root / "many" / self.last, node="n9")))
+            taken = area.status()["counters"]["catalogue_taken"]
+            area.stop()
+        if (taken > 0) == is_hidden:
+            raise measuring.Failed(f"{taken} directories were taken from catalogues, these {'hidden' if is_hidden else 'there'}")
+        return found
 
-def measure_on(options, directory):
-    names = options.catalogue_names
-    last = f"name-{names - 1:011}"
-    with measuring.Area(options, parent=directory) as area:
-        make_all(area, names)
-        ours = [area.shunt, "find", area.root / "all", "-name", last]
-        size = sum(copy.stat().st_size for copy in area.root.glob(".shunt/b/*/catalogue"))
-        load = measuring.alternate(options.rounds, "catalogue, load", {
-            "catalogues": lambda _: first_lookup(area, False, last), "readdir": lambda _: first_lookup(area, True, last)})
-        search = measuring.alternate(options.rounds, "catalogue, find", {
-            "catalogues": lambda _: find(area, False, ours), "readdir": lambda _: find(area, True, ours),
-            "find": lambda _: find(area, False, ["find", area.plain / "all", "-name", last])})
-        return size, load, search
+    def find(self, area, is_hidden, words):
+        with hidden(area, is_hidden):
+            self.forget()
+            return self.counted(lambda: area.run(*words))
+
+    def measure(self):
+        rounds = self.options.rounds
+        with measuring.Area(self.options, parent=self.directory) as area:
+            make_all(area, self.names)
+            ours = [area.shunt, "find", area.root / "all", "-name", self.last]
+            self.size = sum(copy.stat().st_size for copy in area.root.glob(".shunt/b/*/catalogue"))
+            self.load = measuring.alternate(rounds, "catalogue, load", {
+                "catalogues": lambda _: self.first_lookup(area, False), "readdir": lambda _: self.first_lookup(area, True)})
+            self.search = measuring.alternate(rounds, "catalogue, find", {
+                "catalogues": lambda _: self.find(area, False, ours), "readdir": lambda _: self.find(area, True, ours),
+                "find": lambda _: self.find(area, False, ["find", area.plain / "all", "-name", self.last])})
+
+    def findings(self, where, load_least, find_least):
+        directories = max(1, self.names // 1000)
+        yield measuring.Finding(10, f"first lookup in a directory of {self.names:,} names of 4 branches, {where}", "s",
+                                [one["catalogues"][0] for one in self.load])
+        yield measuring.Finding(10, "... read: how many times as long", "times",
+                                [one["readdir"][0] / one["catalogues"][0] for one in self.load], least=load_least)
+        yield measuring.Finding(10, f"shunt find -name, {self.names:,} names in {directories:,} directories, {where}", "s",
+                                [one["catalogues"][0] for one in self.search])
+        yield measuring.Finding(10, "... without catalogues: how many times as long", "times",
+                                [one["readdir"][0] / one["catalogues"][0] for one in self.search])
+        yield measuring.Finding(10, "... find(1) in a plain tree: how many times as long", "times",
+                                [one["find"][0] / one["catalogues"][0] for one in self.search], least=find_least)
+
+    def requests(self):
+        for what, rounds, which in (("first lookup", self.load, ("catalogues", "readdir")),
+                                    ("find", self.search, ("catalogues", "readdir", "find"))):
+            for way in which:
+                yield measuring.Finding(10, f"CephFS, {what}, {way}: requests", "requests", [one[way][1] for one in rounds])
 
 
 def findings(options):
     names = options.catalogue_names
     with listing.ext4(argparse.Namespace(**{**vars(options), "listed": 2 * names})) as directory:
-        size, load, search = measure_on(options, directory)
-        caches = "cold" if os.geteuid() == 0 else "warm"
-    yield measuring.Finding(10, f"catalogues, {2 * names:,} names of 16 bytes", "bytes a name", [size / (2 * names)], most=64)
-    yield measuring.Finding(10, f"first lookup in a directory of {names:,} names of 4 branches, ext4, {caches}", "s",
-                            [one["catalogues"] for one in load])
-    yield measuring.Finding(10, "... read: how many times as long", "times", [one["readdir"] / one["catalogues"] for one in load],
-                            least=2)
-    yield measuring.Finding(10, f"shunt find -name, {names:,} names in {max(1, names // 1000):,} directories, ext4, {caches}", "s",
-                            [one["catalogues"] for one in search])
-    yield measuring.Finding(10, "... without catalogues: how many times as long", "times",
-                            [one["readdir"] / one["catalogues"] for one in search])
-    yield measuring.Finding(10, "... find(1) in a plain tree: how many times as long", "times",
-                            [one["find"] / one["catalogues"] for one in search], least=3)
+        measured = Measured(options, directory, names)
+        measured.measure()
+    yield measuring.Finding(10, f"catalogues, {2 * names:,} names of 16 bytes", "bytes a name", [measured.size / (2 * names)],
+                            most=64)
+    yield from measured.findings(f"ext4, {'cold' if os.geteuid() == 0 else 'warm'}", 2, 3)
+    if options.catalogue_cephfs > 0:
+        with on_cephfs.some_nodes(options, 1) as nodes:
+            ceph = nodes.ceph
+            measured = Measured(options, ceph.mounts[0], options.catalogue_cephfs, lambda: ceph.mount_again(0), ceph.requests)
+            measured.measure()
+            yield from measured.findings("CephFS, cold", 5, 10)
+            yield from measured.requests()
 
 
 def measure(options):

@@ -145,13 +145,24 @@ class CephFS:
         self.must("ceph", "fs", "new", "cfs", "meta", "data")
         wait_until(lambda: "up:active" in self.call("ceph", "mds", "stat").stdout, "ceph-mds")
 
+    def mount(self, node):
+        self.begin("ceph-fuse", "--id", f"c{node}", "--client_mountpoint=/", self.mounts[node])
+        wait_until(lambda: os.path.ismount(self.mounts[node]), "ceph-fuse")
+
+    def mount_again(self, node):
+        """Its client knows nothing then, and holds nothing."""
+        client = next(one for one in self.processes if one.args[0] == "ceph-fuse" and one.args[-1] == self.mounts[node])
+        subprocess.run(["umount", self.mounts[node]], check=True)
+        client.wait(PATIENCE)
+        self.processes.remove(client)
+        self.mount(node)
+
     def __enter__(self):
         try:
             self.start_servers()
             for node, mount in enumerate(self.mounts):
                 mount.mkdir()
-                self.begin("ceph-fuse", "--id", f"c{node}", "--client_mountpoint=/", mount)
-                wait_until(lambda mount=mount: os.path.ismount(mount), "ceph-fuse")
+                self.mount(node)
         except BaseException:
             self.__exit__()
             raise

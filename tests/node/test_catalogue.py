@@ -216,6 +216,27 @@ def test_tools_take_names_from_copies(shunt, root):
     assert f"{root / 'd' / 'new'}" in filled.tool("find", root / "d", "-type", "f").check().splitlines()
 
 
+@pytest.mark.parametrize("has_server", [False, True])
+def test_directories_are_read_ahead_where_a_server_is_asked(shunt, root, mounts, odd_file_system, has_server):
+    """Only those in which many are looked up next: the one of the directories, and the branch, once some mirrors were looked up. Not
+    where the node itself reads the disk."""
+    prefix = ()
+    if has_server:
+        odd_file_system("fine")
+        prefix = mounts.prefix
+    filled = Root(shunt, root, "branch", prefix)
+    filled.start()
+    filled.python("import os, sys\nfor i in range(40):\n os.makedirs(f'{sys.argv[1]}/all/d{i}')\n"
+                  " open(f'{sys.argv[1]}/all/d{i}/n', 'x').close()", root)
+    filled.stop().check()
+    trace = root.parent / "trace"
+    found = run([*prefix, "strace", "-f", "-y", "-e", "trace=getdents64", "-o", trace, shunt.path, "find", root / "all", "-type", "f"])
+    assert len(found.check().splitlines()) == 40
+    read = {line.split("<")[1].split(">")[0] for line in trace.read_text().splitlines() if "getdents64(" in line}
+    ahead = {f"{root}/all", f"{root}/.shunt/b/n1.1"}
+    assert {path for path in read if path.startswith((f"{root}/all", f"{root}/.shunt/b/"))} == (ahead if has_server else set())
+
+
 def test_what_is_gone_is_dropped(shunt, root):
     filled = Root(shunt, root, "branch")
     filled.fill()
