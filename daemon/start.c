@@ -163,12 +163,57 @@ int start_options(struct shuntd_options *options, int argc, char *argv[])
     return code;
 }
 
-static int start_wait_for_child(int ready, pid_t child)
+/* Of the process that waits: the child, and whether that was told to end. */
+static struct {
+    volatile pid_t child;
+    volatile sig_atomic_t told;
+} waits;
+
+static const int ending_signals[] = {SIGTERM, SIGINT, SIGHUP};
+#define ENDING_SIGNALS (sizeof ending_signals / sizeof *ending_signals)
+
+static void start_pass_on(int number)
+{
+    if (!waits.told)
+        kill(waits.child, SIGTERM);
+    waits.told = 1;
+}
+
+static void start_block_ending(sigset_t *before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < ENDING_SIGNALS; i++)
+        sigaddset(&set, ending_signals[i]);
+    sigprocmask(SIG_BLOCK, &set, before);
+}
+
+/* A signal that is ignored, as by nohup, stays so. */
+static void start_catch_ending(void)
+{
+    const struct sigaction action = {.sa_handler = start_pass_on};
+    struct sigaction now;
+    for (size_t i = 0; i < ENDING_SIGNALS; i++)
+        if (sigaction(ending_signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(ending_signals[i], &action, NULL);
+}
+
+/* Told to end, it ends once the child has, whatever that said before. */
+static int start_wait_for_child(int ready, const sigset_t *before)
 {
     char word = 0;
-    if (read(ready, &word, 1) == 1 && word == 'y')
+    ssize_t got;
+    sigset_t mask;
+    start_catch_ending();
+    sigprocmask(SIG_SETMASK, before, NULL);
+    while ((got = read(ready, &word, 1)) < 0 && errno == EINTR)
+        continue;
+    start_block_ending(&mask);
+    if (got == 1 && word == 'y' && !waits.told)
         return 0;
-    waitpid(child, NULL, 0);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    while (waitpid(waits.child, NULL, 0) < 0 && errno == EINTR)
+        continue;
     return 1;
 }
 
@@ -184,16 +229,19 @@ static void start_close_inherited(void)
 int start_background(void)
 {
     int ends[2];
+    sigset_t before;
     start_close_inherited();
     if (pipe2(ends, O_CLOEXEC) != 0)
         return start_fail(-1, "cannot make a pipe: %s", strerror(errno));
-    pid_t child = fork();
-    if (child < 0)
+    start_block_ending(&before);
+    waits.child = fork();
+    if (waits.child < 0)
         return start_fail(-1, "cannot start a process: %s (end other processes and run this again)", strerror(errno));
-    if (child > 0) {
+    if (waits.child > 0) {
         close(ends[1]);
-        _exit(start_wait_for_child(ends[0], child));
+        _exit(start_wait_for_child(ends[0], &before));
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
     setsid();
     return ends[1];
@@ -497,7 +545,7 @@ static int start_find_home(struct shuntd *shuntd)
     const struct session_member *home;
     uint64_t until = clock_monotonic() + HOME_OPENS;
     int code = 0;
-    while (code == 0 && (home = session_home(&shuntd->session)) != NULL && home->address_size == 0) {
+    while (code == 0 && shuntd->stop == 0 && (home = session_home(&shuntd->session)) != NULL && home->address_size == 0) {
         if (clock_monotonic() > until)
             return start_fail(
                 -EHOSTUNREACH,
@@ -747,7 +795,7 @@ int start(struct shuntd *shuntd)
     start_take_signals(shuntd);
     int code = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
-        code = steps[i](shuntd);
+        code = shuntd->stop == 0 ? steps[i](shuntd) : start_fail(-EINTR, "interrupted before it served");
     start_choose_leaf_full(shuntd);
     return code;
 }

@@ -102,7 +102,7 @@ static bool supervise_wait_for_end(pid_t pid, bool served)
         continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && !(ending != 0 && !served)) /* told to end before it was about to */
         log_line("shuntd: ended by signal %d", WTERMSIG(status));
     else if (served)
         log_line("shuntd: ended with status %d", WEXITSTATUS(status));

@@ -20,6 +20,7 @@
 #include "progress.h"
 #include "request/request.h"
 #include "session/session.h"
+#include "stopping.h"
 #include "command.h"
 
 #define STOP_PATIENCE 60 /* seconds */
@@ -86,17 +87,16 @@ static void daemon_become(const char *program, char *const *words)
 static int daemon_spawn(const char *program, char *const *words)
 {
     int status = 0;
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = stopping_fork();
     if (child == 0)
         daemon_become(program, words);
     if (child < 0) {
         error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
         return -1;
     }
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFSIGNALED(status))
+    if (stopping_wait(child, &status) < 0)
+        return -1;
+    if (WIFSIGNALED(status) && !stopping())
         error_report("shuntd: killed by signal %d while it started (see its log in SHUNT_RUN_DIR)", WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
@@ -129,17 +129,19 @@ static int daemon_start_one(const char *program, const char *root, const struct 
 int daemon_start(const struct roots *roots, const struct daemon_options *options)
 {
     char program[PATH_MAX];
+    size_t started = 0;
     if (places_daemon(program) < 0)
         return -1;
-    for (size_t i = 0; i < roots->count; i++) {
+    for (int code = 0; started < roots->count && code == 0 && !stopping();) {
         if (!options->orphans_told)
-            orphans_report(roots->paths[i]);
-        if (daemon_start_one(program, roots->paths[i], options) < 0) {
-            daemon_stop_all(roots, i, options->node);
-            return -1;
-        }
+            orphans_report(roots->paths[started]);
+        code = daemon_start_one(program, roots->paths[started], options);
+        started += code == 0;
     }
-    return 0;
+    if (started == roots->count && !stopping())
+        return 0;
+    daemon_stop_all(roots, started, options->node);
+    return -1;
 }
 
 /* A member to stop, and what words are needed for it. */

@@ -26,7 +26,8 @@ int daemon_node(struct daemon_options *, const char *given);
 int daemon_take_placement(const struct command *, const char *text, const char **placement);
 int daemon_take_leaf_full(const struct command *, const char *text, const char **leaf_full);
 
-/* Returns when all serve. 0; -1 after a complaint, and then none that was started here serves any more. */
+/* Returns when all serve. 0; -1 after a complaint, or when a signal came that the caller catches (stopping.h), and then none
+ * that was started here serves any more. */
 int daemon_start(const struct roots *, const struct daemon_options *);
 /* Returns when those of this host have ended, or the one that goes by the name `node` if that is not NULL. 0,
  * also if there is none; -1 after a complaint. */

@@ -15,6 +15,7 @@
 #include "json.h"
 #include "mirrors.h"
 #include "progress.h"
+#include "session/stamp.h"
 #include "stopping.h"
 #include "union/disk.h"
 #include "union/mirror.h"
@@ -476,6 +477,12 @@ static int export_remove_branches(const struct export *export, int root)
     return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);
 }
 
+/* What a process left that ended while it wrote a stamp. */
+static bool export_is_half_written(const char *name)
+{
+    return strncmp(name, STAMP_TEMPORARY, sizeof STAMP_TEMPORARY - 1) == 0;
+}
+
 /* The claim on the root goes last but for what is of no use without it. */
 static int export_remove_own(const struct export *export, int root)
 {
@@ -486,6 +493,7 @@ static int export_remove_own(const struct export *export, int root)
     error = export_remove_directory(root, LAYOUT_OWN "/session");
     if (error < 0)
         return error;
+    export_unlink_all(root, LAYOUT_OWN, export_is_half_written);
     sys_unlinkat(root, LAYOUT_OWN "/README", 0);
     sys_unlinkat(root, LAYOUT_OWN "/root", 0);
     return export_remove_directory(root, LAYOUT_OWN);
@@ -561,14 +569,10 @@ static int export_finish(struct export *export, int signal)
 
 static int export_held(struct export *export)
 {
-    stopping_catch();
     progress_init(&export->progress, export->options->progress);
     export_count_prefetch(export);
     export_trunk(export);
-    int signal = stopping();
-    int status = export_finish(export, signal);
-    stopping_release();
-    return status;
+    return export_finish(export, stopping());
 }
 
 static bool export_has_own(const char *root)
@@ -619,7 +623,9 @@ int export_root(const char *root, const struct export_options *options)
         error_report_path(root, error);
         return STATUS_FAILED;
     }
+    stopping_catch(); /* while it is claimed, too: other hosts take the claim for one of who lives */
     int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
+    int signal = stopping_release();
     union_root_finish(&export.root);
-    return status;
+    return status == STATUS_OK && signal != 0 ? 128 + signal : status;
 }

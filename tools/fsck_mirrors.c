@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stopping.h"
 #include "union/disk.h"
 #include "union/mirror.h"
 
@@ -112,7 +113,7 @@ void fsck_mirrors(struct fsck *fsck)
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", mirrors.unread);
         fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read: %s", strerror(-error));
     }
-    for (size_t i = 0; i < mirrors.count; i++)
+    for (size_t i = 0; i < mirrors.count && !stopping(); i++)
         fsck_mirrors_look_at(fsck, &mirrors.all[i]);
     mirrors_finish(&mirrors);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "stopping.h"
 #include "union/disk.h"
 #include "union/mirror.h"
 
@@ -22,7 +23,7 @@ struct restoring {
 static int fsck_orphan_restore_one(int leaf, const char *name, void *argument)
 {
     const struct restoring *restoring = argument;
-    int error = disk_rename_new(leaf, name, restoring->to, name);
+    int error = stopping() ? -EINTR : disk_rename_new(leaf, name, restoring->to, name);
     for (unsigned i = 1; error == -EEXIST && i < FSCK_TRIES; i++) {
         char called[NAME_MAX + 1];
         struct text t;
@@ -41,7 +42,7 @@ static int fsck_orphan_restore_one(int leaf, const char *name, void *argument)
 
 static int fsck_orphan_delete_one(int leaf, const char *name, void *unused)
 {
-    return sys_unlinkat(leaf, name, 0);
+    return stopping() ? -EINTR : sys_unlinkat(leaf, name, 0);
 }
 
 static int fsck_orphan_remove_empty(const struct union_root *root, const struct mirror_found *mirror)

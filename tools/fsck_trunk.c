@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "stopping.h"
 #include "walk.h"
 
 /* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */
@@ -87,7 +88,7 @@ void fsck_trunk(struct fsck *fsck)
         fsck_trunk_tell_unlisted(fsck, ".", more);
         fsck->blind = true;
     }
-    for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0)
+    for (; more == 0 && !stopping() && (more = walk_next(&walk)) != 0; more = 0)
         if (more < 0)
             fsck_trunk_tell_unlisted(fsck, walk.folder.path, more);
         else

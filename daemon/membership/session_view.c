@@ -226,7 +226,8 @@ int session_view_join(struct shuntd *shuntd, uint64_t deadline)
     const struct session_member *home = session_home(&shuntd->session);
     uint16_t told = 0;
     int code = 0;
-    while (code == 0 && !shuntd->is_welcome && clock_monotonic() < until && (home = session_home(&shuntd->session)) != NULL) {
+    while (code == 0 && shuntd->stop == 0 && !shuntd->is_welcome && clock_monotonic() < until &&
+           (home = session_home(&shuntd->session)) != NULL) {
         uint32_t rings = listen_rings(shuntd->listen);
         if (home->number != told)
             code = rpc_greet(shuntd, home->number);
@@ -236,7 +237,9 @@ int session_view_join(struct shuntd *shuntd, uint64_t deadline)
         if (code == 0 && !shuntd->is_welcome)
             listen_wait(shuntd->listen, rings, pulse);
     }
-    return code != 0 || shuntd->is_welcome || home == NULL ? code : -ETIMEDOUT;
+    if (code != 0 || shuntd->is_welcome || home == NULL)
+        return code;
+    return shuntd->stop != 0 ? -EINTR : -ETIMEDOUT;
 }
 
 int session_view_take_hello(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)

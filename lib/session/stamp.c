@@ -45,7 +45,7 @@ int stamp_write(int own, const struct stamp *stamp)
         return length;
     struct text t;
     text_init(&t, name, sizeof name);
-    disk_temporary(&t, ".root-");
+    disk_temporary(&t, STAMP_TEMPORARY);
     int error = disk_write_new(own, name, text, (size_t)length, 0644);
     if (error < 0)
         return error;

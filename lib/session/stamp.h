@@ -16,6 +16,7 @@
 #include "index/record.h"
 
 #define STAMP_NAME "root"
+#define STAMP_TEMPORARY ".root-" /* ... what it is called at first begins so */
 #define STAMP_SIZE_MAX 256
 
 struct stamp {

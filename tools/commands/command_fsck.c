@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "fsck.h"
 #include "hold.h"
+#include "stopping.h"
 #include "command.h"
 #include "commands.h"
 
@@ -49,7 +50,8 @@ static int command_fsck_check(struct fsck *fsck)
         json_open(&fsck->writer, "findings", '[');
     }
     fsck_trunk(fsck);
-    fsck_mirrors(fsck);
+    if (!stopping()) /* else mirrors whose marker was not seen would be orphans */
+        fsck_mirrors(fsck);
     command_fsck_summarize(fsck);
     mirror_names_finish(&fsck->known);
     if (fsck->troubles > 0)
@@ -64,11 +66,17 @@ static int command_fsck_check_held(struct fsck *fsck)
         fsck->served = session_is_served(fsck->root.path);
         return command_fsck_check(fsck);
     }
-    if (hold_take(&hold, fsck->root.path, "fsck") < 0)
-        return FSCK_BAD;
-    int status = command_fsck_check(fsck);
-    hold_release(&hold);
-    return status;
+    stopping_catch(); /* other hosts take its claim for one of who lives */
+    int status = FSCK_BAD;
+    if (hold_take(&hold, fsck->root.path, "fsck") == 0) {
+        status = command_fsck_check(fsck);
+        hold_release(&hold);
+    }
+    int signal = stopping_release();
+    if (signal == 0)
+        return status;
+    error_report("%s: the check was interrupted, nothing is lost (run this again)", fsck->root.path);
+    return 128 + signal;
 }
 
 /* Holding a root makes a directory in `.shunt`, which a plain directory must not get. */

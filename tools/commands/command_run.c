@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon.h"
 #include "export.h"
 #include "launch.h"
+#include "stopping.h"
 #include "command.h"
 #include "commands.h"
 
@@ -24,11 +26,14 @@ const struct choice command_run_choices[] = {
     {0},
 };
 
+#define RUN_NOT -1 /* instead of the command's status */
+
 struct run {
     struct roots roots;
     struct daemon_options options;
     const char *node;
     bool keep;
+    bool was_plain[ROOTS_MAX]; /* before it was started */
 };
 
 /* While the command runs: what a terminal sends it gets itself, what is sent to this process alone is passed
@@ -73,7 +78,8 @@ static int command_run_wait_for(pid_t child)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Nothing is passed on before there is a command, and nothing is lost: until then the signals wait. */
+/* Its status, or RUN_NOT. Nothing is passed on before there is a command, and nothing is lost: until then the signals wait. One
+ * that came before that was for this process, and the command is not run. */
 static int command_run_command(const struct run *run, char **words)
 {
     struct sigaction before[SIGNALS];
@@ -81,10 +87,15 @@ static int command_run_command(const struct run *run, char **words)
     fflush(NULL);
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &mask);
+    if (stopping()) {
+        sigprocmask(SIG_SETMASK, &mask, NULL);
+        return RUN_NOT;
+    }
     command_run_take_signals(before);
     pid_t child = fork();
     if (child == 0) {
         command_run_give_signals_back(before);
+        stopping_release();
         sigprocmask(SIG_SETMASK, &mask, NULL);
         _exit(launch_exec(&run->roots, run->options.node, words));
     }
@@ -98,28 +109,58 @@ static int command_run_command(const struct run *run, char **words)
     return status;
 }
 
+static int command_run_export(const struct run *run, const bool wanted[ROOTS_MAX])
+{
+    const struct export_options options = {.quiet = true};
+    int status = STATUS_OK;
+    for (size_t i = 0; i < run->roots.count && !run->keep; i++) {
+        int answer = wanted == NULL || wanted[i] ? export_root(run->roots.paths[i], &options) : STATUS_OK;
+        status = answer > status ? answer : status;
+    }
+    return status;
+}
+
+/* A signal came before the command: what was plain is plain again, and the rest as it was. */
+static int command_run_undo(const struct run *run, bool serves)
+{
+    int signal = stopping_take();
+    if (!serves || daemon_stop_all(&run->roots, run->roots.count, run->options.node) == 0)
+        command_run_export(run, run->was_plain);
+    return 128 + signal;
+}
+
 static int command_run_end_session(const struct run *run)
 {
-    int status = STATUS_OK;
     if (daemon_stop_all(&run->roots, run->roots.count, run->options.node) < 0)
         return STATUS_FAILED;
-    const struct export_options options = {.quiet = true};
-    for (size_t i = 0; i < run->roots.count && !run->keep; i++)
-        if (export_root(run->roots.paths[i], &options) != STATUS_OK)
-            status = STATUS_FAILED;
-    return status;
+    return command_run_export(run, NULL);
+}
+
+static int command_run_caught(const struct run *run, char **words)
+{
+    bool serves = daemon_start(&run->roots, &run->options) == 0;
+    int status = serves ? command_run_command(run, words) : RUN_NOT;
+    if (status == RUN_NOT)
+        return stopping() ? command_run_undo(run, serves) : STATUS_FAILED;
+    int end = command_run_end_session(run);
+    return status ? status : end;
 }
 
 static int command_run_all(struct run *run, char **words)
 {
+    struct stat stat;
+    char own[PATH_MAX + sizeof LAYOUT_OWN];
     run->options.alone = true;
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
-    if (daemon_start(&run->roots, &run->options) < 0)
-        return STATUS_FAILED;
-    int status = command_run_command(run, words);
-    int end = command_run_end_session(run);
-    return status ? status : end;
+    for (size_t i = 0; i < run->roots.count; i++) {
+        snprintf(own, sizeof own, "%s/" LAYOUT_OWN, run->roots.paths[i]);
+        run->was_plain[i] = lstat(own, &stat) != 0 && errno == ENOENT;
+    }
+    stopping_catch();
+    int status = command_run_caught(run, words);
+    int signal = stopping_release();
+    return status == STATUS_OK && signal != 0 ? 128 + signal : status;
 }
 
 static int command_run_take_options(struct run *run, const struct command *command, int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include "daemon.h"
+#include "stopping.h"
 #include "command.h"
 #include "commands.h"
 
@@ -21,7 +22,10 @@ static int command_start_start(const struct roots *roots, struct daemon_options 
 {
     if (daemon_node(options, node) < 0)
         return STATUS_USAGE;
-    return daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
+    stopping_catch();
+    int status = daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
+    int signal = stopping_release();
+    return status != STATUS_OK && signal != 0 ? 128 + signal : status;
 }
 
 static int command_start_take_options(const struct command *command, int argc, char **argv, struct roots *roots,

@@ -124,10 +124,10 @@ static void agent_stop(struct agent_process *agent)
 static void agent_serve(struct agent_process *agent)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal_wait_init(&agent->watch); /* a signal waits until the daemon serves */
     bool serves =
         daemon_node(&agent->options, agent->node) == 0 && !agent->wrong && daemon_start(&agent->roots, &agent->options) == 0;
     signal(SIGPIPE, SIG_IGN);
-    signal_wait_init(&agent->watch);
     if (serves)
         agent_find_daemons(agent);
     agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);

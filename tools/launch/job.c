@@ -36,9 +36,9 @@ static void job_pass_on(pid_t job, bool apart, const struct signal_wait *watch, 
 
 static int job_wait_for(pid_t job, struct agents *agents, struct signal_wait *watch, bool apart, struct job_end *end)
 {
-    int status = 0;
-    while (waitpid(job, &status, WNOHANG) == 0) {
-        int signal = agents_wait(agents, watch, -1);
+    int status = 0, signal = signal_wait_next(watch, NULL, 0, 0);
+    watch->by_terminal = false; /* that one may have come before there was a job */
+    for (; waitpid(job, &status, WNOHANG) == 0; signal = signal == 0 ? agents_wait(agents, watch, -1) : 0) {
         if (signal == 0)
             continue;
         end->killed = end->signal > 0;

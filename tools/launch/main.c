@@ -16,6 +16,7 @@
 #include "launch/plan.h"
 #include "launch/proof.h"
 #include "orphans.h"
+#include "stopping.h"
 #include "command.h"
 
 enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, DRY_RUN, VERSION };
@@ -102,16 +103,20 @@ static void main_complain_kept(const struct launch *launch)
 static int main_end_session(struct launch *launch, const struct job_end *end, struct signal_wait *watch)
 {
     int stopped = agents_stop(&launch->agents, watch);
-    bool leaves = stopped == 0 && end->signal == 0 && !launch->keep;
+    stopping_catch(); /* also one that came since, once it is not blocked */
     signal_wait_finish(watch);
+    bool leaves = stopped == 0 && end->signal == 0 && !launch->keep && !stopping();
     int left = leaves ? main_leave(launch) : STATUS_OK;
     if (!leaves && !launch->keep)
         main_complain_kept(launch);
+    int late = stopping_release();
     if (end->status)
         return end->status;
     if (end->signal || stopped > 0)
         return 128 + (end->signal ? end->signal : stopped);
-    return stopped < 0 ? STATUS_FAILED : left;
+    if (stopped < 0 || left)
+        return stopped < 0 ? STATUS_FAILED : left;
+    return late ? 128 + late : STATUS_OK;
 }
 
 /* What has been started is stopped again. */

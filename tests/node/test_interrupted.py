@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Each command is interrupted at 200 moments, spread over the time that it takes: SIGINT comes to its whole group, as from a
+terminal, SIGTERM and SIGHUP to it alone. Whichever moment it is, nothing is left that was not there or wanted."""
+
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+
+import pytest
+from conftest import assert_plain, environment, redirected_files
+from daemons import epoch_lines, wait_until
+
+MOMENTS = 200
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FOR_EVER = "exec sleep 1000"
+
+
+def daemons_of(root):
+    """The processes that serve it, or are about to."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0") if (process / "comm").read_text() == "shuntd\n" else []
+        except OSError:  # it has ended
+            continue
+        if os.fsencode(root) in words:
+            found.append(int(process.name))
+    return found
+
+
+def members_of(root):
+    return [line for line in epoch_lines(root) if line.startswith("member ")]
+
+
+class Interrupted:
+    """How a command ended."""
+
+    def __init__(self, process, number):
+        self.number = number
+        try:
+            self.out, self.err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        self.status = process.returncode
+
+    def is_by_signal(self):
+        return self.status in (-self.number, 128 + self.number)
+
+    def __repr__(self):
+        return f"status {self.status} after {self.number.name}: {self.err}"
+
+
+class Scene:
+    def __init__(self, build, area, root, run_base):
+        self.tools, self.area, self.root, self.run_base = build / "tools", area, root, run_base
+        (root / "out").mkdir()
+
+    def begin(self, *words):
+        program = self.tools / ("shunt-launch" if words[0] == "shunt-launch" else "shunt")
+        words = words[1:] if words[0] == "shunt-launch" else words
+        return subprocess.Popen([program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                env=environment(SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1"))
+
+    def check(self, *words, status=(0,)):
+        process = self.begin(*words)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode in status, (words, process.returncode, out, err)
+        return out
+
+    def duration(self, *words, before=lambda: None, status=(0,)):
+        """Of the command when nothing interrupts it."""
+        times = []
+        for _ in range(3):
+            before()
+            began = time.monotonic()
+            self.check(*words, status=status)
+            times.append(time.monotonic() - began)
+        return statistics.median(times)
+
+    def interrupt(self, words, after, number):
+        process = self.begin(*words)
+        time.sleep(after)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        return Interrupted(process, number)
+
+    def stop(self):
+        self.check("stop", "--root", self.root)
+
+    def assert_ended(self, result, by_itself=False):
+        """Nobody serves the root, nor is said to; `by_itself`: soon, when the command has not waited for it."""
+        if by_itself:
+            wait_until(lambda: not daemons_of(self.root))
+        assert daemons_of(self.root) == [], result
+        assert members_of(self.root) == [], result
+        assert [path for path in self.run_base.rglob("*") if path.is_file()] == [], result
+
+
+@pytest.fixture
+def scene(build, area, root, run_base):
+    made = Scene(build, area, root, run_base)
+    yield made
+    for pid in daemons_of(root):
+        os.kill(pid, signal.SIGKILL)
+
+
+def moments(duration, count=MOMENTS):
+    for i in range(count):
+        yield i, duration * i / count, SIGNALS[i % len(SIGNALS)]
+
+
+def test_run_while_it_starts(scene):
+    """The command would last for ever: a signal that is lost is seen."""
+    words = ["run", "--root", scene.root, "--placement", "branch", "--", "sh", "-c"]
+    duration = scene.duration(*words, "true")
+    for _, after, number in moments(duration, MOMENTS // 2):
+        result = scene.interrupt([*words, f"echo 1 >{scene.root}/out/file; {FOR_EVER}"], after, number)
+        assert result.is_by_signal(), result
+        scene.assert_ended(result)
+        assert_plain(scene.root)
+
+
+def test_run_while_it_ends(scene):
+    """What the command made is there, in the directory itself or after one more export."""
+    words = ["run", "--root", scene.root, "--placement", "branch", "--", "sh", "-c"]
+    duration = scene.duration(*words, f"echo 1 >{scene.root}/out/file")
+    for _, after, number in moments(duration, MOMENTS // 2):
+        (scene.root / "out" / "file").unlink(missing_ok=True)
+        result = scene.interrupt([*words, f"echo 1 >{scene.root}/out/file"], after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        scene.assert_ended(result)
+        if "the export was interrupted" in result.err:
+            scene.check("export", scene.root)
+        assert_plain(scene.root)
+        assert result.status != 0 or (scene.root / "out" / "file").read_text() == "1\n", result
+
+
+def test_start(scene):
+    """It serves and says so, or it does not serve."""
+    words = ["start", "--root", scene.root]
+    duration = scene.duration(*words, before=scene.stop)
+    scene.stop()
+    for _, after, number in moments(duration):
+        result = scene.interrupt(words, after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        if result.status == 0:
+            assert members_of(scene.root) != [], result
+            scene.stop()
+        scene.assert_ended(result)
+
+
+def test_stop(scene):
+    """The daemon serves on, or ends; either way it can be stopped again."""
+    start = ["start", "--root", scene.root]
+    words = ["stop", "--root", scene.root]
+    duration = scene.duration(*words, before=lambda: scene.check(*start))
+    for _, after, number in moments(duration):
+        scene.check(*start)
+        result = scene.interrupt(words, after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        if result.status != 0:
+            scene.stop()
+        scene.assert_ended(result, by_itself=True)  # the first one had been waiting
+
+
+def test_exec(scene):
+    """The command gets the signal, and the daemon knows what it made."""
+    scene.check("start", "--root", scene.root, "--placement", "branch")
+    out = scene.root / "out"
+    words = ["exec", "--root", scene.root, "--", "sh", "-c"]
+    duration = scene.duration(*words, f"echo 1 >{out}/file")
+    for i, after, number in moments(duration):
+        result = scene.interrupt([*words, f"echo 1 >{out}/{i}; {FOR_EVER}"], after, number)
+        assert result.is_by_signal(), result
+    listed = scene.check(*words, f"ls {out}").split()
+    assert sorted(listed) == sorted(map(os.path.basename, redirected_files(scene.root)))
+    scene.stop()
+    scene.assert_ended(None)
+
+
+@pytest.mark.parametrize("words", [["status", "--root"], ["ls", "-lR"], ["find"], ["names"], ["fsck"]], ids=lambda words: words[0])
+def test_what_only_looks(scene, words):
+    scene.check("start", "--root", scene.root, "--placement", "branch")
+    scene.check("exec", "--root", scene.root, "--", "sh", "-c", f"cd {scene.root}/out; seq 100 | xargs touch")
+    words = [*words, scene.root]
+    whole = scene.check(*words)
+    for _, after, number in moments(scene.duration(*words)):
+        result = scene.interrupt(words, after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        assert result.status != 0 or words[0] == "status" or result.out == whole, result
+    scene.check("status", "--root", scene.root)
+    assert len(redirected_files(scene.root)) == 100
+    scene.stop()
+    scene.assert_ended(None)
+
+
+@pytest.mark.parametrize("words", [["export"], ["fsck", "--repair"]], ids=lambda words: words[0])
+def test_what_holds_the_root(scene, words):
+    """It gives up its claim, which another host would take for that of one who lives. Each file is there, once."""
+    kept = scene.area / "kept"
+    scene.check("run", "--root", scene.root, "--placement", "branch", "--keep", "--", "sh", "-c",
+                f"cd {scene.root}/out; for i in $(seq 12); do echo $i >$i; done")
+    assert len(redirected_files(scene.root)) == 12
+    shutil.move(scene.root, kept)
+
+    def anew():
+        shutil.rmtree(scene.root, ignore_errors=True)
+        shutil.copytree(kept, scene.root)
+
+    words = [*words, scene.root]
+    done = (0, 1) if words[0] == "fsck" else (0,)  # it finds what to repair in a copy
+    duration = scene.duration(*words, before=anew, status=done)
+    for _, after, number in moments(duration):
+        anew()
+        result = scene.interrupt(words, after, number)
+        assert result.status in done or result.is_by_signal(), result
+        scene.assert_ended(result)
+        if result.status != 0 or words[0] == "fsck":
+            scene.check("export", scene.root)
+        assert_plain(scene.root)
+        found = {path.name: path.read_text() for path in (scene.root / "out").iterdir()}
+        assert found == {str(i): f"{i}\n" for i in range(1, 13)}, result
+
+
+def test_launch_while_it_starts(scene):
+    words = ["shunt-launch", "--root", scene.root, "sh", "-c"]
+    duration = scene.duration(*words, "true")
+    for _, after, number in moments(duration, MOMENTS // 2):
+        result = scene.interrupt([*words, FOR_EVER], after, number)
+        assert result.is_by_signal(), result
+        scene.assert_ended(result, by_itself=True)
+
+
+def test_launch_while_it_ends(scene):
+    words = ["shunt-launch", "--root", scene.root, "sh", "-c"]
+    duration = scene.duration(*words, f"echo 1 >{scene.root}/out/file")
+    for _, after, number in moments(duration, MOMENTS // 2):
+        result = scene.interrupt([*words, f"echo 1 >{scene.root}/out/file"], after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        scene.assert_ended(result, by_itself=True)
+        if result.status == 0:
+            assert_plain(scene.root)
