@@ -259,7 +259,29 @@ Test(stopping, catches_what_came_and_gives_it_back)
     raise(SIGINT);
     cr_assert_eq(stopping(), SIGINT);
     stopping_catch();
-    cr_assert_eq(stopping(), 0);
+    cr_assert_eq(stopping(), SIGINT, "it is that of what is outside, too");
+    cr_assert_eq(stopping_release(), SIGINT);
+    raise(SIGTERM);
+    cr_assert_eq(stopping_take(), SIGTERM, "it is caught still");
+    cr_assert_eq(stopping_release(), 0);
+}
+
+Test(stopping, a_child_is_told_once)
+{
+    int status, ends[2];
+    char word;
+    cr_assert_eq(pipe(ends), 0);
+    stopping_catch();
+    pid_t child = stopping_fork();
+    if (child == 0) {
+        close(ends[1]);
+        (void)!read(ends[0], &word, 1); /* for ever, but for the signal, which it does not catch */
+        _exit(0);
+    }
+    raise(SIGTERM);
+    cr_assert_eq(stopping_wait(child, &status), 0);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    cr_assert_eq(stopping_release(), SIGTERM);
 }
 
 /* The walk. */
