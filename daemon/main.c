@@ -22,6 +22,7 @@
 #include "membership/failure_detector.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
+#include "membership/root_watch.h"
 #include "membership/session_view.h"
 #include "ops/completion.h"
 #include "ops/ops.h"
@@ -129,7 +130,7 @@ static int main_serve_batch(struct shuntd *shuntd)
                                                     dir_times_step,      homes_step,
                                                     heartbeat_step,      failure_detector_step,
                                                     recorder_step,       evict_step,
-                                                    main_serve_woken};
+                                                    root_watch_step,     main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -151,9 +152,11 @@ static uint64_t main_sleep_end(struct shuntd *shuntd)
     bool waits =
         shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
     uint64_t limit = waits ? TICK : heartbeat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
-    uint64_t times = dir_times_due(shuntd), recorder = recorder_due(shuntd), evict = evict_due(shuntd);
+    uint64_t root = root_watch_due(shuntd), times = dir_times_due(shuntd), recorder = recorder_due(shuntd),
+             evict = evict_due(shuntd);
     end = times < end ? times : end;
     end = evict < end ? evict : end;
+    end = root < end ? root : end;
     return recorder < end ? recorder : end;
 }
 
@@ -252,15 +255,16 @@ int main(int argc, char *argv[])
 {
     static struct shuntd shuntd;
     int ready = -1;
-    bool serves, again = false;
+    bool serves;
     int code = start_options(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;
     if (!shuntd.options.foreground && (ready = start_background()) < 0)
         return 1;
     if (!shuntd.options.foreground)
-        ready = supervise(ready, &again);
+        ready = supervise(ready, &shuntd.former_run_dir);
     shuntd.supervisor = shuntd.options.foreground ? 0 : getppid();
+    const bool again = shuntd.former_run_dir != NULL;
     shuntd.options.takeover &= !again;
     crash_report_init();
     code = start(&shuntd);
@@ -271,8 +275,8 @@ int main(int argc, char *argv[])
         code = main_run(&shuntd);
         main_tell_end(&shuntd, code);
     }
-    if ((serves || (again && shuntd.stop == 0)) && code != 0 && shuntd.supervisor != 0)
+    if ((serves || (again && shuntd.stop == 0)) && code != 0 && shuntd.supervisor != 0 && !shuntd.root_gone)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */
-    start_undo(&shuntd, serves && code != 0);
-    return code == 0 ? 0 : 1;
+    start_undo(&shuntd, (serves && code != 0) || shuntd.root_gone);
+    return code == 0 || (again && shuntd.root_gone) ? 0 : 1;
 }

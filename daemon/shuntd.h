@@ -135,7 +135,12 @@ struct shuntd {
     uint64_t joined; /* clock_boot, before the heartbeat that came with it; 0: it had a lease without an end since */
     bool cut_off;    /* the session has gone on without this daemon: it may decide nothing any more */
     struct failure_detector *failure_detector; /* of others' heartbeats (membership/failure_detector.h) */
-    volatile int stop;                         /* how often a signal asked for the end */
+    uint64_t root_looked;       /* when it was looked whether the root is where it was (membership/root_watch.h), monotonic */
+    bool root_looks;            /* ... it is being looked */
+    unsigned root_missing;      /* how often in a row it was not */
+    bool root_gone;             /* it is not: nothing is left to serve, and nothing at its path is this daemon's */
+    const char *former_run_dir; /* of the daemon that crashed before this one; NULL: this is the first one */
+    volatile int stop;          /* how often a signal asked for the end */
 };
 
 /* The branch of a member's node, 0: not known. */

@@ -33,6 +33,7 @@
 #include "listen/predecessor.h"
 #include "membership/failure_detector.h"
 #include "membership/homes.h"
+#include "membership/root_watch.h"
 #include "membership/session_view.h"
 #include "ops/ops.h"
 #include "prefetch/grant.h"
@@ -313,10 +314,20 @@ static void start_take_signals(struct shuntd *shuntd)
     sigaction(SIGXFSZ, &action, NULL); /* EFBIG, of the index or the log, will do */
 }
 
+/* The daemon before this one crashed, and the root is not there any more: what is left is to take away its files. */
+static int start_end_former(struct shuntd *shuntd)
+{
+    strcpy(shuntd->run_dir, shuntd->former_run_dir);
+    root_watch_tell(shuntd);
+    return -ENOENT;
+}
+
 static int start_open_root(struct shuntd *shuntd)
 {
     const char *path = shuntd->options.root;
     int code = union_root_init(&shuntd->root, path, 0);
+    if ((code == -ENOENT || code == -ENOTDIR) && shuntd->former_run_dir != NULL)
+        return start_end_former(shuntd);
     if (code == -ENOENT)
         return start_fail(code, "%s: does not exist (make the directory first)", path);
     if (code == -ENOTDIR)
@@ -324,6 +335,17 @@ static int start_open_root(struct shuntd *shuntd)
     if (code != 0)
         return start_fail(code, "%s: cannot be opened: %s (check its path and permissions)", path, strerror(-code));
     return 0;
+}
+
+static int start_name_run_dir(struct shuntd *shuntd)
+{
+    struct text t;
+    text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
+    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
+    if (!text_ok(&t))
+        return start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR: the path is too long (name a shorter one)");
+    const bool is_same = shuntd->former_run_dir == NULL || strcmp(shuntd->former_run_dir, shuntd->run_dir) == 0;
+    return is_same ? 0 : start_end_former(shuntd); /* another directory is at that path now */
 }
 
 static int start_refuse_root(const struct shuntd *shuntd, int code)
@@ -761,14 +783,6 @@ static void start_choose_leaf_full(struct shuntd *shuntd)
         shuntd->options.leaf_full = placement_leaf_full((uint64_t)filesystem.f_type);
 }
 
-static int start_name_run_dir(struct shuntd *shuntd)
-{
-    struct text t;
-    text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
-    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
-    return text_ok(&t) ? 0 : start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR: the path is too long (name a shorter one)");
-}
-
 /* What was meant for the programs of a job. A pidfd is taken for every process that uses the channel. */
 static void start_raise_limits(void)
 {
@@ -785,9 +799,9 @@ static void start_raise_limits(void)
 int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {
-        start_open_root,    start_check_session, start_prepare_root, start_name_run_dir,  start_make_run_dir,
-        start_await_former, start_describe_self, start_claim_branch, start_claim_session, start_outlast_taken,
-        start_await_others, start_open_index,    start_open_rooms,   start_enter_session};
+        start_open_root,    start_name_run_dir,  start_check_session, start_prepare_root,  start_make_run_dir,
+        start_await_former, start_describe_self, start_claim_branch,  start_claim_session, start_outlast_taken,
+        start_await_others, start_open_index,    start_open_rooms,    start_enter_session};
     shuntd_init(shuntd);
     rooms_connect(shuntd);
     umask(022);
@@ -804,6 +818,8 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
     static const char *const files[] = {"index", "channel", "channel.new", "log"};
     char path[PATH_MAX + 16];
+    if (shuntd->root_gone && predecessor_is_served(shuntd->run_dir)) /* a new root has the inode number of that one */
+        return;
     recorder_remove_files(shuntd);
     for (size_t i = 0; i < sizeof files / sizeof *files - !with_log; i++) {
         snprintf(path, sizeof path, "%s/%s", shuntd->run_dir, files[i]);
@@ -819,6 +835,7 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
+    shuntd->root_gone |= served && root_watch_misses(shuntd);
     start_ignore_signals();
     if (shuntd->fabric_opens)
         pthread_join(shuntd->fabric_thread, NULL);
@@ -840,13 +857,13 @@ void start_undo(struct shuntd *shuntd, bool failed)
     prefetch_destroy(shuntd->prefetch);
     grant_destroy(shuntd->grants);
     index_destroy(shuntd->index);
-    if (served)
+    if (served || shuntd->root_gone)
         start_remove_run_dir(shuntd, !failed);
     else
-        rmdir(shuntd->run_dir);                  /* if it is empty: nobody else's */
-    if (shuntd->branch != 0 && !shuntd->cut_off) /* else it is to be fenced */
-        rmdir(shuntd->branch_path);              /* if nothing was redirected */
-    if (shuntd->me.number != 0)
+        rmdir(shuntd->run_dir);                                        /* if it is empty: nobody else's */
+    if (shuntd->branch != 0 && !shuntd->cut_off && !shuntd->root_gone) /* else it is to be fenced */
+        rmdir(shuntd->branch_path);                                    /* if nothing was redirected */
+    if (shuntd->me.number != 0 && !shuntd->root_gone)
         session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);
     session_finish(&shuntd->session);
     free(shuntd->branch_of);

@@ -130,9 +130,10 @@ static void supervise_go_to_background(int ready, const char *run_dir)
     close(ready);
 }
 
-int supervise(int ready, bool *again)
+int supervise(int ready, const char **former)
 {
-    char run_dir[PATH_MAX] = "", heard[PATH_MAX];
+    static char run_dir[PATH_MAX];
+    char heard[PATH_MAX];
     unsigned brief = 0;
     int to, from;
     supervise_handle(supervise_pass_on);
@@ -140,8 +141,8 @@ int supervise(int ready, bool *again)
         uint64_t began = clock_monotonic();
         pid_t pid = supervise_start_daemon(&to, &from);
         if (pid == 0) {
-            *again = run_dir[0] != '\0';
-            if (!*again)
+            *former = run_dir[0] != '\0' ? run_dir : NULL;
+            if (*former == NULL)
                 close(ready);
             return to;
         }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/sys.h"
 #include "config/config.h"
 #include "launch.h"
+#include "leftover.h"
 #include "orphans.h"
 #include "places.h"
 #include "progress.h"
@@ -258,12 +260,39 @@ static int daemon_read_session(const char *root, struct session *session)
     return -1;
 }
 
+static int daemon_stop_leftover(void *root, pid_t pid, const char *run_dir)
+{
+    struct session_member member = {.pid = pid};
+    struct session none = {0};
+    struct stopping stopping = {root, &none, &member};
+    snprintf(member.run_dir, sizeof member.run_dir, "%s", run_dir);
+    int pidfd = (int)SYS2(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return 0;
+    int answer = daemon_end_process(pidfd, &stopping);
+    close(pidfd);
+    return answer;
+}
+
+/* Without a session: what still serves a directory that was at that path is ended. */
+static int daemon_stop_former(const char *root, const char *node)
+{
+    char own[PATH_MAX + sizeof LAYOUT_OWN];
+    struct stat stat;
+    int count = leftover_each(root, node, daemon_stop_leftover, (void *)root);
+    snprintf(own, sizeof own, "%s/" LAYOUT_OWN, root);
+    if (count != 0 || lstat(own, &stat) == 0)
+        return count < 0 ? -1 : 0;
+    error_report("%s: nothing serves it, it has no .shunt (give the directory that 'shunt start' was given)", root);
+    return -1;
+}
+
 int daemon_stop(const char *root, const char *node)
 {
     struct session session;
     int error = daemon_read_session(root, &session);
     if (error != 0)
-        return error < 0 ? -1 : 0;
+        return error < 0 ? -1 : daemon_stop_former(root, node);
     int answer = daemon_stop_session(root, node, &session);
     session_finish(&session);
     return answer;

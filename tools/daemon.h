@@ -30,7 +30,7 @@ int daemon_take_leaf_full(const struct command *, const char *text, const char *
  * that was started here serves any more. */
 int daemon_start(const struct roots *, const struct daemon_options *);
 /* Returns when those of this host have ended, or the one that goes by the name `node` if that is not NULL. 0,
- * also if there is none; -1 after a complaint. */
+ * also if there is none; -1 after a complaint, also of a directory that was never served. */
 int daemon_stop(const char *root, const char *node);
 /* Ends the session of each root: asks a daemon of this host to tell all of its session, wherever they run, and returns
  * when they have ended. 0, also if there is no session; -1 after a complaint. */

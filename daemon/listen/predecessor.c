@@ -102,6 +102,15 @@ pid_t predecessor_holder_of_any(const char *beginning)
     return pid;
 }
 
+bool predecessor_is_served(const char *run_dir)
+{
+    struct channel *channel = predecessor_map(run_dir);
+    const bool is_served = channel != NULL && channel_is_alive(channel);
+    if (channel != NULL)
+        munmap(channel, CHANNEL_SIZE);
+    return is_served;
+}
+
 void predecessor_abandon(const char *run_dir)
 {
     struct channel *channel = predecessor_map(run_dir);

@@ -224,6 +224,13 @@ static inline bool channel_is_alive(const struct channel *channel)
     return word != 0 && (word & FUTEX_OWNER_DIED) == 0;
 }
 
+/* Its process, 0: it is not there. */
+static inline pid_t channel_daemon(const struct channel *channel)
+{
+    uint32_t word = __atomic_load_n((const uint32_t *)&channel->life.__data.__lock, __ATOMIC_ACQUIRE);
+    return (word & FUTEX_OWNER_DIED) == 0 ? (pid_t)(word & FUTEX_TID_MASK) : 0;
+}
+
 /* It ended, and not on purpose. */
 static inline bool channel_has_crashed(const struct channel *channel)
 {

@@ -164,16 +164,25 @@ int request_attach(struct request_channel **to, const char *run_dir)
     return 0;
 }
 
-pid_t request_supervisor(const char *run_dir)
+static pid_t request_process_of(const char *run_dir, pid_t (*which)(const struct channel *))
 {
     struct mapping mapping = {.run_dir = run_dir};
     if (request_check_owner(run_dir) != 0 || request_map_channel(&mapping) != 0)
         return 0;
     struct channel *channel = mapping.channel;
-    pid_t pid =
-        channel_is_known(channel) && channel->pid_namespace == request_pid_namespace() ? request_supervisor_of(channel) : 0;
+    pid_t pid = channel_is_known(channel) && channel->pid_namespace == request_pid_namespace() ? which(channel) : 0;
     sys_munmap(channel, CHANNEL_SIZE);
     return pid;
+}
+
+pid_t request_supervisor(const char *run_dir)
+{
+    return request_process_of(run_dir, request_supervisor_of);
+}
+
+pid_t request_daemon(const char *run_dir)
+{
+    return request_process_of(run_dir, channel_daemon);
 }
 
 int request_inherit(struct request_channel *mine)

@@ -31,6 +31,8 @@ uint64_t request_pid_namespace(void);
 
 /* The process that starts the daemon of that run directory again when it crashes; 0: there is none. */
 pid_t request_supervisor(const char *run_dir);
+/* The daemon that serves there; 0: none lives. */
+pid_t request_daemon(const char *run_dir);
 
 /* The session and root it serves, once attached. */
 uint64_t request_session(const struct request_channel *);
