@@ -211,8 +211,28 @@ static int daemon_stop_process(const struct stopping *stopping)
     return answer;
 }
 
+/* It was to end, and crashed before it had left the session; nobody starts it again. */
+static bool daemon_has_crashed(const struct session_member *member)
+{
+    return session_lives(member) == 0 && request_supervisor(member->run_dir) == 0;
+}
+
+/* How many are left of a session: 0 also when there is another one. What the dead left is taken away, that of one node if
+ * `node` is not NULL: the others would wait for them. */
+static size_t daemon_members_left(const char *root, const char *node, uint64_t id)
+{
+    struct session now;
+    size_t count = session_read(root, &now) == 0 && now.id == id ? now.count : 0, left = count;
+    for (size_t i = 0; i < count; i++)
+        if ((node == NULL || strcmp(now.members[i].node, node) == 0) && daemon_has_crashed(&now.members[i]) &&
+            session_leave(root, id, now.members[i].number) == 0)
+            left--;
+    session_finish(&now);
+    return left;
+}
+
 /* Those of this host, one after the other: live ones are ended; what dead ones left is taken away, as the next start
- * would. How many were found here, or -1. */
+ * would, also of those that crashed meanwhile. How many were found here, or -1. */
 static int daemon_stop_members(const char *root, const char *node, const struct session *session)
 {
     int here = 0;
@@ -225,9 +245,8 @@ static int daemon_stop_members(const char *root, const char *node, const struct 
         here += lives >= 0;
         if (lives >= 0)
             failed |= daemon_stop_process(&stopping) < 0;
-        if (lives == 0)
-            session_leave(root, session->id, stopping.member->number);
     }
+    daemon_members_left(root, node, session->id);
     return failed ? -1 : here;
 }
 
@@ -331,24 +350,6 @@ static int daemon_ask_a_member(const struct session *session)
     return code;
 }
 
-/* It was to end, and crashed before it had left the session; nobody starts it again. */
-static bool daemon_has_crashed(const struct session_member *member)
-{
-    return session_lives(member) == 0 && request_supervisor(member->run_dir) == 0;
-}
-
-/* How many are left of a session: 0 also when there is another one. What the dead left is taken away. */
-static size_t daemon_members_left(const char *root, uint64_t id)
-{
-    struct session now;
-    size_t count = session_read(root, &now) == 0 && now.id == id ? now.count : 0, left = count;
-    for (size_t i = 0; i < count; i++)
-        if (daemon_has_crashed(&now.members[i]) && session_leave(root, id, now.members[i].number) == 0)
-            left--;
-    session_finish(&now);
-    return left;
-}
-
 static int daemon_wait_until_all_left(const char *root, const struct session *session)
 {
     const struct timespec pause = clock_split(50 * CLOCK_MILLISECOND);
@@ -356,7 +357,8 @@ static int daemon_wait_until_all_left(const char *root, const struct session *se
     uint64_t began = clock_monotonic();
     size_t left, before = session->count;
     progress_init(&progress, false);
-    while ((left = daemon_members_left(root, session->id)) > 0 && clock_monotonic() - began < STOP_PATIENCE * CLOCK_SECOND) {
+    while ((left = daemon_members_left(root, NULL, session->id)) > 0 &&
+           clock_monotonic() - began < STOP_PATIENCE * CLOCK_SECOND) {
         if (left < before)
             began = clock_monotonic();
         before = left;

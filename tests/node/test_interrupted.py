@@ -3,6 +3,7 @@
 """Each command is interrupted at 200 moments, spread over the time that it takes: SIGINT comes to its whole group, as from a
 terminal, SIGTERM and SIGHUP to it alone. Whichever moment it is, nothing is left that was not there or wanted."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -61,15 +62,15 @@ class Scene:
         self.tools, self.area, self.root, self.run_base = build / "tools", area, root, run_base
         (root / "out").mkdir()
 
-    def begin(self, *words):
+    def begin(self, *words, **settings):
         program = self.tools / ("shunt-launch" if words[0] == "shunt-launch" else "shunt")
         words = words[1:] if words[0] == "shunt-launch" else words
         return subprocess.Popen([program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                env=environment(SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1"))
+                                env=environment(SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1", **settings))
 
-    def check(self, *words, status=(0,)):
-        process = self.begin(*words)
+    def check(self, *words, status=(0,), **settings):
+        process = self.begin(*words, **settings)
         out, err = process.communicate(timeout=60)
         assert process.returncode in status, (words, process.returncode, out, err)
         return out
@@ -249,3 +250,53 @@ def test_launch_while_it_ends(scene):
         scene.assert_ended(result, by_itself=True)
         if result.status == 0:
             assert_plain(scene.root)
+
+
+@pytest.fixture
+def company(scene):
+    """Daemons n1 and n2 of one session. Gives a function that starts n1 again, and says which process it is."""
+    settings = {"SHUNT_FABRIC": "tcp:lo"}
+    name = ["--root", scene.root, "--node", "n1"]
+
+    def again():
+        scene.check("start", *name, **settings)
+        return json.loads(scene.check("status", *name, "--json"))[0]["pid"]
+
+    scene.check("start", "--root", scene.root, "--node", "n2", **settings)
+    return again
+
+
+def assert_alone(scene, *what):
+    assert [line for line in epoch_lines(scene.root) if line.startswith("node ")] == ["node n2"], what
+
+
+def test_stop_after_a_crash(scene, company):
+    """The supervisor is just about to start another daemon, has started it, or it has joined: no dead member is left, for whom
+    the others would wait."""
+    for _, after, _ in moments(0.1, 8):
+        os.kill(company(), signal.SIGKILL)
+        time.sleep(after)
+        scene.check("stop", "--root", scene.root, "--node", "n1")
+        assert_alone(scene, after)
+    scene.stop()
+    assert members_of(scene.root) == []
+
+
+def test_a_crash_while_it_is_stopped(scene, company):
+    """It was alive when stop looked."""
+    daemon = company()
+    os.kill(daemon, signal.SIGSTOP)
+    process = scene.begin("stop", "--root", scene.root, "--node", "n1")
+    wait_until(lambda: has_signal(daemon, signal.SIGTERM))
+    os.kill(daemon, signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert_alone(scene)
+    scene.stop()
+    assert members_of(scene.root) == []
+
+
+def has_signal(pid, number):
+    """Is it pending there?"""
+    line = next(line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("ShdPnd:"))
+    return bool(int(line.split()[1], 16) & 1 << (number - 1))
