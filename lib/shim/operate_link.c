@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* link: two paths, each under a root or not. */
+/* link: two paths, each under a root or not. Two roots are no hindrance: the new name alone is claimed. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -112,9 +112,9 @@ static bool operate_link_is_across_read_only(struct operate_link *l)
     return operate_link_is_across(l) && side_parent_is_read_only(l->to, operate_link_text(l));
 }
 
-static bool operate_link_is_across_roots(struct operate_link *l)
+static bool operate_link_are_file_systems_different(struct operate_link *l)
 {
-    return l->from->target.root != l->to->target.root;
+    return l->from->target.root->device != l->to->target.root->device;
 }
 
 #define ALL (INSIDE | OUT | IN)
@@ -144,7 +144,7 @@ static const struct operate_link_row {
     {INSIDE | OUT, .is = operate_link_is_across_read_only, .error = -EROFS},
     /* do_linkat: the mounts */
     {INSIDE | OUT, .is = operate_link_is_across, .error = -EXDEV},
-    {INSIDE, .is = operate_link_is_across_roots, .error = -EXDEV}, /* like two mounts */
+    {INSIDE, .is = operate_link_are_file_systems_different, .error = -EXDEV}, /* where the kernel tells no mount */
 };
 
 static int operate_link_ask(const struct operate_link_row *row, struct operate_link *l)

@@ -121,7 +121,7 @@ static void operate_rename_tell_renamed(struct target *from, struct target *to, 
     target_tell(from, &renamed);
 }
 
-static int operate_rename_places(struct target *from, struct target *to, unsigned flags)
+int operate_rename_places(struct target *from, struct target *to, unsigned flags)
 {
     int code = sys_renameat2(from->real_at, from->real_path, to->real_at, to->real_path, flags);
     if (code == -EXDEV && (target_place_by_root(from) || target_place_by_root(to)))
@@ -200,19 +200,28 @@ static int operate_rename_inside(struct rename *r)
 
 static int operate_rename_attempt(struct rename *r)
 {
-    return r->where == RENAME_OUT  ? operate_rename_out(r)
-           : r->where == RENAME_IN ? operate_rename_in(r)
-                                   : operate_rename_inside(r);
+    switch (r->where) {
+    case RENAME_OUT:
+        return operate_rename_out(r);
+    case RENAME_IN:
+        return operate_rename_in(r);
+    case RENAME_BETWEEN:
+        return operate_rename_between(r);
+    default:
+        return operate_rename_inside(r);
+    }
+}
+
+static enum rename_where operate_rename_where(const struct side *from, const struct side *to)
+{
+    if (!from->is_managed || !to->is_managed)
+        return from->is_managed ? RENAME_OUT : RENAME_IN;
+    return from->target.root == to->target.root ? RENAME_INSIDE : RENAME_BETWEEN;
 }
 
 int operate_rename(struct side *from, struct side *to, unsigned flags)
 {
-    struct rename rename = {.from = from,
-                            .to = to,
-                            .flags = flags,
-                            .where = !from->is_managed ? RENAME_IN
-                                     : !to->is_managed ? RENAME_OUT
-                                                       : RENAME_INSIDE};
+    struct rename rename = {.from = from, .to = to, .flags = flags, .where = operate_rename_where(from, to)};
     int code = rename_checks_paths(&rename);
     if (code == 0)
         do

@@ -36,9 +36,9 @@ static bool rename_checks_are_mounts_different(struct rename *r)
     return side_are_across(r->from, r->to);
 }
 
-static bool rename_checks_are_roots_different(struct rename *r)
+static bool rename_checks_are_file_systems_different(struct rename *r)
 {
-    return r->from->target.root != r->to->target.root;
+    return r->from->target.root->device != r->to->target.root->device;
 }
 
 static bool rename_checks_is_old_dots(struct rename *r)
@@ -136,10 +136,10 @@ static bool rename_checks_is_partner_above_old(struct rename *r)
     return (r->flags & RENAME_EXCHANGE) && rename_checks_is_new_above_old(r);
 }
 
-/* A directory would leave its mirrors where they are, and an exchange is two moves. */
-static bool rename_checks_needs_more_than_a_rename(struct rename *r)
+/* A directory would leave its mirrors where they are. */
+static bool rename_checks_moves_a_directory(struct rename *r)
 {
-    return r->old.type == DT_DIR || (r->flags & RENAME_EXCHANGE);
+    return r->old.type == DT_DIR || ((r->flags & RENAME_EXCHANGE) && r->new.type == DT_DIR);
 }
 
 /* A directory onto a file that is in a branch, where the trunk has nothing of that name. */
@@ -148,7 +148,7 @@ static bool rename_checks_is_onto_file(struct rename *r)
     return !(r->flags & RENAME_EXCHANGE) && r->old.type == DT_DIR && target_is_away(&r->to->target);
 }
 
-/* A file from outside onto a directory, whose name is not to be held for it. */
+/* A file from outside, or from another root, onto a directory, whose name is not to be held for it. */
 static bool rename_checks_is_onto_directory(struct rename *r)
 {
     return r->new.type == DT_DIR;
@@ -184,7 +184,8 @@ enum rename_checks_stage { PATHS, FOUND }; /* of rename_checks_paths and rename_
 #define INSIDE RENAME_INSIDE
 #define OUT RENAME_OUT
 #define IN RENAME_IN
-#define ALL (INSIDE | OUT | IN)
+#define BETWEEN RENAME_BETWEEN
+#define ALL (INSIDE | OUT | IN | BETWEEN)
 
 /* The order of do_renameat2 and vfs_rename (fs/namei.c of Linux 6.12; the same since 3.15). Left out is what the calls of the
  * file system say themselves. Flags and unknown ones are wrap_names.c's; the paths under a root have been resolved.
@@ -200,31 +201,31 @@ static const struct rename_checks_row {
     {PATHS, IN, .check = rename_checks_old_parent},
     {PATHS, OUT, .check = rename_checks_new_parent},
     {PATHS, ALL, .is = rename_checks_are_mounts_different, .error = -EXDEV},
-    {PATHS, INSIDE, .is = rename_checks_are_roots_different, .error = -EXDEV}, /* like two mounts */
+    {PATHS, BETWEEN, .is = rename_checks_are_file_systems_different, .error = -EXDEV}, /* where the kernel tells no mount */
     {PATHS, IN, .is = rename_checks_is_old_dots, .error = -EBUSY},
     {PATHS, OUT, .is = rename_checks_is_new_dots_kept, .error = -EEXIST},
     {PATHS, OUT, .is = rename_checks_is_new_dots, .error = -EBUSY},
     /* do_renameat2: the lookup of both. An old name that is not there is renamed natively on the way out. */
-    {FOUND, INSIDE | IN, .check = rename_checks_old_lookup},
+    {FOUND, INSIDE | IN | BETWEEN, .check = rename_checks_old_lookup},
     {FOUND, OUT, .check = rename_checks_new_lookup},
     {FOUND, INSIDE, .is = rename_checks_is_new_kept_from_whiteout, .error = -EEXIST},
     {FOUND, INSIDE, .is = rename_checks_is_new_kept, .error = HOME_DECIDES},
-    {FOUND, OUT | IN, .is = rename_checks_is_new_kept, .error = -EEXIST},
+    {FOUND, OUT | IN | BETWEEN, .is = rename_checks_is_new_kept, .error = -EEXIST},
     {FOUND, INSIDE, .is = rename_checks_is_partner_missing, .error = HOME_DECIDES},
-    {FOUND, OUT | IN, .is = rename_checks_is_partner_missing, .error = -ENOENT},
+    {FOUND, OUT | IN | BETWEEN, .is = rename_checks_is_partner_missing, .error = -ENOENT},
     {FOUND, ALL, .is = rename_checks_is_partner_no_directory, .error = -ENOTDIR},
     {FOUND, ALL, .is = rename_checks_is_old_no_directory, .error = -ENOTDIR},
     /* do_renameat2: `trap`, the one that is above the other. Where one side is outside, the kernel meets it. */
     {FOUND, INSIDE, .is = rename_checks_is_old_above_new, .error = -EINVAL},
     {FOUND, INSIDE, .is = rename_checks_is_partner_above_old, .error = -EINVAL},
     {FOUND, INSIDE, .is = rename_checks_is_new_above_old, .error = -ENOTEMPTY},
-    /* the edge of the root, as between two mounts: mv copies */
-    {FOUND, OUT | IN, .is = rename_checks_needs_more_than_a_rename, .error = -EXDEV},
+    /* the edge of a root, as between two mounts: mv copies */
+    {FOUND, OUT | IN | BETWEEN, .is = rename_checks_moves_a_directory, .error = -EXDEV},
     /* vfs_rename: may_delete, first of the parents, then of the kinds */
     {FOUND, INSIDE, .is = rename_checks_is_forbidden_onto_file, .error = -EACCES},
     {FOUND, INSIDE, .is = rename_checks_is_onto_file, .error = -ENOTDIR},
-    {FOUND, IN, .is = rename_checks_is_forbidden_onto_directory, .error = -EACCES},
-    {FOUND, IN, .is = rename_checks_is_onto_directory, .error = -EISDIR},
+    {FOUND, IN | BETWEEN, .is = rename_checks_is_forbidden_onto_directory, .error = -EACCES},
+    {FOUND, IN | BETWEEN, .is = rename_checks_is_onto_directory, .error = -EISDIR},
     /* vfs_rename: the file system's own rename */
     {FOUND, ALL, .is = rename_checks_is_whiteout, .error = -EINVAL},
 };

@@ -8,8 +8,8 @@
 
 #include "shim/operations.h"
 
-/* Which of the two sides are under a root. */
-enum rename_where { RENAME_INSIDE = 1, RENAME_OUT = 2, RENAME_IN = 4 };
+/* Which of the two sides are under a root; BETWEEN: each under one of its own. */
+enum rename_where { RENAME_INSIDE = 1, RENAME_OUT = 2, RENAME_IN = 4, RENAME_BETWEEN = 8 };
 
 /* What is known of one of the two names. */
 struct rename_name {

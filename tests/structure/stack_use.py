@@ -44,6 +44,7 @@ CALLBACKS = {
                            "rename_checks_needs_*"],
     "operate_rename": ["operate_rename_look_up", "rename_checks_found", "operate_rename_make_bare",
                        "operate_rename_promote_*", "operate_rename_claim"],
+    "operate_rename_between": ["operate_rename_between_*", "rename_checks_found", "operate_rename_across_promote_*"],
     "outsiders_read": ["outsiders_adopt", "outsiders_note"],
     "syscall": ["wrap_syscall_*_call"],
 }
