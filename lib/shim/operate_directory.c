@@ -121,6 +121,11 @@ int directory_follow(int at, const char *path, int flags)
     return code;
 }
 
+void directory_inherits(int fd)
+{
+    operate_directory_about(fd, "", AT_EMPTY_PATH, MESSAGE_ATTRIBUTES);
+}
+
 /* Names are compared, since what the path leads to is elsewhere by now. */
 static bool operate_directory_may_be_above(const struct names_root *root, const char *path)
 {

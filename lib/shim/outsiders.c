@@ -226,6 +226,7 @@ static int outsiders_compare_trunk(struct names_root *root, struct dirid id, int
         code = outsiders_read(&o, outsiders_note);
         code = code == 0 ? outsiders_compare_all(&o) : code;
         code = code == 0 ? outsiders_tell(&o) : code;
+        directory_inherits(o.fd); /* the same time tells of its attributes */
         outsiders_close(&o);
     }
     return code;

@@ -147,6 +147,7 @@ SYMBOL(dirfd_meta, futimens, int, (int, const struct timespec *))
 SYMBOL(dirfd_meta, futimes, int, (int, const struct timeval *))
 SYMBOL(dirfd_meta, fsetxattr, int, (int, const char *, const void *, size_t, int))
 SYMBOL(dirfd_meta, fremovexattr, int, (int, const char *))
+SYMBOL(dirfd_meta, ioctl, int, (int, unsigned long, ...))
 SYMBOL(dirfd_meta, fsync, int, (int))
 SYMBOL(dirfd_meta, fdatasync, int, (int))
 

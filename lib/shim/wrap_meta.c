@@ -6,7 +6,10 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -281,6 +284,31 @@ WRAPPER int fremovexattr(int fd, const char *name)
 {
     process_has_roots();
     return wrap_meta_followed(REAL(fremovexattr)(fd, name), fd, "", AT_EMPTY_PATH);
+}
+
+/* Requests that change what files born in a directory inherit. Those of Lustre (lustre_user.h) and of CephFS (fs/ceph/ioctl.h)
+ * are in no header of the kernel. */
+#define LUSTRE_LOV_SETSTRIPE _IOW('f', 154, long)
+#define LUSTRE_LOV_SETEA _IOW('f', 156, long)
+#define CEPH_SET_LAYOUT_POLICY _IOW(0x97, 5, int64_t[5])
+
+static bool wrap_meta_is_inherited(unsigned long request)
+{
+    return request == FS_IOC_SETFLAGS || request == FS_IOC_FSSETXATTR || request == LUSTRE_LOV_SETSTRIPE ||
+           request == LUSTRE_LOV_SETEA || request == CEPH_SET_LAYOUT_POLICY;
+}
+
+/* The kernel takes one argument, whatever it is. */
+WRAPPER int ioctl(int fd, unsigned long request, ...)
+{
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (!wrap_meta_is_inherited(request))
+        return REAL(ioctl)(fd, request, argument);
+    process_has_roots();
+    return wrap_meta_followed(REAL(ioctl)(fd, request, argument), fd, "", AT_EMPTY_PATH);
 }
 
 /* What was made in a directory is safe when its fsync returns: so its mirrors are synced too. */

@@ -10,6 +10,7 @@
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -323,6 +324,8 @@ static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
         return fsetxattr(I(0), P(1), P(2), (size_t)a[3], I(4));
     case SYS_fremovexattr:
         return fremovexattr(I(0), P(1));
+    case SYS_ioctl:
+        return ioctl(I(0), (unsigned long)a[1], P(2));
     case SYS_removexattr:
         return removexattr(P(0), P(1));
     case SYS_lremovexattr:
